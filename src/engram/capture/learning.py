@@ -1,0 +1,210 @@
+"""learn, remember and add: one memory, or many, through the gates into the store."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from engram.capture.drafting import draft
+from engram.gates.pipeline import judge, judge_trusted
+from engram.gates.proposal import GateSettings, Neighbour, Proposal, Verdict
+from engram.model.decision import Decision, Outcome
+from engram.model.errors import Refused, SecretRefused
+from engram.model.memory import Association, Memory
+from engram.model.usage import Use
+from engram.rules.strength import reinforced
+from engram.store.documents import memory_document
+from engram.store.protocol import Filters, Query, Store, Transaction
+from engram.text.content_hash import content_hash
+from engram.text.slug import slug
+from engram.text.tokens import query_terms, tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engram.embedding.protocol import Vectors
+
+NEIGHBOURS = 8
+"""How many of the nearest by meaning, and as many by words, the duplicate and contradiction gates look at."""
+BATCH = 500
+"""Memories per decision of `add_batch`: bounds how long other writers wait."""
+CONTRADICTS = "contradicts"
+COMPARED = ("active", "dormant", "candidate")
+
+
+@dataclass(slots=True)
+class StoreKnown:
+    """What the store can tell the gates."""
+
+    store: Store
+    vector: "Vectors | None" = None
+
+    def exact(self, text_hash: str, scope: str) -> Memory | None:
+        """The live memory with this very content."""
+        return self.store.exact(text_hash, scope)
+
+    def near(self, proposal: Proposal) -> Sequence[Neighbour]:
+        """The nearest live memories of the same scope, by meaning and by words."""
+        scope = (proposal.memory.scope,)
+        filters = Filters(scopes=scope, statuses=COMPARED)
+        terms = tuple(dict.fromkeys(query_terms(proposal.memory.statement[:4000])))[:32]
+        found = self.store.candidates(Query(terms, self.vector, NEIGHBOURS), filters)
+        numbers = list(dict.fromkeys([n for n, _ in found.semantic] + [n for n, _ in found.lexical]))
+        return [
+            Neighbour(hit.record, cosine)
+            for hit, cosine in zip(self.store.get_many(numbers), self._cosines(numbers), strict=False)
+            if isinstance(hit.record, Memory)
+        ]
+
+    def _cosines(self, numbers: Sequence[int]) -> Sequence[float]:
+        vectors = self.store.vectors(numbers)
+        if vectors is None or self.vector is None:
+            return [-1.0] * len(numbers)
+        values: list[float] = (vectors @ self.vector).tolist()
+        return values
+
+
+@dataclass(slots=True)
+class LateKnown:
+    """What others wrote between the judgement and the lock: few, so they are compared word by word."""
+
+    memories: Sequence[Memory]
+
+    def exact(self, text_hash: str, scope: str) -> Memory | None:
+        """The one among them with this very content."""
+        return next((m for m in self.memories if m.scope == scope and content_hash(m.statement) == text_hash), None)
+
+    def near(self, proposal: Proposal) -> Sequence[Neighbour]:
+        """All of them; without an embedder at hand their likeness is unknown."""
+        return [Neighbour(memory, -1.0) for memory in self.memories]
+
+
+@dataclass(slots=True)
+class Learner:
+    """Writes memories; every result says which gate decided and why."""
+
+    store: Store
+    settings: GateSettings
+    clock: "Callable[[], datetime]"
+
+    # -- gated
+
+    def learn(
+        self, given: Mapping[str, Any], *, source: str, learned_by: str, session: str = "", autonomous: bool = False
+    ) -> Decision:
+        """Judge one proposal and store it, or say why not."""
+        now = self.clock()
+        memory = draft(given, learned_by=learned_by, source=source, now=now)
+        proposal = propose(memory, autonomous=autonomous)
+        vector = self._embed([memory])
+        mark = self.store.mark
+        verdict = judge(proposal, StoreKnown(self.store, vector[0] if vector is not None else None), self.settings)
+        if autonomous:
+            self.store.note_verdict(verdict.gate, verdict.outcome, now)
+        if verdict.outcome == Outcome.REJECTED:
+            return Decision(Outcome.REJECTED, None, verdict.other, verdict.reason, verdict.gate)
+        if verdict.outcome == Outcome.DUPLICATE and verdict.other is not None:
+            return self._derived_again(verdict, verdict.other.id, session, now)
+        return self._write(proposal, verdict, vector, session, mark)
+
+    def _write(
+        self, proposal: Proposal, verdict: Verdict, vector: "Vectors | None", session: str, mark: int
+    ) -> Decision:
+        memory = proposal.memory
+        with self.store.deciding("learn", actor=memory.source, reason=_noted(verdict), session=session) as deciding:
+            late = [m for m in deciding.changed_since(mark) if m.scope == memory.scope and m.status in COMPARED]
+            if late:
+                verdict = judge(proposal, LateKnown(late), self.settings)
+            if verdict.admitted:
+                stored = _stored(deciding, memory, verdict, session, self.clock())
+                deciding.put(stored, vector[0] if vector is not None else None)
+                return Decision(verdict.outcome, stored, verdict.other, verdict.reason, verdict.gate)
+        if verdict.outcome == Outcome.DUPLICATE and verdict.other is not None:
+            return self._derived_again(verdict, verdict.other.id, session, self.clock())
+        return Decision(verdict.outcome, None, verdict.other, verdict.reason, verdict.gate)
+
+    def _derived_again(self, verdict: Verdict, memory_id: str, session: str, now: datetime) -> Decision:
+        """A known fact met again: counted, and strengthened, at most once per session (without one, per day)."""
+        key = session or f"day:{now.date().isoformat()}"
+        with self.store.deciding("derive", actor="engram", reason=_noted(verdict), session=session) as deciding:
+            known = deciding.get(memory_id)
+            if known is None:
+                return Decision(Outcome.NOOP, None, verdict.other, "the known memory is gone", verdict.gate)
+            counted = any(use.kind == "derived" and use.session == key for use in self.store.uses_of([memory_id]))
+            if not counted:
+                # Noted first: a crash in between may leave it uncounted, never counted twice.
+                self.store.note_use(Use("derived", (memory_id,), now, key))
+                known = reinforced(known, now).but(derivation_count=known.derivation_count + 1, last_verified=now)
+                deciding.put(known)
+        return Decision(Outcome.DUPLICATE, known, known, verdict.reason, verdict.gate)
+
+    # -- trusted programs
+
+    def add(self, given: Mapping[str, Any], *, source: str) -> Memory:
+        """Store what a trusted program says; an exact duplicate returns the existing memory."""
+        return self.add_batch([given], source=source)[0]
+
+    def add_batch(
+        self, items: Sequence[Mapping[str, Any]], *, source: str, progress: "Callable[[int, int], None] | None" = None
+    ) -> list[Memory]:
+        """Store many, each decision a durable slice. Every item is checked before the first is written."""
+        now = self.clock()
+        proposals = [self._trusted(item, source, now) for item in items]
+        stored: list[Memory] = []
+        for start in range(0, len(proposals), BATCH):
+            stored += self._add_slice(proposals[start : start + BATCH], source, now)
+            if progress is not None:
+                progress(len(stored), len(proposals))
+        return stored
+
+    def _trusted(self, item: Mapping[str, Any], source: str, now: datetime) -> Proposal:
+        memory = draft(item, learned_by=str(item.get("learned_by", "add")), source=source, now=now)
+        proposal = propose(memory)
+        verdict = judge_trusted(proposal, StoreKnown(self.store), self.settings)
+        if verdict.outcome == Outcome.REJECTED:
+            error = SecretRefused if verdict.gate == "secrets" else Refused
+            raise error(verdict.reason)
+        return proposal
+
+    def _add_slice(self, proposals: Sequence[Proposal], source: str, now: datetime) -> list[Memory]:
+        vectors = self._embed([proposal.memory for proposal in proposals])
+        stored: list[Memory] = []
+        mine: dict[tuple[str, str], Memory] = {}
+        with self.store.deciding("add", actor=source) as deciding:
+            for i, proposal in enumerate(proposals):
+                memory = proposal.memory
+                key = (proposal.content_hash, memory.scope)
+                known = mine.get(key) or deciding.exact(*key)
+                if known is None:
+                    known = _named(deciding, memory, now)
+                    deciding.put(known, vectors[i] if vectors is not None else None)
+                    if proposal.content_hash:
+                        mine[key] = known
+                stored.append(known)
+        return stored
+
+    def _embed(self, memories: Sequence[Memory]) -> "Vectors | None":
+        return self.store.embed([memory_document(memory).meaning for memory in memories])
+
+
+def propose(memory: Memory, *, autonomous: bool = False) -> Proposal:
+    """A memory with what the gates compare it by."""
+    return Proposal(memory, autonomous, content_hash(memory.statement), tuple(tokens(memory.statement[:20_000])))
+
+
+def _noted(verdict: Verdict) -> str:
+    """A verdict as the journal keeps it: never a word of another memory, so that purging one leaves none behind."""
+    return f"{verdict.gate}: {verdict.other.id}" if verdict.other is not None else verdict.gate
+
+
+def _stored(deciding: Transaction, memory: Memory, verdict: Verdict, session: str, now: datetime) -> Memory:
+    memory = memory.but(status=verdict.status, session=session or memory.session)
+    if verdict.outcome == Outcome.CONTRADICTION and verdict.other is not None:
+        link = Association(verdict.other.id, CONTRADICTS, 0.5, last_reinforced=now)
+        memory = memory.but(associations=(*memory.associations, link))
+    return _named(deciding, memory, now)
+
+
+def _named(deciding: Transaction, memory: Memory, now: datetime) -> Memory:
+    memory = memory.but(id=deciding.new_id(now))
+    return memory.but(name=deciding.free_name(memory.name or slug(memory.situation or memory.statement), memory.scope))

@@ -1,0 +1,105 @@
+"""Records as JSON data: field names of the Python API, times in ISO 8601, one shape for every verb."""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engram.rules.eligibility import eligibility
+
+if TYPE_CHECKING:
+    from engram.model.decision import Decision
+    from engram.model.hit import Hit, Injected, Injection
+    from engram.model.memory import Memory
+    from engram.recall.recalling import Recall
+
+
+def plain(value: Any) -> Any:
+    """Any record as what JSON can hold."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    return str(value) if isinstance(value, Path) else value
+
+
+def memory_data(memory: "Memory", now: datetime) -> dict[str, Any]:
+    """A memory with its state now. Keys of other programs (`extra`) appear only where there are any."""
+    data: dict[str, Any] = plain(memory)
+    if not memory.extra:
+        del data["extra"]
+    state = eligibility(memory, now)
+    return {**data, "state": state.state, "state_reason": state.reason, "strength": round(state.strength, 4)}
+
+
+def decision_data(decision: "Decision", now: datetime) -> dict[str, Any]:
+    """What became of a write."""
+    return {
+        "outcome": decision.outcome.value,
+        "gate": decision.gate,
+        "reason": decision.reason,
+        "memory": memory_data(decision.memory, now) if decision.memory else None,
+        "other": memory_data(decision.other, now) if decision.other else None,
+    }
+
+
+def hit_data(hit: "Hit", now: datetime, *, explain: bool = False) -> dict[str, Any]:
+    """One answer of a search."""
+    data: dict[str, Any] = {
+        "id": hit.id,
+        "kind": hit.kind,
+        "score": hit.score,
+        "text": hit.text,
+        "note": hit.note,
+        "metadata": plain(hit.metadata),
+    }
+    if hit.memory is not None:
+        data["memory"] = memory_data(hit.memory, now)
+    if hit.event is not None:
+        data["event"] = plain(hit.event)
+    if explain:
+        data["trace"] = plain(hit.trace)
+    return data
+
+
+def recall_data(recall: "Recall", now: datetime, *, explain: bool = False) -> dict[str, Any]:
+    """The answer to a question. What later versions add to it (intent, window) is passed on as it is."""
+    data: dict[str, Any] = {field.name: plain(getattr(recall, field.name)) for field in fields(recall) if field.name != "hits"}
+    hits = recall.hits
+    data["mode"] = hits.mode
+    data["hits"] = [hit_data(hit, now, explain=explain) for hit in hits]
+    if explain:
+        data |= {"filtered": plain(hits.filtered), "terms": list(hits.terms), "pruned_terms": list(hits.pruned_terms)}
+    return data
+
+
+def injection_data(injection: "Injection", now: datetime) -> dict[str, Any]:
+    """What a prompt is given."""
+    return {
+        "text": injection.text,
+        "tokens": injection.tokens,
+        "budget": injection.budget,
+        "directives": [_injected(item, now) for item in injection.directives],
+        "consider": [_injected(item, now) for item in injection.consider],
+        "related": [_injected(item, now) for item in injection.related],
+        "left_out": plain(injection.left_out),
+        "warnings": list(injection.warnings),
+    }
+
+
+def _injected(item: "Injected", now: datetime) -> dict[str, Any]:
+    return {
+        "id": item.memory.id,
+        "score": item.score,
+        "reason": item.reason,
+        "text": item.text,
+        "memory": memory_data(item.memory, now),
+    }

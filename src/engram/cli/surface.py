@@ -1,0 +1,149 @@
+"""What every verb shares: the global options, the open store, where answers and remarks go, how errors end."""
+
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from engram.cli.exits import FAILED, code_of, words_of
+from engram.model.errors import EngramError, InvalidInput
+
+if TYPE_CHECKING:
+    from engram.client import Engram
+
+Home = Annotated[
+    Path | None, typer.Option("--home", metavar="DIR", help="The store's directory instead of $ENGRAM_HOME.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
+
+_GLOBALS = (
+    inspect.Parameter("home", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Home),
+    inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Json),
+    inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
+)
+
+
+@dataclass(slots=True)
+class Surface:
+    """One run of a verb."""
+
+    home: Path | None = None
+    as_json: bool = False
+    said: set[str] = field(default_factory=set)
+
+    @property
+    def person(self) -> bool:
+        """Whether a person sits at the terminal; nothing else may speak as one."""
+        return sys.stdin.isatty()
+
+    @property
+    def actor(self) -> str:
+        """Who the journal names for a change made here."""
+        return "human" if self.person else "agent"
+
+    @property
+    def drawn(self) -> bool:
+        """Whether answers go to a terminal, and may be drawn."""
+        return not self.as_json and sys.stdout.isatty()
+
+    @contextmanager
+    def memory(self, **options: Any) -> "Iterator[Engram]":
+        """The open store; what it has to say goes to stderr when it closes."""
+        from engram.client import Engram
+
+        with Engram.open(self.home, **options) as mem:
+            yield mem
+            self.warn(mem.store.warnings)
+
+    def answer(self, data: Any, draw: Callable[[], None]) -> None:
+        """Print the answer: as JSON where that was asked for, else drawn."""
+        if self.as_json:
+            self.json(data)
+        else:
+            draw()
+
+    def json(self, data: Any) -> None:
+        """Print data as JSON on stdout."""
+        import json
+
+        from engram.cli.records import plain
+
+        text = json.dumps(plain(data), ensure_ascii=False, indent=2)
+        sys.stdout.write(text.encode("utf-8", "backslashreplace").decode() + "\n")
+
+    def say(self, text: str) -> None:
+        """A remark to the person, on stderr."""
+        from engram.cli.plain_text import shown
+
+        sys.stderr.write(shown(text) + "\n")
+
+    def hint(self, text: str) -> None:
+        """What to do next, for a person; programs that read JSON are spared it."""
+        if not self.as_json:
+            self.say(text)
+
+    def warn(self, warnings: "list[str] | tuple[str, ...]") -> None:
+        """Each warning once."""
+        for warning in warnings:
+            if warning not in self.said:
+                self.said.add(warning)
+                self.say(f"engram: note: {warning}")
+
+    def confirm(self, question: str) -> bool:
+        """Ask a person; False where there is none."""
+        return self.person and typer.confirm(question, default=False, err=True)
+
+
+def root(context: typer.Context, home: Home = None, as_json: Json = False) -> None:
+    """Hold the global options until the verb asks for them."""
+    context.obj = Surface(home, as_json)
+
+
+def verb(function: Callable[..., None]) -> Callable[..., None]:
+    """Make a verb of a function: it gains --home and --json, and its errors become one line and an exit code."""
+    own = list(inspect.signature(function).parameters.values())[1:]
+
+    @wraps(function)
+    def run(*, context: typer.Context, home: Path | None, as_json: bool, **given: Any) -> None:
+        before = context.obj if isinstance(context.obj, Surface) else Surface()
+        surface = Surface(home or before.home, as_json or before.as_json)
+        with reporting():
+            function(surface, **given)
+            sys.stdout.flush()
+
+    run.__signature__ = inspect.Signature([*own, *_GLOBALS])  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *_GLOBALS)}
+    return run
+
+
+@contextmanager
+def reporting() -> Iterator[None]:
+    """Turn errors into a line on stderr and an exit code."""
+    try:
+        yield
+    except BrokenPipeError:
+        # The reader has what it wanted. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(FAILED) from None
+    except (EngramError, OSError) as error:
+        from engram.cli.plain_text import shown
+
+        sys.stderr.write(f"engram: {shown(words_of(error))}\n")
+        raise typer.Exit(code_of(error)) from None
+
+
+def text_or_stdin(text: str) -> str:
+    """The text itself, or what stands on stdin when it is `-`."""
+    if text != "-":
+        return text
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig").strip()
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"stdin is not UTF-8 (byte {error.start})") from None

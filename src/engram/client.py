@@ -1,0 +1,332 @@
+"""Engram: opens a store, holds the facets, forwards the everyday verbs. A door, not a house."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from engram.capture.drafting import aware, checked_fields
+from engram.capture.learning import Learner
+from engram.gates.proposal import GateSettings
+from engram.model.decision import Decision, Outcome
+from engram.model.errors import InvalidInput, NotFound
+from engram.model.event import Event
+from engram.model.hit import Hits, Injection
+from engram.model.memory import Memory, render_form
+from engram.recall.recalling import Recall, Recaller
+from engram.recall.search import Ask, Searcher
+from engram.review.queue import Review
+from engram.review.undo import undo
+from engram.rules.scopes import parse_scope
+from engram.sessions import feedback
+from engram.sessions.sessions import SessionHandle, Sessions
+from engram.settings import Settings, load_settings
+from engram.store.files.home import Home, open_home
+from engram.store.files.store import FilesStore
+from engram.store.protocol import LIVE, Filters, Image, Store
+from engram.upkeep.upkeep import Upkeep
+
+Memories = list[Memory]
+Images = list[Image]
+Events = list[Event]
+ScopeLike = str | Sequence[str] | None
+
+
+class Engram:
+    """An agent's memory. Open it with `Engram.open()`, use it as a context manager.
+
+    Facets: `mem.review` (what waits for a person), `mem.sessions`, `mem.upkeep` (doctor, backup, prune, index).
+    """
+
+    def __init__(self, store: Store, settings: Settings, home: Home, clock: Callable[[], datetime]) -> None:
+        self.store = store
+        self.settings = settings
+        self.home = home
+        self._clock = clock
+        gates = GateSettings(
+            autopromote_remember=settings.autopromote_remember, autopromote_harvest=settings.autopromote_harvest
+        )
+        self._learner = Learner(store, gates, clock)
+        self._searcher = Searcher(store, clock)
+        self._recaller = Recaller(self._searcher, store, clock)
+        self.review = Review(store, clock)
+        self.sessions = Sessions(store, self._recaller, clock, settings)
+        self.upkeep = Upkeep(store, home, clock, settings)
+        self._temporary: str | None = None
+
+    @classmethod
+    def open(
+        cls,
+        home: str | Path | None = None,
+        *,
+        cache: str | Path | None = None,
+        ephemeral: bool = False,
+        create: bool = True,
+        directory: str | Path | None = None,
+        embedder: str | None = None,
+        clock: Callable[[], datetime] | None = None,
+    ) -> Self:
+        """Open a store, making it where there is none.
+
+        `ephemeral=True` is a store in a temporary directory that goes when it is closed, for tests. `directory` is where the
+        agent works: its repository's team store, if trusted, is part of what is searched. `embedder` overrides the setting.
+        """
+        from engram.store.files.parts import utc_now
+        from engram.store.files.team import attach_team
+
+        temporary = tempfile.mkdtemp(prefix="engram-") if ephemeral else None
+        if temporary is not None:
+            home, cache = Path(temporary, "home"), Path(temporary, "cache")
+        place = open_home(Path(home) if home else None, Path(cache) if cache else None, create=create)
+        settings = load_settings(place.config)
+        if embedder is not None:
+            settings = replace(settings, embedder=embedder)
+        store = FilesStore(place, _embedder(settings), clock=clock or utc_now)
+        attach_team(store, Path(directory) if directory else Path.cwd())
+        client = cls(store, settings, place, clock or utc_now)
+        client._temporary = temporary
+        return client
+
+    def close(self) -> None:
+        """Let go of the store; an ephemeral one is removed."""
+        self.store.close()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- writing
+
+    def learn(
+        self, statement: str = "", *, source: str = "agent", session: str = "", autonomous: bool = False, **fields: Any
+    ) -> Decision:
+        """Propose a memory to the gates. `autonomous` marks what nobody asked to keep: the quality gates then apply too."""
+        given = _given(statement, fields)
+        if self.upkeep.paused:
+            return Decision(Outcome.REJECTED, reason="Engram is paused; `engram resume` ends that", gate="paused")
+        return self._learner.learn(given, source=source, learned_by="learn", session=session, autonomous=autonomous)
+
+    def remember(self, statement: str = "", *, source: str = "human", session: str = "", **fields: Any) -> Decision:
+        """Keep a person's own word."""
+        return self._learner.learn(_given(statement, fields), source=source, learned_by="remember", session=session)
+
+    def add(self, statement: str = "", *, source: str = "manual", **fields: Any) -> Memory:
+        """Store what a trusted program says. An exact duplicate returns the existing memory; a secret raises `SecretRefused`."""
+        return self._learner.add(_given(statement, fields), source=source)
+
+    def add_batch(
+        self,
+        items: Sequence[Mapping[str, Any]],
+        *,
+        source: str = "manual",
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Memories:
+        """Store many at once, durably. Every item is checked before the first is written."""
+        return self._learner.add_batch(items, source=source, progress=progress)
+
+    # -- reading
+
+    def get(self, ref: str) -> Memory:
+        """A memory by id, name or alias; `NotFound` says so when there is none."""
+        memory = self.store.get(ref)
+        if memory is None:
+            raise NotFound(f"no memory {ref!r}; `engram list` shows what there is")
+        return memory
+
+    def list(self, *, limit: int | None = 100, offset: int = 0, **filters: Any) -> Memories:
+        """Memories, newest first. Takes the filters of `search`."""
+        return self.store.listing(self._filters(**filters), limit, offset)
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        mode: str = "hybrid",
+        fusion: str | None = None,
+        explain: bool = False,
+        **filters: Any,
+    ) -> Hits:
+        """Find documents. `scope=None` means everything this store holds.
+
+        Filters, all before the cut: kinds, scope, types, status, tags, domain (with its descendants), since, until, as_of,
+        known_at, metadata, session. Modes: hybrid, semantic, keyword. `explain=True` fills each hit's trace.
+        """
+        return self._searcher.search(Ask(query, limit, mode, fusion, self._filters(**filters), explain))
+
+    def recall(
+        self, question: str, *, scope: ScopeLike = None, limit: int = 10, session: str = "", **options: Any
+    ) -> Recall:
+        """Answer from what this directory, its user and everyone know; the memories returned grow stronger by it."""
+        mode, fusion = options.pop("mode", "hybrid"), options.pop("fusion", None)
+        explain = options.pop("explain", False)
+        filters = self._filters(scope=self._seen_from(scope), **options)
+        return self._recaller.recall(Ask(question, limit, mode, fusion, filters, explain), session)
+
+    def inject(self, task: str, *, scope: ScopeLike = None, budget: int | None = None, session: str = "") -> Injection:
+        """What an agent should know before a task: directives, consider, related, within a token budget."""
+        filters = self._filters(scope=self._seen_from(scope))
+        if self.upkeep.paused:
+            return Injection(warnings=("Engram is paused; `engram resume` ends that",))
+        return self._recaller.inject(task, filters, self.settings.budget if budget is None else budget, session)
+
+    def history(self, ref: str) -> Images:
+        """Every decision about a memory, oldest first, with what it was after each."""
+        return self.store.history(self.get(ref).id)
+
+    # -- changing
+
+    def update(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Any) -> Memory:
+        """Change fields of a memory in place."""
+        changes = checked_fields(fields)
+        if not changes:
+            raise InvalidInput("nothing to change: name at least one field")
+        return self._change(ref, "update", actor, reason, lambda m: _updated(m, changes, self._clock()))
+
+    def pin(self, ref: str, pinned: bool = True, *, actor: str = "human") -> Memory:
+        """A pinned memory never sinks, and is offered first."""
+        return self._change(
+            ref, "pin" if pinned else "unpin", actor, "", lambda m: m.but(pinned=pinned, updated=self._clock())
+        )
+
+    def verify(self, ref: str, *, actor: str = "human") -> Memory:
+        """Confirm that a memory is still true; its freshness begins anew."""
+        now = self._clock()
+        return self._change(
+            ref, "verify", actor, "", lambda m: m.but(verification="user_confirmed", last_verified=now, updated=now)
+        )
+
+    def reinforce(self, ref: str, *, actor: str = "human") -> Memory:
+        """Strengthen a memory by hand."""
+        return self.review.reinforce(ref, actor=actor)
+
+    def forget(self, ref: str, *, purge: bool = False, actor: str = "human", reason: str = "") -> Memory | None:
+        """Retire a memory: it is out of every answer and stays readable. `purge=True` destroys it instead, and returns None."""
+        memory = self.get(ref)
+        if purge:
+            self.upkeep.purge([memory.id], actor=actor)
+            return None
+        return self._change(ref, "forget", actor, reason, lambda m: m.but(status="retired", updated=self._clock()))
+
+    def undo(self, ref: str, *, actor: str = "human") -> Memory:
+        """Take the last decision about a memory back."""
+        return undo(self.store, self.get(ref).id, self._clock(), actor=actor)
+
+    def feedback(self, ref: str, signal: str, *, session: str = "") -> Memory:
+        """Rate a memory: positive, negative or neutral."""
+        return feedback.rate(self.store, ref, signal, self._clock(), session)
+
+    def _change(self, ref: str, op: str, actor: str, reason: str, change: Callable[[Memory], Memory]) -> Memory:
+        found = self.get(ref)
+        with self.store.deciding(op, actor=actor, reason=reason) as deciding:
+            memory = change(deciding.get(found.id) or found)
+            deciding.put(memory)
+        return memory
+
+    # -- sessions and the ledger
+
+    def session(self, task: str = "", *, scope: ScopeLike = None, budget: int | None = None) -> SessionHandle:
+        """Begin a session: its injection is ready, and its end folds in what was used. A context manager."""
+        return self.sessions.start(task, self._seen_from(scope), budget)
+
+    def observe(self, session_id: str, role: str, content: str, **fields: Any) -> Event:
+        """Append one event to a session's ledger."""
+        return self.observe_batch(session_id, [{"role": role, "content": content, **fields}])[0]
+
+    def observe_batch(self, session_id: str, items: Iterable[Mapping[str, Any]]) -> Events:
+        """Append events: role, content, and optionally at, key, event_type, payload, metadata. A repeated key is the same event."""
+        return self.sessions.observe_batch(session_id, items)
+
+    # -- upkeep
+
+    def doctor(self) -> dict[str, Any]:
+        """What is healthy and what is not, with what to do."""
+        return self.upkeep.doctor()
+
+    def rebuild_index(self, progress: Callable[[str, int, int], None] | None = None) -> None:
+        """Make the index anew from the files."""
+        self.upkeep.rebuild_index(progress)
+
+    # -- what callers mean
+
+    def _seen_from(self, scope: ScopeLike) -> tuple[str, ...]:
+        from engram.store.scopes import scopes_seen
+
+        return scopes_seen(scope, Path.cwd())
+
+    def _filters(
+        self,
+        *,
+        kinds: Sequence[str] = ("memory",),
+        scope: ScopeLike = None,
+        types: Sequence[str] | str | None = None,
+        status: Sequence[str] | str | None = None,
+        tags: Sequence[str] | str | None = None,
+        domain: str | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        as_of: datetime | str | None = None,
+        known_at: datetime | str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        session: str | None = None,
+    ) -> Filters:
+        scopes = _tuple(scope)
+        return Filters(
+            kinds=_tuple(kinds) or ("memory",),
+            scopes=tuple(parse_scope(s) for s in scopes) if scopes is not None else None,
+            statuses=_statuses(status),
+            types=_tuple(types),
+            tags=_tuple(tags),
+            domain=domain,
+            since=aware(since),
+            until=aware(until),
+            valid_at=aware(as_of) or self._clock(),
+            as_of=as_of is not None,
+            known_at=aware(known_at),
+            parents=(session,) if session else None,
+            metadata=dict(metadata or {}),
+        )
+
+
+def _statuses(status: Sequence[str] | str | None) -> tuple[str, ...] | None:
+    if status is None:
+        return LIVE
+    return None if status == "any" else _tuple(status)
+
+
+def _tuple(value: Sequence[str] | str | None) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _given(statement: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    given = dict(fields)
+    if statement:
+        given["statement"] = statement
+    return given
+
+
+def _updated(memory: Memory, changes: Mapping[str, Any], now: datetime) -> Memory:
+    memory = memory.but(**changes, updated=now)
+    if "form" in changes and "statement" not in changes:
+        memory = memory.but(statement=render_form(memory.form))
+    if "statement" in changes:
+        memory = memory.but(form=changes.get("form", {}), entities=changes.get("entities", ()))
+    return memory
+
+
+def _embedder(settings: Settings) -> Any:
+    from engram.embedding import load_embedder
+
+    return load_embedder(settings.embedder)

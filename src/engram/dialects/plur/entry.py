@@ -1,0 +1,104 @@
+"""One PLUR entry ↔ one memory, with nothing lost in either direction.
+
+The two formats word some things differently, and each has fields the other lacks. So each direction writes what the other
+side understands, reads its own writing back, and keeps beside it exactly what did not come through: Engram's remainder in the
+entry under `x_engram`, PLUR's original wording in the memory's `extra` under `plur`. A remainder counts only while it still
+fits the visible value; when the other program has since changed that value, the change stands.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from engram.dialects.mapping import MEMORY_KEYS, from_mapping, to_mapping
+from engram.dialects.plur.lift import lifted
+from engram.dialects.plur.project import projected
+from engram.dialects.plur.remainder import ABSENT, changes_in, remainder, with_changes
+from engram.dialects.plur.vocabulary import ORIGINALS_KEY, OWN_KEY
+from engram.model.errors import InvalidInput
+from engram.model.memory import Memory
+
+_NO_DATE = "1970-01-01"
+_SHARED = frozenset(
+    {"id", "version", "status", "consolidated", "type", "scope", "statement", "rationale", "source", "derivation_count"}
+) | frozenset({"domain", "tags", "activation", "associations", "feedback_signals", "entities", "pinned"})
+_NOT_ORIGINAL = ((MEMORY_KEYS | {"metadata", "confidence"}) - _SHARED) | {OWN_KEY, "content_hash"}
+"""Keys of an entry that are Engram's native ones (they are read as such), Engram's remainder, or derived."""
+
+
+def from_plur(entry: Mapping[str, Any], *, where: str = "") -> Memory:
+    """The memory a PLUR entry holds. Raises `InvalidInput` naming the field, `UnknownVersion` for a newer entry."""
+    changes = changes_in(entry.get(OWN_KEY))
+    if not changes:
+        return _read(entry, _NO_DATE, where)
+    visible = {key: value for key, value in entry.items() if key != OWN_KEY}
+    dates = _dates_used(entry)
+    for today in dates:
+        whole = with_changes(to_mapping(_read(entry, today, where)), changes)
+        if whole is not None and _write(whole, today) == visible:
+            return whole
+    return _with_what_fits(_read(entry, dates[0], where), changes, dates[0])
+
+
+def to_plur(memory: Memory, *, today: str) -> dict[str, Any]:
+    """The PLUR entry for a memory. `today` (YYYY-MM-DD) fills a date PLUR demands and the memory lacks."""
+    entry = _write(memory, today)
+    kept = remainder(to_mapping(_read(entry, today)), to_mapping(memory))
+    return {**entry, OWN_KEY: kept} if kept else entry
+
+
+def _read(entry: Mapping[str, Any], today: str, where: str = "") -> Memory:
+    """The memory without Engram's remainder, PLUR's original wording kept where projecting would change it."""
+    memory = from_mapping(lifted(entry), where=where)
+    back = projected(memory, today)
+    originals = {
+        key: value
+        for key, value in entry.items()
+        if key not in _NOT_ORIGINAL and back.get(key, ABSENT) != value and not (value is None and key not in back)
+    }
+    return memory.but(extra={**memory.extra, ORIGINALS_KEY: originals}) if originals else memory
+
+
+def _write(memory: Memory, today: str) -> dict[str, Any]:
+    """The entry without Engram's remainder, PLUR's original wording used where it still says the same."""
+    entry = projected(memory, today)
+    originals = memory.extra.get(ORIGINALS_KEY)
+    if isinstance(originals, Mapping) and originals:
+        meaning = _meaning(entry)
+        for key, value in originals.items():
+            worded = {**entry, key: value}
+            if key not in _NOT_ORIGINAL and _meaning(worded) == meaning:
+                entry = worded
+    return entry
+
+
+def _meaning(entry: Mapping[str, Any]) -> dict[str, Any] | None:
+    try:
+        return to_mapping(from_mapping(lifted(entry)))
+    except InvalidInput:
+        return None
+
+
+def _with_what_fits(memory: Memory, changes: Mapping[str, Any], today: str) -> Memory:
+    """The memory with those parts of the remainder that PLUR's values have not overtaken."""
+    base = to_mapping(memory)
+    fitting = {key: value for key, value in changes.items() if _still_fits(base, key, value, today)}
+    return with_changes(base, fitting) or memory
+
+
+def _still_fits(base: Mapping[str, Any], key: str, value: Any, today: str) -> bool:
+    """Whether PLUR would show, for this value, what it shows now."""
+    trial = with_changes(base, {key: value})
+    if trial is None:
+        return False
+    shown = to_mapping(_read(_write(trial, today), today))
+    return bool(shown.get(key, ABSENT) == base.get(key, ABSENT))
+
+
+def _dates_used(entry: Mapping[str, Any]) -> list[str]:
+    """The dates that may have filled a gap when this entry was written."""
+    dates = []
+    for block, key in (("activation", "last_accessed"), ("temporal", "learned_at")):
+        value = entry.get(block)
+        if isinstance(value, Mapping) and isinstance(value.get(key), str):
+            dates.append(str(value[key]))
+    return dates or [_NO_DATE]

@@ -1,0 +1,164 @@
+"""Any server that speaks OpenAI's `POST /embeddings` (OpenAI, Ollama, vLLM, LM Studio, …); extra `openai`.
+
+The key is read from the environment, never from a file of the store; a local server needs none.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from engram.embedding.protocol import EmbedderError, unit_rows
+
+if TYPE_CHECKING:
+    import httpx
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["OpenAIEmbedder"]
+
+API_KEY_VARIABLE = "ENGRAM_EMBEDDING_API_KEY"
+FALLBACK_KEY_VARIABLE = "OPENAI_API_KEY"
+TIMEOUT_SECONDS = 30.0
+TEXTS_PER_REQUEST = 64
+CHARACTERS_READ = 24_000  # about 8,000 tokens of English, the usual limit of these models
+ATTEMPTS = 3
+FIRST_WAIT_SECONDS = 0.5
+LONGEST_WAIT_SECONDS = 10.0
+ERROR_CHARACTERS = 200
+
+
+class OpenAIEmbedder:
+    """Embeds over HTTP in batches; retries what may pass (time-out, 429, 5xx) a bounded number of times."""
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str,
+        *,
+        api_key: str | None = None,
+        timeout: float = TIMEOUT_SECONDS,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        if not base_url.startswith(("http://", "https://")):
+            raise EmbedderError(f"The embedder's address {base_url!r} must start with http:// or https://")
+        self._model = model
+        self._url = base_url.rstrip("/") + "/embeddings"
+        self._api_key = api_key or os.environ.get(API_KEY_VARIABLE) or _openai_key(base_url)
+        self._timeout = timeout
+        self._wait = wait
+
+    @property
+    def name(self) -> str:
+        """Model and vector length. The address is no part of it: a server may move, its space does not."""
+        return f"openai:{self._model}-{self.dim}"
+
+    @cached_property
+    def dim(self) -> int:
+        """Length of the model's vectors, learnt from one request."""
+        return len(self._request(["dimension"])[0])
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """One unit row per text; zero for a blank one, which is never sent."""
+        import numpy as np
+
+        written = [index for index, text in enumerate(texts) if text.strip()]
+        out = np.zeros((len(texts), self.dim), dtype=np.float32)
+        for start in range(0, len(written), TEXTS_PER_REQUEST):
+            batch = written[start : start + TEXTS_PER_REQUEST]
+            out[batch] = self._checked(self._request([_sendable(texts[index]) for index in batch]))
+        return unit_rows(out)
+
+    def _checked(self, vectors: list[list[float]]) -> list[list[float]]:
+        sizes = {len(vector) for vector in vectors}
+        if sizes != {self.dim}:
+            raise EmbedderError(f"{self._url} answered vectors of length {sorted(sizes)}; {self.dim} was expected")
+        return vectors
+
+    def _request(self, texts: list[str]) -> list[list[float]]:
+        return _vectors(self._answer({"model": self._model, "input": texts}), len(texts), self._url)
+
+    def _answer(self, body: dict[str, Any]) -> object:
+        trouble = ""
+        for pause in _pauses():
+            if pause:
+                self._wait(pause)
+            response, trouble = self._post(body)
+            if response is None or _passing(response.status_code):
+                continue
+            return self._read(response)
+        raise EmbedderError(
+            f"{self._url} failed {ATTEMPTS} times, last: {trouble}. Nothing was embedded; try again later"
+        )
+
+    def _post(self, body: dict[str, Any]) -> tuple[httpx.Response | None, str]:
+        httpx = _httpx()
+        headers = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}
+        try:
+            response = httpx.post(self._url, json=body, headers=headers, timeout=self._timeout)
+        except httpx.TimeoutException:
+            return None, f"no answer within {self._timeout:g} s"
+        except httpx.HTTPError as error:
+            return None, str(error) or type(error).__name__
+        return response, f"HTTP {response.status_code}"
+
+    def _read(self, response: httpx.Response) -> object:
+        if response.status_code in (401, 403):
+            raise EmbedderError(f"{self._url} refused the key (HTTP {response.status_code}): set {API_KEY_VARIABLE}")
+        if response.status_code != 200:
+            shown = response.text[:ERROR_CHARACTERS]
+            raise EmbedderError(f"{self._url} answered HTTP {response.status_code} for model {self._model}: {shown}")
+        try:
+            return response.json()
+        except ValueError as error:
+            raise EmbedderError(
+                f"{self._url} answered something that is not JSON; is it an embeddings server?"
+            ) from error
+
+
+def _httpx() -> Any:
+    try:
+        import httpx
+    except ImportError as error:
+        raise EmbedderError('An "openai:" embedder needs the package httpx: pip install "engram[openai]"') from error
+    return httpx
+
+
+def _openai_key(base_url: str) -> str | None:
+    """OpenAI's own key goes to OpenAI alone, never to another server named in a setting."""
+    host = base_url.split("//", 1)[1].split("/", 1)[0]
+    return os.environ.get(FALLBACK_KEY_VARIABLE) if host == "api.openai.com" else None
+
+
+def _passing(status: int) -> bool:
+    return status == 429 or status >= 500
+
+
+def _pauses() -> Iterator[float]:
+    """No pause before the first attempt, then doubling ones."""
+    yield 0
+    for retry in range(ATTEMPTS - 1):
+        yield min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2**retry)
+
+
+def _sendable(text: str) -> str:
+    return text[:CHARACTERS_READ].encode("utf-8", "replace").decode("utf-8")
+
+
+def _vectors(answer: object, expected: int, url: str) -> list[list[float]]:
+    """The vectors of an answer in the order of the texts, checked in shape."""
+    malformed = EmbedderError(f"{url} answered JSON without {expected} embeddings; is it an embeddings server?")
+    try:
+        items = answer["data"]  # type: ignore[index]
+        # Some servers leave the index out; they answer in order.
+        placed = sorted((int(item.get("index", place)), place) for place, item in enumerate(items))
+        vectors = [[float(value) for value in items[place]["embedding"]] for _, place in placed]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise malformed from error
+    if len(vectors) != expected or not all(vector and all(map(isfinite, vector)) for vector in vectors):
+        raise malformed
+    return vectors

@@ -1,0 +1,84 @@
+"""The bundled model: one vector per word piece, summed. No network, no model runtime, milliseconds to load.
+
+How it is made: scripts/distill_embedder.py. What it can and cannot do, measured: docs/embedders.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engram.embedding.protocol import EmbedderError, unit_rows
+from engram.embedding.tokenizer import DATA, count_tokens, word_rows, words
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["StaticEmbedder"]
+
+NAME = "static-minilm-256-v1"
+DIMENSIONS = 256
+# A static vector is a sum: past this much text it only says "some English".
+TOKENS_READ = 2_000
+# No token is longer in practice, so text past this need not even be split into words.
+CHARACTERS_READ = 20 * TOKENS_READ
+# Texts summed at once: the gathered rows stay inside the processor's cache.
+TEXTS_AT_ONCE = 256
+
+
+class StaticEmbedder:
+    """Embeds with the matrix shipped in the package; only the rows a text touches are read from disk."""
+
+    name = NAME
+    dim = DIMENSIONS
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """One unit row per text; zero where no word of it is known."""
+        out = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
+        for start in range(0, len(texts), TEXTS_AT_ONCE):
+            rows = [_rows_of(text) for text in texts[start : start + TEXTS_AT_ONCE]]
+            self._sum_into(out[start : start + len(rows)], rows)
+        return unit_rows(out)
+
+    def count_tokens(self, text: str) -> int:
+        """How many tokens the text has, whole, without the limit on what is embedded."""
+        return count_tokens(text)
+
+    def _sum_into(self, out: npt.NDArray[np.float32], rows: list[list[int]]) -> None:
+        sizes = np.fromiter(map(len, rows), dtype=np.intp, count=len(rows))
+        filled = np.flatnonzero(sizes)
+        if not filled.size:
+            return
+        flat = np.fromiter((row for text in rows for row in text), dtype=np.intp, count=int(sizes.sum()))
+        vectors = self._vectors[flat] * self._scales[flat][:, None]
+        starts = np.cumsum(sizes) - sizes
+        out[filled] = np.add.reduceat(vectors, starts[filled], axis=0)
+
+    @cached_property
+    def _vectors(self) -> npt.NDArray[np.int8]:
+        return _mapped("vectors.npy")
+
+    @cached_property
+    def _scales(self) -> npt.NDArray[np.float32]:
+        return _mapped("scales.npy")
+
+
+def _mapped(name: str) -> npt.NDArray[Any]:
+    try:
+        # As a plain array: indexing a memmap subclass costs several times the lookup itself.
+        return np.asarray(np.load(DATA / name, mmap_mode="r"))
+    except (OSError, ValueError) as error:
+        raise EmbedderError(f"{DATA / name} cannot be read ({error}); reinstall engram") from error
+
+
+def _rows_of(text: str) -> list[int]:
+    return list(islice(_all_rows(text[:CHARACTERS_READ]), TOKENS_READ))
+
+
+def _all_rows(text: str) -> Iterator[int]:
+    for word in words(text):
+        yield from word_rows[word]

@@ -1,0 +1,220 @@
+"""Do two statements say the same, the opposite, or something else? Decided from their readings alone."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal
+
+from engram.text.numbers import Number
+from engram.text.polarity import Reading, canonical, converse, opposite, read, rival
+
+__all__ = ["Comparison", "compare", "relation", "weighted_overlap"]
+
+Kind = Literal["same", "opposite", "paraphrase", "distinct"]
+
+# Shared weight over all weight, names counting double. Below it two statements share a topic at most (DESIGN §10:
+# "high weighted overlap"); chosen so that one word more in a statement of three or four still counts.
+HIGH_OVERLAP = 0.6
+
+# A swap is looked for in a stretch of this many words at most; the search is cubic.
+_LONGEST_SWAP = 40
+# More words changed for their opposites or rivals than this make another statement.
+_MOST_PAIRS = 2
+# Below HIGH_OVERLAP by as much as double weight of names can make up.
+_WORTH_PAIRING = 0.4
+# Words between two swapped things that do not care for their order.
+_SYMMETRIC = frozenset(("and", "or", "with", "nor", "&", "/", "plus", "equal", "versus", "vs", "as", "well", "same"))
+# "must not exceed 100" sets a limit, though it negates.
+_LIMITS = frozenset(
+    map(canonical, ("exceed", "more", "longer", "larger", "greater", "above", "beyond", "higher", "fewer"))
+)
+# "Node 18 is required" speaks of the number though it stands before the verb.
+_REQUIREMENTS = frozenset(
+    map(canonical, ("required", "needed", "mandatory", "minimum", "default", "recommended", "standard"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How two statements relate, and what makes the difference."""
+
+    relation: Kind
+    why: str = ""
+
+
+_DISTINCT = Comparison("distinct")
+
+
+def weighted_overlap(one: Reading, other: Reading) -> float:
+    """Shared content words over all content words; a name weighs as much as two other words."""
+    names = one.names | other.names
+    union = one.content | other.content
+    if not union:
+        return 0.0
+    shared = one.content & other.content
+    return (len(shared) + len(shared & names)) / (len(union) + len(union & names))
+
+
+@lru_cache(maxsize=1024)
+def relation(one: str, other: str) -> Comparison:
+    """Compare two statements by their texts. Several gates ask this of the same pair, so the last answers are kept."""
+    return compare(read(one), read(other))
+
+
+def compare(one: Reading, other: Reading) -> Comparison:
+    """Compare two statements of one scope."""
+    if one.sequence == other.sequence and one.past == other.past:
+        return Comparison("same")
+    left, right = one.content - other.content, other.content - one.content
+    if not _worth_pairing(len(left), len(right), len(one.content & other.content)):
+        return _DISTINCT
+    if one.past != other.past or _spoken_of(one) != _spoken_of(other):
+        return _DISTINCT
+    difference = _difference(one, other, set(left), set(right))
+    if difference is None:
+        return _DISTINCT
+    return _conflict(one, other, difference) or _likeness(one, other, difference)
+
+
+@dataclass(slots=True)
+class _Difference:
+    """The words only one of two statements has, once opposites and rivals are paired off."""
+
+    opposites: list[tuple[str, str]] = field(default_factory=list)
+    rivals: list[tuple[str, str]] = field(default_factory=list)
+    extra: frozenset[str] = frozenset()
+    circumstances: bool = False
+    """The words too many on one side say when or where: the statement is narrower, not contrary."""
+
+
+def _spoken_of(reading: Reading) -> tuple[frozenset[Number], tuple[Number, ...]]:
+    """The numbers that say which thing or which day is meant."""
+    dates = tuple(number for number in reading.numbers if number.kind == "date")
+    if reading.content & _REQUIREMENTS:
+        return frozenset(number for number in reading.identifying if number.kind == "reference"), dates
+    return frozenset(reading.identifying), dates
+
+
+def _difference(one: Reading, other: Reading, left: set[str], right: set[str]) -> _Difference | None:
+    """None when both sides have words of their own: they speak of different things."""
+    difference = _Difference()
+    about = one.subject | other.subject
+    # At most a few words stand on the shorter side, so the pairs to look up stay few.
+    for word, twin in [(word, twin) for word in sorted(left) for twin in sorted(right)] if left and right else []:
+        if word in about and twin in about and not converse(word, twin):
+            continue
+        pairs = _pairs_of(word, twin, difference) if word in left and twin in right else None
+        if pairs is not None:
+            pairs.append((word, twin))
+            left.discard(word)
+            right.discard(twin)
+    if left and right:
+        return None
+    difference.extra = frozenset(left or right)
+    difference.circumstances = bool(
+        difference.extra & (one.qualified | other.qualified | about | one.names | other.names)
+    )
+    return difference
+
+
+def _worth_pairing(left: int, right: int, shared: int) -> bool:
+    """Whether pairing words off can still leave two statements that share enough; most neighbours end here."""
+    pairs = min(left, right)
+    return pairs <= _MOST_PAIRS and shared + pairs >= _WORTH_PAIRING * (shared + max(left, right))
+
+
+def _pairs_of(word: str, twin: str, difference: _Difference) -> list[tuple[str, str]] | None:
+    if opposite(word, twin):
+        return difference.opposites
+    if rival(word, twin):
+        return difference.rivals
+    return None
+
+
+def _conflict(one: Reading, other: Reading, difference: _Difference) -> Comparison | None:
+    """What sets two statements about the same thing against each other."""
+    shared = one.content & other.content
+    weight = weighted_overlap(one, other) if difference.extra else 1.0
+    if difference.circumstances or weight < HIGH_OVERLAP or not (shared or difference.opposites):
+        return None
+    turned = _turned(one, other, difference)
+    if difference.rivals:
+        return None if turned or difference.opposites else _rivalry(one, other, difference.rivals)
+    swapped = not difference.extra and _swapped(one, other, difference.opposites)
+    numbers = _differing_numbers(one.numbers, other.numbers)
+    flips = turned + len(difference.opposites) + (swapped and any(converse(*pair) for pair in difference.opposites))
+    if flips:
+        return _flip_found(difference.opposites, turned) if flips % 2 and not numbers else None
+    if numbers and len(shared) > 1 and (not one.negated or one.content & _LIMITS):
+        return Comparison("opposite", f"another number: {numbers}")
+    return Comparison("opposite", "the same words in swapped order") if swapped else None
+
+
+def _flip_found(opposites: list[tuple[str, str]], turned: bool) -> Comparison:
+    if opposites and not turned:
+        return Comparison("opposite", "opposite words: " + ", ".join(f"{one} / {other}" for one, other in opposites))
+    return Comparison("opposite", "one negates what the other says")
+
+
+def _rivalry(one: Reading, other: Reading, rivals: list[tuple[str, str]]) -> Comparison | None:
+    """Two choices compete only where both statements choose; two refusals do not."""
+    turned = [word for pair in rivals for word in pair if word in one.negated or word in other.negated]
+    if turned:
+        return None
+    return Comparison("opposite", "competing choices: " + ", ".join(f"{a} / {b}" for a, b in rivals))
+
+
+def _turned(one: Reading, other: Reading, difference: _Difference) -> bool:
+    """Whether one statement denies what the other affirms."""
+    twins = {twin: word for word, twin in difference.opposites + difference.rivals}
+    first, second = one.negated, frozenset(twins.get(word, word) for word in other.negated)
+    common = (one.content & other.content) | set(twins.values())
+    if (one.negations - other.negations) % 2:
+        return bool((first ^ second) & common) or not (one.negated or other.negated)
+    first, second = first & common, second & common
+    return bool(first and second) and not (first <= second or second <= first)
+
+
+def _differing_numbers(one: Iterable[Number], other: Iterable[Number]) -> str:
+    """ "8080 / 9090" when each side has a number the other lacks; a number more on one side is a detail."""
+    first, second = Counter(one), Counter(other)
+    left, right = first - second, second - first
+    if not left or not right:
+        return ""
+    return f"{', '.join(map(str, left))} / {', '.join(map(str, right))}"
+
+
+def _swapped(one: Reading, other: Reading, opposites: list[tuple[str, str]]) -> bool:
+    """X p Y against Y p X: two parts have changed places around something that cares for the order."""
+    replaced = dict(opposites)
+    first, second = [replaced.get(word, word) for word in one.sequence], list(other.sequence)
+    while first and second and first[0] == second[0]:
+        del first[0], second[0]
+    while first and second and first[-1] == second[-1]:
+        first.pop()
+        second.pop()
+    if len(first) != len(second) or not 3 <= len(first) <= _LONGEST_SWAP:
+        return False
+    return any(
+        first[:head] == second[-head:] and first[-tail:] == second[:tail] and _cares(first[head:-tail])
+        for head in range(1, len(first) - 1)
+        for tail in range(1, len(first) - head)
+        if first[head:-tail] == second[tail:-head]
+    )
+
+
+def _cares(pivot: list[str]) -> bool:
+    return bool(pivot) and not _SYMMETRIC.issuperset(pivot)
+
+
+def _likeness(one: Reading, other: Reading, difference: _Difference) -> Comparison:
+    alike = (
+        not difference.opposites
+        and not difference.rivals
+        and one.names == other.names
+        and Counter(one.numbers) == Counter(other.numbers)
+        and (one.negations - other.negations) % 2 == 0
+        and weighted_overlap(one, other) >= HIGH_OVERLAP
+    )
+    return Comparison("paraphrase", "nearly the same words") if alike else _DISTINCT

@@ -1,0 +1,112 @@
+"""Injected instructions: text that speaks to the reading agent instead of recording something.
+
+Filters alone do not stop poisoning (what stops it is that untrusted memories wait and are handed over as quoted
+data); this gate keeps the plain cases out of the queue and marks the rest for a person.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from engram.gates.shape import texts
+from engram.gates.tables import plain, table_text
+from engram.model.memory import Memory
+
+__all__ = ["Injection", "find_injections", "injection_problem"]
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """One sign that a text tries to command its reader."""
+
+    kind: str
+    quote: str
+
+
+_MARKUP_HINTS = (
+    "<|",
+    "[inst",
+    "<<sys",
+    "<system",
+    "</system",
+    "<assistant",
+    "<tool",
+    "<function",
+    "<user>",
+    "</user>",
+    "system:",
+    "assistant:",
+    "<antml",
+    "</context",
+    "<instructions",
+    "<important",
+    "<prompt",
+    "</memory",
+    "</data",
+)
+_MARKUP = re.compile(
+    r"<\|[a-z_]{2,30}\|>|\[/?inst\]|<</?sys>>"
+    r"|</?(?:system|assistant|user|instructions?|prompt|important|context|memory|memories|data|tool_(?:result|use|call)s?|function_(?:calls?|results?)|antml:[a-z_]{1,30}|system-reminder)(?:\s[^<>]{0,200})?>"
+    r"|(?:^|\n)\s{0,8}(?:\#{1,4}\s{0,4})?(?:system|assistant)\s{0,4}:",
+    re.IGNORECASE,
+)
+_HIDDEN = re.compile(
+    "(?P<tags>[\U000e0000-\U000e007f]+)"
+    "|(?P<bidi>[\u202a\u202b\u202d\u202e])"
+    "|(?P<invisible>[\u200b\u2060-\u2064\ufeff\u180e]{2,}|[\u200b-\u200d\u2060\ufeff]{3,}|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2,})"
+)
+_HIDDEN_NAMES = {
+    "tags": "Unicode tag characters, which nobody can see",
+    "bidi": "characters that reverse the reading order",
+    "invisible": "a run of invisible characters",
+}
+_BLACK_FLAG = "\U0001f3f4"
+
+
+@lru_cache(maxsize=1)
+def _commands() -> tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...]:
+    lines = [line.split("\t") for line in table_text("instructions.txt")]
+    return tuple((kind, tuple(hints.split(",")), re.compile(pattern)) for kind, hints, pattern in lines)
+
+
+def find_injections(text: str) -> list[Injection]:
+    """Every sign in a text, commands first."""
+    return [*_spoken(text), *_marked_up(text), *_hidden(text)]
+
+
+def injection_problem(memory: Memory) -> str:
+    """What in a memory speaks to the agent that will read it; "" when nothing does."""
+    for field, text in texts(memory):
+        if field not in ("metadata", "context") and (found := find_injections(text)):
+            first = found[0]
+            return f"{field} speaks to the agent that reads it ({first.kind}: {first.quote})"
+    return ""
+
+
+def _spoken(text: str) -> list[Injection]:
+    words = plain(text)
+    found = []
+    for kind, hints, pattern in _commands():
+        if any(hint in words for hint in hints) and (match := pattern.search(words)):
+            found.append(Injection(kind, f"“{match[0].strip()[:60]}”"))
+    return found
+
+
+def _marked_up(text: str) -> list[Injection]:
+    lowered = text.lower()
+    if not any(hint in lowered for hint in _MARKUP_HINTS):
+        return []
+    match = _MARKUP.search(text)
+    return [Injection("fake markup", f"“{match[0].strip()[:40]}”")] if match else []
+
+
+def _hidden(text: str) -> list[Injection]:
+    if text.isascii():
+        return []
+    for match in _HIDDEN.finditer(text):
+        kind = str(match.lastgroup)
+        # Flags of England, Scotland and Wales are spelled with tag characters.
+        if kind == "tags" and text[match.start() - 1 : match.start()] == _BLACK_FLAG and match[0][-1] == "\U000e007f":
+            continue
+        return [Injection("hidden text", _HIDDEN_NAMES[kind])]
+    return []

@@ -1,0 +1,112 @@
+"""Shape and size: text that can be stored and read back, a known type, a scope that names a place."""
+
+import re
+from collections.abc import Iterator
+
+from engram.gates.proposal import GateSettings
+from engram.model.errors import InvalidInput
+from engram.model.memory import Memory
+from engram.model.types import memory_type
+
+__all__ = ["BARE_SCOPES", "added_problem", "scope_problem", "statement_problem", "texts"]
+
+BARE_SCOPES = ("global", "user", "local", "public")
+_MAX_SCOPE_CHARS = 512
+# A part becomes the name of a folder; file systems allow 255 bytes.
+_MAX_PART_BYTES = 200
+_KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}\Z")
+# C0 and C1 controls but tab, line feed and carriage return; lone surrogates cannot be written as UTF-8.
+_UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+_UNSAFE_IN_SCOPE = re.compile("[\\\\\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+_VISIBLE = re.compile(r"[^\s\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\u00ad\u115f\u1160\u3164\uffa0\u2800]")
+
+
+def statement_problem(memory: Memory, settings: GateSettings) -> str:
+    """Why `learn` cannot take this memory as it is; "" when it can."""
+    size = len(memory.statement)
+    if size > settings.max_statement_chars:
+        return (
+            f"the statement has {size:,} characters, at most {settings.max_statement_chars:,} are learned as one memory;"
+            " say it in 25–60 words, put the source into `context`, or ingest it as a document"
+        )
+    return _problem(memory)
+
+
+def added_problem(memory: Memory, settings: GateSettings) -> str:
+    """Why `add` cannot take this memory as it is; "" when it can."""
+    size = len(memory.statement.encode("utf-8", "surrogatepass"))
+    if size > settings.max_added_bytes:
+        return f"the statement has {size:,} bytes, at most {settings.max_added_bytes:,} are stored as one memory"
+    return _problem(memory)
+
+
+def texts(memory: Memory) -> Iterator[tuple[str, str]]:
+    """Every text a memory carries, with the name of its field; metadata to any depth."""
+    for name in ("statement", "situation", "context", "rationale", "domain", "trigger_context", "name"):
+        if text := getattr(memory, name):
+            yield name, text
+    for name in ("tags", "entities", "aliases"):
+        if values := getattr(memory, name):
+            yield name, "\n".join(map(str, values))
+    yield from _anchored(memory)
+    yield from (item for item in _nested("form", memory.form))
+    yield from (item for item in _nested("metadata", memory.metadata))
+
+
+def _anchored(memory: Memory) -> Iterator[tuple[str, str]]:
+    for anchor in memory.anchors:
+        yield "anchors", f"{anchor.path}\n{anchor.snippet}"
+
+
+def _nested(name: str, value: object) -> Iterator[tuple[str, str]]:
+    """The strings inside a value, each with its key in front, since a key can tell what the value is."""
+    stack: list[tuple[str, object]] = [("", value)]
+    while stack:
+        key, item = stack.pop()
+        if isinstance(item, str):
+            yield name, f"{key}: {item}" if key else item
+        elif hasattr(item, "items"):
+            stack.extend((str(inner), deeper) for inner, deeper in item.items())
+        elif isinstance(item, list | tuple | set | frozenset):
+            stack.extend((key, deeper) for deeper in item)
+
+
+def _problem(memory: Memory) -> str:
+    if not memory.statement or not _VISIBLE.search(memory.statement):
+        return "the statement is empty"
+    for field, text in texts(memory):
+        if bad := _UNWRITABLE.search(text):
+            return f"{field} holds the control character U+{ord(bad[0]):04X}, which a text file cannot carry; remove it"
+    return _type_problem(memory.type) or scope_problem(memory.scope)
+
+
+def _type_problem(name: str) -> str:
+    try:
+        memory_type(name)
+    except InvalidInput as unknown:
+        return str(unknown)
+    return ""
+
+
+def scope_problem(scope: str) -> str:
+    """Why a scope cannot be used; "" when it can: `global`, `user`, `local`, or `kind:name[/part…]`."""
+    if scope in BARE_SCOPES:
+        return ""
+    if len(scope) > _MAX_SCOPE_CHARS:
+        return f"the scope has {len(scope):,} characters, at most {_MAX_SCOPE_CHARS} are allowed"
+    if _UNSAFE_IN_SCOPE.search(scope):
+        return f"the scope {scope!r} holds a backslash or a control character"
+    kind, colon, name = scope.partition(":")
+    if not colon or not _KIND.match(kind):
+        return f"the scope {scope!r} is none of {', '.join(BARE_SCOPES)} and not of the form kind:name[/part…]"
+    return next((problem for part in name.split("/") if (problem := _part_problem(scope, part))), "")
+
+
+def _part_problem(scope: str, part: str) -> str:
+    if not part or part != part.strip():
+        return f"the scope {scope!r} has an empty part, or blanks at the edge of one"
+    if part.strip(".") == "" or part.startswith("~"):
+        return f"the scope {scope!r} holds {part!r}, which would leave its folder"
+    if len(part.encode("utf-8")) > _MAX_PART_BYTES:
+        return f"a part of the scope {scope[:40]!r}… is over {_MAX_PART_BYTES} bytes"
+    return ""

@@ -1,0 +1,35 @@
+"""What became of a write, and why."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from engram.model.memory import Memory
+
+
+class Outcome(StrEnum):
+    """The eight answers a write can get."""
+
+    CREATED = "CREATED"
+    PENDING = "PENDING"
+    DUPLICATE = "DUPLICATE"
+    CONTRADICTION = "CONTRADICTION"
+    SUPERSEDED = "SUPERSEDED"
+    UPDATED = "UPDATED"
+    NOOP = "NOOP"
+    REJECTED = "REJECTED"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The outcome of one write: the memory it made or touched, the other one involved, the gate that decided and why."""
+
+    outcome: Outcome
+    memory: Memory | None = None
+    other: Memory | None = None
+    reason: str = ""
+    gate: str = ""
+
+    @property
+    def written(self) -> bool:
+        """Whether a new memory now exists because of this write."""
+        return self.outcome in {Outcome.CREATED, Outcome.PENDING, Outcome.CONTRADICTION, Outcome.SUPERSEDED}

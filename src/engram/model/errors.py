@@ -1,0 +1,65 @@
+"""What can go wrong, as one small tree.
+
+    EngramError
+    ├── InvalidInput          a value the caller gave cannot be used        (exit 2)
+    ├── NotFound              no memory, session or event by that name      (exit 3)
+    ├── Refused               a rule says no; nothing was written           (exit 1)
+    │   ├── SecretRefused     the text holds a key, token or password
+    │   └── NotTrusted        the store or source is not trusted yet
+    ├── StoreError            the store could not do it; nothing half-written
+    │   ├── StoreBusy         another writer held the lock for too long
+    │   ├── StoreReadOnly     the directory or disk does not accept writes
+    │   ├── StoreCorrupt      a file of the store cannot be read
+    │   └── UnknownVersion    written by a newer Engram
+    └── EmbedderError         an embedding provider is missing or failed
+
+Every message says what happened, to which file or id, and what to do next.
+"""
+
+
+class EngramError(Exception):
+    """Base of every error Engram raises on purpose."""
+
+
+class InvalidInput(EngramError):
+    """A value the caller gave cannot be used."""
+
+
+class NotFound(EngramError):
+    """No memory, session or event goes by that id, name or alias."""
+
+
+class Refused(EngramError):
+    """A rule says no; nothing was written."""
+
+
+class SecretRefused(Refused):
+    """The text holds what looks like a key, token, password or connection string."""
+
+
+class NotTrusted(Refused):
+    """A team store or source that its owner has not trusted yet."""
+
+
+class StoreError(EngramError):
+    """The store could not do what was asked; nothing is half-written."""
+
+
+class StoreBusy(StoreError):
+    """Another writer held the lock longer than the deadline."""
+
+
+class StoreReadOnly(StoreError):
+    """The directory or disk does not accept writes."""
+
+
+class StoreCorrupt(StoreError):
+    """A file of the store cannot be read."""
+
+
+class UnknownVersion(StoreError):
+    """The store or record was written by a newer Engram."""
+
+
+class EmbedderError(EngramError):
+    """An embedding provider is missing, failed or answered nonsense."""

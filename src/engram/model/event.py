@@ -1,0 +1,42 @@
+"""The ledger's record: one thing that was said or done."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+EVENT_TYPES = ("message", "tool_call", "tool_result", "observation", "error", "artifact")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of a ledger. `digest` chains it to the event before it; `key` is the caller's idempotency key."""
+
+    id: str
+    session: str
+    seq: int
+    role: str
+    content: str
+    at: datetime
+    event_type: str = "message"
+    task: str = ""
+    key: str = ""
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    salt: str = ""
+    body: str = ""
+    """Salted digest of what was said; it stays when the content is purged, so the chain still verifies."""
+    prev: str = ""
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A conversation with a beginning, an end and what was injected at its start."""
+
+    id: str
+    task: str
+    scopes: tuple[str, ...]
+    started: datetime
+    ended: datetime | None = None
+    summary: str = ""

@@ -1,0 +1,108 @@
+"""What a search returns, and the account of how it came to that."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from engram.model.event import Event
+from engram.model.memory import Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One named contribution to a score: added to the sum, or multiplied with it."""
+
+    name: str
+    value: float
+    operation: str = "+"
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HitTrace:
+    """Why one document scored what it scored. `replay()` gives the score again."""
+
+    parts: tuple[Part, ...] = ()
+    found_by: Mapping[str, int] = field(default_factory=dict)
+    """Which retriever found it, at which rank (from 1)."""
+    raw: Mapping[str, float] = field(default_factory=dict)
+    """Each retriever's raw score."""
+
+    def replay(self) -> float:
+        """Recompute the score from its parts, in order."""
+        score = 0.0
+        for part in self.parts:
+            score = score * part.value if part.operation == "×" else score + part.value
+        return score
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """A document that was a candidate and is not in the answer, with the reason."""
+
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One answer. `metadata` is the caller's own, returned as it was given."""
+
+    id: str
+    kind: str
+    score: float
+    text: str
+    memory: Memory | None = None
+    event: Event | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    trace: HitTrace | None = None
+    note: str = ""
+    """A caveat the reader should see, such as "archived" or "disputed"."""
+
+
+class Hits(list[Hit]):
+    """A list of hits that also carries how the search went: mode, warnings, what was filtered."""
+
+    def __init__(self, hits: "list[Hit] | None" = None) -> None:
+        super().__init__(hits or [])
+        self.mode: str = "hybrid"
+        self.warnings: list[str] = []
+        self.filtered: list[Filtered] = []
+        self.terms: tuple[str, ...] = ()
+        self.pruned_terms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Injected:
+    """One memory handed to a prompt, and why it is there."""
+
+    memory: Memory
+    score: float
+    reason: str
+    section: str
+    text: str
+    trace: HitTrace | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """What an agent is told at the start of a task."""
+
+    directives: tuple[Injected, ...] = ()
+    consider: tuple[Injected, ...] = ()
+    related: tuple[Injected, ...] = ()
+    text: str = ""
+    tokens: int = 0
+    budget: int = 0
+    left_out: tuple[Filtered, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def items(self) -> tuple[Injected, ...]:
+        """All injected memories, in the order of the text."""
+        return self.directives + self.consider + self.related
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Their ids."""
+        return tuple(item.memory.id for item in self.items)

@@ -1,0 +1,170 @@
+"""The one record: a memory and the blocks it is made of."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Literal
+
+Status = Literal["candidate", "active", "dormant", "superseded", "archived", "retired", "rejected"]
+Signal = Literal["positive", "negative", "neutral"]
+
+STATUSES: tuple[Status, ...] = (
+    "candidate",
+    "active",
+    "dormant",
+    "superseded",
+    "archived",
+    "retired",
+    "rejected",
+)
+SIGNALS: tuple[Signal, ...] = ("positive", "negative", "neutral")
+VERIFICATIONS = ("unverified", "user_confirmed", "system_inferred", "disputed")
+SCHEMA_VERSION = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """How strongly a memory is held; what time does to it is computed, never stored."""
+
+    retrieval_strength: float = 0.7
+    storage_strength: float = 0.5
+    frequency: int = 0
+    last_accessed: datetime | None = None
+    seq: int = 0
+    """The usage position these numbers cover, so that no use is counted twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Association:
+    """A typed, weighted link to another memory. `strength` is learned, `weight` is given."""
+
+    target: str
+    type: str = "semantic"
+    strength: float = 0.5
+    weight: float = 1.0
+    confidence: float = 1.0
+    last_reinforced: datetime | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """How often a memory was rated, and how."""
+
+    positive: int = 0
+    negative: int = 0
+    neutral: int = 0
+
+    @property
+    def net(self) -> int:
+        """Positive minus negative ratings."""
+        return self.positive - self.negative
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A place in the owner's own files that a memory rests on."""
+
+    path: str
+    snippet: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A ledger event, and the part of it, that a memory was derived from."""
+
+    event: str
+    span: tuple[int, int] | None = None
+    quote_hash: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One atomic piece of knowledge (DESIGN §4).
+
+    Confidence and importance run from 0 to 1 here; on disk confidence is spec 1's 1–10. `extra` holds every key this
+    Engram does not know, at the depth where it stood, so that rewriting a file loses nothing.
+    """
+
+    id: str
+    statement: str
+    scope: str = "global"
+    type: str = "behavioral"
+    status: Status = "active"
+    name: str = ""
+    aliases: tuple[str, ...] = ()
+    version: int = SCHEMA_VERSION
+    pinned: bool = False
+
+    situation: str = ""
+    form: Mapping[str, str] = field(default_factory=dict)
+    context: str = ""
+    rationale: str = ""
+    tags: tuple[str, ...] = ()
+    domain: str = ""
+    entities: tuple[str, ...] = ()
+    anchors: tuple[Anchor, ...] = ()
+
+    created: datetime | None = None
+    updated: datetime | None = None
+    occurred_at: datetime | None = None
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+
+    confidence: float = 0.5
+    importance: float = 0.5
+    emotional_weight: float = 5
+    derivation_count: int = 1
+    feedback: Feedback = Feedback()
+    trigger_context: str = ""
+
+    activation: Activation = Activation()
+    consolidated: bool = False
+    associations: tuple[Association, ...] = ()
+
+    lineage: str = ""
+    revision: int = 1
+    supersedes: tuple[str, ...] = ()
+    superseded_by: str = ""
+    conflict_key: str = ""
+    critical_slot: str = ""
+
+    source: str = ""
+    learned_by: str = ""
+    last_verified: datetime | None = None
+    decay_days: float | None = None
+    """Days after which the memory counts as stale unless verified again; None: never."""
+    verification: str = "unverified"
+    policy_class: str = ""
+    evidence: tuple[Evidence, ...] = ()
+
+    box: str = ""
+    trace: str = ""
+    session: str = ""
+    task: str = ""
+    memory_kind: str = ""
+
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def but(self, **changes: Any) -> "Memory":
+        """Return a copy with some fields changed."""
+        return replace(self, **changes)
+
+    @property
+    def when(self) -> datetime | None:
+        """The time `since` and `until` speak of: occurred_at, else created."""
+        return self.occurred_at or self.created
+
+
+def render_form(form: Mapping[str, str]) -> str:
+    """The statement a form stands for: spec 3's feedback, or a fact triple."""
+    if "behavior" in form:
+        impact = f" {form['impact'].strip().rstrip('.')}." if form.get("impact") else ""
+        action = f" {form['action'].strip().rstrip('.')}." if form.get("action") else ""
+        return f"{form['behavior'].strip().rstrip('.')}.{impact}{action}"
+    if "subject" in form:
+        return " ".join(form.get(part, "").strip() for part in ("subject", "predicate", "object")).strip()
+    return ""

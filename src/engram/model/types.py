@@ -1,0 +1,93 @@
+"""The type registry: every word the specs use for a kind of memory, as one table."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from engram.model.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryType:
+    """One entry of the registry."""
+
+    name: str
+    nature: str
+    """`note` (a lasting statement) or `episode` (something that happened)."""
+    kind: str
+    """Spec 4's kind: fact, preference, procedure, decision or event."""
+    tier: int
+    """Risk tier 1–3: 1 may become active by itself, 3 always waits for a person."""
+    label: str
+    """How the type reads in a prompt."""
+    priority: int
+    """Order of injection: 0 first (corrections and constraints)."""
+    spared: bool = False
+    """Archival spares it."""
+    may_sink: bool = True
+    """Whether decay may carry it below fading."""
+
+
+_TABLE = (
+    # name, nature, kind, tier, label, priority, spared, may_sink            source
+    ("behavioral", "note", "procedure", 1, "Behaviour", 1, False, True),  # spec 1
+    ("correction", "note", "procedure", 1, "Correction", 0, True, False),
+    ("preference", "note", "preference", 1, "Preference", 1, True, False),
+    ("convention", "note", "procedure", 1, "Convention", 1, True, False),
+    ("procedural", "note", "procedure", 1, "Procedure", 1, False, True),
+    ("factual", "note", "fact", 1, "Fact", 2, False, True),
+    ("semantic", "note", "fact", 1, "Fact", 2, False, True),  # spec 2
+    ("episodic", "episode", "event", 1, "Episode", 3, False, True),
+    ("constraint", "note", "procedure", 1, "Constraint", 0, True, False),
+    ("decision", "note", "decision", 1, "Decision", 1, True, False),
+    ("profile", "note", "fact", 2, "Profile", 2, True, True),
+    ("project", "note", "fact", 1, "Project", 2, False, True),
+    ("task", "episode", "event", 1, "Task", 3, False, True),
+    ("tool_result", "episode", "event", 1, "Tool result", 3, False, True),
+    ("feedback", "note", "procedure", 1, "Feedback", 1, False, True),  # spec 3
+    ("fact", "note", "fact", 1, "Fact", 2, False, True),
+    ("tooling", "note", "procedure", 1, "Tooling", 1, False, True),  # spec 4
+    ("infra", "note", "fact", 2, "Infrastructure", 2, False, True),
+    ("identity", "note", "fact", 3, "Identity", 2, True, True),
+    ("fiscal", "note", "fact", 3, "Fiscal", 2, True, True),
+    ("people", "note", "fact", 2, "People", 2, False, True),
+    ("location", "note", "fact", 2, "Location", 2, False, True),
+    ("health", "note", "fact", 3, "Health", 2, True, True),
+    ("entity", "note", "fact", 1, "Entity", 2, False, True),  # spec 5
+    ("relationship", "note", "fact", 2, "Relationship", 2, False, True),
+    ("principle", "note", "decision", 1, "Principle", 1, True, True),
+    ("commitment", "episode", "event", 1, "Commitment", 1, False, True),
+    ("moment", "episode", "event", 1, "Moment", 3, True, True),
+    ("skill", "note", "procedure", 1, "Skill", 1, False, True),
+)
+
+_REGISTRY: dict[str, MemoryType] = {row[0]: MemoryType(*row) for row in _TABLE}
+
+
+def memory_type(name: str) -> MemoryType:
+    """Return the registry's entry, or raise `InvalidInput` naming the known types."""
+    try:
+        return _REGISTRY[name]
+    except KeyError:
+        known = ", ".join(sorted(_REGISTRY))
+        raise InvalidInput(f"unknown type {name!r}; known types: {known}") from None
+
+
+def type_or_default(name: str) -> MemoryType:
+    """Like `memory_type`, but a word this Engram does not know reads as `semantic`.
+
+    Files written elsewhere may carry other words; they are kept, and treated as plain facts.
+    """
+    return _REGISTRY.get(name) or _REGISTRY["semantic"]
+
+
+def known_types() -> Iterator[MemoryType]:
+    """Every entry, in the order of the table."""
+    return iter(_REGISTRY.values())
+
+
+def register_type(entry: MemoryType) -> None:
+    """Add a type of your own. A second registration of the same entry is harmless; another meaning is refused."""
+    existing = _REGISTRY.get(entry.name)
+    if existing is not None and existing != entry:
+        raise InvalidInput(f"type {entry.name!r} is already registered with another meaning")
+    _REGISTRY[entry.name] = entry

@@ -1,0 +1,107 @@
+"""recall and inject: a search in what the asker may see, noted as use, phrased for a reader or a prompt."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from engram.model.errors import InvalidInput, StoreReadOnly
+from engram.model.hit import Hit, Hits, Injection
+from engram.model.memory import Memory
+from engram.model.types import type_or_default
+from engram.model.usage import Use
+from engram.recall import inject
+from engram.recall.search import Ask, Searcher
+from engram.recall.spread import Reached, spread
+from engram.rules import numbers as n
+from engram.store.protocol import Filters, Store
+
+INJECT_POOL = 24
+"""Hits looked at for an injection: the most it can hold, and some that the budget may pass over."""
+MEANING_FLOOR = 0.72
+"""A memory that shares no word with the task must mean something alike: 99 % of unrelated pairs lie below .71 (docs/embedders.md)."""
+MIN_BUDGET = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """The answer to a question: the hits, and the same as text."""
+
+    question: str
+    hits: Hits
+    text: str
+    warnings: tuple[str, ...] = field(default=())
+
+
+@dataclass(slots=True)
+class Recaller:
+    """Answers questions and prepares prompts."""
+
+    searcher: Searcher
+    store: Store
+    clock: Callable[[], datetime]
+
+    def recall(self, ask: Ask, session: str = "") -> Recall:
+        """Search, note the use, phrase the answer."""
+        hits = self.searcher.search(ask)
+        warning = self._note("recalled", [hit.id for hit in hits if hit.memory is not None], session)
+        warnings = (*hits.warnings, *([warning] if warning else []))
+        return Recall(ask.text, hits, "\n".join(_line(hit) for hit in hits), warnings)
+
+    def inject(self, task: str, filters: Filters, budget: int, session: str = "") -> Injection:
+        """Choose what the task needs; note it as injected."""
+        if budget < MIN_BUDGET:
+            raise InvalidInput(f"a budget of {budget} tokens holds nothing; give at least {MIN_BUDGET}")
+        from engram.embedding.tokenizer import count_tokens
+
+        now = self.clock()
+        hits = self._relevant(task, filters)
+        chosen = inject.build(
+            hits, budget, count_tokens, now, lambda directives: self._spread(directives, hits, filters, now)
+        )
+        warning = self._note("injected", chosen.ids, session)
+        return replace(chosen, warnings=(*chosen.warnings, warning)) if warning else chosen
+
+    def _relevant(self, task: str, filters: Filters) -> Hits:
+        found = self.searcher.search(Ask(task, INJECT_POOL, filters=filters)) if task.strip() else Hits()
+        kept = Hits([hit for hit in found if _means_something(hit)])
+        kept.warnings = found.warnings
+        known = {hit.id for hit in kept}
+        for memory in self._pinned(filters):
+            if memory.id not in known:
+                kept.append(Hit(memory.id, "memory", 0.0, memory.statement, memory))
+        return kept
+
+    def _pinned(self, filters: Filters) -> list[Memory]:
+        return self.store.listing(replace(filters, pinned=True), n.MAX_DIRECTIVES)
+
+    def _spread(
+        self, directives: Sequence[tuple[Memory, float]], hits: Hits, filters: Filters, now: datetime
+    ) -> Sequence[Reached]:
+        scored = [(memory, score) for memory, score in directives if score > 0]
+
+        def fetch(ids: Iterable[str]) -> list[Memory]:
+            found = [self.store.get(memory_id) for memory_id in ids]
+            return [m for m in found if m is not None and (filters.scopes is None or m.scope in filters.scopes)]
+
+        return spread(scored, fetch, self.store.links_to, {hit.id for hit in hits}, now)
+
+    def _note(self, kind: str, ids: Sequence[str], session: str) -> str:
+        if not ids:
+            return ""
+        try:
+            self.store.note_use(Use(kind, tuple(ids), self.clock(), session))
+        except StoreReadOnly as error:
+            return f"{error}; the use was not noted"
+        return ""
+
+
+def _means_something(hit: Hit) -> bool:
+    if hit.trace is None:
+        return False
+    return "keyword" in hit.trace.found_by or hit.trace.raw.get("semantic", 0.0) >= MEANING_FLOOR
+
+
+def _line(hit: Hit) -> str:
+    label = type_or_default(hit.memory.type).label if hit.memory else hit.event.role if hit.event else hit.kind
+    note = f" ({hit.note})" if hit.note else ""
+    return f"[{hit.id}] {label}: {' '.join(hit.text.split())}{note}"

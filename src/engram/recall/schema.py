@@ -1,0 +1,51 @@
+"""Schemas: groups of memories that use has tied together and that rest on the same places. They emerge; nobody stores them."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from engram.model.memory import Memory
+from engram.rules import numbers as n
+from engram.rules.strength import link_strength
+from engram.rules.weights import schema_boost
+
+
+def emerged(memories: Sequence[Memory], now: datetime) -> list[frozenset[str]]:
+    """Groups of at least three memories, linked at .4 or more, that share at least two anchors."""
+    known = {memory.id: memory for memory in memories if memory.anchors}
+    neighbours: dict[str, set[str]] = {memory_id: set() for memory_id in known}
+    for memory in known.values():
+        for link in memory.associations:
+            if link.target in known and link_strength(link, now) >= n.SCHEMA_LINK:
+                neighbours[memory.id].add(link.target)
+                neighbours[link.target].add(memory.id)
+    return [group for group in _components(neighbours) if _is_schema(group, known)]
+
+
+def _components(neighbours: Mapping[str, set[str]]) -> Iterable[frozenset[str]]:
+    left = {memory_id for memory_id, linked in neighbours.items() if linked}
+    while left:
+        group, frontier = set(), [left.pop()]
+        while frontier:
+            member = frontier.pop()
+            group.add(member)
+            frontier += [other for other in neighbours[member] if other not in group]
+        left -= group
+        yield frozenset(group)
+
+
+def _is_schema(group: frozenset[str], known: Mapping[str, Memory]) -> bool:
+    if len(group) < n.SCHEMA_MEMBERS:
+        return False
+    places = Counter(path for member in group for path in {anchor.path for anchor in known[member].anchors})
+    return sum(1 for count in places.values() if count > 1) >= n.SCHEMA_SHARED_ANCHORS
+
+
+def boosts(memories: Sequence[Memory], activated: Iterable[str], now: datetime) -> dict[str, float]:
+    """What each memory gains because other members of its schema were activated too."""
+    active = set(activated)
+    gains: dict[str, float] = {}
+    for group in emerged(memories, now):
+        for member in group:
+            gains[member] = schema_boost(len((group & active) - {member}), len(group))
+    return gains

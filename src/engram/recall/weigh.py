@@ -1,0 +1,47 @@
+"""From relevance to score: every factor named, so that the trace replays to the number (DESIGN §10)."""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+
+from engram.model.hit import Part
+from engram.model.memory import Memory
+from engram.rules.eligibility import Eligibility
+from engram.rules.weights import (
+    anchor_boost,
+    confidence_weight,
+    feedback_weight,
+    importance_boost,
+    recency_boost,
+)
+from engram.text.tokens import tokens
+
+
+def weigh(
+    relevance: float,
+    memory: Memory,
+    state: Eligibility,
+    terms: Collection[str],
+    now: datetime,
+    schema: float = 0.0,
+) -> tuple[Part, ...]:
+    """The parts of a memory's score. `relevance` runs from 0 to 10."""
+    anchors = anchor_boost(terms, [tokens(anchor.snippet) for anchor in memory.anchors]) if memory.anchors else 0.0
+    added = {
+        "relevance": relevance,
+        "anchors": anchors,
+        "schema": schema,
+        "recency": recency_boost(memory.when, now),
+        "importance": importance_boost(memory.importance),
+    }
+    factors = {
+        "feedback": feedback_weight(memory.feedback),
+        "confidence": confidence_weight(memory.confidence),
+        state.state: state.weight,
+    }
+    return _parts(added, factors)
+
+
+def _parts(added: Mapping[str, float], factors: Mapping[str, float]) -> tuple[Part, ...]:
+    parts = [Part(name, value) for name, value in added.items() if value]
+    parts += [Part(name, value, "×") for name, value in factors.items() if value != 1]
+    return tuple(parts)

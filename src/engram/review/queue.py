@@ -1,0 +1,191 @@
+"""The review queue and what a person can decide about each item (spec 1 "Reconsolidation")."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from engram.model.errors import InvalidInput, NotFound
+from engram.model.memory import Association, Memory
+from engram.rules.eligibility import eligibility
+from engram.rules.strength import consolidated, reinforced
+from engram.store.protocol import Filters, Store, Transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CONTRADICTS = "contradicts"
+DIFFERS = "valid_elsewhere"
+CHOICES = ("new", "old", "merge", "both")
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewItem:
+    """Something a person should look at: what it is, the memory, the other one involved, and what can be done."""
+
+    kind: str
+    memory: Memory
+    other: Memory | None
+    reason: str
+    actions: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Review:
+    """`mem.review`: list what waits, decide it."""
+
+    store: Store
+    clock: "Callable[[], datetime]"
+
+    def queue(self, limit: int = 50) -> list[ReviewItem]:
+        """Contradictions first, then other candidates, then memories that faded to the point of retirement."""
+        waiting = self.store.listing(Filters(statuses=("candidate",), valid_at=None))
+        items = [self._candidate(memory) for memory in waiting]
+        items.sort(key=lambda item: item.kind != "contradiction")
+        return (items + self._fading())[:limit]
+
+    def _candidate(self, memory: Memory) -> ReviewItem:
+        other = self._contradicted(memory)
+        if other is not None:
+            reason = f"contradicts {other.id}: {other.statement[:80]}"
+            return ReviewItem("contradiction", memory, other, reason, CHOICES)
+        return ReviewItem("candidate", memory, None, f"from {memory.source or 'unknown'}", ("approve", "reject"))
+
+    def _contradicted(self, memory: Memory) -> Memory | None:
+        for link in memory.associations:
+            if link.type == CONTRADICTS:
+                other = self.store.get(link.target)
+                if other is not None and other.status in ("active", "dormant"):
+                    return other
+        return None
+
+    def _fading(self) -> list[ReviewItem]:
+        now = self.clock()
+        items = []
+        for memory in self.store.listing(Filters(statuses=("active",))):
+            state = eligibility(memory, now)
+            if state.state == "retirement candidate":
+                items.append(ReviewItem("retirement", memory, None, state.reason, ("retire", "reinforce", "later")))
+        return items
+
+    # -- decisions about contradictions
+
+    def resolve(
+        self, ref: str, keep: str, *, statement: str = "", situations: tuple[str, str] = ("", ""), actor: str = "human"
+    ) -> Memory:
+        """Settle a contradiction: keep `new` or `old`, `merge` both into `statement`, or let `both` stand in their situations."""
+        if keep not in CHOICES:
+            raise InvalidInput(f"{keep!r} is no choice; one of {', '.join(CHOICES)}")
+        new, old = self._pair(ref)
+        now = self.clock()
+        with self.store.deciding("resolve", actor=actor, reason=f"keep {keep}") as deciding:
+            new, old = deciding.get(new.id) or new, deciding.get(old.id) or old
+            if keep == "both":
+                return _keep_both(deciding, new, old, situations, now)
+            if keep == "merge":
+                return _merge(deciding, new, old, statement, now)
+            winner, loser = (new, old) if keep == "new" else (old, new)
+            return _keep_one(deciding, winner, loser, now)
+
+    def _pair(self, ref: str) -> tuple[Memory, Memory]:
+        new = self.store.get(ref)
+        if new is None:
+            raise NotFound(f"no memory {ref!r}")
+        old = self._contradicted(new)
+        if old is None:
+            raise InvalidInput(f"{new.id} contradicts nothing that is still in force; `engram review` lists what waits")
+        return new, old
+
+    # -- decisions about single memories
+
+    def approve(self, ref: str, *, actor: str = "human") -> Memory:
+        """A candidate becomes active."""
+        return self._set(
+            ref,
+            "approve",
+            actor,
+            {"candidate"},
+            lambda m, now: m.but(status="active", verification="user_confirmed", last_verified=now),
+        )
+
+    def reject(self, ref: str, *, actor: str = "human", reason: str = "") -> Memory:
+        """A candidate is turned down; it stays readable."""
+        return self._set(
+            ref, "reject", actor, {"candidate"}, lambda m, now: m.but(status="rejected", updated=now), reason
+        )
+
+    def retire(self, ref: str, *, actor: str = "human") -> Memory:
+        """Let a memory go; it stays readable."""
+        return self._set(ref, "forget", actor, None, lambda m, now: m.but(status="retired", updated=now))
+
+    def reinforce(self, ref: str, *, actor: str = "human") -> Memory:
+        """Confirm that a memory still serves."""
+        return self._set(ref, "reinforce", actor, None, lambda m, now: reinforced(m, now).but(last_verified=now))
+
+    def _set(
+        self,
+        ref: str,
+        op: str,
+        actor: str,
+        allowed: set[str] | None,
+        change: "Callable[[Memory, datetime], Memory]",
+        reason: str = "",
+    ) -> Memory:
+        found = self.store.get(ref)
+        if found is None:
+            raise NotFound(f"no memory {ref!r}")
+        with self.store.deciding(op, actor=actor, reason=reason) as deciding:
+            memory = deciding.get(found.id) or found
+            if allowed is not None and memory.status not in allowed:
+                raise InvalidInput(f"{memory.id} is {memory.status}; {op} takes {' or '.join(sorted(allowed))}")
+            memory = change(memory, self.clock())
+            deciding.put(memory)
+        return memory
+
+
+def _keep_one(deciding: Transaction, winner: Memory, loser: Memory, now: datetime) -> Memory:
+    winner = consolidated(_unlinked(winner, loser.id), now).but(status="active", updated=now)
+    if loser.status == "candidate":
+        loser = loser.but(status="rejected", updated=now)
+    else:
+        loser = loser.but(
+            status="superseded", superseded_by=winner.id, valid_until=loser.valid_until or now, updated=now
+        )
+        winner = winner.but(
+            supersedes=(*winner.supersedes, loser.id),
+            lineage=loser.lineage or loser.id,
+            revision=loser.revision + 1,
+            valid_from=winner.valid_from or now,
+        )
+        loser = loser.but(lineage=loser.lineage or loser.id)
+    deciding.put(loser)
+    deciding.put(winner)
+    return winner
+
+
+def _merge(deciding: Transaction, new: Memory, old: Memory, statement: str, now: datetime) -> Memory:
+    if not statement.strip():
+        raise InvalidInput("merging needs the merged statement")
+    tags = tuple(dict.fromkeys(old.tags + new.tags))
+    merged = consolidated(old, now).but(statement=statement.strip(), form={}, tags=tags, updated=now, entities=())
+    deciding.put(new.but(status="superseded", superseded_by=old.id, updated=now))
+    deciding.put(merged.but(supersedes=(*merged.supersedes, new.id)))
+    return merged
+
+
+def _keep_both(deciding: Transaction, new: Memory, old: Memory, situations: tuple[str, str], now: datetime) -> Memory:
+    kept_new = consolidated(_unlinked(new, old.id), now)
+    link = Association(old.id, DIFFERS, 0.5, last_reinforced=now)
+    kept_new = kept_new.but(status="active", updated=now, associations=(*kept_new.associations, link))
+    kept_old = consolidated(old, now)
+    if situations[0]:
+        kept_new = kept_new.but(situation=situations[0])
+    if situations[1]:
+        kept_old = kept_old.but(situation=situations[1])
+    deciding.put(kept_old.but(updated=now))
+    deciding.put(kept_new)
+    return kept_new
+
+
+def _unlinked(memory: Memory, other: str) -> Memory:
+    links = tuple(link for link in memory.associations if not (link.type == CONTRADICTS and link.target == other))
+    return replace(memory, associations=links)

@@ -1,0 +1,108 @@
+"""What a memory may do now, and why: one table over stored facts and the time (DESIGN §5)."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from engram.model.memory import Memory
+from engram.model.types import type_or_default
+from engram.rules import numbers as n
+from engram.rules.strength import band, days_between, strength
+
+FORBIDDEN = frozenset({"retired", "rejected"})
+
+
+@dataclass(frozen=True, slots=True)
+class Eligibility:
+    """The answer of `eligibility`: what the memory may do, its state in words, and the weight its state gives it."""
+
+    found: bool
+    """A plain search may return it."""
+    directive: bool
+    """It may be injected as a directive."""
+    consider: bool
+    """It may be injected at all."""
+    state: str
+    reason: str
+    weight: float = 1.0
+    strength: float = 0.0
+
+
+def never_sinks(memory: Memory) -> bool:
+    """Pinned memories and the types that state someone's will stay at least fading."""
+    return memory.pinned or not type_or_default(memory.type).may_sink
+
+
+def horizon(memory: Memory) -> float | None:
+    """Days a memory stays fresh after its last verification: its horizon, shortened by doubt."""
+    if memory.decay_days is None:
+        return None
+    return memory.decay_days * (0.5 + memory.confidence / 2)
+
+
+def is_stale(memory: Memory, now: datetime) -> bool:
+    """Past its freshness horizon."""
+    days = horizon(memory)
+    return days is not None and days_between(memory.last_verified or memory.created, now) > days
+
+
+def is_valid(memory: Memory, at: datetime) -> bool:
+    """Whether its validity, a half-open interval, covers the moment."""
+    if memory.valid_from is not None and at < memory.valid_from:
+        return False
+    return memory.valid_until is None or at < memory.valid_until
+
+
+def eligibility(memory: Memory, now: datetime) -> Eligibility:
+    """Say whether a memory may be found, directed or considered at `now`, and why."""
+    value = strength(memory, now)
+    decided = _by_status(memory, value) or _by_validity(memory, now, value)
+    if decided is not None:
+        return decided
+    return _by_strength(memory, now, value)
+
+
+def _by_status(memory: Memory, value: float) -> Eligibility | None:
+    status = memory.status
+    if status in FORBIDDEN:
+        return Eligibility(False, False, False, status, f"{status} by decision", 0.0, value)
+    if status == "superseded":
+        by = f" by {memory.superseded_by}" if memory.superseded_by else ""
+        return Eligibility(False, False, False, status, f"superseded{by}", 0.0, value)
+    if status == "archived":
+        return Eligibility(
+            True, False, False, status, "archived: answers when active ones do not", n.ARCHIVED_WEIGHT, value
+        )
+    if status == "candidate":
+        return Eligibility(False, False, False, status, "candidate: waits for review", n.CANDIDATE_WEIGHT, value)
+    if status == "dormant":
+        return Eligibility(True, False, False, status, "dormant by hand: answers when asked", n.DORMANT_WEIGHT, value)
+    return None
+
+
+def _by_validity(memory: Memory, now: datetime, value: float) -> Eligibility | None:
+    if is_valid(memory, now):
+        return None
+    early = memory.valid_from is not None and now < memory.valid_from
+    word = "not yet valid" if early else "no longer valid"
+    return Eligibility(False, False, False, word, word, 0.0, value)
+
+
+def _by_strength(memory: Memory, now: datetime, value: float) -> Eligibility:
+    state = band(value)
+    if state in ("dormant", "retirement candidate") and never_sinks(memory):
+        state = "fading"
+    if state == "retirement candidate":
+        return Eligibility(
+            True, False, False, state, f"strength {value:.2f}: retire or reinforce", n.DORMANT_WEIGHT, value
+        )
+    if state == "dormant":
+        return Eligibility(
+            True, False, False, state, f"strength {value:.2f}: answers when asked", n.DORMANT_WEIGHT, value
+        )
+    weight = n.FADING_WEIGHT if state == "fading" else 1.0
+    reason = f"strength {value:.2f}"
+    if memory.verification == "disputed":
+        return Eligibility(True, False, True, "disputed", "contradicted and not yet resolved", n.DISPUTED_WEIGHT, value)
+    if is_stale(memory, now):
+        return Eligibility(True, memory.pinned, True, "stale", "past its horizon: verify it", n.STALE_WEIGHT, value)
+    return Eligibility(True, True, True, state, reason, weight, value)

@@ -1,0 +1,47 @@
+"""Scopes: `kind:name[/part…]`, each seeing its ancestors and the global scope (DESIGN §11)."""
+
+import re
+from collections.abc import Iterable
+
+from engram.model.errors import InvalidInput
+
+GLOBAL = "global"
+USER = "user"
+MAX_SCOPE_LENGTH = 200
+_BARE = frozenset({GLOBAL, USER, "local", "public"})
+_KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}\Z")
+_FORBIDDEN = re.compile(r"[\x00-\x1f\x7f\\]|[\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+
+
+def parse_scope(text: str) -> str:
+    """Return the scope in its one spelling, or raise `InvalidInput` saying what is wrong with it."""
+    scope = text.strip()
+    if scope in _BARE:
+        return scope
+    if len(scope) > MAX_SCOPE_LENGTH:
+        raise InvalidInput(f"scope of {len(scope)} characters; at most {MAX_SCOPE_LENGTH}")
+    kind, colon, name = scope.partition(":")
+    if not colon or not _KIND.match(kind):
+        raise InvalidInput(f"scope {text!r} is not of the form kind:name[/part…], such as project:acme/api, or global")
+    if _FORBIDDEN.search(name):
+        raise InvalidInput(f"scope {text!r} holds a control character or a backslash")
+    parts = name.split("/")
+    if any(part.strip() != part or part in ("", ".", "..") for part in parts):
+        raise InvalidInput(f"scope {text!r} has an empty part, '.' or '..' in its name")
+    return scope
+
+
+def ancestors(scope: str) -> tuple[str, ...]:
+    """The scope itself, then each wider one: project:acme/api, project:acme."""
+    kind, colon, name = scope.partition(":")
+    if not colon:
+        return (scope,)
+    parts = name.split("/")
+    return tuple(f"{kind}:{'/'.join(parts[:i])}" for i in range(len(parts), 0, -1))
+
+
+def visible_from(scopes: Iterable[str]) -> tuple[str, ...]:
+    """The ordered set of scopes a query from these scopes sees: each with its ancestors, then global."""
+    seen = dict.fromkeys(wider for scope in scopes for wider in ancestors(scope))
+    seen.setdefault(GLOBAL)
+    return tuple(seen)

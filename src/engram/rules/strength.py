@@ -1,0 +1,115 @@
+"""How a memory fades and how use strengthens it (spec 1 "Activation model", DESIGN §10)."""
+
+from dataclasses import replace
+from datetime import datetime
+from math import exp
+
+from engram.model.memory import Activation, Association, Feedback, Memory, Signal
+from engram.rules import numbers as n
+
+
+def days_between(earlier: datetime | None, later: datetime) -> float:
+    """Fractional days, never negative: a clock set back makes no memory younger than new."""
+    if earlier is None:
+        return 0.0
+    return max(0.0, (later - earlier).total_seconds() / 86400)
+
+
+def decay_rate(storage_strength: float, emotional_weight: float) -> float:
+    """Per day. A storage strength of .5, the start, gives spec 1's formula exactly."""
+    return n.BASE_DECAY * (1.5 - storage_strength) * (1 - emotional_weight / 20)
+
+
+def strength(memory: Memory, now: datetime) -> float:
+    """Retrieval strength at `now`: stored strength, decayed towards the floor since the last access."""
+    activation = memory.activation
+    since = activation.last_accessed or memory.created
+    rate = decay_rate(activation.storage_strength, memory.emotional_weight)
+    above = activation.retrieval_strength - n.STRENGTH_FLOOR
+    return n.STRENGTH_FLOOR + above * exp(-rate * days_between(since, now))
+
+
+def band(value: float) -> str:
+    """Spec 1's lifecycle word for a strength."""
+    if value > n.ACTIVE_ABOVE:
+        return "active"
+    if value > n.FADING_ABOVE:
+        return "fading"
+    if value > n.DORMANT_ABOVE:
+        return "dormant"
+    return "retirement candidate"
+
+
+def reinforced(memory: Memory, at: datetime, *, seq: int | None = None) -> Memory:
+    """The memory after one use: strength as it was at that moment, raised."""
+    old = memory.activation
+    activation = Activation(
+        retrieval_strength=_rounded(min(1.0, strength(memory, at) + n.REINFORCE_RETRIEVAL)),
+        storage_strength=_rounded(old.storage_strength + n.REINFORCE_STORAGE * (1 - old.storage_strength)),
+        frequency=old.frequency + 1,
+        last_accessed=_later(old.last_accessed, at),
+        seq=old.seq if seq is None else seq,
+    )
+    return memory.but(activation=activation)
+
+
+def rated(memory: Memory, signal: Signal, at: datetime, *, seq: int | None = None) -> Memory:
+    """The memory after a rating. A positive one also counts as a fresh verification."""
+    counts = {name: getattr(memory.feedback, name) for name in ("positive", "negative", "neutral")}
+    counts[signal] += 1
+    step = {"positive": n.FEEDBACK_POSITIVE_STRENGTH, "negative": n.FEEDBACK_NEGATIVE_STRENGTH}.get(signal, 0.0)
+    activation = memory.activation
+    if step:
+        value = _rounded(min(1.0, max(0.0, strength(memory, at) + step)))
+        activation = replace(activation, retrieval_strength=value, last_accessed=_later(activation.last_accessed, at))
+    if seq is not None:
+        activation = replace(activation, seq=seq)
+    verified = at if signal == "positive" else memory.last_verified
+    return memory.but(feedback=Feedback(**counts), activation=activation, last_verified=verified)
+
+
+def consolidated(memory: Memory, at: datetime) -> Memory:
+    """The survivor of a contradiction: twice the storage strength, and fresh."""
+    old = memory.activation
+    activation = replace(
+        old,
+        retrieval_strength=_rounded(min(1.0, strength(memory, at) + n.REINFORCE_RETRIEVAL)),
+        storage_strength=min(1.0, old.storage_strength * n.CONSOLIDATION_FACTOR),
+        last_accessed=_later(old.last_accessed, at),
+    )
+    return memory.but(consolidated=True, activation=activation, last_verified=at)
+
+
+def link_strength(link: Association, now: datetime) -> float:
+    """A learned link fades by the day; given ones stay."""
+    if link.type != "co_accessed":
+        return link.strength
+    return float(link.strength * n.CO_ACCESS_DAILY ** days_between(link.last_reinforced, now))
+
+
+def co_accessed(memory: Memory, others: tuple[str, ...], at: datetime) -> Memory:
+    """The memory after a session in which it was injected together with `others`; faded links fall away."""
+    links: list[Association] = []
+    pending = dict.fromkeys(others)
+    for link in memory.associations:
+        if link.type != "co_accessed":
+            links.append(link)
+            continue
+        value = link_strength(link, at)
+        if link.target in pending:
+            del pending[link.target]
+            value = min(n.ASSOCIATION_CAP, value + n.CO_ACCESS_STEP)
+            links.append(replace(link, strength=_rounded(value), last_reinforced=at))
+        elif value >= n.CO_ACCESS_PRUNE:
+            links.append(link)
+    fresh = [Association(t, "co_accessed", n.CO_ACCESS_NEW, last_reinforced=at) for t in pending]
+    return memory.but(associations=tuple(links + fresh))
+
+
+def _later(old: datetime | None, new: datetime) -> datetime:
+    return new if old is None or new > old else old
+
+
+def _rounded(value: float) -> float:
+    """Six digits: people read these numbers in their files."""
+    return round(value, 6)

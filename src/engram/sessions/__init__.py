@@ -1,0 +1,1 @@
+"""Sessions, feedback, and what use does to memories."""

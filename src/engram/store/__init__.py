@@ -1,0 +1,1 @@
+"""Where memories live. Everything above this room speaks to `protocol.Store` alone."""

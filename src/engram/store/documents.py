@@ -1,0 +1,124 @@
+"""A memory or an event as a document of the one index: which of its words are searched, and with what weight."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from engram.model.event import Event
+from engram.model.memory import Memory
+from engram.text.content_hash import content_hash
+from engram.text.entities import entities
+from engram.text.tokens import tokens
+
+FIELD_WEIGHTS = (1.0, 0.8, 0.4)
+"""How much a word counts by where it stands: in the statement, in what it is about, in what supports it."""
+MAX_INDEXED_CHARS = 200_000
+"""Of a longer text only this much is searchable; the whole is stored. Bounds the work of one write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One row of the index."""
+
+    id: str
+    kind: str
+    scope: str
+    status: str
+    type: str
+    domain: str
+    parent: str
+    position: int
+    time: datetime | None
+    known: datetime | None
+    valid_from: datetime | None
+    valid_until: datetime | None
+    pinned: bool
+    hash: str
+    statement: str
+    about: str
+    support: str
+    meaning: str
+    """The text that is embedded."""
+    tags: tuple[str, ...] = ()
+
+
+def memory_document(memory: Memory) -> Document:
+    """Spec 1's enriched text, by field: statement; situation, entities, tags and domain; rationale, anchors, validity."""
+    statement = memory.statement[:MAX_INDEXED_CHARS]
+    named = memory.entities or entities(statement)
+    about = [memory.situation, *named, *memory.tags, memory.domain.replace("/", " ")]
+    support = [memory.rationale, *(a.snippet for a in memory.anchors), *(a.path for a in memory.anchors)]
+    support += [t.date().isoformat() for t in (memory.valid_from, memory.valid_until) if t]
+    return Document(
+        id=memory.id,
+        kind="memory",
+        scope=memory.scope,
+        status=memory.status,
+        type=memory.type,
+        domain=memory.domain,
+        parent="",
+        position=0,
+        time=memory.when,
+        known=memory.created,
+        valid_from=memory.valid_from,
+        valid_until=memory.valid_until,
+        pinned=memory.pinned,
+        hash=content_hash(memory.statement),
+        statement=_terms([statement]),
+        about=_terms(about),
+        support=_terms(support),
+        meaning=_meaning(statement, memory.situation),
+        tags=tuple(tag.lower() for tag in memory.tags),
+    )
+
+
+def event_document(event: Event, scope: str) -> Document:
+    """An event: what was said, who said it, and when. The caller's metadata and key are not searchable."""
+    content = event.content[:MAX_INDEXED_CHARS]
+    return Document(
+        id=event.id,
+        kind="event",
+        scope=scope,
+        status="active",
+        type=event.event_type,
+        domain="",
+        parent=event.session,
+        position=event.seq,
+        time=event.at,
+        known=event.at,
+        valid_from=None,
+        valid_until=None,
+        pinned=False,
+        hash="",
+        statement=_terms([content]),
+        about=_terms([event.role]),
+        support="",
+        meaning=content,
+    )
+
+
+def _terms(texts: Iterable[str]) -> str:
+    return " ".join(token for text in texts if text for token in tokens(text))
+
+
+def matches_metadata(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether the caller's metadata holds every wanted value; a list there matches any of its items."""
+    for key, value in wanted.items():
+        found = metadata.get(key)
+        if found != value and not (isinstance(found, (list, tuple)) and value in found):
+            return False
+    return True
+
+
+def stored_meaning(kind: str, record: str) -> str:
+    """The text that is embedded, from a document's stored record."""
+    fields = json.loads(record)
+    if kind == "event":
+        return str(fields.get("content", ""))[:MAX_INDEXED_CHARS]
+    return _meaning(str(fields["statement"])[:MAX_INDEXED_CHARS], str(fields.get("situation", "")))
+
+
+def _meaning(statement: str, situation: str) -> str:
+    return f"{statement}\n{situation}" if situation else statement

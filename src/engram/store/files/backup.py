@@ -1,0 +1,104 @@
+"""Backup and restore: the whole store as one compressed archive with checksums. The index is left out: it is derived."""
+
+import hashlib
+import io
+import json
+import os
+import tarfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly
+from engram.store.files.home import DIRECTORY_MODE, Home
+from engram.store.files.lock import WriterLock
+
+MANIFEST = "MANIFEST.json"
+_LEFT_OUT = {"lock"}
+
+
+def backup(home: Home, target: Path, now: datetime) -> dict[str, int]:
+    """Write everything the store holds to one archive, while no one else writes. Returns counts."""
+    fresh = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    with WriterLock(home.lock).held():
+        files = [p for p in sorted(home.root.rglob("*")) if p.is_file() and not p.is_symlink() and _belongs(home, p)]
+        sums: dict[str, str] = {}
+        try:
+            with tarfile.open(fresh, "w:gz", compresslevel=6) as archive:
+                for path in files:
+                    name = path.relative_to(home.root).as_posix()
+                    data = path.read_bytes()
+                    sums[name] = hashlib.sha256(data).hexdigest()
+                    _put(archive, name, data, path.stat().st_mtime)
+                manifest = {"made": now.astimezone(UTC).isoformat(), "files": sums}
+                _put(archive, MANIFEST, json.dumps(manifest, indent=1).encode(), now.timestamp())
+            fresh.chmod(0o600)
+            fresh.replace(target)
+        except OSError as error:
+            fresh.unlink(missing_ok=True)
+            raise StoreReadOnly(f"cannot write the backup {target}: {error.strerror}") from error
+    return {"files": len(sums), "bytes": target.stat().st_size}
+
+
+def _belongs(home: Home, path: Path) -> bool:
+    parts = path.relative_to(home.root).parts
+    return parts[0] not in _LEFT_OUT and not path.name.endswith(".tmp")
+
+
+def _put(archive: tarfile.TarFile, name: str, data: bytes, mtime: float) -> None:
+    info = tarfile.TarInfo(name)
+    info.size, info.mode, info.mtime = len(data), 0o600, int(mtime)
+    archive.addfile(info, io.BytesIO(data))
+
+
+def restore(source: Path, root: Path, *, force: bool = False) -> dict[str, int]:
+    """Unpack a backup into an empty place; `force` sets a store that is there aside first. Checked before anything moves."""
+    if not source.is_file():
+        raise InvalidInput(f"{source} is not a file; give the archive that `engram backup` wrote")
+    staging = root.with_name(f".{root.name}.restore.{os.getpid()}")
+    staging.mkdir(mode=DIRECTORY_MODE, parents=True)
+    try:
+        count = _unpack(source, staging)
+        if root.exists() and any(root.iterdir()):
+            if not force:
+                raise InvalidInput(
+                    f"{root} is not empty; give another --home, or --force to set it aside as {root}.before-restore"
+                )
+            aside = _free_name(root)
+            root.rename(aside)
+        elif root.exists():
+            root.rmdir()
+        staging.rename(root)
+    finally:
+        if staging.exists():
+            import shutil
+
+            shutil.rmtree(staging)
+    return {"files": count}
+
+
+def _free_name(root: Path) -> Path:
+    number = 0
+    while True:
+        aside = root.with_name(f"{root.name}.before-restore{f'-{number}' if number else ''}")
+        if not aside.exists():
+            return aside
+        number += 1
+
+
+def _unpack(source: Path, staging: Path) -> int:
+    try:
+        with tarfile.open(source, "r:*") as archive:
+            archive.extractall(staging, filter="data")
+        manifest = json.loads((staging / MANIFEST).read_text("utf-8"))["files"]
+    except (tarfile.TarError, EOFError, OSError, ValueError, KeyError) as error:
+        raise StoreCorrupt(f"{source} is not a whole Engram backup ({error}); nothing was restored") from None
+    for name, expected in manifest.items():
+        path = staging / name
+        if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != expected:
+            raise StoreCorrupt(f"{source}: {name} is damaged; nothing was restored")
+    (staging / MANIFEST).unlink()
+    for path in [staging, *staging.rglob("*")]:
+        path.chmod(DIRECTORY_MODE if path.is_dir() else 0o600)
+    for name in ("engrams", "journal", "usage", "ledger", "state", "quarantine"):
+        (staging / name).mkdir(mode=DIRECTORY_MODE, exist_ok=True)
+    return len(manifest)

@@ -1,0 +1,113 @@
+"""Appending to a session's ledger: secrets never reach this room, digests chain the events, keys make a repeat harmless."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC
+
+from engram.model.event import Event
+from engram.store.documents import event_document
+from engram.store.files import following
+from engram.store.files.index.writing import Row
+from engram.store.files.ledger import chained, from_fields, to_fields
+from engram.store.files.parts import Parts
+from engram.store.files.sessions import session_scope
+from engram.store.protocol import NewEvent
+
+
+def append(parts: Parts, session: str, events: Sequence[NewEvent]) -> list[Event]:
+    """Write new events, return all: new ones, and for a repeated key the event it named before."""
+    scope = session_scope(parts.home, session)
+    vectors = parts.embed([event.content for event in events])
+    with parts.lock.held():
+        following.catch_up(parts)
+        known = _known_keys(parts, session, events)
+        fresh = _fresh(events, known)
+        if not fresh:
+            return [known[event.key] for event in events]
+        new = _chain(parts, session, [events[i] for i in fresh])
+        name, size = parts.ledger.append(session, new)
+        with parts.index.writing() as writer:
+            for i, event in zip(fresh, new, strict=True):
+                vector = vectors[i] if vectors is not None else None
+                writer.put(Row(event_document(event, scope), to_fields(event), vector))
+                if event.key:
+                    _note_key(parts, event)
+            parts.index.db.execute("INSERT OR REPLACE INTO ledgers (name, size) VALUES (?, ?)", (name, size))
+    written = dict(zip(fresh, new, strict=True))
+    by_key = known | {event.key: event for event in new if event.key}
+    return [written[i] if i in written else by_key[event.key] for i, event in enumerate(events)]
+
+
+def _known_keys(parts: Parts, session: str, events: Sequence[NewEvent]) -> dict[str, Event]:
+    known: dict[str, Event] = {}
+    for key in dict.fromkeys(event.key for event in events if event.key):
+        row = parts.index.db.execute("SELECT id FROM keys WHERE session = ? AND key = ?", (session, key)).fetchone()
+        event = find(parts, row[0]) if row else None
+        if event is not None:
+            known[key] = event
+    return known
+
+
+def _fresh(events: Sequence[NewEvent], known: dict[str, Event]) -> list[int]:
+    seen = set(known)
+    fresh = []
+    for i, event in enumerate(events):
+        if event.key and event.key in seen:
+            continue
+        seen.add(event.key)
+        fresh.append(i)
+    return fresh
+
+
+def _chain(parts: Parts, session: str, events: Sequence[NewEvent]) -> list[Event]:
+    row = parts.index.db.execute(
+        "SELECT r.record FROM docs d JOIN records r ON r.n = d.n WHERE d.parent = ? ORDER BY d.position DESC LIMIT 1",
+        (session,),
+    ).fetchone()
+    head = decode_event(row[0]) if row else None
+    first = head.seq + 1 if head else 1
+    made = [
+        Event(
+            id=f"EVT-{event.at.astimezone(UTC).strftime('%Y%m%d')}-{parts.token(6)}",
+            session=session,
+            seq=first + i,
+            role=event.role,
+            content=event.content,
+            at=event.at,
+            event_type=event.event_type,
+            task=event.task,
+            key=event.key,
+            payload=event.payload,
+            metadata=event.metadata,
+        )
+        for i, event in enumerate(events)
+    ]
+    return chained(made, head.digest if head else "")
+
+
+def _note_key(parts: Parts, event: Event) -> None:
+    parts.index.db.execute(
+        "INSERT OR IGNORE INTO keys (session, key, id) VALUES (?, ?, ?)", (event.session, event.key, event.id)
+    )
+
+
+def find(parts: Parts, event_id: str) -> Event | None:
+    """An event by id."""
+    row = parts.index.db.execute(
+        "SELECT r.record FROM docs d JOIN records r ON r.n = d.n WHERE d.id = ? AND d.kind = 'event'", (event_id,)
+    ).fetchone()
+    return decode_event(row[0]) if row else None
+
+
+def of_session(parts: Parts, session: str) -> list[Event]:
+    """A session's events, in order."""
+    rows = parts.index.db.execute(
+        "SELECT r.record FROM docs d JOIN records r ON r.n = d.n WHERE d.parent = ? AND d.kind = 'event' ORDER BY d.position",
+        (session,),
+    )
+    return [decode_event(record) for (record,) in rows]
+
+
+def decode_event(record: str) -> Event:
+    """An event from the index's JSON."""
+    return from_fields(json.loads(record))

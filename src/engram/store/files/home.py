@@ -1,0 +1,153 @@
+"""The store's directory: where each thing lies, and whether this Engram may use it."""
+
+import hashlib
+import json
+import os
+import re
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from engram.model.errors import StoreCorrupt, StoreReadOnly, UnknownVersion
+
+FORMAT = 1
+INDEX_SCHEMA = 1
+DIRECTORY_MODE, FILE_MODE = 0o700, 0o600
+_MAX_FOLDER_NAME = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Paths of one store. Build it with `open_home`."""
+
+    root: Path
+    store_id: str
+    cache: Path
+
+    @property
+    def engrams(self) -> Path:
+        """One file per memory."""
+        return self.root / "engrams"
+
+    @property
+    def journal(self) -> Path:
+        """Every decision, one line each."""
+        return self.root / "journal"
+
+    @property
+    def usage(self) -> Path:
+        """Every use, one line each."""
+        return self.root / "usage"
+
+    @property
+    def ledger(self) -> Path:
+        """What was said and done, one file per session or task."""
+        return self.root / "ledger"
+
+    @property
+    def state(self) -> Path:
+        """Small state that is neither memory nor index: sessions, trust, pause."""
+        return self.root / "state"
+
+    @property
+    def quarantine(self) -> Path:
+        """Torn lines of Engram's own logs, verbatim."""
+        return self.root / "quarantine"
+
+    @property
+    def lock(self) -> Path:
+        """The writer lock's own file."""
+        return self.root / "lock"
+
+    @property
+    def config(self) -> Path:
+        """The owner's settings."""
+        return self.root / "config.toml"
+
+    @property
+    def index(self) -> Path:
+        """This schema version's index folder."""
+        return self.cache / self.store_id / f"v{INDEX_SCHEMA}"
+
+
+def default_root() -> Path:
+    """$ENGRAM_HOME, else $XDG_DATA_HOME/engram, else ~/.local/share/engram."""
+    return _from_environment("ENGRAM_HOME", "XDG_DATA_HOME", ".local/share")
+
+
+def default_cache() -> Path:
+    """$ENGRAM_CACHE, else $XDG_CACHE_HOME/engram, else ~/.cache/engram."""
+    return _from_environment("ENGRAM_CACHE", "XDG_CACHE_HOME", ".cache")
+
+
+def _from_environment(own: str, xdg: str, fallback: str) -> Path:
+    if os.environ.get(own):
+        return Path(os.environ[own]).expanduser()
+    base = os.environ.get(xdg)
+    return (Path(base) if base else Path.home() / fallback) / "engram"
+
+
+def open_home(root: Path | None = None, cache: Path | None = None, *, create: bool = True) -> Home:
+    """Find or make the store's directory; refuse one written by a newer Engram."""
+    root = (root or default_root()).expanduser().absolute()
+    cache = (cache or default_cache()).expanduser().absolute()
+    card = root / "store.json"
+    if not card.exists():
+        if not create:
+            raise StoreCorrupt(f"{root} is not an Engram store (no store.json); run `engram init` to make one")
+        _create(root, card)
+    fields = _read_card(card)
+    where = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:8]
+    return Home(root, f"{fields['id']}-{where}", cache)
+
+
+def _create(root: Path, card: Path) -> None:
+    try:
+        for name in ("engrams", "journal", "usage", "ledger", "state", "quarantine"):
+            (root / name).mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        root.chmod(DIRECTORY_MODE)
+        fresh = card.with_name(f".store.{os.getpid()}.{uuid.uuid4().hex[:6]}")
+        write_private(fresh, json.dumps({"format": FORMAT, "id": uuid.uuid4().hex[:12]}).encode() + b"\n")
+        try:
+            os.link(fresh, card)
+        except FileExistsError:
+            pass
+        finally:
+            fresh.unlink()
+    except PermissionError as error:
+        raise StoreReadOnly(f"cannot create a store in {root}: {error.strerror}; choose another with --home") from error
+
+
+def _read_card(card: Path) -> dict[str, str]:
+    try:
+        fields = json.loads(card.read_text("utf-8"))
+        found, store_id = int(fields["format"]), str(fields["id"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreCorrupt(
+            f"{card} cannot be read ({error}); restore it from a backup, or delete it to start anew"
+        ) from None
+    if found > FORMAT:
+        raise UnknownVersion(
+            f"{card} has store format {found}; this Engram knows up to {FORMAT}. Upgrade Engram to open this store."
+        )
+    return {"id": re.sub(r"[^0-9a-zA-Z-]", "", store_id) or "store"}
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Create a file only its owner can read."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+
+
+def scope_folder(scope: str) -> str:
+    """A folder name for a scope that no scope can use to leave `engrams/`."""
+    if scope.startswith("session:"):
+        return "session"
+    name = quote(scope, safe="@:+,=_-. ").replace("..", "%2E%2E")
+    if name.startswith("."):
+        name = "%2E" + name[1:]
+    if len(name) > _MAX_FOLDER_NAME:
+        name = f"{name[:80]}~{hashlib.sha256(scope.encode()).hexdigest()[:16]}"
+    return name

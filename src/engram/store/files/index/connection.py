@@ -1,0 +1,114 @@
+"""The SQLite file: opening it, healing it, and its named statements."""
+
+import contextlib
+import re
+import sqlite3
+from collections.abc import Iterator
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from engram.model.errors import StoreError, StoreReadOnly
+from engram.store.files.home import DIRECTORY_MODE, FILE_MODE
+
+BUSY_MS = 10_000
+_NAMED = re.compile(r"^-- name: (\w+)\n(.*?)(?=^-- name: |\Z)", re.MULTILINE | re.DOTALL)
+
+
+@cache
+def statements() -> dict[str, str]:
+    """The named statements of `statements.sql`."""
+    text = resources.files(__package__).joinpath("statements.sql").read_text("utf-8")
+    return {name: body.strip() for name, body in _NAMED.findall(text)}
+
+
+def connect(path: Path) -> tuple[sqlite3.Connection, bool]:
+    """Open the index, making it where there is none; return it and whether it is new and must be filled.
+
+    A damaged index is set aside and a new one begun: it holds nothing that the files do not.
+    """
+    try:
+        path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        return _open(path)
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError) and "readonly" not in str(error) and "unable" not in str(error):
+            raise StoreError(
+                f"the index {path} could not be opened: {error}; another process may be busy with it"
+            ) from error
+        if isinstance(error, sqlite3.OperationalError):
+            raise StoreReadOnly(
+                f"cannot use the index {path}: {error}; set ENGRAM_CACHE to a folder you can write"
+            ) from error
+        discard(path)
+        return _open(path)
+    except OSError as error:
+        raise StoreReadOnly(
+            f"cannot create the index folder {path.parent}: {error.strerror}; set ENGRAM_CACHE to a folder you can write"
+        ) from error
+
+
+def _open(path: Path) -> tuple[sqlite3.Connection, bool]:
+    fresh = not path.exists() or path.stat().st_size == 0
+    if fresh:
+        path.touch(FILE_MODE)
+    connection = sqlite3.connect(path, timeout=BUSY_MS / 1000, isolation_level=None, check_same_thread=False)
+    try:
+        connection.executescript(
+            f"PRAGMA busy_timeout = {BUSY_MS}; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; "
+            "PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 268435456; PRAGMA cache_size = -32000"
+        )
+        made = _ensure_schema(connection)
+        connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection, made
+
+
+def _ensure_schema(connection: sqlite3.Connection) -> bool:
+    if _has_schema(connection):
+        return False
+    with immediate(connection):
+        if _has_schema(connection):
+            return False
+        schema = resources.files(__package__).joinpath("schema.sql").read_text("utf-8")
+        for statement in _split(schema):
+            connection.execute(statement)
+        connection.execute("INSERT INTO meta (key, value) VALUES ('schema', 1)")
+    return True
+
+
+def _has_schema(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is not None
+
+
+def _split(script: str) -> Iterator[str]:
+    """Statements of a script; `executescript` would end the transaction it runs in."""
+    statement = ""
+    for line in script.splitlines():
+        statement += line + "\n"
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+@contextlib.contextmanager
+def immediate(connection: sqlite3.Connection) -> Iterator[None]:
+    """One write transaction."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def discard(path: Path) -> None:
+    """Remove an index and what lies beside it."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        with contextlib.suppress(FileNotFoundError):
+            Path(f"{path}{suffix}").unlink()
+    for matrix in path.parent.glob("vectors-*.f32"):
+        matrix.unlink()

@@ -1,0 +1,58 @@
+"""Filters as a WHERE clause over `docs d`."""
+
+from engram.store.protocol import Filters
+
+Clause = tuple[str, list[object]]
+_OVER = ("retired", "rejected", "candidate")
+
+
+class _Conditions:
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.values: list[object] = []
+
+    def add(self, condition: str, *values: object) -> None:
+        self.parts.append(condition)
+        self.values.extend(values)
+
+    def among(self, column: str, values: tuple[str, ...] | None) -> None:
+        if values is not None:
+            self.add(f"{column} IN ({', '.join('?' * len(values))})", *values)
+
+
+def where(filters: Filters) -> Clause:
+    """The condition and its parameters. Metadata is not in the index; it is checked on the record."""
+    found = _Conditions()
+    found.among("d.kind", filters.kinds)
+    found.add("d.trusted")
+    found.among("d.scope", filters.scopes)
+    found.among("d.type", filters.types)
+    found.among("d.parent", filters.parents)
+    if filters.pinned:
+        found.add("d.pinned")
+    for tag in filters.tags or ():
+        found.add("EXISTS (SELECT 1 FROM tags t WHERE t.n = d.n AND t.tag = ?)", tag.lower())
+    if filters.domain is not None:
+        below = filters.domain + "/"
+        found.add("(d.domain = ? OR substr(d.domain, 1, ?) = ?)", filters.domain, len(below), below)
+    if filters.since is not None:
+        found.add("d.time >= ?", filters.since.timestamp())
+    if filters.until is not None:
+        found.add("d.time < ?", filters.until.timestamp())
+    if filters.known_at is not None:
+        found.add("d.known <= ?", filters.known_at.timestamp())
+    _add_truth(filters, found)
+    return " AND ".join(found.parts), found.values
+
+
+def _add_truth(filters: Filters, found: _Conditions) -> None:
+    moment = filters.valid_at.timestamp() if filters.valid_at is not None else None
+    if filters.as_of and moment is not None:
+        found.add("coalesce(d.valid_from, d.time, d.known, 0) <= ?", moment)
+        found.add("(d.valid_until IS NULL OR d.valid_until > ?)", moment)
+        found.add(f"d.status NOT IN ({', '.join('?' * len(_OVER))})", *_OVER)
+        return
+    if moment is not None:
+        found.add("(d.valid_from IS NULL OR d.valid_from <= ?)", moment)
+        found.add("(d.valid_until IS NULL OR d.valid_until > ?)", moment)
+    found.among("d.status", filters.statuses)

@@ -1,0 +1,255 @@
+"""The index as the store sees it: open it, read it, change it in one transaction."""
+
+import contextlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engram.store.files.index import searching
+from engram.store.files.index.connection import connect, discard, immediate, statements
+from engram.store.files.index.filters import where
+from engram.store.files.index.matrix import Matrix, boot_id
+from engram.store.files.index.writing import DocumentWriter, from_blob
+from engram.store.protocol import Candidates, Filters, Placed, Query
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Vectors
+
+TABLES = (
+    "docs", "records", "texts", "tags", "names", "links", "anchors", "vectors", "files", "places", "folders", "ledgers",
+    "images", "numbers", "tombstones", "uses", "keys",
+)  # fmt: skip
+
+
+class Index:
+    """One process's view of the index. `fresh` says that it has never been filled."""
+
+    def __init__(self, folder: Path, embedder_name: str, dim: int) -> None:
+        self._path = folder / "index.db"
+        self._embedder_name, self._dim = embedder_name, dim
+        self._sql = statements()
+        self._open()
+
+    def _open(self) -> None:
+        self._pid = os.getpid()
+        self._connection, made = connect(self._path)
+        self._inode = self._path.stat().st_ino
+        self.fresh = made or self.get("filled") is None
+        self._matrices: dict[int, Matrix] = {}
+
+    @property
+    def db(self) -> sqlite3.Connection:
+        """The connection; reopened after a fork, and when another process replaced a damaged file."""
+        if self._pid != os.getpid():
+            self._open()
+        return self._connection
+
+    def reopen_if_replaced(self) -> bool:
+        """Follow another process that set a damaged index aside; say whether that happened."""
+        try:
+            same = self._path.stat().st_ino == self._inode
+        except FileNotFoundError:
+            same = False
+        if not same:
+            self._connection.close()
+            self._open()
+        return not same
+
+    def discard(self) -> None:
+        """Throw the index away and begin an empty one."""
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.close()
+        discard(self._path)
+        self._open()
+
+    def close(self) -> None:
+        """Close the connection."""
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.close()
+
+    # -- facts about the index itself
+
+    def get(self, key: str) -> Any:
+        """One of its own facts."""
+        row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return row[0] if row else None
+
+    def set(self, key: str, value: Any) -> None:
+        """Note a fact; inside a transaction."""
+        self.db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, value))
+
+    @property
+    def change(self) -> int:
+        """The number of the last change."""
+        return int(self.get("change") or 0)
+
+    @property
+    def generation(self) -> int:
+        """Which set of vectors is in force."""
+        return int(self.get("generation") or 1)
+
+    def can_embed(self) -> bool:
+        """Whether the vectors in force come from this process's embedder."""
+        return bool(self._embedder_name) and self.get("embedder") == self._embedder_name
+
+    @property
+    def count(self) -> int:
+        """One more than the highest document number; the matrix has this many rows."""
+        return int(self.db.execute("SELECT max(n) FROM docs").fetchone()[0] or 0) + 1
+
+    # -- writing
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[DocumentWriter]:
+        """One transaction; the matrix is written before it commits."""
+        with immediate(self.db):
+            change = self.change + 1
+            writer = DocumentWriter(self.db, self.generation, change)
+            yield writer
+            self.set("change", change)
+            self.flush(writer)
+
+    def flush(self, writer: DocumentWriter) -> None:
+        """Write the vectors collected so far into the matrix."""
+        if not writer.embedded and not writer.cleared:
+            return
+        import numpy as np
+
+        if writer.cleared:
+            self.matrix.clear(writer.cleared)
+        if writer.embedded:
+            latest = dict(writer.embedded)
+            numbers = sorted(latest)
+            self.matrix.write(numbers, np.stack([latest[n] for n in numbers]))
+        writer.cleared, writer.embedded = [], []
+
+    def claim_embedder(self, generation: int | None = None) -> None:
+        """Say that this process's embedder makes the vectors of a generation; inside a transaction."""
+        self.set("generation", generation or self.generation)
+        self.set("embedder", self._embedder_name)
+        self.set("dim", self._dim)
+        self.set("boot", boot_id())
+
+    def clear(self) -> None:
+        """Empty every table, inside a transaction; the next vectors are of a new generation."""
+        generation = self.generation + 1
+        self.db.execute("INSERT INTO words (words) VALUES ('delete-all')")
+        for table in TABLES:
+            self.db.execute(f"DELETE FROM {table}")
+        self.db.execute("DELETE FROM sqlite_sequence WHERE name = 'docs'")
+        self.db.execute("DELETE FROM meta WHERE key NOT IN ('schema', 'change')")
+        self.claim_embedder(generation)
+
+    def drop_stale_matrices(self) -> None:
+        """Remove the files of generations no longer in force."""
+        current = f"vectors-{self.generation}.f32"
+        for path in self._path.parent.glob("vectors-*.f32"):
+            if path.name != current:
+                path.unlink(missing_ok=True)
+
+    # -- vectors
+
+    @property
+    def matrix(self) -> Matrix:
+        """The matrix in force, made again from the BLOBs where it is missing or older than this run of the machine."""
+        generation = self.generation
+        matrix = self._matrices.get(generation)
+        if matrix is None:
+            matrix = Matrix(self._path.parent / f"vectors-{generation}.f32", int(self.get("dim") or self._dim))
+            if not matrix.exists or self.get("boot") != boot_id():
+                self._fill(matrix, generation)
+            self._matrices = {generation: matrix}
+        return matrix
+
+    def _fill(self, matrix: Matrix, generation: int) -> None:
+        import numpy as np
+
+        rows = self.db.execute("SELECT n, vector FROM vectors WHERE generation = ? ORDER BY n", (generation,))
+        while batch := rows.fetchmany(4096):
+            matrix.write([n for n, _ in batch], np.stack([from_blob(blob) for _, blob in batch]))
+        matrix.rows(self.count)
+        with contextlib.suppress(sqlite3.OperationalError):
+            self.db.execute("UPDATE meta SET value = ? WHERE key = 'boot'", (boot_id(),))
+
+    def vectors(self, numbers: Sequence[int]) -> "Vectors | None":
+        """Vectors by document number, where this process may compare them."""
+        if not self.can_embed():
+            return None
+        return self.matrix.rows(self.count)[list(numbers)]
+
+    def without_vector(self, after: int, limit: int) -> list[tuple[int, str, str]]:
+        """Documents that lack a vector of the generation in force: number, kind, record."""
+        return self.db.execute(self._sql["without_vector"], (self.generation, after, limit)).fetchall()
+
+    # -- reading
+
+    def candidates(self, query: Query, filters: Filters) -> Candidates:
+        """What the retrievers find."""
+        clause = where(filters)
+        found = Candidates(total=self.count - 1)
+        if query.terms:
+            found.frequency = searching.document_frequencies(self.db, query.terms)
+            kept = searching.prune(found.frequency)
+            found.pruned = tuple(term for term in found.frequency if term not in kept)
+            found.lexical = searching.lexical(self.db, kept, clause, query.limit)
+        if query.vector is not None and self.can_embed():
+            found.semantic = searching.semantic(self.db, self.matrix, self.count, query.vector, clause, query.limit)
+        return found
+
+    def contexts(self, parents: Iterable[str]) -> list[Placed]:
+        """Every document of these parents, in order."""
+        rows = self.db.execute(self._sql["contexts"], (json.dumps(list(parents)),))
+        return [
+            Placed(n, parent, position, time, f"{statement} {about}")
+            for n, parent, position, time, statement, about in rows
+        ]
+
+    def records(self, numbers: Sequence[int]) -> dict[int, tuple[str, str]]:
+        """Kind and stored record by document number."""
+        rows = self.db.execute(
+            "SELECT d.n, d.kind, r.record FROM json_each(?) j CROSS JOIN docs d ON d.n = j.value JOIN records r ON r.n = d.n",
+            (json.dumps(list(numbers)),),
+        )
+        return {n: (kind, record) for n, kind, record in rows}
+
+    def statement(self, name: str) -> str:
+        """A named statement, for use inside a transaction."""
+        return self._sql[name]
+
+    def one(self, name: str, *values: Any) -> Any:
+        """The first row of a named statement."""
+        return self.db.execute(self._sql[name], values).fetchone()
+
+    def all(self, name: str, *values: Any) -> list[Any]:
+        """All rows of a named statement."""
+        return self.db.execute(self._sql[name], values).fetchall()
+
+    def listed(self, filters: Filters, limit: int | None, offset: int) -> list[str]:
+        """Records that pass the filters, newest first."""
+        condition, values = where(filters)
+        rows = self.db.execute(
+            f"SELECT r.record FROM docs d JOIN records r ON r.n = d.n WHERE {condition} "
+            "ORDER BY d.time DESC, d.n DESC LIMIT ? OFFSET ?",
+            (*values, -1 if limit is None else limit, offset),
+        )
+        return [record for (record,) in rows]
+
+    def counted(self, filters: Filters) -> int:
+        """How many documents pass the filters."""
+        condition, values = where(filters)
+        return int(self.db.execute(f"SELECT count(*) FROM docs d WHERE {condition}", values).fetchone()[0])
+
+    def facts(self) -> Mapping[str, Any]:
+        """What `status` and `doctor` say of the index."""
+        kinds = dict(self.db.execute("SELECT kind, count(*) FROM docs GROUP BY kind").fetchall())
+        vectors = self.db.execute("SELECT count(*) FROM vectors WHERE generation = ?", (self.generation,)).fetchone()[0]
+        return {
+            "path": str(self._path),
+            "documents": kinds,
+            "vectors": vectors,
+            "embedder": self.get("embedder"),
+            "generation": self.generation,
+        }

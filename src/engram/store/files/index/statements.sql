@@ -1,0 +1,78 @@
+-- name: put_doc
+INSERT INTO docs (id, kind, scope, status, type, domain, parent, position, time, known, valid_from, valid_until,
+                  pinned, hash, change, trusted)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET
+    kind = excluded.kind, scope = excluded.scope, status = excluded.status, type = excluded.type,
+    domain = excluded.domain, parent = excluded.parent, position = excluded.position, time = excluded.time,
+    known = excluded.known, valid_from = excluded.valid_from, valid_until = excluded.valid_until,
+    pinned = excluded.pinned, hash = excluded.hash, change = excluded.change, trusted = excluded.trusted
+RETURNING n
+
+-- name: old_texts
+SELECT t.n, t.statement, t.about, t.support, t.meaning FROM docs d JOIN texts t ON t.n = d.n WHERE d.id = ?
+
+-- name: put_texts
+INSERT OR REPLACE INTO texts (n, statement, about, support, meaning) VALUES (?, ?, ?, ?, ?)
+
+-- name: put_words
+INSERT INTO words (rowid, statement, about, support) VALUES (?, ?, ?, ?)
+
+-- name: drop_words
+INSERT INTO words (words, rowid, statement, about, support) VALUES ('delete', ?, ?, ?, ?)
+
+-- name: put_record
+INSERT OR REPLACE INTO records (n, record) VALUES (?, ?)
+
+-- name: put_vector
+INSERT OR REPLACE INTO vectors (generation, n, vector) VALUES (?, ?, ?)
+
+-- name: put_name
+INSERT OR IGNORE INTO names (name, id, scope) VALUES (?, ?, ?)
+
+-- name: put_link
+INSERT OR REPLACE INTO links (source, target, type, strength, weight, reinforced) VALUES (?, ?, ?, ?, ?, ?)
+
+-- name: put_image
+INSERT OR REPLACE INTO images (id, seq, at, op, month, offset) VALUES (?, ?, ?, ?, ?, ?)
+
+-- name: put_file
+INSERT OR REPLACE INTO files (path, mtime_ns, size, inode, error) VALUES (?, ?, ?, ?, ?)
+
+-- name: raise_number
+INSERT INTO numbers (day, last) VALUES (?, ?) ON CONFLICT (day) DO UPDATE SET last = max(last, excluded.last)
+
+-- name: exact
+SELECT r.n, r.record FROM docs d JOIN records r ON r.n = d.n
+WHERE d.hash = ? AND d.scope = ? AND d.kind = 'memory' AND d.status IN ('active', 'dormant', 'candidate')
+ORDER BY d.status = 'active' DESC, d.n LIMIT 1
+
+-- name: changed_since
+SELECT r.n, r.record FROM docs d JOIN records r ON r.n = d.n WHERE d.change > ? AND d.kind = 'memory' ORDER BY d.change
+
+-- name: by_ref
+SELECT d.n, d.id, r.record FROM docs d JOIN records r ON r.n = d.n WHERE d.kind = 'memory' AND d.id = ?
+
+-- name: by_name
+SELECT DISTINCT d.n, d.id, d.status, r.record FROM names s JOIN docs d ON d.id = s.id JOIN records r ON r.n = d.n
+WHERE s.name = ?
+
+-- name: contexts
+SELECT d.n, d.parent, d.position, d.time, t.statement, t.about FROM json_each(?) p
+CROSS JOIN docs d ON d.parent = p.value JOIN texts t ON t.n = d.n
+ORDER BY d.parent, d.position
+
+-- name: links_to
+SELECT l.source, l.target, l.type, l.strength FROM json_each(?) t CROSS JOIN links l ON l.target = t.value
+
+-- name: links_from
+SELECT l.source, l.target, l.type, l.strength FROM json_each(?) t CROSS JOIN links l ON l.source = t.value
+
+-- name: stamps
+SELECT d.n, d.id, p.path, f.mtime_ns, f.size, f.inode FROM json_each(?) j
+CROSS JOIN docs d ON d.n = j.value JOIN places p ON p.id = d.id JOIN files f ON f.path = p.path
+
+-- name: without_vector
+SELECT d.n, d.kind, r.record FROM docs d JOIN records r ON r.n = d.n
+LEFT JOIN vectors v ON v.generation = ? AND v.n = d.n
+WHERE v.n IS NULL AND d.n > ? ORDER BY d.n LIMIT ?

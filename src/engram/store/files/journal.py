@@ -1,0 +1,304 @@
+"""Every decision, one line each, fsynced: the commit point, the audit trail and the way back.
+
+An entry is one JSON line `{"seq", "at", "op", "actor", "reason", "changes": [{"id", "after"}]}`. One line is one decision,
+so a batch is whole or absent. Order is by `seq`, never by clock. Months only move forward: a clock set back keeps
+writing to the newest file.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from engram.model.errors import StoreCorrupt, StoreReadOnly
+from engram.store.files.home import DIRECTORY_MODE, FILE_MODE
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One memory's new image; `after` is None when it was purged. `file` is where it lies, "" when it has no file."""
+
+    id: str
+    after: Mapping[str, Any] | None
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One decision."""
+
+    seq: int
+    at: datetime
+    op: str
+    actor: str
+    reason: str
+    changes: tuple[Change, ...] = ()
+    session: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """A place between two lines of a log: month and byte offset."""
+
+    month: str = ""
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An entry with the position where it starts and the one where the next starts."""
+
+    entry: Entry
+    start: Position
+    end: Position
+
+
+class Journal:
+    """Reads and appends. Appending is for the holder of the writer lock."""
+
+    def __init__(self, folder: Path, quarantine: Path) -> None:
+        self._folder = folder
+        self._quarantine = quarantine
+
+    def months(self) -> list[str]:
+        """The months that have a file, oldest first."""
+        try:
+            names = os.listdir(self._folder)
+        except FileNotFoundError:
+            return []
+        return sorted(name[:-6] for name in names if name.endswith(".jsonl") and not name.startswith("."))
+
+    def end(self) -> Position:
+        """The position after the last byte."""
+        months = self.months()
+        if not months:
+            return Position()
+        return Position(months[-1], self.path(months[-1]).stat().st_size)
+
+    def grew_since(self, known: Position) -> bool:
+        """Whether anything may have been appended after `known`; one stat in the common case."""
+        try:
+            if known.month and os.stat(self.path(known.month)).st_size == known.offset:
+                return self.months()[-1] != known.month
+        except (OSError, IndexError):
+            pass
+        return self.end() != known
+
+    def path(self, month: str) -> Path:
+        """The file of a month."""
+        return self._folder / f"{month}.jsonl"
+
+    def append(self, entry: Entry) -> Placed:
+        """Write one line and fsync it. On a failure the file is cut back to where it was, and nothing has happened."""
+        month = max(entry.at.astimezone(UTC).strftime("%Y-%m"), (self.months() or [""])[-1])
+        line = encode(entry)
+        path = self.path(month)
+        try:
+            self._folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+            fresh = not path.exists()
+            start = append_durably(path, line)
+            if fresh:
+                sync_directory(self._folder)
+        except OSError as error:
+            raise StoreReadOnly(f"cannot append to {path}: {error.strerror}; nothing was written") from error
+        return Placed(entry, Position(month, start), Position(month, start + len(line)))
+
+    def cut(self, position: Position) -> None:
+        """Take back what was appended from `position` on and never acknowledged. For the holder of the writer lock."""
+        os.truncate(self.path(position.month), position.offset)
+
+    def read(self, since: Position = Position()) -> Iterator[Placed]:  # noqa: B008 -- frozen
+        """Entries from a position on, in order. A torn last line is not yielded; `mend` moves it away."""
+        for month in self.months():
+            if month < since.month:
+                continue
+            offset = since.offset if month == since.month else 0
+            yield from self._read_month(month, offset)
+
+    def _read_month(self, month: str, offset: int) -> Iterator[Placed]:
+        path = self.path(month)
+        with path.open("rb") as file:
+            file.seek(offset)
+            for line in file:
+                end = offset + len(line)
+                if not line.endswith(b"\n"):
+                    return
+                if line.strip():
+                    yield Placed(self._parse(line, path, offset), Position(month, offset), Position(month, end))
+                offset = end
+
+    def _parse(self, line: bytes, path: Path, offset: int) -> Entry:
+        try:
+            return decode(json.loads(line))
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoreCorrupt(
+                f"{path}: the line at byte {offset} cannot be read ({error}); run `engram doctor --repair` to move it "
+                "to quarantine"
+            ) from None
+
+    def at(self, position: Position) -> Entry:
+        """The entry that starts at a position."""
+        path = self.path(position.month)
+        with path.open("rb") as file:
+            file.seek(position.offset)
+            return self._parse(file.readline(), path, position.offset)
+
+    def mend(self) -> list[str]:
+        """Move a torn last line (a crash while appending) to quarantine. For the holder of the writer lock."""
+        moved = []
+        for month in self.months():
+            torn = torn_tail(self.path(month))
+            if torn is not None:
+                moved.append(set_aside(self.path(month), torn, self._quarantine, "torn last line"))
+        return moved
+
+    def repair(self) -> list[str]:
+        """Move every unreadable line to quarantine, keeping the rest. For the holder of the writer lock."""
+        moved = self.mend()
+        for month in self.months():
+            path = self.path(month)
+            good, bad = _sort_lines(path)
+            if bad:
+                keep_aside(path, b"".join(bad), self._quarantine, "unreadable lines")
+                replace_file(path, b"".join(good))
+                moved.append(f"{path}: {len(bad)} unreadable line(s)")
+        return moved
+
+
+def encode(entry: Entry) -> bytes:
+    """The line of an entry."""
+    fields: dict[str, Any] = {
+        "seq": entry.seq,
+        "at": entry.at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        "op": entry.op,
+        "actor": entry.actor,
+    }
+    if entry.reason:
+        fields["reason"] = entry.reason
+    if entry.session:
+        fields["session"] = entry.session
+    fields.update(entry.extra)
+    fields["changes"] = [_encode_change(change) for change in entry.changes]
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def _encode_change(change: Change) -> dict[str, Any]:
+    fields: dict[str, Any] = {"id": change.id}
+    if change.file:
+        fields["file"] = change.file
+    fields["after"] = change.after
+    return fields
+
+
+_KNOWN = frozenset({"seq", "at", "op", "actor", "reason", "session", "changes"})
+
+
+def decode(fields: Mapping[str, Any]) -> Entry:
+    """The entry of a parsed line."""
+    return Entry(
+        seq=int(fields["seq"]),
+        at=datetime.fromisoformat(fields["at"]),
+        op=str(fields["op"]),
+        actor=str(fields.get("actor", "")),
+        reason=str(fields.get("reason", "")),
+        session=str(fields.get("session", "")),
+        changes=tuple(Change(c["id"], c["after"], c.get("file", "")) for c in fields["changes"]),
+        extra={key: value for key, value in fields.items() if key not in _KNOWN},
+    )
+
+
+def append_durably(path: Path, data: bytes) -> int:
+    """Append and fsync; return where it starts. A short or failed write is cut off again before the error leaves here."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    try:
+        start = os.fstat(descriptor).st_size
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+            os.fsync(descriptor)
+        except OSError:
+            os.ftruncate(descriptor, start)
+            raise
+        return start
+    finally:
+        os.close(descriptor)
+
+
+def sync_directory(folder: Path) -> None:
+    """Make a new name in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def torn_tail(path: Path) -> int | None:
+    """Where a last line without its newline begins, if there is one."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        position, block = size, 1 << 16
+        if size == 0:
+            return None
+        file.seek(size - 1)
+        if file.read(1) == b"\n":
+            return None
+        while position > 0:
+            step = min(block, position)
+            position -= step
+            file.seek(position)
+            found = file.read(step).rfind(b"\n")
+            if found >= 0:
+                return position + found + 1
+        return 0
+
+
+def set_aside(path: Path, offset: int, quarantine: Path, reason: str) -> str:
+    """Copy everything from `offset` on to quarantine, then cut it off."""
+    with path.open("r+b") as file:
+        file.seek(offset)
+        torn = file.read()
+        name = keep_aside(path, torn, quarantine, reason)
+        file.truncate(offset)
+        os.fsync(file.fileno())
+    return f"{path}: {len(torn)} bytes of a torn line, kept in {name}"
+
+
+def keep_aside(path: Path, data: bytes, quarantine: Path, reason: str) -> Path:
+    """Write bytes to a new quarantine file, headed by where they came from and why."""
+    quarantine.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+    count = len(os.listdir(quarantine))
+    target = quarantine / f"{path.parent.name}-{path.stem}-{count:04d}.txt"
+    header = json.dumps({"file": str(path.name), "reason": reason}).encode() + b"\n"
+    append_durably(target, header + data)
+    return target
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Replace a file's content durably, in one step."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+    sync_directory(path.parent)
+
+
+def _sort_lines(path: Path) -> tuple[list[bytes], list[bytes]]:
+    good: list[bytes] = []
+    bad: list[bytes] = []
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                decode(json.loads(line))
+                good.append(line)
+            except (ValueError, KeyError, TypeError):
+                (bad if line.strip() else good).append(line)
+    return good, bad

@@ -1,0 +1,184 @@
+"""What was said and done: one append-only file per session, each event chained to the one before it.
+
+`body` is a salted digest of what was said; `digest` covers `prev`, the event's place and `body`. Purging an event takes
+its content and salt away and leaves `body`, so the chain still verifies and the words cannot be guessed from it.
+"""
+
+import hashlib
+import json
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from engram.model.errors import StoreCorrupt, StoreReadOnly
+from engram.model.event import Event
+from engram.store.files.home import DIRECTORY_MODE
+from engram.store.files.journal import append_durably, replace_file, set_aside, torn_tail
+
+_SAFE = re.compile(r"[^A-Za-z0-9._-]")
+
+
+class Ledger:
+    """Reads and appends. Appending and purging are for the holder of the writer lock."""
+
+    def __init__(self, folder: Path, quarantine: Path) -> None:
+        self._folder = folder
+        self._quarantine = quarantine
+
+    def path(self, session: str) -> Path:
+        """The file of a session, whose name cannot leave the ledger folder."""
+        name = _SAFE.sub("_", session)[:100].lstrip(".") or "_"
+        if name != session:
+            name += "~" + hashlib.sha256(session.encode("utf-8", "replace")).hexdigest()[:12]
+        return self._folder / f"{name}.jsonl"
+
+    def sizes(self) -> dict[str, int]:
+        """Every ledger file's name and size."""
+        if not self._folder.is_dir():
+            return {}
+        return {path.name: path.stat().st_size for path in self._folder.glob("*.jsonl")}
+
+    def append(self, session: str, events: Sequence[Event]) -> tuple[str, int]:
+        """Write chained events and fsync once; return file name and new size."""
+        path = self.path(session)
+        data = b"".join(encode(event) for event in events)
+        try:
+            self._folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+            start = append_durably(path, data)
+        except OSError as error:
+            raise StoreReadOnly(f"cannot append to {path}: {error.strerror}; nothing was written") from error
+        return path.name, start + len(data)
+
+    def read(self, name: str, offset: int = 0) -> Iterator[Event]:
+        """Events of one file from a byte offset on."""
+        path = self._folder / name
+        with path.open("rb") as file:
+            file.seek(offset)
+            for number, line in enumerate(file, 1):
+                if line.endswith(b"\n") and line.strip():
+                    yield _parse(line, path, number)
+
+    def mend(self) -> list[str]:
+        """Move torn last lines to quarantine."""
+        moved = []
+        for name in self.sizes():
+            torn = torn_tail(self._folder / name)
+            if torn is not None:
+                moved.append(set_aside(self._folder / name, torn, self._quarantine, "torn last line"))
+        return moved
+
+    def blank(self, name: str, ids: frozenset[str]) -> int:
+        """Take content, payload, metadata, key and salt of some events away; return how many."""
+        path = self._folder / name
+        lines, count = [], 0
+        for event in self.read(name):
+            if event.id in ids:
+                event = replace(event, content="", payload={}, metadata={}, key="", salt="")
+                count += 1
+            lines.append(encode(event))
+        if count:
+            replace_file(path, b"".join(lines))
+        return count
+
+    def verify(self, name: str) -> list[str]:
+        """What is wrong with a chain: altered, reordered or dropped events."""
+        problems = []
+        prev, seq = "", 0
+        for event in self.read(name):
+            seq += 1
+            if event.seq != seq:
+                problems.append(f"{name}: event {event.id} has number {event.seq} where {seq} was due")
+                seq = event.seq
+            if event.prev != prev:
+                problems.append(f"{name}: event {event.id} does not follow the one before it")
+            if event.salt and event.body != body_digest(event):
+                problems.append(f"{name}: the content of event {event.id} was altered")
+            if event.digest != chain_digest(event):
+                problems.append(f"{name}: event {event.id} was altered")
+            prev = event.digest
+        return problems
+
+
+def chained(events: Sequence[Event], prev: str) -> list[Event]:
+    """The events with salt, body and digest filled in, each following the one before."""
+    result = []
+    for event in events:
+        event = replace(event, salt=secrets.token_hex(16), prev=prev)
+        event = replace(event, body=body_digest(event))
+        event = replace(event, digest=chain_digest(event))
+        prev = event.digest
+        result.append(event)
+    return result
+
+
+def body_digest(event: Event) -> str:
+    """Salted digest of what was said."""
+    said = [event.content, event.payload, event.metadata, event.key]
+    return _sha256(event.salt, json.dumps(said, ensure_ascii=False, sort_keys=True, separators=(",", ":")))
+
+
+def chain_digest(event: Event) -> str:
+    """Digest of an event's place in its chain and its body."""
+    at = event.at.astimezone(UTC).isoformat()
+    return _sha256(event.prev, event.id, event.session, str(event.seq), event.role, event.event_type, at, event.body)
+
+
+def _sha256(*parts: str) -> str:
+    return hashlib.sha256("\x00".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def to_fields(event: Event) -> dict[str, Any]:
+    """An event as JSON-safe data; what is empty is left out."""
+    fields: dict[str, Any] = {
+        "id": event.id,
+        "seq": event.seq,
+        "session": event.session,
+        "role": event.role,
+        "type": event.event_type,
+        "at": event.at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        "content": event.content,
+    }
+    for name in ("task", "key", "payload", "metadata", "salt", "body", "prev", "digest"):
+        value = getattr(event, name)
+        if value:
+            fields[name] = value
+    return fields
+
+
+def from_fields(fields: Mapping[str, Any]) -> Event:
+    """The event of parsed data."""
+    return Event(
+        id=fields["id"],
+        seq=int(fields["seq"]),
+        session=fields["session"],
+        role=fields["role"],
+        event_type=fields.get("type", "message"),
+        at=datetime.fromisoformat(fields["at"]),
+        content=fields.get("content", ""),
+        task=fields.get("task", ""),
+        key=fields.get("key", ""),
+        payload=fields.get("payload", {}),
+        metadata=fields.get("metadata", {}),
+        salt=fields.get("salt", ""),
+        body=fields.get("body", ""),
+        prev=fields.get("prev", ""),
+        digest=fields.get("digest", ""),
+    )
+
+
+def encode(event: Event) -> bytes:
+    """The line of an event."""
+    return (
+        json.dumps(to_fields(event), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
+    )
+
+
+def _parse(line: bytes, path: Path, number: int) -> Event:
+    try:
+        return from_fields(json.loads(line))
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreCorrupt(f"{path}:{number}: not an event ({error}); restore the file from a backup") from None

@@ -1,0 +1,135 @@
+"""One writer at a time: a blocking flock with a deadline, on a file nothing else opens."""
+
+import contextlib
+import fcntl
+import os
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+
+from engram.model.errors import StoreBusy, StoreReadOnly
+from engram.store.files.home import FILE_MODE
+
+DEFAULT_DEADLINE = 30.0
+
+
+class WriterLock:
+    """The store's writer lock; re-entrant within a thread, exclusive between threads and processes.
+
+    Waiters block in the kernel, which serves them in order; polling starves (1.8 s against 97 ms worst wait, measured with
+    eight writers). The blocking call runs in a thread of its own only when the lock is taken, so that a deadline can
+    end the wait.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._thread_lock = threading.RLock()
+        self._descriptor: int | None = None
+        self._depth = 0
+        _living.add(self)
+
+    @contextlib.contextmanager
+    def held(self, deadline: float = DEFAULT_DEADLINE) -> Iterator[None]:
+        """Hold the lock for the length of a block, or raise `StoreBusy` when the deadline passes."""
+        started = time.monotonic()
+        if not self._thread_lock.acquire(timeout=deadline):
+            raise self._busy(deadline)
+        try:
+            if self._depth == 0:
+                left = max(0.0, deadline - (time.monotonic() - started))
+                self._descriptor = self._acquire(left, deadline)
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+                if self._depth == 0:
+                    self._release()
+        finally:
+            self._thread_lock.release()
+
+    def _acquire(self, left: float, deadline: float) -> int:
+        descriptor = self._open()
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return descriptor
+        except BlockingIOError:
+            pass
+        except OSError:
+            os.close(descriptor)
+            raise
+        return self._wait(descriptor, left, deadline)
+
+    def _wait(self, descriptor: int, left: float, deadline: float) -> int:
+        waiter = _Waiter(descriptor)
+        waiter.start()
+        if waiter.granted(left):
+            return descriptor
+        raise self._busy(deadline)
+
+    def _open(self) -> int:
+        try:
+            return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        except OSError as error:
+            raise StoreReadOnly(f"cannot write to {self._path.parent}: {error.strerror}") from error
+
+    def _release(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _busy(self, deadline: float) -> StoreBusy:
+        return StoreBusy(
+            f"another process has been writing to {self._path.parent} for {deadline:.0f} s; try again, "
+            "or look for a stuck `engram` process"
+        )
+
+    def _forget_after_fork(self) -> None:
+        """A child holds no lock: it drops the inherited descriptor and starts afresh."""
+        if self._descriptor is not None:
+            with contextlib.suppress(OSError):
+                os.close(self._descriptor)
+        self._descriptor, self._depth = None, 0
+        self._thread_lock = threading.RLock()
+
+
+class _Waiter(threading.Thread):
+    """Blocks in flock; gives the lock back by itself if nobody waits for it any more."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(name="engram-lock", daemon=True)
+        self._descriptor = descriptor
+        self._handover = threading.Lock()
+        self._done = threading.Event()
+        self._abandoned = False
+
+    def run(self) -> None:
+        with contextlib.suppress(OSError):
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        with self._handover:
+            if self._abandoned:
+                os.close(self._descriptor)
+            self._done.set()
+
+    def granted(self, timeout: float) -> bool:
+        """Wait for the lock; on time-out leave it to this thread to close what it may still get."""
+        if self._done.wait(timeout):
+            return True
+        with self._handover:
+            if self._done.is_set():
+                return True
+            self._abandoned = True
+        return False
+
+
+_living: "weakref.WeakSet[WriterLock]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for lock in list(_living):
+        lock._forget_after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,146 @@
+"""The parts of an open files store, handed to the functions that work on them."""
+
+import json
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engram.dialects import engram_yaml
+from engram.model.memory import Memory
+from engram.store.documents import memory_document
+from engram.store.files.home import Home
+from engram.store.files.index.index import Index
+from engram.store.files.index.writing import DocumentWriter, Row
+from engram.store.files.journal import Change, Entry, Journal, Position
+from engram.store.files.journal import Placed as PlacedEntry
+from engram.store.files.ledger import Ledger
+from engram.store.files.lock import WriterLock
+from engram.store.files.memories import Stamp
+from engram.store.files.usage import Usage
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Embedder, Vectors
+
+
+def utc_now() -> datetime:
+    """The clock, where none is injected; to the millisecond, as a person can still read it in a file."""
+    now = datetime.now(UTC)
+    return now.replace(microsecond=now.microsecond // 1000 * 1000)
+
+
+@dataclass(slots=True)
+class Parts:
+    """Everything an open store consists of. `warnings` collects what the owner should hear of."""
+
+    home: Home
+    journal: Journal
+    usage: Usage
+    ledger: Ledger
+    index: Index
+    lock: WriterLock
+    embedder: "Embedder | None"
+    clock: Callable[[], datetime] = utc_now
+    token: Callable[[int], str] = secrets.token_hex
+    teams: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Team stores in use: their folder, and the digests of the files their reader trusts."""
+    warnings: list[str] = field(default_factory=list)
+
+    def path(self, stored: str) -> Path:
+        """A file by the path the index knows it by: below the home, or absolute for a team store."""
+        return self.home.root / stored
+
+    def stored(self, path: Path) -> str:
+        """The path the index knows a file by."""
+        try:
+            return path.relative_to(self.home.root).as_posix()
+        except ValueError:
+            return str(path)
+
+    def embed(self, texts: Sequence[str]) -> "Vectors | None":
+        """Vectors of texts, where this process has the index's embedder."""
+        if self.embedder is None or not self.index.can_embed():
+            return None
+        return self.embedder.embed(texts)
+
+    @property
+    def seq(self) -> int:
+        """The number of the last decision the index knows."""
+        return int(self.index.get("seq") or 0)
+
+    @property
+    def position(self) -> Position:
+        """How far into the journal the index has read."""
+        stored = self.index.get("journal")
+        return Position(*json.loads(stored)) if stored else Position()
+
+
+def decode_record(record: str) -> Memory:
+    """A memory from the index's JSON."""
+    return engram_yaml.from_mapping(json.loads(record))
+
+
+def image(memory: Memory) -> dict[str, Any]:
+    """A memory as the journal and the index keep it."""
+    return engram_yaml.to_mapping(memory)
+
+
+def index_memory(
+    writer: DocumentWriter,
+    memory: Memory,
+    mapping: Mapping[str, Any],
+    vector: "Vectors | None" = None,
+    *,
+    trusted: bool = True,
+) -> None:
+    """Put a memory and its relations into the index."""
+    known = writer.put(Row(memory_document(memory), mapping, vector, trusted))
+    writer.put_memory_relations(memory, fresh=known.fresh)
+
+
+def index_entry(parts: Parts, placed: PlacedEntry) -> None:
+    """Note where a journal entry's images lie, and how far the index has read; inside a transaction."""
+    index, entry = parts.index, placed.entry
+    for change in entry.changes:
+        index.db.execute(
+            index.statement("put_image"),
+            (change.id, entry.seq, entry.at.timestamp(), entry.op, placed.start.month, placed.start.offset),
+        )
+        note_number(index, change.id)
+        if change.after is None:
+            index.db.execute("INSERT OR IGNORE INTO tombstones (id) VALUES (?)", (change.id,))
+    index.set("seq", entry.seq)
+    index.set("journal", json.dumps([placed.end.month, placed.end.offset]))
+
+
+def note_number(index: Index, memory_id: str) -> None:
+    """Remember the highest number of a day, so that it is not given out again."""
+    prefix, _, number = memory_id.rpartition("-")
+    if number.isascii() and number.isdigit() and len(number) <= 9 and prefix.startswith("ENG-"):
+        index.db.execute(index.statement("raise_number"), (prefix, int(number)))
+
+
+def note_file(parts: Parts, stored: str, stamp: Stamp | None, error: str = "") -> None:
+    """Remember how a file looked when it was last read or written; inside a transaction."""
+    if stamp is None:
+        parts.index.db.execute("DELETE FROM files WHERE path = ?", (stored,))
+        return
+    values = (stored, stamp.mtime_ns, stamp.size, stamp.inode, error)
+    parts.index.db.execute(parts.index.statement("put_file"), values)
+
+
+def note_place(parts: Parts, memory_id: str, stored: str) -> None:
+    """Remember which file holds a memory; "" when none does."""
+    if stored:
+        parts.index.db.execute("INSERT OR REPLACE INTO places (id, path) VALUES (?, ?)", (memory_id, stored))
+    else:
+        parts.index.db.execute("DELETE FROM places WHERE id = ?", (memory_id,))
+
+
+def append_entry(
+    parts: Parts, op: str, actor: str, reason: str, changes: Sequence[Change], session: str = ""
+) -> PlacedEntry:
+    """Journal one decision: the commit point."""
+    return parts.journal.append(Entry(parts.seq + 1, parts.clock(), op, actor, reason, tuple(changes), session))

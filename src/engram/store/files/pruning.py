@@ -1,0 +1,100 @@
+"""Letting go of old history: journal images no longer in force, uses already folded in, ledgers of ended sessions."""
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+from engram.store.files.journal import decode, replace_file
+from engram.store.files.parts import Parts
+from engram.store.files.reindexing import reindex_journal
+from engram.store.files.sessions import load_session
+from engram.store.protocol import Pruned
+
+
+def plan(parts: Parts, now: datetime, journal_days: int, usage_days: int, ledger_days: int) -> Pruned:
+    """What pruning by these ages would take away; 0 keeps all of that kind."""
+    return Pruned(
+        images=len(_old_images(parts, now - timedelta(days=journal_days))) if journal_days else 0,
+        usage_months=_old_months(parts, now - timedelta(days=usage_days)) if usage_days else (),
+        ledgers=_old_ledgers(parts, now - timedelta(days=ledger_days)) if ledger_days else (),
+    )
+
+
+def prune(parts: Parts, now: datetime, journal_days: int, usage_days: int, ledger_days: int) -> Pruned:
+    """Do it. Uses must have been folded in before. For the holder of the writer lock."""
+    planned = plan(parts, now, journal_days, usage_days, ledger_days)
+    if planned.images:
+        _drop_images(parts, _old_images(parts, now - timedelta(days=journal_days)))
+        reindex_journal(parts)
+    for month in planned.usage_months:
+        (parts.home.usage / f"{month}.jsonl").unlink(missing_ok=True)
+    for name in planned.ledgers:
+        (parts.home.ledger / name).unlink(missing_ok=True)
+    if planned.ledgers:
+        _forget_ledgers(parts, planned.ledgers)
+    return planned
+
+
+def _old_images(parts: Parts, cutoff: datetime) -> set[tuple[int, str]]:
+    """(seq, id) of images older than the cutoff that a later image replaced. The last one stays, and so do tombstones."""
+    rows = parts.index.db.execute(
+        "SELECT i.seq, i.id FROM images i WHERE i.at < ? AND i.op <> 'purge' "
+        "AND EXISTS (SELECT 1 FROM images l WHERE l.id = i.id AND l.seq > i.seq)",
+        (cutoff.timestamp(),),
+    )
+    return {(seq, memory_id) for seq, memory_id in rows}
+
+
+def _drop_images(parts: Parts, old: set[tuple[int, str]]) -> None:
+    for month in parts.journal.months():
+        path = parts.journal.path(month)
+        kept = []
+        with path.open("rb") as file:
+            for line in file:
+                fields = json.loads(line)
+                thinned = _thinned(fields, old)
+                if thinned is not None:
+                    kept.append(line if thinned is fields else _line(thinned))
+        replace_file(path, b"".join(kept))
+
+
+def _thinned(fields: dict[str, Any], old: set[tuple[int, str]]) -> dict[str, Any] | None:
+    seq = decode(fields).seq
+    changes = [change for change in fields["changes"] if (seq, change["id"]) not in old]
+    if len(changes) == len(fields["changes"]):
+        return fields
+    return {**fields, "changes": changes} if changes else None
+
+
+def _line(fields: dict[str, Any]) -> bytes:
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def _old_months(parts: Parts, cutoff: datetime) -> tuple[str, ...]:
+    """Whole months only: a position in a later month stays what it is."""
+    return tuple(month for month in parts.usage.months() if month < cutoff.strftime("%Y-%m"))
+
+
+def _old_ledgers(parts: Parts, cutoff: datetime) -> tuple[str, ...]:
+    found = []
+    for name in parts.ledger.sizes():
+        first = next(parts.ledger.read(name), None)
+        session = load_session(parts.home, first.session) if first else None
+        if session is not None and session.ended is not None and session.ended < cutoff:
+            found.append(name)
+    return tuple(found)
+
+
+def _forget_ledgers(parts: Parts, names: tuple[str, ...]) -> None:
+    with parts.index.writing() as writer:
+        for name in names:
+            parts.index.db.execute("DELETE FROM ledgers WHERE name = ?", (name,))
+        present = {parts.ledger.path(s).name: s for (s,) in parts.index.db.execute(
+            "SELECT DISTINCT parent FROM docs WHERE kind = 'event'").fetchall()}  # fmt: skip
+        for name in names:
+            rows = parts.index.db.execute(
+                "SELECT id FROM docs WHERE kind = 'event' AND parent = ?", (present.get(name, ""),)
+            )
+            for (event_id,) in rows.fetchall():
+                writer.delete(event_id)
+                parts.index.db.execute("DELETE FROM keys WHERE id = ?", (event_id,))

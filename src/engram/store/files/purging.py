@@ -1,0 +1,198 @@
+"""Destroying a memory or an event: every byte of it that the store holds, with proof. For the holder of the writer lock."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from engram.model.event import Event
+from engram.model.memory import Memory
+from engram.store.files import events, following, memories
+from engram.store.files.journal import Change, replace_file
+from engram.store.files.parts import Parts, append_entry, index_entry, note_file, note_place
+from engram.store.files.reindexing import reindex_journal
+from engram.store.protocol import Purged
+
+OUT_OF_REACH = ("git history of a team store", "backups and copies made earlier", "other machines")
+_SHORTEST_NEEDLE = 6
+"""Shorter texts occur by chance; their absence proves nothing."""
+_CHUNK = 1 << 20
+
+
+def purge(parts: Parts, ids: Sequence[str], actor: str) -> Purged:
+    """Remove memories and events from files, journal, ledger, quarantine and index; leave tombstones; prove absence."""
+    wanted = frozenset(ids)
+    said = list(_everything_said(parts, wanted))
+    evidence = _events_to_blank(parts, wanted, said)
+    placed = append_entry(parts, "purge", actor, "", [Change(i, None) for i in sorted(wanted) if i.startswith("ENG-")])
+    with parts.index.writing():
+        index_entry(parts, placed)
+    _remove_files(parts, wanted)
+    _blank_journal(parts, wanted)
+    _blank_ledgers(parts, evidence)
+    _clean_quarantine(parts, said)
+    _clean_index(parts, wanted, evidence)
+    reindex_journal(parts)
+    _squeeze(parts)
+    return Purged(tuple(sorted(wanted | set(evidence))), tuple(scan(parts, said)), OUT_OF_REACH)
+
+
+def _everything_said(parts: Parts, wanted: frozenset[str]) -> Iterator[str]:
+    """Every text the memories ever held, and the events' words."""
+    seen: set[str] = set()
+    for placed in parts.journal.read():
+        for change in placed.entry.changes:
+            if change.id in wanted and change.after is not None:
+                yield from _new(seen, _texts(memories.from_image(change.after)))
+    for wanted_id in wanted:
+        event = events.find(parts, wanted_id)
+        if event is not None:
+            yield from _new(seen, [event.content])
+
+
+def _new(seen: set[str], texts: Iterable[str]) -> Iterator[str]:
+    for text in texts:
+        if len(text) >= _SHORTEST_NEEDLE and text not in seen:
+            seen.add(text)
+            yield text
+
+
+def _texts(memory: Memory) -> list[str]:
+    return [memory.statement, memory.situation, memory.context, memory.rationale, *(a.snippet for a in memory.anchors)]
+
+
+def _events_to_blank(parts: Parts, wanted: frozenset[str], said: Sequence[str]) -> dict[str, Event]:
+    """Events asked for, those a memory was derived from, and those that hold its very words."""
+    found = {i: e for i in wanted if (e := events.find(parts, i)) is not None}
+    for memory_id in wanted:
+        row = parts.index.one("by_ref", memory_id)
+        memory = memories.from_image(json.loads(row[2])) if row else None
+        for evidence in memory.evidence if memory else ():
+            event = events.find(parts, evidence.event)
+            if event is not None:
+                found[event.id] = event
+    for name in parts.ledger.sizes():
+        for event in parts.ledger.read(name):
+            if any(text in event.content for text in said):
+                found[event.id] = event
+    return found
+
+
+def _remove_files(parts: Parts, wanted: frozenset[str]) -> None:
+    for memory_id in wanted:
+        place = following.place_of(parts, memory_id)
+        if not place:
+            continue
+        path = parts.path(place)
+        others = [
+            i for (i,) in parts.index.db.execute("SELECT id FROM places WHERE path = ?", (place,)) if i not in wanted
+        ]
+        if others and path.exists():
+            kept = [memory for memory in memories.read(path) if memory.id not in wanted]
+            replace_file(path, memories.rendered(kept))
+        else:
+            path.unlink(missing_ok=True)
+        for leftover in [*path.parent.glob(f".{path.name}.*.tmp"), path.with_name(path.name + ".orig")]:
+            leftover.unlink(missing_ok=True)
+
+
+def _blank_journal(parts: Parts, wanted: frozenset[str]) -> None:
+    """Take the images out of every entry; the entries stay, so that order and audit do."""
+    for month in parts.journal.months():
+        path = parts.journal.path(month)
+        lines, touched = [], False
+        with path.open("rb") as file:
+            for line in file:
+                blanked = _blanked(line, wanted)
+                touched |= blanked != line
+                lines.append(blanked)
+        if touched:
+            replace_file(path, b"".join(lines))
+
+
+def _blanked(line: bytes, wanted: frozenset[str]) -> bytes:
+    if not any(memory_id.encode() in line for memory_id in wanted):
+        return line
+    fields = json.loads(line)
+    for change in fields["changes"]:
+        if change["id"] in wanted:
+            change["after"] = None
+            change.pop("file", None)
+    if any(change["id"] in wanted for change in fields["changes"]):
+        fields.pop("reason", None)
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def _blank_ledgers(parts: Parts, evidence: dict[str, Event]) -> None:
+    for session in {event.session for event in evidence.values()}:
+        name = parts.ledger.path(session).name
+        parts.ledger.blank(name, frozenset(evidence))
+
+
+def _clean_quarantine(parts: Parts, said: Sequence[str]) -> None:
+    if not parts.home.quarantine.is_dir():
+        return
+    needles = [needle for text in said for needle in spellings(text)]
+    for path in parts.home.quarantine.iterdir():
+        data = path.read_bytes()
+        if any(needle in data for needle in needles):
+            path.unlink()
+
+
+def _clean_index(parts: Parts, wanted: frozenset[str], evidence: dict[str, Event]) -> None:
+    with parts.index.writing() as writer:
+        for document_id in {*wanted, *evidence}:
+            place = following.place_of(parts, document_id)
+            writer.delete(document_id)
+            if place:
+                note_place(parts, document_id, "")
+                note_file(parts, place, memories.stamp_of(parts.path(place)))
+        for event in evidence.values():
+            name = parts.ledger.path(event.session).name
+            size = parts.ledger.sizes().get(name, 0)
+            parts.index.db.execute("INSERT OR REPLACE INTO ledgers (name, size) VALUES (?, ?)", (name, size))
+            parts.index.db.execute("DELETE FROM keys WHERE id = ?", (event.id,))
+
+
+def _squeeze(parts: Parts) -> None:
+    """Deleted words stay in FTS segments, free pages and the WAL until each is written anew."""
+    database = parts.index.db
+    database.execute("INSERT INTO words (words) VALUES ('optimize')")
+    database.execute("VACUUM")
+    busy, *_ = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        parts.warnings.append(
+            "another process is reading the index; run `engram purge` again, or `engram index --rebuild`"
+        )
+
+
+def spellings(text: str) -> list[bytes]:
+    """The ways a text may stand in the store's files: as it is, as JSON, and line by line."""
+    found = {text, json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]}
+    found |= {line.strip() for line in text.splitlines() if len(line.strip()) >= _SHORTEST_NEEDLE}
+    return [spelling.encode("utf-8", "surrogatepass") for spelling in found]
+
+
+def scan(parts: Parts, said: Sequence[str]) -> Iterator[str]:
+    """Files of the store and its index that still hold any of the texts."""
+    needles = [needle for text in said for needle in spellings(text)]
+    if not needles:
+        return
+    for folder in (parts.home.root, parts.home.index):
+        for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+            if _holds(path, needles):
+                yield str(path)
+
+
+def _holds(path: Path, needles: Sequence[bytes]) -> bool:
+    overlap = max(len(needle) for needle in needles)
+    tail = b""
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                block = tail + chunk
+                if any(needle in block for needle in needles):
+                    return True
+                tail = block[-overlap:]
+    except OSError:
+        return False
+    return False

@@ -1,0 +1,65 @@
+"""Sessions as small files: one JSON object each."""
+
+import contextlib
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+from engram.model.errors import StoreReadOnly
+from engram.model.event import Session
+from engram.rules.scopes import GLOBAL
+from engram.store.files.home import DIRECTORY_MODE, Home, write_private
+
+
+def session_path(home: Home, session_id: str) -> Path:
+    """The file of a session; an id that is no plain name has none."""
+    plain = "".join(char for char in session_id if char.isalnum() or char in "._-").lstrip(".")
+    return home.state / "sessions" / f"{plain or '_'}.json"
+
+
+def save_session(home: Home, session: Session) -> None:
+    """Write a session's file in one step."""
+    path = session_path(home, session.id)
+    fields = {
+        "id": session.id,
+        "task": session.task,
+        "scopes": list(session.scopes),
+        "started": _iso(session.started),
+        "ended": _iso(session.ended) if session.ended else None,
+        "summary": session.summary,
+    }
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        write_private(fresh, json.dumps(fields, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n")
+        fresh.replace(path)
+    except OSError as error:
+        raise StoreReadOnly(f"cannot write {path}: {error.strerror}") from error
+
+
+def load_session(home: Home, session_id: str) -> Session | None:
+    """A session, or None."""
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        fields = json.loads(session_path(home, session_id).read_text("utf-8"))
+        if fields["id"] != session_id:
+            return None
+        return Session(
+            id=fields["id"],
+            task=fields["task"],
+            scopes=tuple(fields["scopes"]),
+            started=datetime.fromisoformat(fields["started"]),
+            ended=datetime.fromisoformat(fields["ended"]) if fields["ended"] else None,
+            summary=fields["summary"],
+        )
+    return None
+
+
+def session_scope(home: Home, session_id: str) -> str:
+    """The scope a session's events belong to: its first, else global."""
+    session = load_session(home, session_id)
+    return session.scopes[0] if session and session.scopes else GLOBAL
+
+
+def _iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

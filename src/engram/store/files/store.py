@@ -1,0 +1,520 @@
+"""The files backend: one object over home, journal, usage, ledger and index."""
+
+import contextlib
+import json
+import secrets
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from engram.model.errors import EngramError, InvalidInput, StoreBusy, StoreReadOnly
+from engram.model.event import Event, Session
+from engram.model.memory import Memory
+from engram.model.usage import Use
+from engram.store.documents import matches_metadata, stored_meaning
+from engram.store.files import (
+    events,
+    following,
+    memories,
+    pruning,
+    purging,
+    rebuilding,
+    reembedding,
+    sessions,
+    verdicts,
+)
+from engram.store.files.home import Home
+from engram.store.files.index.index import Index
+from engram.store.files.journal import Journal, Position
+from engram.store.files.ledger import Ledger
+from engram.store.files.lock import DEFAULT_DEADLINE, WriterLock
+from engram.store.files.memories import Stamp, stamp_of
+from engram.store.files.parts import Parts, decode_record, utc_now
+from engram.store.files.transaction import FilesTransaction
+from engram.store.files.usage import Usage
+from engram.store.protocol import (
+    Candidates,
+    Filters,
+    Found,
+    Image,
+    NewEvent,
+    Noticed,
+    Placed,
+    Progress,
+    Pruned,
+    Purged,
+    Query,
+)
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Embedder, Vectors
+
+P = ParamSpec("P")
+R = TypeVar("R")
+NOTICE_EVERY = 0.25
+"""Seconds between two looks at the folders' times."""
+PATIENCE = 2.0
+"""How long a reader waits for the lock to journal a hand edit it saw; after that it answers from the file."""
+FILL_BATCH = 256
+
+
+def _healing(method: Callable[P, R]) -> Callable[P, R]:
+    """A damaged index costs one rebuild, never an answer: everything in it is derived."""
+
+    @wraps(method)
+    def healed(*args: P.args, **kwargs: P.kwargs) -> R:
+        store = args[0]
+        assert isinstance(store, FilesStore)
+        with store.guard:
+            try:
+                return method(*args, **kwargs)
+            except sqlite3.OperationalError as error:
+                if not store.parts.index.reopen_if_replaced() and not _is_damage(error):
+                    raise
+            except sqlite3.DatabaseError:
+                pass
+            store.heal()
+            return method(*args, **kwargs)
+
+    return healed
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    return any(word in str(error) for word in ("no such table", "malformed", "corrupt", "disk I/O", "not a database"))
+
+
+class FilesStore:
+    """Implements `protocol.Store` on plain files."""
+
+    def __init__(
+        self,
+        home: Home,
+        embedder: "Embedder | None" = None,
+        *,
+        clock: Callable[[], datetime] = utc_now,
+        token: Callable[[int], str] = secrets.token_hex,
+        deadline: float = DEFAULT_DEADLINE,
+    ) -> None:
+        self.guard = threading.RLock()
+        self._deadline = deadline
+        self._noticed_at = float("-inf")
+        self.parts = Parts(
+            home=home,
+            journal=Journal(home.journal, home.quarantine),
+            usage=Usage(home.usage),
+            ledger=Ledger(home.ledger, home.quarantine),
+            index=Index(home.index, embedder.name if embedder else "", embedder.dim if embedder else 0),
+            lock=WriterLock(home.lock),
+            embedder=embedder,
+            clock=clock,
+            token=token,
+        )
+        self._settle()
+
+    def _settle(self) -> None:
+        """Fill a new index; finish what a crash left; on a read-only home do neither and say so."""
+        try:
+            if self.parts.index.fresh:
+                self.rebuild()
+            else:
+                self._catch_up_if_free()
+        except StoreReadOnly as error:
+            self.parts.warnings.append(str(error))
+
+    def _catch_up_if_free(self) -> None:
+        parts = self.parts
+        if not parts.journal.grew_since(parts.position) and not self._ledgers_grew():
+            return
+        with contextlib.suppress(StoreBusy), parts.lock.held(0.05):
+            following.catch_up(parts)
+            self._fill_vectors()
+
+    def _ledgers_grew(self) -> bool:
+        known = dict(self.parts.index.db.execute("SELECT name, size FROM ledgers").fetchall())
+        return self.parts.ledger.sizes() != known
+
+    def heal(self) -> None:
+        """Begin a new index where the old one is damaged."""
+        if not self.parts.index.reopen_if_replaced():
+            with self.parts.lock.held(self._deadline):
+                self.parts.index.discard()
+        if self.parts.index.fresh:
+            self.rebuild()
+
+    def rebuild(self, progress: Progress = lambda *_: None) -> Noticed:
+        """Make the index anew."""
+        with self.guard, self.parts.lock.held(self._deadline):
+            noticed = rebuilding.rebuild(self.parts, progress)
+            self.parts.index.fresh = False
+        self.parts.warnings += noticed.problems
+        return noticed
+
+    def close(self) -> None:
+        """Close the index."""
+        self.parts.index.close()
+
+    # -- reads
+
+    @_healing
+    def get(self, ref: str) -> Memory | None:
+        """A memory by id, name or alias."""
+        row = self._row(ref)
+        if row is None and self._notice(force=True):
+            row = self._row(ref)
+        if row is None:
+            return None
+        found = self._fresh_records([row[0]])
+        return found[0].record if found and isinstance(found[0].record, Memory) else None
+
+    def _row(self, ref: str) -> tuple[int, str] | None:
+        row = self.parts.index.one("by_ref", ref)
+        if row is not None:
+            return row[0], row[1]
+        rows = self.parts.index.all("by_name", ref)
+        live = [r for r in rows if r[2] in ("active", "dormant", "candidate")] or rows
+        if len(live) > 1:
+            raise InvalidInput(f"{ref!r} names {len(live)} memories: {', '.join(r[1] for r in live)}; use the id")
+        return (live[0][0], live[0][1]) if live else None
+
+    @_healing
+    def get_many(self, numbers: Sequence[int]) -> list[Found]:
+        """Records by document number; those whose file changed are read anew."""
+        return self._fresh_records(numbers)
+
+    def _fresh_records(self, numbers: Sequence[int]) -> list[Found]:
+        self._pick_up_changed(numbers)
+        rows = self.parts.index.records(numbers)
+        return [self._found(n, *rows[n]) for n in numbers if n in rows]
+
+    def _found(self, n: int, kind: str, record: str) -> Found:
+        return Found(n, kind, decode_record(record) if kind == "memory" else events.decode_event(record))
+
+    def _pick_up_changed(self, numbers: Sequence[int]) -> None:
+        stamps = self.parts.index.all("stamps", json.dumps(list(numbers)))
+        changed = [path for _, _, path, *stamp in stamps if stamp_of(self.parts.path(path)) != Stamp(*stamp)]
+        if changed:
+            self._under_lock(lambda: following.pick_up(self.parts, changed))
+
+    def _under_lock(self, work: Callable[[], Noticed]) -> Noticed | None:
+        """Do small upkeep on the way of a read; a reader that cannot write answers from what it has, and says so."""
+        try:
+            with self.parts.lock.held(PATIENCE):
+                noticed = work()
+                self._fill_vectors()
+        except (StoreReadOnly, StoreBusy) as error:
+            self._warn(f"changed files were not taken in: {error}")
+            return None
+        for problem in noticed.problems:
+            self._warn(problem)
+        return noticed
+
+    def _warn(self, text: str) -> None:
+        if text not in self.parts.warnings:
+            self.parts.warnings.append(text)
+
+    def _notice(self, *, force: bool = False) -> bool:
+        """Look at the folders' times; take in files that came or went. Says whether anything did."""
+        self._catch_up_if_free()
+        now = time.monotonic()
+        if not force and now - self._noticed_at < NOTICE_EVERY:
+            return False
+        self._noticed_at = now
+        changed = following.changed_folders(self.parts, following.roots(self.parts))
+        if not changed:
+            return False
+        noticed = self._under_lock(lambda: self._list(changed))
+        return bool(noticed)
+
+    def _list(self, folders: Iterable[Path]) -> Noticed:
+        noticed = Noticed()
+        for folder in folders:
+            following.list_folder(self.parts, folder, noticed)
+        return noticed
+
+    @_healing
+    def exact(self, content_hash: str, scope: str) -> Memory | None:
+        """The live memory with this content in this scope."""
+        row = self.parts.index.one("exact", content_hash, scope) if content_hash else None
+        return decode_record(row[1]) if row else None
+
+    @_healing
+    def owned(self, memory_ids: Iterable[str]) -> list[str]:
+        """Those of the memories that live in the owner's own store."""
+        return [i for i in memory_ids if not following.team_of(self.parts, following.place_of(self.parts, i))]
+
+    @property
+    def mark(self) -> int:
+        """The number of the last change."""
+        return self.parts.index.change
+
+    @_healing
+    def event(self, event_id: str) -> Event | None:
+        """An event by id."""
+        return events.find(self.parts, event_id)
+
+    @_healing
+    def listing(self, filters: Filters, limit: int | None = None, offset: int = 0) -> list[Memory]:
+        """Memories, newest first."""
+        self._notice()
+        if filters.metadata:
+            found = (decode_record(record) for record in self.parts.index.listed(filters, None, 0))
+            kept = [memory for memory in found if matches_metadata(memory.metadata, filters.metadata)]
+            return kept[offset:] if limit is None else kept[offset : offset + limit]
+        return [decode_record(record) for record in self.parts.index.listed(filters, limit, offset)]
+
+    @_healing
+    def count(self, filters: Filters) -> int:
+        """How many documents pass the filters."""
+        return self.parts.index.counted(filters)
+
+    @_healing
+    def candidates(self, query: Query, filters: Filters) -> Candidates:
+        """What each retriever finds."""
+        self._notice()
+        found = self.parts.index.candidates(query, filters)
+        if query.vector is None or not self.parts.index.can_embed():
+            self._explain_missing_vectors(found)
+        return found
+
+    def _explain_missing_vectors(self, found: Candidates) -> None:
+        made_by = self.parts.index.get("embedder")
+        if self.parts.embedder is not None and made_by != self.parts.embedder.name:
+            found.warnings.append(
+                f"searched by keyword: the index holds vectors of {made_by or 'no embedder'}, this process has "
+                f"{self.parts.embedder.name}; run `engram index --reembed`"
+            )
+
+    @_healing
+    def contexts(self, parents: Iterable[str]) -> list[Placed]:
+        """Every document of these sessions."""
+        return self.parts.index.contexts(parents)
+
+    @_healing
+    def vectors(self, numbers: Sequence[int]) -> "Vectors | None":
+        """Vectors of documents."""
+        return self.parts.index.vectors(numbers)
+
+    def embed(self, texts: Sequence[str]) -> "Vectors | None":
+        """Vectors of texts in the store's space, or None."""
+        return self.parts.embed(texts)
+
+    @_healing
+    def history(self, memory_id: str) -> list[Image]:
+        """Everything that was decided about a memory."""
+        rows = self.parts.index.db.execute(
+            "SELECT seq, month, offset FROM images WHERE id = ? ORDER BY seq", (memory_id,)
+        ).fetchall()
+        images = []
+        for seq, month, offset in rows:
+            entry = self.parts.journal.at(Position(month, offset))
+            if entry.seq != seq:
+                raise EngramError(f"the journal was changed from outside; run `engram index --rebuild` ({memory_id})")
+            after = next((c.after for c in entry.changes if c.id == memory_id), None)
+            memory = memories.from_image(after) if after is not None else None
+            images.append(Image(entry.seq, entry.at, entry.op, entry.actor, entry.reason, memory))
+        return images
+
+    @_healing
+    def links_to(self, memory_ids: Iterable[str]) -> list[tuple[str, str, str, float]]:
+        """Links that point at these memories."""
+        return self.parts.index.all("links_to", json.dumps(list(memory_ids)))
+
+    @_healing
+    def sync(self, *, seconds: float | None = None) -> Noticed:
+        """Bring the index in step with all files, or with as many as the time allows."""
+        with self.parts.lock.held(self._deadline):
+            following.catch_up(self.parts)
+            noticed = following.sync(self.parts, seconds=seconds)
+            self._fill_vectors()
+        return noticed
+
+    # -- decisions
+
+    @contextlib.contextmanager
+    def deciding(self, op: str, *, actor: str, reason: str = "", session: str = "") -> Iterator[FilesTransaction]:
+        """One decision, alone with the store."""
+        with self.guard, self.parts.lock.held(self._deadline):
+            self._ready_to_write()
+            transaction = FilesTransaction(self.parts, op, actor, reason, session)
+            yield transaction
+            transaction.commit()
+        self._fill_vectors()
+
+    def _ready_to_write(self) -> None:
+        try:
+            following.catch_up(self.parts)
+        except sqlite3.DatabaseError:
+            self.heal()
+            following.catch_up(self.parts)
+
+    def _fill_vectors(self) -> int:
+        """Embed what was indexed without a vector (hand edits, replays); a few at a time, outside any transaction."""
+        parts = self.parts
+        if parts.embedder is None or not parts.index.can_embed():
+            return 0
+        after = done = 0
+        while rows := parts.index.without_vector(after, FILL_BATCH):
+            vectors = parts.embedder.embed([stored_meaning(kind, record) for _, kind, record in rows])
+            with parts.lock.held(self._deadline), parts.index.writing() as writer:
+                for (n, _, _), vector in zip(rows, vectors, strict=True):
+                    writer.put_vector(n, vector)
+            after, done = rows[-1][0], done + len(rows)
+        return done
+
+    # -- usage
+
+    def note_use(self, use: Use) -> None:
+        """Append a use; no lock, no wait."""
+        self.parts.usage.append(use)
+
+    @_healing
+    def uses_of(self, memory_ids: Iterable[str]) -> list[Use]:
+        """Every noted use of these memories, oldest first."""
+        self._follow_usage()
+        rows = self.parts.index.db.execute(
+            "SELECT u.kind, u.id, u.at, u.session, u.signal, u.position FROM json_each(?) j CROSS JOIN uses u ON u.id = j.value "
+            "ORDER BY u.position",
+            (json.dumps(list(memory_ids)),),
+        )
+        return [_use(row) for row in rows]
+
+    @_healing
+    def uses_in(self, session: str) -> list[Use]:
+        """Every use noted in a session."""
+        self._follow_usage()
+        rows = self.parts.index.db.execute(
+            "SELECT kind, id, at, session, signal, position FROM uses WHERE session = ? ORDER BY position", (session,)
+        )
+        return [_use(row) for row in rows]
+
+    @_healing
+    def used_since(self, position: int) -> list[str]:
+        """Ids of memories used after a position."""
+        self._follow_usage()
+        rows = self.parts.index.db.execute("SELECT DISTINCT id FROM uses WHERE position >= ?", (position,))
+        return [row[0] for row in rows]
+
+    def _follow_usage(self) -> None:
+        parts = self.parts
+        end, known = parts.usage.end(), int(parts.index.get("usage") or 0)
+        if end <= known:
+            return
+        with parts.lock.held(self._deadline), parts.index.writing():
+            known = int(parts.index.get("usage") or 0)
+            for use in parts.usage.read(known):
+                for memory_id in use.ids:
+                    parts.index.db.execute(
+                        "INSERT OR IGNORE INTO uses (position, id, kind, signal, session, at) VALUES (?, ?, ?, ?, ?, ?)",
+                        (use.position, memory_id, use.kind, use.signal, use.session, use.at.timestamp()),
+                    )
+            parts.index.set("usage", end)
+
+    @_healing
+    def last_use(self, kind: str) -> Use | None:
+        """The newest use of a kind, with all its ids."""
+        self._follow_usage()
+        rows = self.parts.index.db.execute(
+            "SELECT kind, id, at, session, signal, position FROM uses WHERE position = "
+            "(SELECT max(position) FROM uses WHERE kind = ?)",
+            (kind,),
+        ).fetchall()
+        return replace(_use(rows[0]), ids=tuple(row[1] for row in rows)) if rows else None
+
+    # -- events and sessions
+
+    @_healing
+    def append_events(self, session: str, new: Sequence[NewEvent]) -> list[Event]:
+        """Append to a session's ledger."""
+        return events.append(self.parts, session, new)
+
+    @_healing
+    def events(self, session: str) -> list[Event]:
+        """A session's events, in order."""
+        return events.of_session(self.parts, session)
+
+    def save_session(self, session: Session) -> None:
+        """Create or update a session."""
+        sessions.save_session(self.parts.home, session)
+
+    def session(self, session_id: str) -> Session | None:
+        """A session by id."""
+        return sessions.load_session(self.parts.home, session_id)
+
+    # -- upkeep
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the owner should hear of."""
+        return self.parts.warnings
+
+    def new_token(self, size: int) -> str:
+        """Random hex digits."""
+        return self.parts.token(size)
+
+    @_healing
+    def sync_team(self, folder: Path, *, again: bool = False) -> Noticed:
+        """Take in what a team store holds; `again` reads files anew because their trust changed."""
+        with self.parts.lock.held(self._deadline):
+            if again:
+                with self.parts.index.writing():
+                    following.forget_stamps(self.parts, folder)
+            noticed = following.sync_folder(self.parts, folder)
+        self._fill_vectors()
+        return noticed
+
+    @_healing
+    def reembed(self, progress: Progress = lambda *_: None) -> int:
+        """Make all vectors anew with this process's embedder, beside the old ones until complete."""
+        return reembedding.reembed(self.parts, self._deadline, progress)
+
+    @_healing
+    def purge(self, ids: Sequence[str], *, actor: str) -> Purged:
+        """Destroy memories and events, and prove it."""
+        with self.parts.lock.held(self._deadline):
+            following.catch_up(self.parts)
+            return purging.purge(self.parts, ids, actor)
+
+    @_healing
+    def prune(self, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
+        """Let go of history older than so many days, or say what would go."""
+        with self.parts.lock.held(self._deadline):
+            following.catch_up(self.parts)
+            return (pruning.plan if dry_run else pruning.prune)(self.parts, now, journal, usage, ledger)
+
+    def note_verdict(self, gate: str, outcome: str, at: datetime) -> None:
+        """Count what the gates said of an autonomous proposal."""
+        verdicts.note(self.parts.home, gate, outcome, at)
+
+    def verdicts(self, since: datetime) -> list[tuple[str, str]]:
+        """Gate and outcome of the proposals since then."""
+        return verdicts.read(self.parts.home, since)
+
+    @_healing
+    def verify_ledgers(self) -> list[str]:
+        """What is wrong with the ledgers' chains."""
+        return [problem for name in sorted(self.parts.ledger.sizes()) for problem in self.parts.ledger.verify(name)]
+
+    @_healing
+    def facts(self) -> Mapping[str, Any]:
+        """What `status` and `doctor` say of the store."""
+        rows = self.parts.index.db.execute("SELECT status, count(*) FROM docs WHERE kind = 'memory' GROUP BY status")
+        broken = self.parts.index.db.execute("SELECT error FROM files WHERE error <> ''")
+        return {
+            "home": str(self.parts.home.root),
+            "statuses": dict(rows.fetchall()),
+            "problems": [error for (error,) in broken.fetchall()],
+            "decisions": self.parts.seq,
+            "index": self.parts.index.facts(),
+            "embedder": self.parts.embedder.name if self.parts.embedder else None,
+        }
+
+
+def _use(row: tuple[Any, ...]) -> Use:
+    kind, memory_id, at, session, signal, position = row
+    return Use(kind, (memory_id,), datetime.fromtimestamp(at, UTC), session, signal, position)

@@ -1,0 +1,109 @@
+"""A repository's own `.engram/engrams`: read only after its reader trusted that very content (as direnv does)."""
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from engram.model.errors import EngramError, NotFound, StoreReadOnly
+from engram.model.memory import Memory
+from engram.store.files import memories
+from engram.store.files.home import write_private
+from engram.store.files.parts import Parts
+from engram.store.files.store import FilesStore
+from engram.store.scope_of import team_folder
+
+
+@dataclass(frozen=True, slots=True)
+class TeamFile:
+    """A file of a team store: what it says, and whether its reader trusts this content."""
+
+    path: Path
+    digest: str
+    trusted: bool
+    memories: tuple[Memory, ...]
+    error: str = ""
+
+
+def attach_team(store: FilesStore, directory: Path) -> None:
+    """Let the store see the team store of a directory's repository; nothing of it is found before it is trusted."""
+    folder = team_folder(directory)
+    if folder is None or str(folder) in store.parts.teams:
+        return
+    store.parts.teams[str(folder)] = frozenset(trusted_digests(store.parts, folder))
+    try:
+        store.sync_team(folder)
+    except StoreReadOnly as error:
+        store.parts.warnings.append(str(error))
+    waiting = [f for f in team_files(store.parts, folder) if not f.trusted and not f.error]
+    if waiting:
+        store.parts.warnings.append(
+            f"{folder.parent} holds {len(waiting)} memory file(s) you have not trusted; nothing of them is used. "
+            f"Read them, then run `engram trust`."
+        )
+
+
+def team_files(parts: Parts, folder: Path) -> list[TeamFile]:
+    """Every file of a team store, with its trust."""
+    known = trusted_digests(parts, folder)
+    found = []
+    for place in memories.walk(folder):
+        for path in sorted(place.iterdir()) if place.is_dir() else []:
+            if memories.is_memory_file(path.name):
+                found.append(_team_file(path, known))
+    return found
+
+
+def _team_file(path: Path, known: set[str]) -> TeamFile:
+    try:
+        read = tuple(memories.read(path))
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    except (EngramError, OSError) as error:
+        return TeamFile(path, "", False, (), str(error))
+    return TeamFile(path, digest, digest in known, read)
+
+
+def trust(store: FilesStore, directory: Path) -> list[TeamFile]:
+    """Trust what the team store holds now; return what was not trusted before."""
+    folder = team_folder(directory)
+    if folder is None:
+        raise NotFound(f"{directory} lies in no repository with a team store (.engram/engrams)")
+    files = team_files(store.parts, folder)
+    _save(store.parts, folder, {f.digest for f in files if f.digest})
+    store.parts.teams[str(folder)] = frozenset(f.digest for f in files if f.digest)
+    store.sync_team(folder, again=True)
+    return [f for f in files if not f.trusted]
+
+
+def distrust(store: FilesStore, directory: Path) -> None:
+    """Trust nothing of the team store any more."""
+    folder = team_folder(directory)
+    if folder is None:
+        raise NotFound(f"{directory} lies in no repository with a team store (.engram/engrams)")
+    _save(store.parts, folder, set())
+    store.parts.teams[str(folder)] = frozenset()
+    store.sync_team(folder, again=True)
+
+
+def trusted_digests(parts: Parts, folder: Path) -> set[str]:
+    """The digests of the contents a reader trusted in a folder."""
+    return set(_trust_file(parts).get(str(folder), []))
+
+
+def _trust_file(parts: Parts) -> dict[str, list[str]]:
+    try:
+        loaded = json.loads((parts.home.state / "trust.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return loaded if isinstance(loaded, dict) else {}
+
+
+def _save(parts: Parts, folder: Path, digests: set[str]) -> None:
+    with parts.lock.held():
+        everything = _trust_file(parts)
+        everything[str(folder)] = sorted(digests)
+        path = parts.home.state / "trust.json"
+        fresh = path.with_name(f".trust.{os.getpid()}.tmp")
+        write_private(fresh, json.dumps(everything, indent=1).encode() + b"\n")
+        fresh.replace(path)

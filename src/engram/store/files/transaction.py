@@ -1,0 +1,220 @@
+"""One decision: journal first, then files, then index. For the holder of the writer lock."""
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engram.model.errors import EngramError
+from engram.model.memory import Memory
+from engram.store.files import following, memories
+from engram.store.files.index.writing import DocumentWriter
+from engram.store.files.journal import Change, Entry, keep_aside, replace_file
+from engram.store.files.journal import Placed as PlacedEntry
+from engram.store.files.memories import Stamp, Surprise, relative_path, stamp_of
+from engram.store.files.parts import (
+    Parts,
+    append_entry,
+    decode_record,
+    image,
+    index_entry,
+    index_memory,
+    note_file,
+    note_place,
+)
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Vectors
+
+TEAM_TOKEN_BYTES = 6
+
+
+@dataclass(slots=True)
+class _Pending:
+    memory: Memory
+    vector: "Vectors | None"
+    file: str
+    expected: Stamp | None
+
+
+class FilesTransaction:
+    """Collects what a decision changes; `commit` makes it so."""
+
+    def __init__(self, parts: Parts, op: str, actor: str, reason: str, session: str) -> None:
+        self._parts = parts
+        self._op, self._actor, self._reason, self._session = op, actor, reason, session
+        self._pending: dict[str, _Pending] = {}
+        self._numbers: dict[str, int] = {}
+        self._names: set[tuple[str, str]] = set()
+        self.mark = parts.index.change
+
+    # -- reading, hand edits included
+
+    def get(self, memory_id: str) -> Memory | None:
+        """A memory as it stands, with what this decision has put so far."""
+        if memory_id in self._pending:
+            return self._pending[memory_id].memory
+        place = following.place_of(self._parts, memory_id)
+        if place:
+            following.pick_up(self._parts, [place])
+        row = self._parts.index.one("by_ref", memory_id)
+        return decode_record(row[2]) if row else None
+
+    def exact(self, content_hash: str, scope: str) -> Memory | None:
+        """The live memory with this content in this scope."""
+        row = self._parts.index.one("exact", content_hash, scope) if content_hash else None
+        return decode_record(row[1]) if row else None
+
+    def changed_since(self, mark: int) -> Sequence[Memory]:
+        """What others wrote after `mark`."""
+        if self.mark <= mark:
+            return []
+        return [decode_record(record) for _, record in self._parts.index.all("changed_since", mark)]
+
+    # -- giving out ids and names
+
+    def new_id(self, at: datetime, *, team: bool = False) -> str:
+        """The next id of a UTC day; in a team store a long random one, since two machines cannot agree on the next."""
+        day = at.astimezone(UTC).strftime("ENG-%Y-%m%d")
+        if team:
+            return f"{day}-{int(self._parts.token(TEAM_TOKEN_BYTES), 16)}"
+        last = self._numbers.get(day)
+        if last is None:
+            row = self._parts.index.db.execute("SELECT last FROM numbers WHERE day = ?", (day,)).fetchone()
+            last = row[0] if row else 0
+        self._numbers[day] = last + 1
+        return f"{day}-{last + 1:03d}"
+
+    def free_name(self, name: str, scope: str) -> str:
+        """The name, or the name with a number behind it, free in its scope."""
+        if not name:
+            return ""
+        taken = self._parts.index.db.execute(
+            "SELECT name FROM names WHERE name >= ? AND name < ? AND scope = ?", (name, name + ".", scope)
+        )
+        used = {row[0] for row in taken} | {n for n, s in self._names if s == scope}
+        free, number = name, 1
+        while free in used:
+            number += 1
+            free = f"{name}-{number}"
+        self._names.add((free, scope))
+        return free
+
+    # -- changing
+
+    def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "") -> None:
+        """Add or replace a memory."""
+        known = self._pending.get(memory.id)
+        if known is not None:
+            known.memory, known.vector = memory, vector if vector is not None else known.vector
+            return
+        place = following.place_of(self._parts, memory.id)
+        if place:
+            place = self._split_if_shared(place, memory.id)
+            expected = stamp_of(self._parts.path(place))
+        else:
+            root = Path(team) if team else self._parts.home.engrams
+            place, expected = self._parts.stored(root / relative_path(memory)), None
+        self._pending[memory.id] = _Pending(memory, vector, place, expected)
+
+    def drop_file(self, memory_id: str) -> None:
+        """Keep the record without a file."""
+        self._pending[memory_id].file = ""
+
+    def _split_if_shared(self, place: str, memory_id: str) -> str:
+        """A file that holds several memories is split before one of them changes; the original stays as `.orig`."""
+        parts = self._parts
+        ids = [i for (i,) in parts.index.db.execute("SELECT id FROM places WHERE path = ?", (place,))]
+        if len(ids) < 2:
+            return place
+        path = parts.path(place)
+        moved = []
+        for row in (parts.index.one("by_ref", i) for i in ids):
+            memory = decode_record(row[2])
+            moved.append((memory, parts.stored(parts.home.engrams / relative_path(memory))))
+        path.rename(path.with_name(path.name + ".orig"))
+        entry = append_entry(parts, "split", "engram", f"{place} held {len(ids)} memories",
+                             [Change(m.id, image(m), file) for m, file in moved])  # fmt: skip
+        write_through(parts, entry, [_Pending(m, None, file, None) for m, file in moved])
+        with parts.index.writing():
+            note_file(parts, place, None)
+        return next(file for memory, file in moved if memory.id == memory_id)
+
+    def commit(self) -> None:
+        """Journal the decision, then carry it out. Nothing pending, nothing written."""
+        if not self._pending:
+            return
+        pending = list(self._pending.values())
+        changes = [Change(p.memory.id, image(p.memory), p.file) for p in pending]
+        placed = append_entry(self._parts, self._op, self._actor, self._reason, changes, self._session)
+        write_through(self._parts, placed, pending)
+
+
+def write_through(parts: Parts, placed: PlacedEntry, pending: Sequence[_Pending]) -> None:
+    """Files, then index. If a file cannot be written the decision is taken back: it was never acknowledged."""
+    surprises: list[Surprise] = []
+    written: list[_Pending] = []
+    try:
+        for item in pending:
+            if item.file:
+                surprise = memories.write(parts.path(item.file), item.memory, item.expected)
+                written.append(item)
+                if surprise is not None:
+                    surprises.append(surprise)
+    except EngramError:
+        _take_back(parts, placed, written)
+        raise
+    with parts.index.writing() as writer:
+        _index_pending(parts, writer, placed.entry, pending)
+        index_entry(parts, placed)
+    for surprise in surprises:
+        _keep_surprise(parts, surprise)
+
+
+def _index_pending(parts: Parts, writer: DocumentWriter, entry: Entry, pending: Sequence[_Pending]) -> None:
+    folders: dict[Path, None] = {}
+    for item, change in zip(pending, entry.changes, strict=True):
+        index_memory(writer, item.memory, change.after or {}, item.vector)
+        note_place(parts, item.memory.id, item.file)
+        if item.file:
+            path = parts.path(item.file)
+            note_file(parts, item.file, stamp_of(path))
+            folders[path.parent] = None
+    following.note_folders(parts, _with_parents(parts, folders))
+
+
+def _with_parents(parts: Parts, folders: dict[Path, None]) -> list[Path]:
+    known = dict(folders)
+    for folder in folders:
+        known[folder.parent] = known[folder.parent.parent] = None
+    roots = following.roots(parts)
+    return [folder for folder in known if any(folder == root or root in folder.parents for root in roots)]
+
+
+def _take_back(parts: Parts, placed: PlacedEntry, written: Sequence[_Pending]) -> None:
+    """Undo an unacknowledged decision. If even this fails, recovery completes the decision instead: whole either way."""
+    with contextlib.suppress(OSError, EngramError):
+        for item in written:
+            path = parts.path(item.file)
+            row = parts.index.one("by_ref", item.memory.id)
+            if row is None:
+                path.unlink(missing_ok=True)
+            else:
+                memories.write(path, decode_record(row[2]), stamp_of(path))
+        parts.journal.cut(placed.start)
+
+
+def _keep_surprise(parts: Parts, surprise: Surprise) -> None:
+    """Someone saved the file while it was being replaced: what they wrote wins and is put back."""
+    stored = parts.stored(surprise.path)
+    try:
+        memories.parse(surprise.data, surprise.path)
+        replace_file(surprise.path, surprise.data)
+        following.pick_up(parts, [stored])
+    except EngramError as error:
+        kept = keep_aside(surprise.path, surprise.data, parts.home.quarantine, str(error))
+        parts.warnings.append(
+            f"{surprise.path} was saved in an unreadable state while it was rewritten; kept in {kept}"
+        )

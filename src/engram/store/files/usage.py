@@ -1,0 +1,103 @@
+"""Every use of a memory, one line each: appended without a lock, without waiting for the disk.
+
+A position is one number, year and month times 10^12 plus a byte offset, so positions of all months compare as integers.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from engram.model.errors import StoreReadOnly
+from engram.model.usage import Use
+from engram.store.files.home import DIRECTORY_MODE, FILE_MODE
+
+_MONTH = 10**12
+
+
+class Usage:
+    """Appends and reads uses."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def append(self, use: Use) -> int:
+        """Note one use; return its position. One O_APPEND write, so lines of many processes never mix."""
+        at = use.at.astimezone(UTC)
+        fields = {"at": at.isoformat().replace("+00:00", "Z"), "kind": use.kind, "ids": list(use.ids)}
+        if use.session:
+            fields["session"] = use.session
+        if use.signal:
+            fields["signal"] = use.signal
+        line = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+        month = at.strftime("%Y-%m")
+        try:
+            return _month_base(month) + self._write(month, line)
+        except OSError as error:
+            raise StoreReadOnly(f"cannot note use in {self._folder}: {error.strerror}") from error
+
+    def _write(self, month: str, line: bytes) -> int:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        try:
+            descriptor = os.open(self._folder / f"{month}.jsonl", flags, FILE_MODE)
+        except FileNotFoundError:
+            self._folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+            descriptor = os.open(self._folder / f"{month}.jsonl", flags, FILE_MODE)
+        try:
+            os.write(descriptor, line)
+            return os.lseek(descriptor, 0, os.SEEK_CUR) - len(line)
+        finally:
+            os.close(descriptor)
+
+    def months(self) -> list[str]:
+        """Months with a file, oldest first."""
+        if not self._folder.is_dir():
+            return []
+        return sorted(path.stem for path in self._folder.glob("*.jsonl"))
+
+    def end(self) -> int:
+        """The position after the last byte."""
+        months = self.months()
+        if not months:
+            return 0
+        return _month_base(months[-1]) + (self._folder / f"{months[-1]}.jsonl").stat().st_size
+
+    def read(self, since: int = 0) -> Iterator[Use]:
+        """Uses from a position on. A torn line (a crash, a full disk) is passed over: it names no use for certain."""
+        for month in self.months():
+            base = _month_base(month)
+            if base + _MONTH <= since:
+                continue
+            yield from self._read_month(month, base, max(0, since - base))
+
+    def _read_month(self, month: str, base: int, offset: int) -> Iterator[Use]:
+        with (self._folder / f"{month}.jsonl").open("rb") as file:
+            file.seek(offset)
+            for line in file:
+                start, offset = offset, offset + len(line)
+                use = _parse(line, base + start) if line.endswith(b"\n") and line.strip() else None
+                if use is not None:
+                    yield use
+
+
+def _month_base(month: str) -> int:
+    return int(month.replace("-", "")) * _MONTH
+
+
+def _parse(line: bytes, position: int) -> Use | None:
+    # A line torn by a crash has no end of its own; the next one begins inside it.
+    start = max(line.rfind(b'{"at":'), 0)
+    position += start
+    try:
+        fields = json.loads(line[start:])
+        return Use(
+            kind=str(fields["kind"]),
+            ids=tuple(str(i) for i in fields["ids"]),
+            at=datetime.fromisoformat(fields["at"]),
+            session=str(fields.get("session", "")),
+            signal=str(fields.get("signal", "")),
+            position=position,
+        )
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,39 @@
+"""How the gates judged what nobody asked to keep: counts only, never a word of what was proposed."""
+
+import json
+import os
+from datetime import UTC, datetime
+
+from engram.store.files.home import FILE_MODE, Home
+
+_NAME = "gates.jsonl"
+
+
+def note(home: Home, gate: str, outcome: str, at: datetime) -> None:
+    """Append one verdict; one O_APPEND write, no lock. Where that is impossible the count is short by one."""
+    line = json.dumps({"at": at.astimezone(UTC).isoformat(), "gate": gate, "outcome": outcome}).encode() + b"\n"
+    try:
+        descriptor = os.open(home.state / _NAME, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    except OSError:
+        return
+    try:
+        os.write(descriptor, line)
+    finally:
+        os.close(descriptor)
+
+
+def read(home: Home, since: datetime) -> list[tuple[str, str]]:
+    """Gate and outcome of every verdict since then."""
+    found = []
+    try:
+        lines = (home.state / _NAME).read_text("utf-8").splitlines()
+    except OSError:
+        return []
+    for line in lines:
+        try:
+            fields = json.loads(line)
+            if datetime.fromisoformat(fields["at"]) >= since:
+                found.append((str(fields["gate"]), str(fields["outcome"])))
+        except (ValueError, KeyError, TypeError):
+            continue
+    return found

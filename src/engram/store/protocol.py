@@ -1,0 +1,296 @@
+"""The one line above which nothing knows where memories live (DESIGN §8).
+
+A backend offers reads, decisions, usage, events, and candidates with their raw scores. Fusing, spreading and weighing stay
+above it, so every backend ranks alike.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+from engram.model.event import Event, Session
+from engram.model.memory import Memory
+from engram.model.usage import Use
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Vectors
+
+Progress = Callable[[str, int, int], None]
+"""Told what is being worked on, how far it is, and how far it goes."""
+LIVE = ("active", "dormant")
+"""What a plain search sees; everything else answers when asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What a search may return; every filter applies before the cut. None means no restriction."""
+
+    kinds: tuple[str, ...] = ("memory",)
+    scopes: tuple[str, ...] | None = None
+    statuses: tuple[str, ...] | None = LIVE
+    types: tuple[str, ...] | None = None
+    tags: tuple[str, ...] | None = None
+    domain: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    valid_at: datetime | None = None
+    """The moment whose truth is asked for: now, or `as_of`."""
+    as_of: bool = False
+    """Whether `valid_at` was asked for; then superseded memories that were true at that moment count."""
+    known_at: datetime | None = None
+    parents: tuple[str, ...] | None = None
+    pinned: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is looked for: terms for the lexical retriever, a vector for the semantic one; either may be missing."""
+
+    terms: tuple[str, ...] = ()
+    vector: "Vectors | None" = None
+    limit: int = 100
+
+
+@dataclass(slots=True)
+class Candidates:
+    """What the retrievers found, as parallel rankings of document numbers with raw scores, best first."""
+
+    lexical: list[tuple[int, float]] = field(default_factory=list)
+    semantic: list[tuple[int, float]] = field(default_factory=list)
+    total: int = 0
+    """How many documents the store holds; with `frequency` it gives each term's weight."""
+    frequency: dict[str, int] = field(default_factory=dict)
+    pruned: tuple[str, ...] = ()
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where a document stands: its session (or file) and its place in it, with its index terms."""
+
+    n: int
+    parent: str
+    position: int
+    time: float | None
+    terms: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A stored record with its number in the index."""
+
+    n: int
+    kind: str
+    record: Memory | Event
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """One step of a memory's history: the decision and what the memory was after it (None: purged)."""
+
+    seq: int
+    at: datetime
+    op: str
+    actor: str
+    reason: str
+    memory: Memory | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """What a caller observed; the store gives it id, number and digest."""
+
+    role: str
+    content: str
+    at: datetime
+    event_type: str = "message"
+    task: str = ""
+    key: str = ""
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Noticed:
+    """What was changed outside of Engram: ids by what happened to them, and problems in words."""
+
+    added: list[str] = field(default_factory=list)
+    edited: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    restored: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    complete: bool = True
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.edited or self.removed or self.restored or self.problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """What was destroyed, where its text still stands if anywhere, and what no program here can reach."""
+
+    ids: tuple[str, ...]
+    remaining: tuple[str, ...]
+    out_of_reach: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What goes, or would go: images of the journal, months of usage, ledgers of ended sessions."""
+
+    images: int = 0
+    usage_months: tuple[str, ...] = ()
+    ledgers: tuple[str, ...] = ()
+
+
+class Transaction(Protocol):
+    """One decision in the making, alone with the store. Nothing is written before the block ends without an error."""
+
+    @property
+    def mark(self) -> int:
+        """The change number everything before this transaction carries at most."""
+
+    def get(self, memory_id: str) -> Memory | None:
+        """A memory as it stands, hand edits included."""
+
+    def exact(self, content_hash: str, scope: str) -> Memory | None:
+        """The live memory with this content, if any."""
+
+    def changed_since(self, mark: int) -> Sequence[Memory]:
+        """Memories written by others after `mark`."""
+
+    def new_id(self, at: datetime, *, team: bool = False) -> str:
+        """The next id of a day; never one that was ever given out."""
+
+    def free_name(self, name: str, scope: str) -> str:
+        """The name, or the name with the first free number behind it."""
+
+    def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "") -> None:
+        """Add or replace a memory. Without a vector, a changed text is embedded when the block ends."""
+
+    def drop_file(self, memory_id: str) -> None:
+        """Keep the record, without a file (its owner removed it)."""
+
+
+class Store(Protocol):
+    """A backend."""
+
+    # reads
+    def get(self, ref: str) -> Memory | None:
+        """A memory by id, name or alias, hand edits included."""
+
+    def get_many(self, numbers: Sequence[int]) -> list[Found]:
+        """Records by document number, in that order; hand edits are picked up first."""
+
+    def exact(self, content_hash: str, scope: str) -> Memory | None:
+        """The live memory with this content in this scope."""
+
+    def embed(self, texts: Sequence[str]) -> "Vectors | None":
+        """Vectors of texts in the store's space; None where this process lacks its embedder."""
+
+    def owned(self, memory_ids: Iterable[str]) -> list[str]:
+        """Those of the memories that live in the owner's own store, not in a team's."""
+
+    @property
+    def mark(self) -> int:
+        """The number of the last change."""
+
+    def event(self, event_id: str) -> Event | None:
+        """An event by id."""
+
+    def listing(self, filters: Filters, limit: int | None = None, offset: int = 0) -> list[Memory]:
+        """Memories, newest first."""
+
+    def count(self, filters: Filters) -> int:
+        """How many documents pass the filters."""
+
+    def candidates(self, query: Query, filters: Filters) -> Candidates:
+        """What each retriever finds, best first."""
+
+    def contexts(self, parents: Iterable[str]) -> list[Placed]:
+        """Every document of these sessions, in order."""
+
+    def vectors(self, numbers: Sequence[int]) -> "Vectors | None":
+        """Vectors of documents, one row each; None without an embedder."""
+
+    def history(self, memory_id: str) -> list[Image]:
+        """Everything that was decided about a memory, oldest first."""
+
+    def links_to(self, memory_ids: Iterable[str]) -> list[tuple[str, str, str, float]]:
+        """Links that point at these memories: source, target, type, stored strength."""
+
+    # decisions
+    def deciding(
+        self, op: str, *, actor: str, reason: str = "", session: str = ""
+    ) -> AbstractContextManager[Transaction]:
+        """Open one decision; it is committed when the block ends."""
+
+    # usage
+    def note_use(self, use: Use) -> None:
+        """Append a use. Raises `StoreReadOnly` where that is impossible."""
+
+    def uses_of(self, memory_ids: Iterable[str]) -> list[Use]:
+        """Every noted use of these memories, oldest first."""
+
+    def uses_in(self, session: str) -> list[Use]:
+        """Every use noted in a session."""
+
+    def used_since(self, position: int) -> list[str]:
+        """Ids of the memories used from a position of the log on."""
+
+    # events and sessions
+    def append_events(self, session: str, events: Sequence[NewEvent]) -> list[Event]:
+        """Append to a session's ledger, durably; a repeated key returns the event it named before."""
+
+    def events(self, session: str) -> list[Event]:
+        """A session's events, in order."""
+
+    def save_session(self, session: Session) -> None:
+        """Create or update a session."""
+
+    def session(self, session_id: str) -> Session | None:
+        """A session by id."""
+
+    def new_token(self, size: int) -> str:
+        """Random hex digits, from the injected source."""
+
+    # upkeep
+    @property
+    def warnings(self) -> list[str]:
+        """What the owner should hear of; collected as it is met."""
+
+    def sync(self, *, seconds: float | None = None) -> Noticed:
+        """Take in what was changed outside of Engram, or as much of it as the time allows."""
+
+    def rebuild(self, progress: Progress = ...) -> Noticed:
+        """Make the index anew."""
+
+    def reembed(self, progress: Progress = ...) -> int:
+        """Make all vectors with this process's embedder; resumable, switched over when complete. Returns how many."""
+
+    def purge(self, ids: Sequence[str], *, actor: str) -> Purged:
+        """Destroy memories and events, and prove it."""
+
+    def prune(self, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
+        """Let go of history older than so many days, or say what would go; 0 keeps all."""
+
+    def note_verdict(self, gate: str, outcome: str, at: datetime) -> None:
+        """Count what the gates said of an autonomous proposal; never its text."""
+
+    def verdicts(self, since: datetime) -> list[tuple[str, str]]:
+        """Gate and outcome of the proposals since then."""
+
+    def last_use(self, kind: str) -> Use | None:
+        """The newest use of a kind, with all its ids."""
+
+    def verify_ledgers(self) -> list[str]:
+        """What is wrong with the ledgers' chains."""
+
+    def facts(self) -> Mapping[str, Any]:
+        """What `status` and `doctor` say of the store."""
+
+    def close(self) -> None:
+        """Let go of files and connections."""

@@ -1,0 +1,102 @@
+"""Which scope a directory belongs to: one place, for every surface (DESIGN §11)."""
+
+import configparser
+import re
+import tomllib
+from pathlib import Path
+
+from engram.model.errors import InvalidInput
+from engram.rules.scopes import parse_scope
+
+_NOT_IN_SCOPE = re.compile(r"[^\w.@+-]+")
+
+
+def scope_of(path: Path) -> str | None:
+    """The project scope of a directory: `.engram/config.toml`'s override, the repository's remote, or its folder's name.
+
+    None outside of any repository.
+    """
+    top = repository_of(path)
+    if top is None:
+        return None
+    return _override(top) or _from_remote(top) or f"project:{_clean(_main_worktree(top).name)}"
+
+
+def repository_of(path: Path) -> Path | None:
+    """The nearest folder upwards that is a repository or holds a team store."""
+    path = path.absolute()
+    for folder in (path, *path.parents):
+        if (folder / ".git").exists() or (folder / ".engram" / "engrams").is_dir():
+            return folder
+    return None
+
+
+def team_folder(path: Path) -> Path | None:
+    """The team store that a directory's repository carries, if any."""
+    top = repository_of(path)
+    folder = top / ".engram" / "engrams" if top else None
+    return folder if folder is not None and folder.is_dir() else None
+
+
+def _override(top: Path) -> str | None:
+    config = top / ".engram" / "config.toml"
+    try:
+        with config.open("rb") as file:
+            scope = tomllib.load(file).get("scope")
+    except FileNotFoundError:
+        return None
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInput(f"{config}: {error}") from None
+    return parse_scope(scope) if isinstance(scope, str) else None
+
+
+def _git_folder(top: Path) -> Path | None:
+    """The repository's own `.git`, shared by its worktrees."""
+    git = top / ".git"
+    if git.is_dir():
+        return git
+    try:
+        target = Path(git.read_text("utf-8").partition("gitdir:")[2].strip())
+        target = target if target.is_absolute() else top / target
+        common = target / "commondir"
+        return (target / common.read_text("utf-8").strip()).resolve() if common.exists() else target
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _main_worktree(top: Path) -> Path:
+    git = _git_folder(top)
+    return git.parent if git is not None and git.name == ".git" else top
+
+
+def _from_remote(top: Path) -> str | None:
+    git = _git_folder(top)
+    if git is None:
+        return None
+    parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
+    try:
+        parser.read_string(_flattened((git / "config").read_text("utf-8")))
+    except (OSError, UnicodeDecodeError, configparser.Error):
+        return None
+    sections = [s for s in parser.sections() if s.startswith("remote ")]
+    sections.sort(key=lambda s: (s != 'remote "origin"', s))
+    urls = [parser.get(s, "url", fallback=None) for s in sections]
+    return next((scope for url in urls if url and (scope := normalised_remote(url))), None)
+
+
+def _flattened(text: str) -> str:
+    return "\n".join(line.strip() for line in text.splitlines())
+
+
+def normalised_remote(url: str) -> str | None:
+    """`project:owner/name`, the same for ssh and https, with or without `.git`, user or port."""
+    rest = re.sub(r"^[a-z+]+://", "", url.strip(), flags=re.IGNORECASE)
+    rest = rest.split("?")[0].removesuffix("/").removesuffix(".git")
+    path = rest.partition(":")[2] if "://" not in url and ":" in rest else rest.partition("/")[2]
+    parts = [_clean(part) for part in path.split("/") if part not in ("", ".", "..")]
+    parts = [part for part in parts if part][-3:]
+    return f"project:{'/'.join(parts)}".lower() if parts else None
+
+
+def _clean(name: str) -> str:
+    return _NOT_IN_SCOPE.sub("-", name).strip("-.") or "project"

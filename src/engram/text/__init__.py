@@ -1,0 +1,1 @@
+"""Reading text: index terms, stems, entities, numbers, time phrases, content hashes."""

@@ -1,0 +1,50 @@
+"""The fingerprint two copies of the same statement share, and the closer look before one is dropped."""
+
+import hashlib
+import re
+import unicodedata
+
+__all__ = ["content_hash", "same_text"]
+
+# What ends or wraps a phrase; anything else that is no letter or digit may carry meaning (C++, -5, ≠, 👍).
+_WRAPPING = "\"'`“”‘’«»()[]{}「」『』《》*_"
+_ENDING = ".,;:!?…。、，；：！？؟،"
+_EDGES = re.compile(
+    rf"(?<!\S)[{re.escape(_WRAPPING)}]+(?=\w)|(?<=\w)[{re.escape(_WRAPPING + _ENDING)}]+(?=\s|$|[{re.escape(_WRAPPING)}])"
+)
+
+
+class _Kept(dict[int, str]):
+    """Maps a character to what the hash keeps of it, filled as characters are met; `str.translate` reads it."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = kept = _kept(chr(code))
+        return kept
+
+
+def _kept(char: str) -> str:
+    if char.isspace():
+        return " "
+    return char if char == "_" or unicodedata.category(char)[0] in "LNM" else ""
+
+
+_KEPT = _Kept()
+
+
+def content_hash(text: str) -> str:
+    """SHA-256 of the text lower-cased, punctuation deleted, whitespace collapsed; "" when nothing is left.
+
+    Letters, digits and marks of every script count, so two different statements in any language differ. Symbols do
+    not: whoever is about to drop a text must also ask `same_text`, which tells `C` from `C++` and `-5` from `5`.
+    """
+    normal = " ".join(text.lower().translate(_KEPT).split())
+    return hashlib.sha256(normal.encode("utf-8", "surrogatepass")).hexdigest() if normal else ""
+
+
+def same_text(one: str, other: str) -> bool:
+    """Whether two texts differ in case, spacing and punctuation at the edges of words at most."""
+    return one == other or _bare(one) == _bare(other)
+
+
+def _bare(text: str) -> str:
+    return " ".join(_EDGES.sub("", text.casefold()).split())

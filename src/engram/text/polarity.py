@@ -1,0 +1,371 @@
+"""Reading a statement for comparison: its words in order, its numbers, what it negates.
+
+`read` turns a text into a `Reading`; `opposite` and `rival` look two words up in the tables. What follows from two
+readings is decided by `engram.gates.comparison`. The tables are in `data/`; English is covered best, negation in some
+ten other languages, and any script can be read, compared word by word or sign by sign.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from engram.text.numbers import NUMBER, Number, number_of
+from engram.text.stems import read_table, stem
+
+__all__ = ["NOT", "Reading", "canonical", "converse", "is_function_word", "opposite", "read", "rival"]
+
+NOT = "¬"
+"""Stands in a reading's sequence where a negation stood."""
+
+# Beyond this a text is a document, not a statement; what follows is left to the words alone.
+_READ_CHARS = 4000
+
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_PIECE = re.compile(
+    # A plain word, the common case, is told at its first look.
+    r"(?P<plain>[A-Za-z]{2,}(?![^\s,;!?)]))"
+    rf"|(?:{NUMBER.pattern})"
+    rf"|(?P<sign>[{_UNSPACED}])"
+    rf"|(?P<word>(?:--?|[$~@/.]|\.\.?/)?[^\W{_UNSPACED}](?:[^\W{_UNSPACED}]|['.\-/:@\\=&?%](?=[^\W{_UNSPACED}]))*(?:\+\+|\#(?!\w))?)"
+    r"|(?P<mark>[,;:.!?…。、，；：！？؟،\n()])"
+    r"|(?P<symbol>[^\w\s])"
+)
+_WORD_ALONE = re.compile(r"[\w.+-]+")
+_ALPHA_HYPHENS = re.compile(r"[a-z]+(?:-[a-z]+)+")
+_LETTER_NAMES = re.compile(r"(?<!\w)[B-HJ-Z](?!\w)")
+_ELISION = re.compile(r"^(?:n|l|d|j|qu|c|s|m|t)'(?=\w\w)")
+_COORDINATING = frozenset(("and", "or", "nor", "but", "instead", "howev", "otherwis", "than", "aber", "sondern", "но"))
+_SENTENCE_ENDS = frozenset(".!?。！？؟\n")
+_SILENT_SYMBOLS = frozenset("\"'`“”‘’«»[]{}「」『』《》*_-–—|•·\u200d\ufe0f")
+_NAME_SHAPE = re.compile(r"[\d_./\\@$]|[a-z][A-Z]")
+_PREFIXES = ("un", "non", "dis")
+_NOT_PREFIXED = frozenset(
+    ("display", "discov", "discount", "discharg", "discours", "dispos", "disk", "unit", "unless", "until")
+)
+# Korean negates inside the word; the mark goes before it, so that the word stays whole.
+_INSIDE_HANGUL = re.compile("([\uac00-\ud7af]+)¬([\uac00-\ud7af]+)")
+_COUNTED = re.compile("([一二三四五六七八九十两])(?=[次个個天小分秒年月周倍条条回])")
+_COUNTS = {char: str(value) for value, char in enumerate("零一二三四五六七八九十")} | {"两": "2"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a statement says, as far as two statements can be compared by it."""
+
+    sequence: tuple[str, ...] = ()
+    """All that carries meaning, in order: words as stems, relation words, numbers, symbols and `NOT`."""
+    content: frozenset[str] = frozenset()
+    """The words alone, without relation words, numbers and negations."""
+    subject: frozenset[str] = frozenset()
+    """Those of them before the verb; what the statement is about."""
+    negated: frozenset[str] = frozenset()
+    """Those that a negation reaches."""
+    negations: int = 0
+    names: frozenset[str] = frozenset()
+    """Words that look like names: capitals inside a sentence, identifiers, paths."""
+    numbers: tuple[Number, ...] = ()
+    identifying: tuple[Number, ...] = ()
+    """Numbers that say which thing is spoken of (before the verb, issue numbers), not what is said of it."""
+    qualified: frozenset[str] = frozenset()
+    """Words behind "in", "for", "when" and the like: the circumstances."""
+    past: bool = False
+    raw: tuple[str, ...] = ()
+    """Every word as written, lower-cased, with the marks between clauses."""
+
+
+@lru_cache(maxsize=1)
+def _classes() -> dict[str, frozenset[str]]:
+    words: dict[str, set[str]] = {}
+    for label, *rest in read_table("wordclasses.txt"):
+        words.setdefault(label, set()).update(rest)
+    return {label: frozenset(members) for label, members in words.items()}
+
+
+@lru_cache(maxsize=1)
+def _number_words() -> dict[str, str]:
+    return {word: row[0] for row in read_table("numberwords.txt") for word in row[1:]}
+
+
+@lru_cache(maxsize=1)
+def _synonyms() -> dict[str, str]:
+    return {stem(word): stem(row[0]) for row in reversed(read_table("synonyms.txt")) for word in row[1:]}
+
+
+@lru_cache(maxsize=1)
+def _antonyms() -> dict[frozenset[str], bool]:
+    """Pair of stems → whether swapping the two sides undoes it."""
+    return {frozenset(map(canonical, row[-2:])): row[0] == "~" for row in read_table("antonyms.txt")}
+
+
+@lru_cache(maxsize=1)
+def _rivals() -> dict[str, tuple[int, str]]:
+    """Stem → (its group, the choice it names)."""
+    return {
+        canonical(spelling): (group, choice)
+        for group, row in enumerate(read_table("rivals.txt"))
+        for choice in row
+        for spelling in choice.split("=")
+    }
+
+
+@lru_cache(maxsize=2)
+def _rewrites(ascii_only: bool) -> tuple[tuple[str, str, re.Pattern[str]], ...]:
+    table = []
+    for surface, *replacement in sorted(read_table("rewrites.txt"), key=lambda row: -len(row[0])):
+        if ascii_only and not surface.isascii():
+            continue
+        edge = r"\b" if surface.isascii() else ""
+        phrase = surface.replace("_", " ")
+        pattern = re.compile(edge + re.escape(phrase) + edge, re.IGNORECASE)
+        table.append((phrase, " ".join(replacement).replace("_", " "), pattern))
+    return tuple(table)
+
+
+@lru_cache(maxsize=65536)
+def opposite(one: str, other: str) -> bool:
+    """Whether two stems are opposites: by the table, or one is the other with un-, non- or dis- before it."""
+    if frozenset((one, other)) in _antonyms():
+        return True
+    shorter, longer = sorted((one.rstrip("e"), other.rstrip("e")), key=len)  # safe, unsaf: stems differ by length
+    if len(shorter) < 3 or longer in _NOT_PREFIXED:
+        return False
+    return longer.endswith(shorter) and longer[: -len(shorter)] in _PREFIXES
+
+
+def converse(one: str, other: str) -> bool:
+    """Whether two opposites say the same once the two things they relate change places (before, after)."""
+    return _antonyms().get(frozenset((one, other)), False)
+
+
+@lru_cache(maxsize=65536)
+def rival(one: str, other: str) -> bool:
+    """Whether two stems are different choices of one group, such as two package managers."""
+    first, second = _rivals().get(one), _rivals().get(other)
+    return first is not None and second is not None and first[0] == second[0] and first[1] != second[1]
+
+
+def read(text: str) -> Reading:
+    """Read a statement. Long texts are read up to a fixed length."""
+    return _read_cached(text) if len(text) <= 600 else _read(text[:_READ_CHARS])
+
+
+def _prepared(text: str) -> str:
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text).replace("’", "'").replace("ʼ", "'")
+        text = _COUNTED.sub(lambda found: _COUNTS[found[1]], text)
+    lowered = text.lower()
+    for surface, replacement, pattern in _rewrites(text.isascii()):
+        if surface in lowered:
+            text = pattern.sub(replacement, text)
+            lowered = text.lower()
+    return _INSIDE_HANGUL.sub(r"¬ \1\2", text) if NOT in text else text
+
+
+def _read(text: str) -> Reading:
+    reader = _Reader(_prepared(text))
+    reader.run()
+    return reader.reading()
+
+
+_read_cached = lru_cache(maxsize=8192)(_read)
+
+
+@lru_cache(maxsize=65536)
+def canonical(word: str) -> str:
+    """The stem under which a lower-case word is compared."""
+    root = stem(word.removesuffix("'s"))
+    return _synonyms().get(root, root)
+
+
+class _Reader:
+    """Walks over a text once, keeping what the words so far imply for the next."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.raw: list[str] = []
+        self.sequence: list[str] = []
+        self.content: dict[str, None] = {}
+        self.subject: frozenset[str] = frozenset()
+        self.negated: set[str] = set()
+        self.names: set[str] = set()
+        self.numbers: list[Number] = []
+        self.identifying: list[Number] = []
+        self.qualified: set[str] = set()
+        self.negations = 0
+        self.turned = False
+        self.in_concord = False
+        self.has_verb = False
+        self.in_qualifier = False
+        self.past = False
+        self.sentence_start = True
+        self.has_letter_names = _LETTER_NAMES.search(text) is not None
+
+    def run(self) -> None:
+        position, text, search = 0, self.text, _PIECE.search
+        while match := search(text, position):
+            position = self._piece(match)
+
+    def reading(self) -> Reading:
+        content = frozenset(self.content)
+        return Reading(
+            sequence=tuple(self.sequence),
+            content=content,
+            subject=self.subject,
+            negated=frozenset(self.negated) & content,
+            negations=self.negations,
+            names=frozenset(self.names) & content,
+            numbers=tuple(self.numbers),
+            identifying=tuple(self.identifying) if self.has_verb else (),
+            qualified=frozenset(self.qualified) & content,
+            past=self.past,
+            raw=tuple(self.raw),
+        )
+
+    def _piece(self, match: re.Match[str]) -> int:
+        group = match.lastgroup
+        if group == "plain" or group == "word":
+            self._surface(match[group])
+        elif group == "mark":
+            self._mark(match["mark"])
+        elif group == "sign":
+            self._sign(match["sign"])
+        elif group == "symbol":
+            self._symbol(match["symbol"])
+        else:
+            number, end = number_of(match)
+            if number is None:
+                word = _WORD_ALONE.match(self.text, match.start())
+                end = word.end() if word else match.end()
+                self._surface(self.text[match.start() : end].rstrip(".-"))
+            else:
+                self._number(number)
+            self.sentence_start = False
+            return end
+        return match.end()
+
+    def _mark(self, mark: str) -> None:
+        if self.raw and self.raw[-1] != ",":
+            self.raw.append(",")
+        self.turned = self.in_concord = self.in_qualifier = False
+        self.sentence_start = self.sentence_start or mark in _SENTENCE_ENDS
+
+    def _sign(self, sign: str) -> None:
+        """One character of a script without spaces is a word of its own; the order tells the rest."""
+        self._keep(sign)
+
+    def _symbol(self, symbol: str) -> None:
+        if symbol == NOT:
+            self._negation()
+        elif symbol not in _SILENT_SYMBOLS:
+            self._keep(symbol)
+
+    def _number(self, number: Number) -> None:
+        self.raw.append(str(number))
+        self.sequence.append(str(number))
+        self.numbers.append(number)
+        if not self.has_verb or number.kind == "reference":
+            self.identifying.append(number)
+
+    def _surface(self, surface: str) -> None:
+        started, self.sentence_start = self.sentence_start, False
+        word = surface.casefold()
+        if "'" in word:
+            word = self._apostrophe(word)
+        if "-" in word:
+            for part in _parts(word):
+                self._word(part, surface, started)
+        elif len(surface) == 1 and surface.isupper() and self._is_letter_name(surface, started):
+            self._letter_name(word)
+        else:
+            self._word(word, surface, started)
+
+    def _apostrophe(self, word: str) -> str:
+        if word.endswith("n't"):
+            self._negation()
+            return "do"
+        return _ELISION.sub("", word)
+
+    def _letter_name(self, letter: str) -> None:
+        self.raw.append(letter)
+        self.names.add(letter)
+        self._keep(letter)
+
+    def _word(self, word: str, surface: str, started: bool) -> None:
+        self.raw.append(word)
+        kind, root, is_verb = _classified(word)
+        if is_verb and not self.has_verb:
+            self.has_verb = True
+            self.subject = frozenset(self.content)
+            self.in_qualifier = False
+        if kind == "content":
+            if (not started and surface[0].isupper()) or _NAME_SHAPE.search(surface):
+                self.names.add(root)
+            self._keep(root)
+        elif kind != "drop":
+            self._relation(kind, root)
+
+    def _relation(self, kind: str, root: str) -> None:
+        if kind == "light" or kind == "boundary":
+            self.in_qualifier = root not in _COORDINATING
+            if kind == "boundary":
+                self.turned = self.in_concord = False
+            self.sequence.append(root)
+        elif kind == "past":
+            self.past = True
+        elif kind == "number":
+            self._number(Number("quantity", root))
+        elif kind == "concord":
+            if not self.in_concord:
+                self._negation()
+            self.in_concord = True
+        else:
+            self._negation()
+            if kind == "without":
+                self.sequence.append("with")
+
+    def _is_letter_name(self, letter: str, started: bool) -> bool:
+        """ "Service A" names a service; "A service" does not, unless other letters stand beside it."""
+        return letter not in "AI" or (letter == "A" and (not started or self.has_letter_names))
+
+    def _keep(self, word: str) -> None:
+        self.sequence.append(word)
+        self.content[word] = None
+        if self.turned:
+            self.negated.add(word)
+        if self.in_qualifier and self.has_verb:
+            self.qualified.add(word)
+
+    def _negation(self) -> None:
+        self.raw.append(NOT)
+        self.sequence.append(NOT)
+        self.negations += 1
+        self.turned = not self.turned
+
+
+def is_function_word(word: str) -> bool:
+    """Whether a lower-case word says nothing by itself (articles, auxiliaries, fillers)."""
+    return _classified(word)[0] in ("drop", "past")
+
+
+@lru_cache(maxsize=65536)
+def _classified(word: str) -> tuple[str, str, bool]:
+    """What a word does, the stem (or number) it counts as, and whether a subject ends before it."""
+    table = _classes()
+    root = canonical(word)
+    is_verb = word in table["verb"] or root in table["verb"]
+    if number := _number_words().get(word):
+        return "number", number, is_verb
+    order = ("negation", "concord", "without", "boundary", "past", "drop", "light")
+    return next((kind for kind in order if word in table[kind]), "content"), root, is_verb
+
+
+def _parts(word: str) -> Iterator[str]:
+    """Hyphenated words as their parts, unless one of them negates (no-cache is a name)."""
+    if _ALPHA_HYPHENS.fullmatch(word):
+        parts = word.split("-")
+        if not any(_classified(part)[0] in ("negation", "without") for part in parts):
+            yield from parts
+            return
+    yield word

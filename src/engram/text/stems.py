@@ -1,0 +1,201 @@
+"""English stems: the Porter2 (Snowball) rules, after a table of irregular forms.
+
+`stem` takes a word as `tokens` makes it (casefolded, no apostrophe) and returns the form that is
+indexed. Words with anything but ASCII letters are their own stem, so other scripts pass through.
+"""
+
+import re
+from functools import lru_cache
+from pathlib import Path
+
+__all__ = ["read_table", "stem", "word_of"]
+
+_DATA = Path(__file__).parent / "data"
+
+_VOWELS = "aeiouy"
+_DOUBLES = ("bb", "dd", "ff", "gg", "mm", "nn", "pp", "rr", "tt")
+_LI_ENDINGS = "cdeghkmnrt"
+
+# Porter2's own exceptions: stems of whole words, and words left alone after step 1a.
+_EXCEPTIONS = {
+    "skis": "ski",
+    "skies": "sky",
+    "idly": "idl",
+    "gently": "gentl",
+    "ugly": "ugli",
+    "early": "earli",
+    "only": "onli",
+    "singly": "singl",
+    **{word: word for word in ("sky", "news", "howe", "atlas", "cosmos", "bias", "andes")},
+}
+_AFTER_PLURAL = frozenset(
+    ("inning", "outing", "canning", "herring", "earring", "proceed", "exceed", "succeed", "evening")
+)
+
+_STEP_2 = (
+    ("ization", "ize"),
+    ("ational", "ate"),
+    ("fulness", "ful"),
+    ("ousness", "ous"),
+    ("iveness", "ive"),
+    ("tional", "tion"),
+    ("biliti", "ble"),
+    ("lessli", "less"),
+    ("entli", "ent"),
+    ("ation", "ate"),
+    ("alism", "al"),
+    ("aliti", "al"),
+    ("ousli", "ous"),
+    ("iviti", "ive"),
+    ("fulli", "ful"),
+    ("ogist", "og"),
+    ("enci", "ence"),
+    ("anci", "ance"),
+    ("abli", "able"),
+    ("izer", "ize"),
+    ("ator", "ate"),
+    ("alli", "al"),
+    ("bli", "ble"),
+    ("ogi", "og"),
+    ("li", ""),
+)
+_STEP_3 = (
+    ("ational", "ate"),
+    ("tional", "tion"),
+    ("alize", "al"),
+    ("icate", "ic"),
+    ("iciti", "ic"),
+    ("ative", ""),
+    ("ical", "ic"),
+    ("ness", ""),
+    ("ful", ""),
+)
+_STEP_4: tuple[str, ...] = ("ement", "ance", "ence", "able", "ible", "ment", "ant", "ent", "ism")
+_STEP_4 += ("ate", "iti", "ous", "ive", "ize", "ion", "al", "er", "ic")
+
+_REGION = re.compile(r"[aeiouy][^aeiouy]")
+_LONG_PREFIX = re.compile(r"gener|commun|arsen|univers|later|emerg|organ|inter")
+_CONSONANT_Y = re.compile(r"(^|[aeiouy])y")
+_HAS_VOWEL = re.compile(r"[aeiouy]")
+_SHORT_SYLLABLE = re.compile(r"(?:^[aeiouy][^aeiouy]|[^aeiouy][aeiouy][^aeiouywxY])$")
+
+
+def read_table(name: str) -> list[list[str]]:
+    """Rows of a data file of this room: words split on spaces, `#` starts a comment."""
+    lines = (_DATA / name).read_text(encoding="utf-8").splitlines()
+    rows = [line.partition("#")[0].split() for line in lines]
+    return [row for row in rows if row]
+
+
+@lru_cache(maxsize=1)
+def _irregular() -> dict[str, str]:
+    return {form: row[0] for row in read_table("irregular.txt") for form in row[1:]}
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """The stem under which `word` is indexed; deterministic, and the word itself when not English."""
+    word = _irregular().get(word, word)
+    if len(word) < 3 or not (word.isascii() and word.isalpha()):
+        return word
+    if word in _EXCEPTIONS:
+        return _EXCEPTIONS[word]
+    return _porter2(word)
+
+
+def word_of(term: str) -> str:
+    """The commonest English word with this stem; the term itself where that is unknown."""
+    return _words().get(term, term)
+
+
+@lru_cache(maxsize=1)
+def _words() -> dict[str, str]:
+    lines = (_DATA / "words.txt").read_text(encoding="utf-8").splitlines()
+    return {term: word for term, _, word in (line.partition(" ") for line in lines if line[0] != "#")}
+
+
+def _porter2(word: str) -> str:
+    word = _CONSONANT_Y.sub(r"\1Y", word)
+    r1, r2 = _regions(word)
+    word = _plural(word)
+    if word.lower() in _AFTER_PLURAL:
+        return word.lower()
+    word = _past_and_gerund(word, r1)
+    if len(word) > 2 and word[-1] in "yY" and word[-2] not in _VOWELS:
+        word = word[:-1] + "i"
+    word = _replace_suffix(word, _STEP_2, r1, r2)
+    word = _replace_suffix(word, _STEP_3, r1, r2)
+    word = _drop_suffix(word, r2)
+    return _final_letter(word, r1, r2).lower()
+
+
+def _regions(word: str) -> tuple[int, int]:
+    """Where R1 and R2 begin: after the first (and second) non-vowel that follows a vowel."""
+    prefix = _LONG_PREFIX.match(word)
+    first = prefix if prefix else _REGION.search(word)
+    if not first:
+        return len(word), len(word)
+    second = _REGION.search(word, first.end())
+    return first.end(), second.end() if second else len(word)
+
+
+def _plural(word: str) -> str:
+    if word.endswith("sses"):
+        return word[:-2]
+    if word.endswith(("ied", "ies")):
+        return word[:-2] if len(word) > 4 else word[:-1]
+    if word.endswith(("us", "ss")) or not word.endswith("s"):
+        return word
+    return word[:-1] if _HAS_VOWEL.search(word, 0, len(word) - 2) else word
+
+
+def _past_and_gerund(word: str, r1: int) -> str:
+    if word.endswith(("eed", "eedly")):
+        cut = 3 if word.endswith("eed") else 5
+        return word[:-cut] + "ee" if len(word) - cut >= r1 else word
+    for suffix in ("ingly", "edly", "ing", "ed"):
+        if word.endswith(suffix):
+            base = word[: -len(suffix)]
+            return _mended(base, r1) if _HAS_VOWEL.search(base) else word
+    return word
+
+
+def _mended(base: str, r1: int) -> str:
+    """Restores what a dropped -ed or -ing had changed: hoped → hope, hopped → hop."""
+    if base.endswith(("at", "bl", "iz")):
+        return base + "e"
+    if base.endswith(_DOUBLES) and not (len(base) == 3 and base[0] in "aeo"):
+        return base[:-1]
+    return base + "e" if len(base) <= r1 and _SHORT_SYLLABLE.search(base) else base
+
+
+def _replace_suffix(word: str, table: tuple[tuple[str, str], ...], r1: int, r2: int) -> str:
+    for suffix, replacement in table:
+        if not word.endswith(suffix):
+            continue
+        start = len(word) - len(suffix)
+        allowed = start >= r1 and not (
+            (suffix == "ogi" and word[start - 1] != "l")
+            or (suffix == "li" and word[start - 1] not in _LI_ENDINGS)
+            or (suffix == "ative" and start < r2)
+        )
+        return word[:start] + replacement if allowed else word
+    return word
+
+
+def _drop_suffix(word: str, r2: int) -> str:
+    for suffix in _STEP_4:
+        if word.endswith(suffix):
+            start = len(word) - len(suffix)
+            allowed = start >= r2 and (suffix != "ion" or word[start - 1] in "st")
+            return word[:start] if allowed else word
+    return word
+
+
+def _final_letter(word: str, r1: int, r2: int) -> str:
+    last = len(word) - 1
+    if word.endswith("e") and (last >= r2 or (last >= r1 and not _SHORT_SYLLABLE.search(word[:-1]))):
+        return word[:-1]
+    if word.endswith("ll") and last >= r2:
+        return word[:-1]
+    return word

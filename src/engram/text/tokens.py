@@ -1,0 +1,219 @@
+"""Index terms of a text: the same in every process, for every script, with the standard library alone.
+
+`tokens` is what the index stores; `query_terms` is what a question is searched by. A term holds only
+letters, numbers, marks and `_`: identifiers, paths and versions keep their whole, joined by `_`, beside
+their parts; scripts written without spaces become character bigrams; an emoji becomes `u` and its code point.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import pairwise
+
+from engram.text.stems import read_table, stem
+
+__all__ = ["ASKED", "marked_terms", "query_terms", "tokens"]
+
+ASKED = "?"
+"""Stands in `marked_terms` between what a text tells and what it asks; full-text indexes skip it."""
+
+# Longer chunks are rarely repeated (sentences without spaces, URLs, keys): caching them only costs memory.
+_CACHED_CHUNK = 40
+# A whole longer than this is never typed again; its parts find it.
+_LONGEST_WHOLE = 80
+# Hashes and keys fall into many meaningless parts; identifiers people write do not.
+_MOST_PARTS = 8
+
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Myanmar, Khmer
+    "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # kana, Han
+    "\u1100-\u11ff\uac00-\ud7af"  # Hangul
+    "\U00020000-\U0003ffff"  # Han extensions
+)
+_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_BY_SCRIPT = re.compile(f"[{_UNSPACED}]+|[^{_UNSPACED}]+")
+_HAS_UNSPACED = re.compile(f"[{_UNSPACED}]")
+# A private-use character cannot come from the text: `_folded` turns those into spaces.
+_EMOJI = "\ue000"
+
+_WORD = "[0-9A-Za-z_\u0080-\U0010ffff]"
+_WORDS = re.compile(f"{_WORD}+")
+_COMPOUND = re.compile(f"{_WORD}+(?:(?:::|->|[./\\\\:@#&=?~$%+-]){_WORD}+)*")
+_HYPHENATED = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)+")
+_MIXED = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z][0-9]|[0-9][A-Za-z]")
+_ACRONYMS = re.compile(r"[A-Z]{2,}s")
+_SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?…])\s+|\n+")
+_QUESTION = re.compile(r"[?？؟][^\w]*$")
+_CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://(?:www\.)?", re.IGNORECASE)
+_SHARP_OR_PLUS = re.compile(r"(?<!\w)([A-Za-z])(\+\+|#)(?!\w)")
+_SPELLED = {"++": "pp", "#": "sharp"}
+_CONTRACTION = re.compile(r"(?<=\w)'(?:s|m|d|re|ve|ll)(?!\w)", re.IGNORECASE)
+_NEGATION = re.compile(r"(?<=n)'(?=t(?!\w))", re.IGNORECASE)
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_VERSION = re.compile(r"v?([0-9]+(?:_[0-9]+)+)")
+_ORDINAL = re.compile(r"([0-9]+)(?:st|nd|rd|th)")
+
+
+# Accents left over after NFKC, Hebrew and Arabic points most writers leave out, what dresses an emoji.
+_OPTIONAL_MARKS = (
+    ("\u0300", "\u036f"),
+    ("\u0591", "\u05c7"),
+    ("\u064b", "\u0670"),
+    ("\u20d0", "\u20ff"),
+    ("\ufe00", "\ufe0f"),
+    ("\U000e0100", "\U000e01ef"),
+)
+
+
+class _Folding(dict[int, str]):
+    """Maps a character to its index form, filled as characters are met; `str.translate` reads it."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = form = _folded(chr(code))
+        return form
+
+
+def _folded(char: str) -> str:
+    category = unicodedata.category(char)
+    if category == "So" and char >= "\u2190":
+        return f" {_EMOJI}{ord(char):x} "
+    if category[0] == "M":
+        return "" if _is_optional_mark(char) else char
+    if char == "\u0640" or category == "Cf":
+        return ""
+    if category[0] not in "LN":
+        return char if char.isascii() else "'" if char in "\u2018\u2019\u02bc" else " "
+    base = unicodedata.normalize("NFD", char)[0]
+    return base if base.isascii() else char
+
+
+def _is_optional_mark(char: str) -> bool:
+    return any(first <= char <= last for first, last in _OPTIONAL_MARKS)
+
+
+_FOLDING = _Folding()
+
+
+Pair = tuple[str, str]
+"""A word as written (empty when only the index keeps it) and its term."""
+
+
+def tokens(text: str) -> list[str]:
+    """Every term of `text` in order, stop words included, stemmed; empty when nothing can be searched."""
+    terms: list[str] = []
+    for chunk in _chunks(text):
+        terms.extend(_chunk_terms(chunk)[1])
+    return terms
+
+
+def query_terms(text: str) -> list[str]:
+    """The distinct terms of a question, without stop and question words unless nothing else is left."""
+    pairs = [pair for chunk in _chunks(text) for pair in _chunk_terms(chunk)[0] if pair[0]]
+    kept = [term for surface, term in pairs if surface not in _unasked()]
+    return list(dict.fromkeys(kept or [term for _, term in pairs]))
+
+
+def marked_terms(text: str) -> str:
+    """The terms of a text joined by blanks: what it tells, then `ASKED`, then what its questions say."""
+    if "?" not in text and "？" not in text and "؟" not in text:
+        return " ".join(tokens(text))
+    told: list[str] = []
+    asked: list[str] = []
+    for sentence in _SENTENCE_END.split(text):
+        (asked if _QUESTION.search(sentence) else told).extend(tokens(sentence))
+    return " ".join([*told, ASKED, *asked] if asked else told)
+
+
+@lru_cache(maxsize=1)
+def _unasked() -> frozenset[str]:
+    rows = read_table("stopwords.txt") + read_table("questionwords.txt")
+    return frozenset(word for row in rows for word in row)
+
+
+def _chunks(text: str) -> list[str]:
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text).translate(_FOLDING)
+    return text.split()
+
+
+def _chunk_terms(chunk: str) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
+    return _cached(chunk) if len(chunk) <= _CACHED_CHUNK else _read(chunk)
+
+
+def _read(chunk: str) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
+    """The pairs of one chunk between spaces, and their terms alone, which is all the index asks for."""
+    pairs = tuple(_pairs(chunk))
+    return pairs, tuple(term for _, term in pairs)
+
+
+_cached = lru_cache(maxsize=65536)(_read)
+
+
+def _pairs(chunk: str) -> Iterator[Pair]:
+    if chunk[0] == _EMOJI:
+        yield (emoji := "u" + chunk[1:]), emoji
+    elif chunk.isascii() or not _HAS_UNSPACED.search(chunk):
+        yield from _spaced(chunk)
+    else:
+        for run in _BY_SCRIPT.findall(chunk):
+            yield from _unspaced(run) if _HAS_UNSPACED.match(run) else _spaced(run)
+
+
+def _unspaced(run: str) -> Iterator[Pair]:
+    if len(run) == 1:
+        yield run, run
+        return
+    for pair in pairwise(run):
+        yield (bigram := "".join(pair)), bigram
+    # A question of one ideograph must find it inside a word; longer questions go by bigrams alone.
+    yield from (("", char) for char in _HAN.findall(run))
+
+
+def _spaced(chunk: str) -> Iterator[Pair]:
+    chunk = _SHARP_OR_PLUS.sub(lambda found: found[1] + _SPELLED[found[2]], _SCHEME.sub("", chunk))
+    chunk = _THOUSANDS.sub("", _NEGATION.sub("", _CONTRACTION.sub("", chunk)))
+    for compound in _COMPOUND.findall(chunk):
+        yield from _compound(compound)
+
+
+def _compound(compound: str) -> Iterator[Pair]:
+    words = [word for word in _WORDS.findall(compound) if word.strip("_")]
+    if len(words) > 1:
+        joint = "" if _HYPHENATED.fullmatch(compound) else "_"
+        yield from _whole(joint.join(word.strip("_") for word in words).casefold())
+    for word in words:
+        yield from _word(word.strip("_"))
+
+
+def _word(word: str) -> Iterator[Pair]:
+    """One run of letters and digits, and the parts of snake_case and camelCase."""
+    parts = [part for piece in word.split("_") for part in _humps(piece)]
+    surface = word.casefold()
+    if ordinal := _ORDINAL.fullmatch(surface):
+        yield surface, ordinal[1]
+        return
+    yield from _whole(surface)
+    if 1 < len(parts) <= _MOST_PARTS:
+        for part in parts:
+            yield (low := part.casefold()), stem(low)
+
+
+def _whole(surface: str) -> Iterator[Pair]:
+    if len(surface) > _LONGEST_WHOLE:
+        return
+    version = _VERSION.fullmatch(surface)
+    if not version:
+        yield surface, stem(surface)
+        return
+    # 3.11.4 answers to 3.11 as well.
+    numbers = version[1].split("_")
+    for end in range(len(numbers), 1, -1):
+        yield (prefix := "_".join(numbers[:end])), prefix
+
+
+def _humps(word: str) -> list[str]:
+    if not _MIXED.search(word) or _ACRONYMS.fullmatch(word):
+        return [word] if word else []
+    return _CAMEL.findall(word)

@@ -1,0 +1,1 @@
+"""Keeping a store healthy: doctor, backup, prune, index, pause."""

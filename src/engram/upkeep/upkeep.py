@@ -1,0 +1,82 @@
+"""`mem.upkeep`: what an owner does now and then."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from engram.sessions.feedback import fold
+from engram.settings import Settings
+from engram.store.files.backup import backup
+from engram.store.files.home import Home, write_private
+from engram.store.protocol import Noticed, Pruned, Purged, Store
+from engram.upkeep.doctor import diagnose, status
+
+
+@dataclass(slots=True)
+class Upkeep:
+    """Index, backup, pruning, pause, and the doctor."""
+
+    store: Store
+    home: Home
+    clock: Callable[[], datetime]
+    settings: Settings
+
+    def sync(self) -> Noticed:
+        """Take in every change made to the files by hand."""
+        return self.store.sync()
+
+    def rebuild_index(self, progress: Callable[[str, int, int], None] | None = None) -> Noticed:
+        """Make the index anew from the files."""
+        return self.store.rebuild(progress or (lambda *_: None))
+
+    def reembed(self, progress: Callable[[str, int, int], None] | None = None) -> int:
+        """Make all vectors with the configured embedder."""
+        return self.store.reembed(progress or (lambda *_: None))
+
+    def purge(self, ids: Sequence[str], *, actor: str = "human") -> Purged:
+        """Destroy memories and events, and prove it."""
+        return self.store.purge(ids, actor=actor)
+
+    def backup(self, target: str | Path) -> dict[str, int]:
+        """Write the whole store to one archive."""
+        return backup(self.home, Path(target).absolute(), self.clock())
+
+    def fold(self) -> list[str]:
+        """Fold every use not yet folded in; sessions that never ended leave some."""
+        return fold(self.store, self.store.used_since(0))
+
+    def prune(self, *, dry_run: bool = True) -> Pruned:
+        """Let go of history older than the settings keep; a dry run only says what would go."""
+        settings = self.settings
+        if not dry_run and settings.keep_usage_days:
+            self.fold()
+        return self.store.prune(
+            self.clock(),
+            settings.keep_journal_days,
+            settings.keep_usage_days,
+            settings.keep_ledger_days,
+            dry_run=dry_run,
+        )
+
+    @property
+    def paused(self) -> bool:
+        """Whether the owner has paused learning and injection."""
+        return (self.home.state / "paused").exists()
+
+    def pause(self) -> None:
+        """Stop learning and injecting until `resume`; reading and the owner's own verbs go on."""
+        write_private(self.home.state / "paused", b"")
+
+    def resume(self) -> None:
+        """End a pause."""
+        (self.home.state / "paused").unlink(missing_ok=True)
+
+    def doctor(self) -> dict[str, Any]:
+        """What is healthy and what is not, with what to do."""
+        return diagnose(self.store, self.clock())
+
+    def status(self) -> dict[str, Any]:
+        """What the store holds, what was injected last and how to stop one item."""
+        return {**status(self.store), "paused": self.paused}
