@@ -5,21 +5,19 @@ what was said around it, nearer turns counting more, and what was asked counts f
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from engram.recall.expand import Floats
-from engram.text.tokens import ASKED, tokens
+from engram.recall.expand import Floats, Integers, Lexicon
+from engram.text.tokens import tokens
 
 __all__ = ["Passage", "Passages", "Windows", "best_parents", "near_in_time", "spoken_by", "telling", "word_evidence"]
 
 Windows: TypeAlias = Sequence[tuple[float, float]]
 """Spans of time a question speaks of: since, until, in seconds."""
-Integers: TypeAlias = npt.NDArray[np.int64]
 
 DECAY = 0.6
 """What a turn's words count one turn away. LoCoMo dev: .841 at .5, .850 at .6, .844 at .7."""
@@ -52,34 +50,25 @@ class Passage:
     time: float | None = None
 
 
-@dataclass
 class Passages:
     """Passages as arrays. Those of one parent must stand together, in the order they were said."""
 
-    items: Sequence[Passage]
-    vocabulary: dict[str, int] = field(init=False, default_factory=dict)
-    _places: Integers = field(init=False)
-    _words: Integers = field(init=False)
-    _weights: Floats = field(init=False)
-
-    def __post_init__(self) -> None:
-        places: list[int] = []
-        sizes: list[int] = []
-        weights: list[float] = []
-        words: list[int] = []
-        number = self.vocabulary.setdefault
-        for place, item in enumerate(self.items):
-            for weight, text in zip(FIELD_WEIGHTS, item.fields, strict=False):
-                told, _, asked = text.partition(ASKED)
-                for row, part in ((2 * place, told.split()), (2 * place + 1, asked.split())):
-                    if part:
-                        places.append(row)
-                        weights.append(weight)
-                        sizes.append(len(part))
-                        words.extend([number(term, len(self.vocabulary)) for term in part])
-        self._words = np.array(words, dtype=np.int64)
-        self._places = np.repeat(np.array(places, dtype=np.int64), sizes)
-        self._weights = np.repeat(np.array(weights, dtype=np.float32), sizes)
+    def __init__(self, items: Sequence[Passage], lexicon: Lexicon) -> None:
+        self.items = items
+        found = [
+            (place, weight, lexicon.read(text))
+            for place, item in enumerate(items)
+            for weight, text in zip(FIELD_WEIGHTS, item.fields, strict=False)
+        ]
+        told = np.array([read[1] for _, _, read in found], dtype=np.int64)
+        sizes = np.array([len(read[0]) for _, _, read in found], dtype=np.int64)
+        rows = 2 * np.array([place for place, _, _ in found], dtype=np.int64)
+        numbers = [read[0] for _, _, read in found]
+        self.vocabulary, self._words = _distinct(np.concatenate(numbers) if numbers else rows)
+        self._places = np.repeat(
+            np.stack([rows, rows + 1], axis=1).ravel(), np.stack([told, sizes - told], axis=1).ravel()
+        )
+        self._weights = np.repeat(np.array([weight for _, weight, _ in found], dtype=np.float32), sizes)
 
     def __len__(self) -> int:
         return len(self.items)
@@ -87,12 +76,9 @@ class Passages:
     @cached_property
     def parents(self) -> Integers:
         """The session of each passage, numbered in order; a passage without one is a session of its own."""
-        numbers, current, last = [], -1, ""
-        for item in self.items:
-            current += not item.parent or item.parent != last
-            last = item.parent
-            numbers.append(current)
-        return np.array(numbers, dtype=np.int64)
+        names = [item.parent for item in self.items]
+        starts = [not name or name != before for name, before in zip(names, ["", *names], strict=False)]
+        return np.cumsum(np.array(starts, dtype=np.int64)) - 1
 
     @cached_property
     def lengths(self) -> Floats:
@@ -109,6 +95,13 @@ class Passages:
     def _by_passage(self, places: Integers, weights: Floats) -> Floats:
         sums = np.bincount(places, weights, minlength=2 * len(self)).astype(np.float32)
         return sums.reshape(-1, 2).T
+
+
+def _distinct(numbers: Integers) -> tuple[Integers, Integers]:
+    """The distinct numbers in order, and where each number stands among them; faster than sorting."""
+    present = np.zeros(int(numbers.max()) + 1 if numbers.size else 0, dtype=bool)
+    present[numbers] = True
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[numbers]
 
 
 def word_evidence(
@@ -171,7 +164,7 @@ def spoken_by(passages: Passages, terms: Sequence[str]) -> tuple[Floats, dict[in
     The second value is for `word_evidence`; it is empty when the question is of names alone, which are then plain words.
     """
     names = [_name(item.speaker) for item in passages.items]
-    everyone = set().union(*names) if names else set()
+    everyone = frozenset().union(*set(names))
     asked = [row for row, term in enumerate(terms) if term in everyone]
     speaks = np.zeros(len(passages), dtype=np.float32)
     if not asked:
@@ -189,6 +182,7 @@ def _present(passages: Passages, names: Sequence[frozenset[str]], term: str) -> 
     return present
 
 
+@lru_cache(maxsize=4096)
 def _name(speaker: str) -> frozenset[str]:
     return frozenset() if speaker.lower() in ROLES else frozenset(tokens(speaker))
 

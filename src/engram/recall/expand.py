@@ -4,54 +4,108 @@ A question about exercises should find yoga. The bundled static model has a vect
 words is one dot product; a term met only by likeness counts a share of an exact match, and less when it is a commonplace.
 """
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from engram.text.stems import word_of
+from engram.text.tokens import ASKED
 
-__all__ = ["Floats", "Likeness", "TermVectors", "associations", "likeness", "rarity", "stand_ins"]
+__all__ = ["Floats", "Frequencies", "Integers", "Lexicon", "Likeness", "rarity", "term_table"]
 
 Floats: TypeAlias = npt.NDArray[np.float32]
+Integers: TypeAlias = npt.NDArray[np.int64]
+Read: TypeAlias = tuple[Integers, int]
+Frequencies: TypeAlias = Callable[[Sequence[str]], Mapping[str, int]]
+"""In how many documents of the store each term occurs; terms that occur nowhere may be left out."""
 
-CACHED_TERMS = 50_000
+MOST_TERMS = 100_000
+"""Terms a process remembers (100 MB of vectors); a store of 100,000 memories has about half as many."""
+MOST_TEXTS, LONGEST_TEXT = 20_000, 4_000
+"""Read texts a process remembers, and the length of the longest one worth it: turns of talk, some 10 MB of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """How words alike count. Measured on LoCoMo dev: .829 without, .850 with; flat for floors .2-.3 and shares .5-.6."""
+    """How words alike count. LoCoMo dev: .829 without, .850 with them; flat for floors from .2 to .3, shares from .5 to .6."""
 
     floor: float = 0.25
-    """Cosine from which two words count as alike: below it lie two words picked at random."""
+    """Cosine from which two words count as alike; words picked at random lie below."""
     share: float = 0.5
     """What a word of the same meaning is worth beside the word itself."""
 
 
-class TermVectors:
-    """Word vectors of index terms, embedded once per process. Terms are stems; their commonest word is embedded."""
+class Lexicon:
+    """The terms a process has met, numbered, with their word vectors; each text is read and each word embedded once.
 
-    def __init__(self, embed: Callable[[Sequence[str]], Floats]) -> None:
+    Terms are stems, so their commonest word is embedded. Without `embed` no two words are alike.
+    """
+
+    def __init__(self, embed: Callable[[Sequence[str]], Floats] | None = None) -> None:
         self._embed = embed
-        self._places: dict[str, int] = {}
+        self._lock = threading.Lock()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._terms: list[str] = []
         self._rows: Floats = np.zeros((0, 0), dtype=np.float32)
+        self._counted: dict[str, int] = {}
+        self._counted_at = 0
+        self._remembered = lru_cache(MOST_TEXTS)(self._read)
 
-    def rows(self, terms: Sequence[str]) -> Floats:
-        """One unit row per term; zero where the model knows nothing of it."""
-        missing = [term for term in dict.fromkeys(terms) if term not in self._places]
+    def trim(self) -> None:
+        """Forget everything once too much is known. Numbers read before must not be used after."""
+        if len(self._terms) > MOST_TERMS:
+            with self._lock:
+                self._clear()
+
+    def read(self, text: str) -> Read:
+        """The numbers of the terms of a text written by `marked_terms`, and how many of them are told, not asked."""
+        return self._remembered(text) if len(text) <= LONGEST_TEXT else self._read(text)
+
+    def _read(self, text: str) -> Read:
+        numbers, terms = self._numbers, text.split()
+        told = terms.index(ASKED) if ASKED in terms else len(terms)
+        del terms[told : told + 1]
+        with self._lock:
+            for term in terms:
+                if term not in numbers:
+                    numbers[term] = len(self._terms)
+                    self._terms.append(term)
+        return np.fromiter(map(numbers.__getitem__, terms), dtype=np.int64, count=len(terms)), told
+
+    def terms(self, numbers: Integers) -> list[str]:
+        """Terms by number."""
+        return [self._terms[number] for number in numbers.tolist()]
+
+    def commonness(self, words: Sequence[str], frequencies: Frequencies, total: int) -> list[int]:
+        """In how many documents words occur. Counted again once the store has grown or shrunk by a tenth: for a word that
+        merely stands in for another, that is exact enough, and counting a common word costs the index milliseconds."""
+        if abs(total - self._counted_at) * 10 > self._counted_at:
+            self._counted, self._counted_at = {}, total
+        counted = self._counted
+        missing = [word for word in words if word not in counted]
         if missing:
-            self._learn(missing if len(self._places) + len(missing) <= CACHED_TERMS else list(dict.fromkeys(terms)))
-        return self._rows[[self._places[term] for term in terms]]
+            found = frequencies(missing)
+            counted.update((word, found.get(word, 0)) for word in missing)
+        return [counted[word] for word in words]
 
-    def _learn(self, terms: Sequence[str]) -> None:
-        if len(self._places) + len(terms) > CACHED_TERMS:
-            self._places, self._rows = {}, self._rows[:0]
-        vectors = self._embed([word_of(term) for term in terms])
-        self._rows = np.concatenate([self._rows, vectors]) if len(self._rows) else vectors
-        start = len(self._places)
-        self._places.update((term, start + i) for i, term in enumerate(terms))
+    def vectors(self, numbers: Integers) -> Floats | None:
+        """One unit row per term, zero where the model knows nothing of it; None without a model."""
+        if self._embed is None:
+            return None
+        with self._lock:
+            if len(self._rows) < len(self._terms):
+                unread = [word_of(term) for term in self._terms[len(self._rows) :]]
+                new = self._embed(unread)
+                self._rows = np.concatenate([self._rows, new]) if len(self._rows) else new
+            return self._rows[numbers]
 
 
 def rarity(frequencies: Sequence[int], total: int) -> Floats:
@@ -61,27 +115,33 @@ def rarity(frequencies: Sequence[int], total: int) -> Floats:
     return idf
 
 
-def likeness(terms: Floats, vocabulary: Floats, rule: Likeness) -> Floats:
-    """(terms x vocabulary) what each word of the vocabulary is worth for each term, from 0 to the share."""
-    cosines = terms @ vocabulary.T
-    worth: Floats = rule.share * np.clip((cosines - rule.floor) / max(1 - rule.floor, 1e-6), 0, 1)
-    return worth
+def term_table(
+    terms: Sequence[str],
+    vocabulary: Integers,
+    lexicon: Lexicon,
+    frequencies: Frequencies,
+    total: int,
+    rule: Likeness | None = None,
+) -> tuple[Floats, Floats]:
+    """How many occurrences of each term one occurrence of each word of the vocabulary counts as, and each term's rarity.
 
-
-def stand_ins(worth: Floats) -> npt.NDArray[np.intp]:
-    """Columns of the vocabulary that stand for any term; only their frequencies need looking up."""
-    return np.flatnonzero(worth.any(axis=0))
-
-
-def associations(
-    terms: Sequence[str], vocabulary: dict[str, int], worth: Floats, term_rarity: Floats, word_rarity: Floats
-) -> Floats:
-    """(terms x vocabulary) how many occurrences of a term one occurrence of each word counts as; the term itself, 1.
-
-    A word commoner than the term is worth less: "thing" says little of any one thing.
+    The term itself counts 1. A word alike but commoner than the term is worth less: "thing" says little of any one thing.
     """
-    table = worth * np.minimum(word_rarity[None, :] / np.maximum(term_rarity, 1e-6)[:, None], 1)
-    for row, term in enumerate(terms):
-        if term in vocabulary:
-            table[row, vocabulary[term]] = 1.0
-    return table.astype(np.float32, copy=False)
+    asked, _ = lexicon.read(" ".join(terms))
+    worth = _likeness(lexicon.vectors(asked), lexicon.vectors(vocabulary), rule or Likeness())
+    table = np.zeros((len(terms), len(vocabulary)), dtype=np.float32) if worth is None else worth
+    alike = np.flatnonzero(table.any(axis=0))
+    words = lexicon.terms(vocabulary[alike])
+    known = frequencies(terms)
+    idf = rarity([known.get(term, 0) for term in terms], total)
+    word_idf = rarity(lexicon.commonness(words, frequencies, total), total)
+    table[:, alike] *= np.minimum(word_idf[None, :] / np.maximum(idf, 1e-6)[:, None], 1)
+    table[asked[:, None] == vocabulary[None, :]] = 1.0
+    return table, idf
+
+
+def _likeness(terms: Floats | None, words: Floats | None, rule: Likeness) -> Floats | None:
+    if terms is None or words is None:
+        return None
+    worth: Floats = rule.share * np.clip((terms @ words.T - rule.floor) / (1 - rule.floor), 0, 1)
+    return worth

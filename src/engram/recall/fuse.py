@@ -1,20 +1,17 @@
 """From several kinds of evidence to one relevance, every part kept by name so that a trace can add them up again."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 
 from engram.recall.context import Passages, Windows, near_in_time, spoken_by, telling, word_evidence
-from engram.recall.expand import Floats, Likeness, TermVectors, associations, likeness, rarity, stand_ins
+from engram.recall.expand import Floats, Frequencies, Lexicon, term_table
 
-__all__ = ["RRF_K", "Asked", "Weights", "judge", "reciprocal_ranks", "total"]
+__all__ = ["RRF_K", "Asked", "Weights", "judge", "reciprocal_ranks", "score"]
 
 RRF_K = 60
 """Spec 1's constant for reciprocal rank fusion."""
-
-Frequencies = Callable[[Sequence[str]], Mapping[str, int]]
-"""In how many documents of the store each term occurs; terms that occur nowhere may be left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +46,18 @@ def judge(
     passages: Passages,
     asked: Asked,
     meanings: Floats | None,
+    lexicon: Lexicon,
     frequencies: Frequencies,
     total: int,
-    term_vectors: TermVectors | None = None,
     weights: Weights | None = None,
 ) -> dict[str, Floats]:
-    """The parts of every passage's relevance; their sum (`total`) ranks.
+    """The parts of every passage's relevance; their sum (`score`) ranks.
 
-    `meanings` holds one vector per passage, `total` counts the documents of the store. Without `term_vectors` only exact words
-    count, without vectors there is no part for meaning: a search by keyword is the same computation with less evidence.
+    `meanings` holds one vector per passage, `total` counts the documents of the store. With a lexicon that cannot embed only
+    exact words count, without vectors there is no part for meaning: a search by keyword is the same with less evidence.
     """
     speaks, named = spoken_by(passages, asked.terms)
-    table, idf = _word_table(passages, asked.terms, frequencies, total, term_vectors)
+    table, idf = term_table(asked.terms, passages.vocabulary, lexicon, frequencies, total)
     words, session = word_evidence(passages, table, idf, named)
     evidence = {
         "words": _share_of_best(words),
@@ -74,10 +71,10 @@ def judge(
     return {name: getattr(weights, name) * evidence[name] for name in (part.name for part in fields(weights))}
 
 
-def total(parts: Mapping[str, Floats]) -> Floats:
+def score(parts: Mapping[str, Floats]) -> Floats:
     """The score: the sum of the parts, in their order."""
-    score: Floats = np.stack(list(parts.values())).sum(axis=0)
-    return score
+    summed: Floats = np.stack(list(parts.values())).sum(axis=0)
+    return summed
 
 
 def reciprocal_ranks(rankings: Mapping[str, Sequence[int]], k: int = RRF_K) -> dict[int, dict[str, float]]:
@@ -87,26 +84,6 @@ def reciprocal_ranks(rankings: Mapping[str, Sequence[int]], k: int = RRF_K) -> d
         for place, document in enumerate(ranking, 1):
             parts.setdefault(document, {})[name] = 1 / (k + place)
     return parts
-
-
-def _word_table(
-    passages: Passages,
-    terms: Sequence[str],
-    frequencies: Frequencies,
-    total: int,
-    term_vectors: TermVectors | None,
-) -> tuple[Floats, Floats]:
-    vocabulary = list(passages.vocabulary)
-    if term_vectors is None or not terms or not vocabulary:
-        worth = np.zeros((len(terms), len(vocabulary)), dtype=np.float32)
-    else:
-        worth = likeness(term_vectors.rows(terms), term_vectors.rows(vocabulary), Likeness())
-    others = stand_ins(worth)
-    known = frequencies([*terms, *(vocabulary[i] for i in others)])
-    idf = rarity([known.get(term, 0) for term in terms], total)
-    word_idf = np.zeros(len(vocabulary), dtype=np.float32)
-    word_idf[others] = rarity([known.get(vocabulary[i], 0) for i in others], total)
-    return associations(terms, passages.vocabulary, worth, idf, word_idf), idf
 
 
 def _cosines(passages: Passages, question: Floats | None, meanings: Floats | None) -> Floats:

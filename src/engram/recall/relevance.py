@@ -1,13 +1,29 @@
-"""From candidates to relevance: what each retriever found, fused into one number from 0 to 10."""
+"""From candidates to relevance: what each retriever found, judged together and scaled to 0–10.
 
-from collections.abc import Mapping
+Keyword and semantic search stay pure: one retriever's order. Hybrid judges every candidate by all the evidence there is
+(`fuse.judge`), a turn of a conversation with its neighbours and its session; `fusion="rrf"` is spec 1's rule instead.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
 
 from engram.model.hit import Part
+from engram.model.memory import Memory
 from engram.rules.numbers import RELEVANCE_SCALE
-from engram.store.protocol import Candidates, Filters, Query, Store
+from engram.store.documents import memory_document
+from engram.store.protocol import Candidates, Filters, Placed, Query, Store
 
-RRF_K = 60
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Vectors
+    from engram.recall.expand import Lexicon
+
+SESSIONS_READ = 60
+"""Sessions read whole for one question: those whose turns the retrievers liked best."""
+OF_TALK = frozenset({"session", "speaker", "telling"})
+"""Evidence that only a conversation gives; for documents that stand alone it is the same for all."""
+Windows = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,23 +37,116 @@ class Ranked:
     raw: Mapping[str, float] = field(default_factory=dict)
 
 
-def rank(
-    store: Store, candidates: Candidates, query: Query, mode: str, fusion: str | None, filters: Filters
-) -> list[Ranked]:
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """Everything `rank` needs to know of one search. `then` holds what was known at an asked-for moment, by number."""
+
+    query: Query
+    mode: str
+    fusion: str | None
+    filters: Filters
+    windows: Windows = ()
+    then: Mapping[int, Memory] = field(default_factory=dict)
+
+
+def rank(store: Store, candidates: Candidates, retrieval: Retrieval) -> list[Ranked]:
     """Documents by relevance, best first."""
     lists = {"keyword": candidates.lexical, "semantic": candidates.semantic}
+    if retrieval.mode != "hybrid" and not retrieval.then:
+        parts = _pure(lists)
+    elif retrieval.fusion == "rrf" and not retrieval.then:
+        parts = _reciprocal(lists)
+    else:
+        parts = _judged(store, candidates, retrieval)
+    return _scaled(parts, lists)
+
+
+def _pure(lists: Mapping[str, Sequence[tuple[int, float]]]) -> dict[int, dict[str, float]]:
+    return {n: {name: score} for name, found in lists.items() for n, score in found}
+
+
+def _reciprocal(lists: Mapping[str, Sequence[tuple[int, float]]]) -> dict[int, dict[str, float]]:
+    from engram.recall.fuse import reciprocal_ranks
+
+    return reciprocal_ranks({name: [n for n, _ in found] for name, found in lists.items()})
+
+
+def _scaled(parts: Mapping[int, Mapping[str, float]], lists: Mapping[str, Sequence[tuple[int, float]]]) -> list[Ranked]:
+    best = max((sum(values.values()) for values in parts.values()), default=0.0)
+    scale = RELEVANCE_SCALE / best if best > 0 else 0.0
     ranks = {name: {n: i for i, (n, _) in enumerate(found, 1)} for name, found in lists.items()}
     raw = {name: dict(found) for name, found in lists.items()}
-    values: dict[int, list[Part]] = {}
-    for name, found in lists.items():
-        top = found[0][1] if found else 1.0
-        for n, score in found:
-            value = 1 / (RRF_K + ranks[name][n]) if fusion == "rrf" else score / top
-            values.setdefault(n, []).append(Part(name, value))
-    best = max((sum(p.value for p in parts) for parts in values.values()), default=1.0)
     ranked = []
-    for n, parts in values.items():
-        scaled = tuple(Part(p.name, p.value / best * RELEVANCE_SCALE) for p in parts)
+    for n, values in parts.items():
+        scaled = tuple(Part(name, value * scale) for name, value in values.items() if value)
         found_by = {name: ranks[name][n] for name in lists if n in ranks[name]}
-        ranked.append(Ranked(n, sum(p.value for p in scaled), scaled, found_by, {k: raw[k][n] for k in found_by}))
-    return sorted(ranked, key=lambda r: (-r.relevance, r.n))
+        relevance = sum(part.value for part in scaled)
+        ranked.append(Ranked(n, relevance, scaled, found_by, {name: raw[name][n] for name in found_by}))
+    return sorted(ranked, key=lambda place: (-place.relevance, place.n))
+
+
+def _judged(store: Store, candidates: Candidates, retrieval: Retrieval) -> dict[int, dict[str, float]]:
+    from engram.recall.context import Passage, Passages
+    from engram.recall.fuse import Asked, judge
+
+    placed = _placed(store, candidates, retrieval)
+    if not placed:
+        return {}
+    lexicon = _lexicon(alike=retrieval.query.vector is not None)
+    lexicon.trim()
+    passages = Passages([Passage(p.fields, p.parent, p.fields[1] if p.parent else "", p.time) for p in placed], lexicon)
+    asked = Asked(retrieval.query.terms, retrieval.query.vector, retrieval.windows)
+    meanings = _meanings(store, placed, retrieval)
+    evidence = judge(passages, asked, meanings, lexicon, store.frequencies, candidates.total)
+    names = [name for name in evidence if name not in OF_TALK or any(place.parent for place in placed)]
+    rows = [evidence[name].tolist() for name in names]
+    return {
+        place.n: {name: row[i] for name, row in zip(names, rows, strict=True)}
+        for i, place in enumerate(placed)
+        if place.eligible
+    }
+
+
+def _placed(store: Store, candidates: Candidates, retrieval: Retrieval) -> list[Placed]:
+    from engram.recall.context import best_parents
+
+    numbers = list(dict.fromkeys([n for n, _ in candidates.lexical] + [n for n, _ in candidates.semantic]))
+    then = retrieval.then
+    numbers += [n for n in then if n not in set(numbers)]
+    parents = store.parents(numbers)
+    rankings = [
+        [(parents.get(n, ""), score) for n, score in found] for found in (candidates.lexical, candidates.semantic)
+    ]
+    alone = [n for n in numbers if not parents.get(n)]
+    placed = store.passages(alone, best_parents(rankings, SESSIONS_READ), retrieval.filters)
+    return [_as_known(p, then[p.n]) if p.n in then else p for p in placed] if then else placed
+
+
+def _as_known(place: Placed, memory: Memory) -> Placed:
+    document = memory_document(memory)
+    fields = (document.statement, document.about, document.support)
+    return Placed(place.n, fields, place.parent, place.position, place.time, place.eligible)
+
+
+def _meanings(store: Store, placed: Sequence[Placed], retrieval: Retrieval) -> "Vectors | None":
+    if retrieval.query.vector is None:
+        return None
+    vectors = store.vectors([place.n for place in placed])
+    changed = [(i, place.n) for i, place in enumerate(placed) if place.n in retrieval.then]
+    if vectors is not None and changed:
+        fresh = store.embed([memory_document(retrieval.then[n]).meaning for _, n in changed])
+        if fresh is not None:
+            vectors[[i for i, _ in changed]] = fresh
+    return vectors
+
+
+@cache
+def _lexicon(*, alike: bool) -> "Lexicon":
+    """Word likeness comes with meaning: without vectors exact words count.
+
+    It is always the bundled model's, whatever embeds the documents: one word at a time is no job for a server.
+    """
+    from engram.embedding.static import StaticEmbedder
+    from engram.recall.expand import Lexicon
+
+    return Lexicon(StaticEmbedder().embed if alike else None)

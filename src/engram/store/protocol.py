@@ -69,13 +69,17 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where a document stands: its session (or file) and its place in it, with its index terms."""
+    """A document's index terms by field, and where it stands: its session (or file), who speaks, when.
+
+    `eligible` says whether it passed the filters; a neighbour that did not still lends its words to those that did.
+    """
 
     n: int
+    fields: tuple[str, str, str]
     parent: str
     position: int
     time: float | None
-    terms: str
+    eligible: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +214,20 @@ class Store(Protocol):
     def candidates(self, query: Query, filters: Filters) -> Candidates:
         """What each retriever finds, best first."""
 
-    def contexts(self, parents: Iterable[str]) -> list[Placed]:
-        """Every document of these sessions, in order."""
+    def parents(self, numbers: Sequence[int]) -> dict[int, str]:
+        """The session or file each document belongs to; "" for one that stands alone."""
+
+    def passages(self, numbers: Sequence[int], parents: Sequence[str], filters: Filters) -> list[Placed]:
+        """These documents, then every document of these parents; those of one parent together, in their order."""
+
+    def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
+        """In how many documents each term occurs; terms that occur nowhere are left out."""
+
+    def known_at(self, moment: datetime) -> dict[str, Memory | None]:
+        """What Engram held then of every memory it has decided about since; None where it knew nothing of it."""
+
+    def numbers(self, memory_ids: Sequence[str]) -> dict[str, int]:
+        """The document numbers of memories."""
 
     def vectors(self, numbers: Sequence[int]) -> "Vectors | None":
         """Vectors of documents, one row each; None without an embedder."""

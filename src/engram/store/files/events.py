@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC
 
 from engram.model.event import Event
-from engram.store.documents import event_document
+from engram.store.documents import MAX_INDEXED_CHARS, event_document, spoken
 from engram.store.files import following
 from engram.store.files.index.writing import Row
 from engram.store.files.ledger import chained, from_fields, to_fields
@@ -17,7 +17,7 @@ from engram.store.protocol import NewEvent
 def append(parts: Parts, session: str, events: Sequence[NewEvent]) -> list[Event]:
     """Write new events, return all: new ones, and for a repeated key the event it named before."""
     scope = session_scope(parts.home, session)
-    vectors = parts.embed([event.content for event in events])
+    vectors = parts.embed([spoken(event.role, event.content[:MAX_INDEXED_CHARS]) for event in events])
     with parts.lock.held():
         following.catch_up(parts)
         known = _known_keys(parts, session, events)

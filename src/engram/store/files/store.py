@@ -291,9 +291,45 @@ class FilesStore:
             )
 
     @_healing
-    def contexts(self, parents: Iterable[str]) -> list[Placed]:
-        """Every document of these sessions."""
-        return self.parts.index.contexts(parents)
+    def parents(self, numbers: Sequence[int]) -> dict[int, str]:
+        """The session or file each document belongs to."""
+        return dict(self.parts.index.all("parents", json.dumps(list(numbers))))
+
+    @_healing
+    def passages(self, numbers: Sequence[int], parents: Sequence[str], filters: Filters) -> list[Placed]:
+        """These documents, then every document of these parents."""
+        return self.parts.index.passages(numbers, parents, filters)
+
+    @_healing
+    def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
+        """In how many documents each term occurs."""
+        return self.parts.index.frequencies(terms)
+
+    @_healing
+    def numbers(self, memory_ids: Sequence[str]) -> dict[str, int]:
+        """The document numbers of memories."""
+        rows = self.parts.index.db.execute(
+            "SELECT d.id, d.n FROM json_each(?) j CROSS JOIN docs d ON d.id = j.value", (json.dumps(list(memory_ids)),)
+        )
+        return dict(rows.fetchall())
+
+    @_healing
+    def known_at(self, moment: datetime) -> dict[str, Memory | None]:
+        """What Engram held then of every memory it has decided about since."""
+        rows = self.parts.index.db.execute(
+            "SELECT l.id, (SELECT max(i.seq) FROM images i WHERE i.id = l.id AND i.at <= ?1) "
+            "FROM (SELECT DISTINCT id FROM images WHERE at > ?1) l",
+            (moment.timestamp(),),
+        ).fetchall()
+        return {memory_id: self._image(memory_id, seq) if seq is not None else None for memory_id, seq in rows}
+
+    def _image(self, memory_id: str, seq: int) -> Memory | None:
+        month, offset = self.parts.index.db.execute(
+            "SELECT month, offset FROM images WHERE id = ? AND seq = ?", (memory_id, seq)
+        ).fetchone()
+        entry = self.parts.journal.at(Position(month, offset))
+        after = next((c.after for c in entry.changes if c.id == memory_id), None)
+        return memories.from_image(after) if after is not None else None
 
     @_healing
     def vectors(self, numbers: Sequence[int]) -> "Vectors | None":

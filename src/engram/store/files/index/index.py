@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from engram.store.protocol import Candidates, Filters, Placed, Query
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
+_RECOUNT = 1.05
 TABLES = (
     "docs", "records", "texts", "tags", "names", "links", "anchors", "vectors", "files", "places", "folders", "ledgers",
     "images", "numbers", "tombstones", "uses", "keys",
@@ -39,6 +40,8 @@ class Index:
         self._inode = self._path.stat().st_ino
         self.fresh = made or self.get("filled") is None
         self._matrices: dict[int, Matrix] = {}
+        self._frequency: dict[str, int] = {}
+        self._counted = 0
 
     @property
     def db(self) -> sqlite3.Connection:
@@ -191,7 +194,7 @@ class Index:
         clause = where(filters)
         found = Candidates(total=self.count - 1)
         if query.terms:
-            found.frequency = searching.document_frequencies(self.db, query.terms)
+            found.frequency = dict(self.frequencies(query.terms))
             kept = searching.prune(found.frequency)
             found.pruned = tuple(term for term in found.frequency if term not in kept)
             found.lexical = searching.lexical(self.db, kept, clause, query.limit)
@@ -199,13 +202,24 @@ class Index:
             found.semantic = searching.semantic(self.db, self.matrix, self.count, query.vector, clause, query.limit)
         return found
 
-    def contexts(self, parents: Iterable[str]) -> list[Placed]:
-        """Every document of these parents, in order."""
-        rows = self.db.execute(self._sql["contexts"], (json.dumps(list(parents)),))
-        return [
-            Placed(n, parent, position, time, f"{statement} {about}")
-            for n, parent, position, time, statement, about in rows
-        ]
+    def passages(self, numbers: Sequence[int], parents: Sequence[str], filters: Filters) -> list[Placed]:
+        """Documents by number, all of which passed the filters, then every document of these parents, in order."""
+        found = [_placed(row, True) for row in self.all("alone", json.dumps(numbers))]
+        if parents:
+            rows = self.all("together", json.dumps(parents))
+            passing = searching.allowed_among(self.db, [row[0] for row in rows], where(filters))
+            found += [_placed(row, row[0] in passing) for row in rows]
+        return found
+
+    def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
+        """Document frequencies, remembered until the index has grown by a twentieth: they change that slowly."""
+        total = self.count
+        if not self._counted <= total <= self._counted * _RECOUNT:
+            self._frequency, self._counted = {}, total
+        missing = [term for term in terms if term not in self._frequency]
+        found = searching.document_frequencies(self.db, missing)
+        self._frequency.update({term: found.get(term, 0) for term in missing})
+        return {term: count for term in terms if (count := self._frequency[term])}
 
     def records(self, numbers: Sequence[int]) -> dict[int, tuple[str, str]]:
         """Kind and stored record by document number."""
@@ -253,3 +267,8 @@ class Index:
             "embedder": self.get("embedder"),
             "generation": self.generation,
         }
+
+
+def _placed(row: tuple[Any, ...], eligible: bool) -> Placed:
+    n, statement, about, support, parent, position, time = row
+    return Placed(n, (statement, about, support), parent, position, time, eligible)

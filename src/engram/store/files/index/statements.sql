@@ -57,9 +57,16 @@ SELECT d.n, d.id, r.record FROM docs d JOIN records r ON r.n = d.n WHERE d.kind 
 SELECT DISTINCT d.n, d.id, d.status, r.record FROM names s JOIN docs d ON d.id = s.id JOIN records r ON r.n = d.n
 WHERE s.name = ?
 
--- name: contexts
-SELECT d.n, d.parent, d.position, d.time, t.statement, t.about FROM json_each(?) p
-CROSS JOIN docs d ON d.parent = p.value JOIN texts t ON t.n = d.n
+-- name: parents
+SELECT d.n, d.parent FROM json_each(?) j CROSS JOIN docs d ON d.n = j.value
+
+-- name: alone
+SELECT d.n, t.statement, t.about, t.support, d.parent, d.position, d.time FROM json_each(?) j
+CROSS JOIN docs d ON d.n = j.value CROSS JOIN texts t ON t.n = d.n
+
+-- name: together
+SELECT d.n, t.statement, t.about, t.support, d.parent, d.position, d.time FROM json_each(?) p
+CROSS JOIN docs d ON d.parent = p.value CROSS JOIN texts t ON t.n = d.n
 ORDER BY d.parent, d.position
 
 -- name: links_to
