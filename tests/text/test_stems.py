@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.text.stems import read_table, stem
+from engram.text.stems import read_table, stem, word_of
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,14 @@ def test_words_that_are_not_english_are_their_own_stem(word: str) -> None:
 @given(st.text(alphabet="abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=20))
 def test_a_stem_is_never_empty_and_never_much_longer(word: str) -> None:
     assert 0 < len(stem(word)) <= max(len(word) + 1, 8)
+
+
+def test_the_word_of_a_stem_has_that_stem() -> None:
+    rows = read_table("words.txt")
+    assert len(rows) > 5_000
+    assert [term for term, word in rows if stem(word) != term] == []
+
+
+def test_the_word_of_a_stem_is_one_people_write() -> None:
+    assert word_of("famili") == "family"
+    assert word_of("xyzzi") == "xyzzi"

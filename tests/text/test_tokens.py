@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.text.tokens import query_terms, tokens
+from engram.text.tokens import ASKED, marked_terms, query_terms, tokens
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,7 @@ def test_spellings_of_one_word_meet_in_one_term(one: str, other: str) -> None:
     assert tokens(one) == tokens(other)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"), [("й", "и"), ("😀", "😁"), ("猫", "犬"), ("1.2", "1.3"), ("कि", "की")]
-)
+@pytest.mark.parametrize(("one", "other"), [("й", "и"), ("😀", "😁"), ("猫", "犬"), ("1.2", "1.3"), ("कि", "की")])
 def test_different_words_keep_different_terms(one: str, other: str) -> None:
     assert tokens(one) != tokens(other)
 
@@ -124,3 +122,24 @@ def test_terms_of_a_text_are_the_terms_of_its_lines(lines: list[str]) -> None:
 @given(st.text(alphabet="abcdefghijklmnopqrstuvwxyz", min_size=1))
 def test_a_word_in_capitals_is_the_same_word(word: str) -> None:
     assert tokens(word.upper()) == tokens(word)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I sold it. Which boat? The old one!", "i sell it the old one ? which boat"),
+        ("Have you seen main.py?", "? have you see main_py main py"),
+        ("Really?! Yes.", "yes ? realli"),
+        ("黒猫？はい。", "はい ? 黒猫 黒 猫"),
+        ("x?y=1", "x_y_1 x y 1"),
+        ("No questions here", "no question here"),
+        ("???", ""),
+    ],
+)
+def test_marked_terms_set_what_is_asked_behind_what_is_told(text: str, expected: str) -> None:
+    assert marked_terms(text) == expected
+
+
+@given(st.text(alphabet="ab .?!\n"))
+def test_marked_terms_keep_every_term_of_the_text(text: str) -> None:
+    assert sorted(term for term in marked_terms(text).split() if term != ASKED) == sorted(tokens(text))

@@ -13,9 +13,9 @@ from engram.model.errors import Refused, SecretRefused
 from engram.model.memory import Association, Memory
 from engram.model.usage import Use
 from engram.rules.strength import reinforced
-from engram.store.documents import memory_document
+from engram.store.documents import meaning_of
 from engram.store.protocol import Filters, Query, Store, Transaction
-from engram.text.content_hash import content_hash
+from engram.text.content_hash import content_hash, same_text
 from engram.text.slug import slug
 from engram.text.tokens import query_terms, tokens
 
@@ -159,8 +159,9 @@ class Learner:
 
     def _trusted(self, item: Mapping[str, Any], source: str, now: datetime) -> Proposal:
         memory = draft(item, learned_by=str(item.get("learned_by", "add")), source=source, now=now)
-        proposal = propose(memory)
-        verdict = judge_trusted(proposal, StoreKnown(self.store), self.settings)
+        # Duplicates are looked up once, under the lock.
+        proposal = Proposal(memory, False, content_hash(memory.statement), ())
+        verdict = judge_trusted(proposal, LateKnown(()), self.settings)
         if verdict.outcome == Outcome.REJECTED:
             error = SecretRefused if verdict.gate == "secrets" else Refused
             raise error(verdict.reason)
@@ -175,7 +176,7 @@ class Learner:
                 memory = proposal.memory
                 key = (proposal.content_hash, memory.scope)
                 known = mine.get(key) or deciding.exact(*key)
-                if known is None:
+                if known is None or not same_text(known.statement, memory.statement):
                     known = _named(deciding, memory, now)
                     deciding.put(known, vectors[i] if vectors is not None else None)
                     if proposal.content_hash:
@@ -184,7 +185,7 @@ class Learner:
         return stored
 
     def _embed(self, memories: Sequence[Memory]) -> "Vectors | None":
-        return self.store.embed([memory_document(memory).meaning for memory in memories])
+        return self.store.embed([meaning_of(memory) for memory in memories])
 
 
 def propose(memory: Memory, *, autonomous: bool = False) -> Proposal:
@@ -206,5 +207,5 @@ def _stored(deciding: Transaction, memory: Memory, verdict: Verdict, session: st
 
 
 def _named(deciding: Transaction, memory: Memory, now: datetime) -> Memory:
-    memory = memory.but(id=deciding.new_id(now))
-    return memory.but(name=deciding.free_name(memory.name or slug(memory.situation or memory.statement), memory.scope))
+    wanted = memory.name or slug(memory.situation or memory.statement)
+    return memory.but(id=deciding.new_id(now), name=deciding.free_name(wanted, memory.scope))

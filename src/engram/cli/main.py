@@ -1,7 +1,7 @@
 """`engram`: finds the verb that was asked for and imports that one alone, so that a cold start stays cheap."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import typer
 
 VERBS: dict[str, str] = {
-    "init": "making",
+    "init": "setting_up",
     "learn": "teaching",
     "remember": "teaching",
     "add": "teaching",
@@ -40,11 +40,12 @@ VERBS: dict[str, str] = {
     "index": "health",
     "doctor": "health",
     "status": "health",
-    "config": "making",
+    "config": "setting_up",
     "bench": "bench",
-    "mcp": "making",
-    "demo": "making",
-    "version": "making",
+    "hook": "setting_up",
+    "mcp": "setting_up",
+    "demo": "setting_up",
+    "version": "setting_up",
 }
 """Every verb and the module of `engram.cli.verbs` that holds it, in the order of the help."""
 
@@ -61,7 +62,7 @@ def build(only: str | None = None) -> "typer.Typer":
     app = typer.Typer(
         name="engram",
         help="A memory for AI agents: plain text you own, found again in milliseconds.",
-        epilog="`engram VERB --help` explains a verb. `engram demo` shows it all in a few seconds.",
+        epilog="`engram VERB --help` explains a verb. `engram demo` shows it all.",
         no_args_is_help=True,
         add_completion=False,
         rich_markup_mode=None,
@@ -74,16 +75,21 @@ def build(only: str | None = None) -> "typer.Typer":
     return app
 
 
+def function_of(name: str) -> Any:
+    """What stands behind a verb: a function, or a group of further verbs."""
+    return getattr(import_module(f"engram.cli.verbs.{VERBS[name]}"), _FUNCTIONS.get(name, name))
+
+
 def _register(app: "typer.Typer", name: str) -> None:
     import typer
 
     from engram.cli.surface import verb
 
-    found = getattr(import_module(f"engram.cli.verbs.{VERBS[name]}"), _FUNCTIONS.get(name, name))
+    found = function_of(name)
     if isinstance(found, typer.Typer):
         app.add_typer(found, name=name)
     else:
-        app.command(name)(verb(cast("Callable[..., Any]", found)))
+        app.command(name)(verb(found))
 
 
 def asked_verb(arguments: Sequence[str]) -> str | None:
@@ -109,7 +115,7 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         # A memory may hold half a character; printing it must not end the program.
         cast(Any, stream).reconfigure(errors="backslashreplace")
-    build(asked_verb(arguments))()
+    build(asked_verb(arguments))(prog_name="engram")
 
 
 if __name__ == "__main__":

@@ -32,6 +32,17 @@ def ago(moment: datetime | None, now: datetime) -> str:
     return "just now" if seconds < 45 else f"{_span(seconds)} ago"
 
 
+def age(moment: datetime | None, now: datetime) -> str:
+    """How old, in as few characters as a table has: `now`, `5m`, `3h`, `12d`, `2y`."""
+    if moment is None:
+        return ""
+    seconds = max(0.0, (now - moment).total_seconds())
+    for size, letter in ((365 * 86400, "y"), (86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{int(seconds // size)}{letter}"
+    return "now"
+
+
 _SPANS = ((365 * 86400.0, "year"), (30 * 86400.0, "month"), (86400.0, "day"), (3600.0, "hour"), (60.0, "minute"))
 
 

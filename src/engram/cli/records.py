@@ -72,7 +72,9 @@ def hit_data(hit: "Hit", now: datetime, *, explain: bool = False) -> dict[str, A
 
 def recall_data(recall: "Recall", now: datetime, *, explain: bool = False) -> dict[str, Any]:
     """The answer to a question. What later versions add to it (intent, window) is passed on as it is."""
-    data: dict[str, Any] = {field.name: plain(getattr(recall, field.name)) for field in fields(recall) if field.name != "hits"}
+    data: dict[str, Any] = {
+        field.name: plain(getattr(recall, field.name)) for field in fields(recall) if field.name != "hits"
+    }
     hits = recall.hits
     data["mode"] = hits.mode
     data["hits"] = [hit_data(hit, now, explain=explain) for hit in hits]

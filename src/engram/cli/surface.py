@@ -26,7 +26,7 @@ Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 _GLOBALS = (
     inspect.Parameter("home", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Home),
     inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Json),
-    inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
+    inspect.Parameter("typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
 )
 
 
@@ -86,7 +86,7 @@ class Surface:
 
     def hint(self, text: str) -> None:
         """What to do next, for a person; programs that read JSON are spared it."""
-        if not self.as_json:
+        if text and not self.as_json:
             self.say(text)
 
     def warn(self, warnings: "list[str] | tuple[str, ...]") -> None:
@@ -111,8 +111,8 @@ def verb(function: Callable[..., None]) -> Callable[..., None]:
     own = list(inspect.signature(function).parameters.values())[1:]
 
     @wraps(function)
-    def run(*, context: typer.Context, home: Path | None, as_json: bool, **given: Any) -> None:
-        before = context.obj if isinstance(context.obj, Surface) else Surface()
+    def run(*, typer_context: typer.Context, home: Path | None, as_json: bool, **given: Any) -> None:
+        before = typer_context.obj if isinstance(typer_context.obj, Surface) else Surface()
         surface = Surface(home or before.home, as_json or before.as_json)
         with reporting():
             function(surface, **given)

@@ -43,11 +43,11 @@ class Block:
         key = ""
         try:
             for key, item in value.items():
-                if key not in readers:
+                field = readers.get(key)
+                if field is None:
                     unknown[key] = item
                 elif item is not None:
-                    attribute, read = readers[key]
-                    known[attribute] = read(item)
+                    known[field[0]] = field[1](item)
         except FieldError as error:
             raise error.under(key) from None
         return known, unknown

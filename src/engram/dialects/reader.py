@@ -14,10 +14,10 @@ _DEEP = 100
 """Open brackets from which the careful reader takes over: the fast one takes minutes for megabytes of `[`."""
 _BRACKET = re.compile(r"[\[\]{}]")
 _DASH_RUN = re.compile(r"(?:[-?:][ \t]+){64}")
-_TAG = re.compile(r"(?:^|[\s\[{,])!\S")
+_TAG = re.compile(r"(?:^|[\s\[{,:])!\S")
 _MERGE = re.compile(r"<<\s*:")
-_ALIAS = re.compile(r"[\s\[{,]\*[^\s\[\]{},*]")
-_ANCHOR = re.compile(r"(?:^|[\s\[{,])&[^\s\[\]{},]")
+_ALIAS = re.compile(r"[\s\[{,:]\*[^\s\[\]{},*]")
+_ANCHOR = re.compile(r"(?:^|[\s\[{,:])&[^\s\[\]{},]")
 _ROUNDED = 2.0**127
 """From here on a float may be an integer that ryaml rounded."""
 _OLD_BREAKS = "\x85\u2028\u2029"

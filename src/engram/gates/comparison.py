@@ -25,6 +25,9 @@ _MOST_PAIRS = 2
 _WORTH_PAIRING = 0.4
 # Words between two swapped things that do not care for their order.
 _SYMMETRIC = frozenset(("and", "or", "with", "nor", "&", "/", "plus", "equal", "versus", "vs", "as", "well", "same"))
+_ADJUNCTS = frozenset(
+    ("in", "on", "at", "for", "when", "if", "with", "by", "during", "while", "per", "within", "inside")
+)
 # "must not exceed 100" sets a limit, though it negates.
 _LIMITS = frozenset(
     map(canonical, ("exceed", "more", "longer", "larger", "greater", "above", "beyond", "higher", "fewer"))
@@ -197,15 +200,17 @@ def _swapped(one: Reading, other: Reading, opposites: list[tuple[str, str]]) -> 
     if len(first) != len(second) or not 3 <= len(first) <= _LONGEST_SWAP:
         return False
     return any(
-        first[:head] == second[-head:] and first[-tail:] == second[:tail] and _cares(first[head:-tail])
+        first[:head] == second[-head:] and first[-tail:] == second[:tail] and first[head:-tail] == second[tail:-head]
         for head in range(1, len(first) - 1)
         for tail in range(1, len(first) - head)
-        if first[head:-tail] == second[tail:-head]
+        if _cares(first[head:-tail], first[:head], first[-tail:])
     )
 
 
-def _cares(pivot: list[str]) -> bool:
-    return bool(pivot) and not _SYMMETRIC.issuperset(pivot)
+def _cares(pivot: list[str], *parts: list[str]) -> bool:
+    """Whether order matters: "A and B" does not care, nor does "in every list" that moves to the front."""
+    moved = any(len(part) > 1 and part[0] in _ADJUNCTS for part in parts)
+    return bool(pivot) and not moved and not _SYMMETRIC.issuperset(pivot)
 
 
 def _likeness(one: Reading, other: Reading, difference: _Difference) -> Comparison:

@@ -19,7 +19,7 @@ from engram.model.types import type_or_default
 __all__ = ["Conflict", "contradiction"]
 
 # A neighbour that shares fewer index terms than this cannot be about the same thing.
-_MIN_SHARED = 0.15
+_MIN_SHARED = 0.1
 # Documents are not claims.
 _LONGEST_CLAIM = 2_000
 
@@ -48,6 +48,9 @@ def contradiction(proposal: Proposal, neighbours: Sequence[Neighbour]) -> Confli
 
 
 def _is_claim(memory: Memory) -> bool:
+    """Questions assert nothing, episodes happen more than once, documents say many things."""
+    if memory.statement.rstrip().endswith(("?", "？", "؟")):
+        return False
     return len(memory.statement) <= _LONGEST_CLAIM and type_or_default(memory.type).nature != "episode"
 
 

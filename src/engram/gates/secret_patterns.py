@@ -5,7 +5,7 @@ lower-cased text, so a long text is read once per hint and not once per pattern.
 cut out; without it, the whole match is. No pattern has nested repetition: each is linear.
 """
 
-__all__ = ["PATTERNS", "PLACEHOLDERS", "SECRET_WORDS"]
+__all__ = ["KEY_OWNERS", "PATTERNS", "PLACEHOLDERS", "SECRET_WORDS"]
 
 _NOT_BEFORE = r"(?<![A-Za-z0-9_-])"
 _END = r"(?![A-Za-z0-9_-])"
@@ -112,13 +112,14 @@ SECRET_WORDS: tuple[tuple[str, bool], ...] = (
     (r"пароль", True),
     (r"密码|密碼|口令|パスワード|비밀번호|暗証番号", True),
     (r"كلمة (?:المرور|السر)", True),
-    (
-        r"(?:api|access|secret|private|auth|encryption|signing|client|master|license|session|service|account|ssh|deploy|webhook|shared)[ _-]?(?:key|secret|token)s?",
-        False,
-    ),
-    (r"(?:auth|bearer|refresh|id|csrf|oauth)[ _-]?token", False),
-    (r"apikey|secretkey|secret|token(?!i[sz])|credentials?", False),
+    (r"(?:secret|token(?!i[sz])|credential)s?", False),
     (r"密钥|令牌|秘钥|トークン|токен", False),
+)
+
+# "key" alone is a word like any other; behind one of these it is a credential.
+KEY_OWNERS = (
+    "api|access|secret|private|auth|encryption|signing|client|master|license|session|service|account|ssh|deploy"
+    "|webhook|shared"
 )
 
 PLACEHOLDERS = (

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from engram.gates.secret_patterns import PATTERNS, PLACEHOLDERS, SECRET_WORDS
+from engram.gates.secret_patterns import KEY_OWNERS, PATTERNS, PLACEHOLDERS, SECRET_WORDS
 from engram.gates.shape import texts
 from engram.gates.tables import rows
 from engram.model.memory import Memory
@@ -35,6 +35,7 @@ _LONG_RANDOM = 30
 _MIN_DIGITS = 0.1
 _LONGEST_RANDOM = 512
 _LONG_VALUE = 64
+_LONGEST_OWNER = 12
 _LONGEST_PLACEHOLDER = 128
 _LONGEST_KEY = 20_000
 # How far before a random string the word may stand that makes it a secret.
@@ -46,7 +47,10 @@ _KEY_BODY = re.compile(r"[A-Za-z0-9+/=\s:,-]*")
 # Lower case: they are looked up in the lower-cased text, which lets the search skip by first letters.
 _STRICT = "|".join(word for word, plain_too in SECRET_WORDS if plain_too)
 _LOOSE = "|".join(word for word, plain_too in SECRET_WORDS if not plain_too)
-_NAMED = re.compile(rf"(?P<strict>{_STRICT})|(?P<loose>{_LOOSE})|(?P<pin>pin(?![a-z])(?<![a-z]pin))")
+_NAMED = re.compile(
+    rf"(?P<strict>{_STRICT})|(?P<loose>{_LOOSE})|(?P<key>keys?(?![a-rt-z]))|(?P<pin>pin(?![a-z])(?<![a-z]pin))"
+)
+_OWNED = re.compile(rf"(?:{KEY_OWNERS})[ _-]?\Z")
 # What leads from the word to its value: the rest of a variable's name, "for the database", then a sign or "is".
 _GIVEN = re.compile(
     r"[A-Za-z0-9_-]{0,30}[\"'`*_]{0,3}(?:\s?\([^()\n]{0,40}\))?"
@@ -139,7 +143,7 @@ def _private_keys(text: str) -> Iterator[Secret]:
 
 def _named(text: str, lowered: str) -> Iterator[Secret]:
     """Values behind a word such as password or token, and random strings soon after one."""
-    words = list(_NAMED.finditer(lowered))
+    words = [word for word in _NAMED.finditer(lowered) if not word["key"] or _is_credential(lowered, word.start())]
     passed = 0
     for place, word in enumerate(words):
         if word.start() < passed:
@@ -154,6 +158,10 @@ def _named(text: str, lowered: str) -> Iterator[Secret]:
         if given and given.end() - given.start("secret") > _LONG_VALUE:
             # A long run was looked at once; the words inside it are part of it.
             passed = given.end()
+
+
+def _is_credential(lowered: str, start: int) -> bool:
+    return _OWNED.search(lowered[max(0, start - _LONGEST_OWNER) : start]) is not None
 
 
 def _assigned(word: re.Match[str], given: re.Match[str]) -> Secret | None:

@@ -1,7 +1,7 @@
 """Shape and size: text that can be stored and read back, a known type, a scope that names a place."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from engram.gates.proposal import GateSettings
 from engram.model.errors import InvalidInput
@@ -14,6 +14,8 @@ BARE_SCOPES = ("global", "user", "local", "public")
 _MAX_SCOPE_CHARS = 512
 # A part becomes the name of a folder; file systems allow 255 bytes.
 _MAX_PART_BYTES = 200
+# Between two values: no pattern reads across it.
+_RECORD = "\n\u241e\n"
 _KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}\Z")
 # C0 and C1 controls but tab, line feed and carriage return; lone surrogates cannot be written as UTF-8.
 _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -47,25 +49,22 @@ def texts(memory: Memory) -> Iterator[tuple[str, str]]:
             yield name, text
     for name in ("tags", "entities", "aliases"):
         if values := getattr(memory, name):
-            yield name, "\n".join(map(str, values))
-    yield from _anchored(memory)
-    yield from (item for item in _nested("form", memory.form))
-    yield from (item for item in _nested("metadata", memory.metadata))
+            yield name, _RECORD.join(map(str, values))
+    if memory.anchors:
+        yield "anchors", _RECORD.join(f"{anchor.path}\n{anchor.snippet}" for anchor in memory.anchors)
+    for name in ("form", "metadata"):
+        if values := getattr(memory, name):
+            yield name, _RECORD.join(_strings(values))
 
 
-def _anchored(memory: Memory) -> Iterator[tuple[str, str]]:
-    for anchor in memory.anchors:
-        yield "anchors", f"{anchor.path}\n{anchor.snippet}"
-
-
-def _nested(name: str, value: object) -> Iterator[tuple[str, str]]:
-    """The strings inside a value, each with its key in front, since a key can tell what the value is."""
+def _strings(value: object) -> Iterator[str]:
+    """The strings inside a value, each behind its key, since a key can tell what the value is."""
     stack: list[tuple[str, object]] = [("", value)]
     while stack:
         key, item = stack.pop()
         if isinstance(item, str):
-            yield name, f"{key}: {item}" if key else item
-        elif hasattr(item, "items"):
+            yield f"{key}: {item}" if key else item
+        elif isinstance(item, Mapping):
             stack.extend((str(inner), deeper) for inner, deeper in item.items())
         elif isinstance(item, list | tuple | set | frozenset):
             stack.extend((key, deeper) for deeper in item)

@@ -9,7 +9,7 @@ from pathlib import Path
 __all__ = ["Phrases", "phrases", "plain", "rows", "sections", "table_text"]
 
 _DATA = Path(__file__).parent / "data"
-_NOT_WORD = re.compile(r"[^\w'/$%#-]+")
+_NOT_WORD = re.compile(r"[^\w'/$%#@-]+")
 
 
 def table_text(name: str) -> list[str]:

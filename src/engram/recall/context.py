@@ -24,7 +24,7 @@ DECAY = 0.6
 REACH = 4
 """Turns looked at on either side; beyond, DECAY leaves less than a tenth."""
 ASKED_ITSELF = 0.5
-"""What the words of a question count in the turn that asks: it does not know the answer."""
+"""What the words of a question count in the turn that asks, where another follows: it does not know the answer."""
 ASKED_ANSWERED = 1.0
 """What they count in the next turn, which answers. With ASKED_ITSELF: words alone .785 to .805."""
 SATURATION, LENGTH = 1.2, 0.75
@@ -55,6 +55,7 @@ class Passages:
 
     def __init__(self, items: Sequence[Passage], lexicon: Lexicon) -> None:
         self.items = items
+        lexicon.lend(self)
         found = [
             (place, weight, lexicon.read(text))
             for place, item in enumerate(items)
@@ -125,7 +126,8 @@ def _spread(counts: Floats, parents: Integers) -> Floats:
     """(terms x 2 x passages) to (terms x passages): each passage with its share of what stands around it."""
     told, asked = counts[:, 0], counts[:, 1]
     both = told + asked
-    out = told + ASKED_ITSELF * asked
+    answered = np.append(parents[1:] == parents[:-1], False)
+    out = told + np.where(answered, np.float32(ASKED_ITSELF), np.float32(1)) * asked
     for distance in range(1, min(REACH, out.shape[1] - 1) + 1):
         share = (DECAY**distance * (parents[distance:] == parents[:-distance])).astype(np.float32)
         out[:, :-distance] += share * both[:, distance:]

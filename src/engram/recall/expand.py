@@ -5,6 +5,7 @@ words is one dot product; a term met only by likeness counts a share of an exact
 """
 
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,8 +25,8 @@ Read: TypeAlias = tuple[Integers, int]
 Frequencies: TypeAlias = Callable[[Sequence[str]], Mapping[str, int]]
 """In how many documents of the store each term occurs; terms that occur nowhere may be left out."""
 
-MOST_TERMS = 100_000
-"""Terms a process remembers (100 MB of vectors); a store of 100,000 memories has about half as many."""
+MOST_TERMS = 30_000
+"""Terms a process remembers: 30 MB of vectors, more than a fluent speaker's words."""
 MOST_TEXTS, LONGEST_TEXT = 20_000, 4_000
 """Read texts a process remembers, and the length of the longest one worth it: turns of talk, some 10 MB of them."""
 
@@ -49,20 +50,25 @@ class Lexicon:
     def __init__(self, embed: Callable[[Sequence[str]], Floats] | None = None) -> None:
         self._embed = embed
         self._lock = threading.Lock()
+        self._readers: weakref.WeakSet[object] = weakref.WeakSet()
         self._clear()
 
     def _clear(self) -> None:
         self._numbers: dict[str, int] = {}
         self._terms: list[str] = []
         self._rows: Floats = np.zeros((0, 0), dtype=np.float32)
-        self._counted: dict[str, int] = {}
-        self._counted_at = 0
+        self._embedded = 0
         self._remembered = lru_cache(MOST_TEXTS)(self._read)
 
+    def lend(self, reader: object) -> None:
+        """Keep the numbers valid for as long as the reader lives."""
+        with self._lock:
+            self._readers.add(reader)
+
     def trim(self) -> None:
-        """Forget everything once too much is known. Numbers read before must not be used after."""
-        if len(self._terms) > MOST_TERMS:
-            with self._lock:
+        """Forget everything once too much is known and nobody holds numbers; called between questions."""
+        with self._lock:
+            if len(self._terms) > MOST_TERMS and not self._readers:
                 self._clear()
 
     def read(self, text: str) -> Read:
@@ -84,28 +90,26 @@ class Lexicon:
         """Terms by number."""
         return [self._terms[number] for number in numbers.tolist()]
 
-    def commonness(self, words: Sequence[str], frequencies: Frequencies, total: int) -> list[int]:
-        """In how many documents words occur. Counted again once the store has grown or shrunk by a tenth: for a word that
-        merely stands in for another, that is exact enough, and counting a common word costs the index milliseconds."""
-        if abs(total - self._counted_at) * 10 > self._counted_at:
-            self._counted, self._counted_at = {}, total
-        counted = self._counted
-        missing = [word for word in words if word not in counted]
-        if missing:
-            found = frequencies(missing)
-            counted.update((word, found.get(word, 0)) for word in missing)
-        return [counted[word] for word in words]
-
     def vectors(self, numbers: Integers) -> Floats | None:
         """One unit row per term, zero where the model knows nothing of it; None without a model."""
         if self._embed is None:
             return None
         with self._lock:
-            if len(self._rows) < len(self._terms):
-                unread = [word_of(term) for term in self._terms[len(self._rows) :]]
-                new = self._embed(unread)
-                self._rows = np.concatenate([self._rows, new]) if len(self._rows) else new
+            if self._embedded < len(self._terms):
+                self._learn([word_of(term) for term in self._terms[self._embedded :]], self._embed)
             return self._rows[numbers]
+
+    def _learn(self, words: Sequence[str], embed: Callable[[Sequence[str]], Floats]) -> None:
+        """Room doubles, so that learning word by word does not copy what is known each time."""
+        new = embed(words)
+        size = self._embedded + len(new)
+        if size > len(self._rows):
+            grown = np.zeros((2 * size, new.shape[1]), dtype=np.float32)
+            if self._embedded:
+                grown[: self._embedded] = self._rows[: self._embedded]
+            self._rows = grown
+        self._rows[self._embedded : size] = new
+        self._embedded = size
 
 
 def rarity(frequencies: Sequence[int], total: int) -> Floats:
@@ -132,9 +136,9 @@ def term_table(
     table = np.zeros((len(terms), len(vocabulary)), dtype=np.float32) if worth is None else worth
     alike = np.flatnonzero(table.any(axis=0))
     words = lexicon.terms(vocabulary[alike])
-    known = frequencies(terms)
+    known = frequencies([*terms, *words])
     idf = rarity([known.get(term, 0) for term in terms], total)
-    word_idf = rarity(lexicon.commonness(words, frequencies, total), total)
+    word_idf = rarity([known.get(word, 0) for word in words], total)
     table[:, alike] *= np.minimum(word_idf[None, :] / np.maximum(idf, 1e-6)[:, None], 1)
     table[asked[:, None] == vocabulary[None, :]] = 1.0
     return table, idf

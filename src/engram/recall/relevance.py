@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SESSIONS_READ = 60
 """Sessions read whole for one question: those whose turns the retrievers liked best."""
+JUDGED = 48
+"""Documents that stand alone judged for one question: the best by either retriever's raw score."""
 OF_TALK = frozenset({"session", "speaker", "telling"})
 """Evidence that only a conversation gives; for documents that stand alone it is the same for all."""
 Windows = Sequence[tuple[float, float]]
@@ -45,6 +47,8 @@ class Retrieval:
     mode: str
     fusion: str | None
     filters: Filters
+    wanted: int = 30
+    """How many places to fill."""
     windows: Windows = ()
     then: Mapping[int, Memory] = field(default_factory=dict)
 
@@ -58,7 +62,7 @@ def rank(store: Store, candidates: Candidates, retrieval: Retrieval) -> list[Ran
         parts = _reciprocal(lists)
     else:
         parts = _judged(store, candidates, retrieval)
-    return _scaled(parts, lists)
+    return _scaled(parts, lists, retrieval.wanted)
 
 
 def _pure(lists: Mapping[str, Sequence[tuple[int, float]]]) -> dict[int, dict[str, float]]:
@@ -71,18 +75,23 @@ def _reciprocal(lists: Mapping[str, Sequence[tuple[int, float]]]) -> dict[int, d
     return reciprocal_ranks({name: [n for n, _ in found] for name, found in lists.items()})
 
 
-def _scaled(parts: Mapping[int, Mapping[str, float]], lists: Mapping[str, Sequence[tuple[int, float]]]) -> list[Ranked]:
-    best = max((sum(values.values()) for values in parts.values()), default=0.0)
+def _scaled(
+    parts: Mapping[int, Mapping[str, float]], lists: Mapping[str, Sequence[tuple[int, float]]], wanted: int
+) -> list[Ranked]:
+    """The best places, with their parts scaled so that the first one has the whole of the scale."""
+    totals = {n: sum(values.values()) for n, values in parts.items()}
+    order = sorted(totals, key=lambda n: (-totals[n], n))[:wanted]
+    best = totals[order[0]] if order else 0.0
     scale = RELEVANCE_SCALE / best if best > 0 else 0.0
     ranks = {name: {n: i for i, (n, _) in enumerate(found, 1)} for name, found in lists.items()}
     raw = {name: dict(found) for name, found in lists.items()}
     ranked = []
-    for n, values in parts.items():
-        scaled = tuple(Part(name, value * scale) for name, value in values.items() if value)
+    for n in order:
+        scaled = tuple(Part(name, value * scale) for name, value in parts[n].items() if value)
         found_by = {name: ranks[name][n] for name in lists if n in ranks[name]}
         relevance = sum(part.value for part in scaled)
         ranked.append(Ranked(n, relevance, scaled, found_by, {name: raw[name][n] for name in found_by}))
-    return sorted(ranked, key=lambda place: (-place.relevance, place.n))
+    return ranked
 
 
 def _judged(store: Store, candidates: Candidates, retrieval: Retrieval) -> dict[int, dict[str, float]]:
@@ -117,9 +126,23 @@ def _placed(store: Store, candidates: Candidates, retrieval: Retrieval) -> list[
     rankings = [
         [(parents.get(n, ""), score) for n, score in found] for found in (candidates.lexical, candidates.semantic)
     ]
-    alone = [n for n in numbers if not parents.get(n)]
+    alone = _promising([n for n in numbers if not parents.get(n)], candidates, retrieval)
     placed = store.passages(alone, best_parents(rankings, SESSIONS_READ), retrieval.filters)
     return [_as_known(p, then[p.n]) if p.n in then else p for p in placed] if then else placed
+
+
+def _promising(alone: list[int], candidates: Candidates, retrieval: Retrieval) -> list[int]:
+    """Documents that stand alone are judged by the same words and vectors that found them: the first of them will do."""
+    most = max(JUDGED, retrieval.wanted)
+    if len(alone) <= most or retrieval.then:
+        return alone
+    worth = dict.fromkeys(alone, 0.0)
+    for found in (candidates.lexical, candidates.semantic):
+        top = found[0][1] if found else 0.0
+        for n, score in found:
+            if n in worth and top > 0:
+                worth[n] += score / top
+    return sorted(alone, key=lambda n: (-worth[n], n))[:most]
 
 
 def _as_known(place: Placed, memory: Memory) -> Placed:

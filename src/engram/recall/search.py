@@ -15,6 +15,7 @@ from engram.recall.weigh import weigh
 from engram.rules.eligibility import eligibility, is_valid
 from engram.store.documents import matches_metadata
 from engram.store.protocol import LIVE, Filters, Found, Query, Store
+from engram.text.dates import spans, without
 from engram.text.tokens import query_terms
 
 if TYPE_CHECKING:
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
 
 MODES = ("hybrid", "semantic", "keyword")
 FUSIONS = (None, "best", "rrf")
-POOL = 100
+POOL = 60
 """Candidates per retriever; enough that the cut loses nothing that could still reach the first ten."""
 MAX_QUESTION = 10_000
 """Characters of a question that are read."""
 Then = dict[int, Memory | None]
-WEIGHED = 3
+WEIGHED = 2
 """How many times the limit is weighed: state, feedback and confidence can lift a hit past this many others."""
 
 
@@ -70,7 +71,9 @@ class Searcher:
         return hits
 
     def _search(self, ask: Ask) -> Hits:
-        terms = tuple(query_terms(ask.text[:MAX_QUESTION]))
+        question = ask.text[:MAX_QUESTION]
+        dated = spans(question)
+        terms = tuple(query_terms(without(question, dated))) or tuple(query_terms(question))
         vector = self._vector(ask)
         query = Query(terms if ask.mode != "semantic" else (), vector, max(POOL, ask.limit * WEIGHED))
         filters = (
@@ -79,8 +82,12 @@ class Searcher:
             else replace(ask.filters, statuses=None, valid_at=None, as_of=False)
         )
         candidates = self.store.candidates(query, filters)
+        windows = [(span.since, span.until) for span in dated]
         then = self._then(ask)
-        ranked = rank(self.store, candidates, Retrieval(query, ask.mode, ask.fusion, filters, then=_by_number(then)))
+        wanted = query.limit * 2 if ask.filters.metadata or then else ask.limit * WEIGHED
+        ranked = rank(
+            self.store, candidates, Retrieval(query, ask.mode, ask.fusion, filters, wanted, windows, _by_number(then))
+        )
         hits = self._weighed(ask, terms, ranked, then)
         hits.mode = ask.mode if vector is not None or ask.mode == "keyword" else "keyword"
         hits.warnings += candidates.warnings
@@ -112,10 +119,8 @@ class Searcher:
 
     def _records(self, ask: Ask, ranked: Sequence[Ranked], then: Then) -> list[tuple[Found, Ranked]]:
         """Records of the best ranked, as they are or were; filters on the record itself apply here, before the cut."""
-        wanted = len(ranked) if ask.filters.metadata or then else ask.limit * WEIGHED
-        best = list(ranked[:wanted])
-        found = {f.n: f for f in self.store.get_many([place.n for place in best])}
-        pairs = [(found[place.n], place) for place in best if place.n in found]
+        found = {f.n: f for f in self.store.get_many([place.n for place in ranked])}
+        pairs = [(found[place.n], place) for place in ranked if place.n in found]
         if ask.filters.known_at is not None:
             pairs = [(f, p) for f, p in _as_held(pairs, then) if _held_then(f, ask.filters)]
         return [(f, p) for f, p in pairs if _passes(f, ask.filters)]

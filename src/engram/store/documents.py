@@ -69,7 +69,7 @@ def memory_document(memory: Memory) -> Document:
         statement=_terms([statement]),
         about=_terms(about),
         support=_terms(support),
-        meaning=_meaning(statement, memory.situation),
+        meaning=meaning_of(memory),
         tags=tuple(tag.lower() for tag in memory.tags),
     )
 
@@ -110,6 +110,11 @@ def matches_metadata(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> 
         if found != value and not (isinstance(found, (list, tuple)) and value in found):
             return False
     return True
+
+
+def meaning_of(memory: Memory) -> str:
+    """The text of a memory that is embedded."""
+    return _meaning(memory.statement[:MAX_INDEXED_CHARS], memory.situation)
 
 
 def stored_meaning(kind: str, record: str) -> str:

@@ -9,9 +9,8 @@ __all__ = ["content_hash", "same_text"]
 # What ends or wraps a phrase; anything else that is no letter or digit may carry meaning (C++, -5, ≠, 👍).
 _WRAPPING = "\"'`“”‘’«»()[]{}「」『』《》*_"
 _ENDING = ".,;:!?…。、，；：！？؟،"
-_EDGES = re.compile(
-    rf"(?<!\S)[{re.escape(_WRAPPING)}]+(?=\w)|(?<=\w)[{re.escape(_WRAPPING + _ENDING)}]+(?=\s|$|[{re.escape(_WRAPPING)}])"
-)
+_WRAP, _END = re.escape(_WRAPPING), re.escape(_WRAPPING + _ENDING)
+_EDGES = re.compile(rf"(?<!\S)[{_WRAP}]+(?=\w)|(?<=[^\s{_END}])[{_END}]+(?=\s|$)")
 
 
 class _Kept(dict[int, str]):

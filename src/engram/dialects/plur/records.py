@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from engram.dialects.careful import item_lines
 from engram.dialects.emitter import emit_list, emit_mapping
 from engram.dialects.reader import decode, read_yaml
 from engram.model.errors import StoreCorrupt, StoreError, StoreReadOnly
@@ -71,11 +70,10 @@ def _spliced(
     if not records or _ODD_BREAKS.search(text):
         return None
     lines = text.split("\n")
-    starts = [line - 1 for line in item_lines(text)]
-    dashes = {match[1] if (match := _DASH.match(lines[start])) else None for start in starts}
-    if len(starts) != len(records) or len(set(starts)) != len(starts) or len(dashes) != 1 or None in dashes:
+    pad = next((match[1] for line in lines if (match := _DASH.match(line))), "")
+    starts = [index for index, line in enumerate(lines) if line.startswith(f"{pad}- ")]
+    if len(starts) != len(records):
         return None
-    pad = dashes.pop() or ""
     out = lines[: starts[0]]
     for index, (start, end) in enumerate(itertools.pairwise([*starts, len(lines)])):
         own = lines[start:end]

@@ -3,8 +3,10 @@
 import hashlib
 import io
 import json
+import lzma
 import os
 import tarfile
+import zlib
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -88,13 +90,12 @@ def _free_name(root: Path) -> Path:
 def _unpack(source: Path, staging: Path) -> int:
     try:
         with tarfile.open(source, "r:*") as archive:
+            manifest = _checked_manifest(archive)
             archive.extractall(staging, filter="data")
-        manifest = json.loads((staging / MANIFEST).read_text("utf-8"))["files"]
-    except (tarfile.TarError, EOFError, OSError, ValueError, KeyError) as error:
+    except (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError, KeyError, TypeError) as error:
         raise StoreCorrupt(f"{source} is not a whole Engram backup ({error}); nothing was restored") from None
     for name, expected in manifest.items():
-        path = staging / name
-        if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != expected:
+        if hashlib.sha256((staging / name).read_bytes()).hexdigest() != expected:
             raise StoreCorrupt(f"{source}: {name} is damaged; nothing was restored")
     (staging / MANIFEST).unlink()
     for path in [staging, *staging.rglob("*")]:
@@ -102,3 +103,16 @@ def _unpack(source: Path, staging: Path) -> int:
     for name in ("engrams", "journal", "usage", "ledger", "state", "quarantine"):
         (staging / name).mkdir(mode=DIRECTORY_MODE, exist_ok=True)
     return len(manifest)
+
+
+def _checked_manifest(archive: tarfile.TarFile) -> dict[str, str]:
+    """The checksums, if the archive holds exactly the plain files they are of."""
+    members = archive.getmembers()
+    file = archive.extractfile(MANIFEST)
+    manifest: dict[str, str] = dict(json.load(file)["files"]) if file is not None else {}
+    odd = [member.name for member in members if not member.isreg()]
+    if odd or sorted(member.name for member in members) != sorted([*manifest, MANIFEST]):
+        raise ValueError(f"its content is not what its manifest says{f': {odd[0]}' if odd else ''}")
+    if "store.json" not in manifest:
+        raise ValueError("it holds no store.json")
+    return manifest

@@ -1,22 +1,20 @@
-"""Keeping the index in step with the files: what a crash left undone, what a person edited, added or removed.
+"""Keeping the index in step with the files: what a person edited, added or removed.
 
 Everything here is for the holder of the writer lock.
 """
 
+import glob
 import hashlib
+import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from engram.model.errors import EngramError, StoreCorrupt
+from engram.model.errors import EngramError
 from engram.model.memory import Memory
-from engram.store.documents import event_document
 from engram.store.files import memories
-from engram.store.files.index.writing import Row
 from engram.store.files.journal import Change
-from engram.store.files.journal import Placed as PlacedEntry
-from engram.store.files.ledger import to_fields
-from engram.store.files.memories import Stamp, stamp_of
+from engram.store.files.memories import UNSEEN, Stamp, stamp_of
 from engram.store.files.parts import (
     Parts,
     append_entry,
@@ -27,82 +25,15 @@ from engram.store.files.parts import (
     note_file,
     note_place,
 )
-from engram.store.files.sessions import session_scope
 from engram.store.protocol import Noticed
 
 HAND = "hand"
 """The actor of what a person did to the files with an editor."""
+EDIT = "edit"
+"""The decision that a person's save is."""
+_SUFFIXES = (".yaml", ".yml")
 SETTLED_SECONDS = 2.0
 """An empty file younger than this may be in the middle of an editor's save."""
-
-
-def catch_up(parts: Parts) -> None:
-    """Finish what another writer's crash, or another version's index, left for us: journal first, then ledger."""
-    if parts.journal.grew_since(parts.position):
-        parts.warnings += parts.journal.mend()
-        pending = list(parts.journal.read(parts.position))
-        for placed in pending:
-            _replay(parts, placed, last=placed is pending[-1])
-    follow_ledgers(parts)
-
-
-def _replay(parts: Parts, placed: PlacedEntry, *, last: bool) -> None:
-    """Put a journaled decision into files and index. Only the last one can be missing from the files."""
-    for change in placed.entry.changes:
-        if last and change.after is not None and change.file:
-            _redo_file(parts, change)
-    with parts.index.writing() as writer:
-        for change in placed.entry.changes:
-            if change.after is None:
-                writer.delete(change.id)
-                note_place(parts, change.id, "")
-                continue
-            memory = memories.from_image(change.after)
-            index_memory(writer, memory, change.after)
-            note_place(parts, change.id, change.file)
-            note_file(parts, change.file, stamp_of(parts.path(change.file)) if change.file else None)
-        index_entry(parts, placed)
-    if not last:
-        return
-    pick_up(parts, [change.file for change in placed.entry.changes if change.file])
-
-
-def _redo_file(parts: Parts, change: Change) -> None:
-    """Write the file unless it already holds this image or something neither we nor the journal wrote."""
-    path = parts.path(change.file)
-    assert change.after is not None
-    try:
-        found = {memory.id: image(memory) for memory in memories.read(path)}
-    except StoreCorrupt:
-        found = {}
-    except FileNotFoundError:
-        found = {}
-    row = parts.index.one("by_ref", change.id)
-    before = image(decode_record(row[2])) if row else None
-    if change.id not in found or found[change.id] == before:
-        memories.write(path, memories.from_image(change.after), stamp_of(path))
-
-
-def follow_ledgers(parts: Parts) -> None:
-    """Index events that were written and not indexed."""
-    known = dict(parts.index.db.execute("SELECT name, size FROM ledgers").fetchall())
-    behind = {name: size for name, size in parts.ledger.sizes().items() if known.get(name, 0) != size}
-    if not behind:
-        return
-    parts.warnings += parts.ledger.mend()
-    for name, size in parts.ledger.sizes().items():
-        if known.get(name, 0) != size:
-            _index_ledger(parts, name, known.get(name, 0) if known.get(name, 0) < size else 0, size)
-
-
-def _index_ledger(parts: Parts, name: str, offset: int, size: int) -> None:
-    with parts.index.writing() as writer:
-        for event in parts.ledger.read(name, offset):
-            writer.put(Row(event_document(event, session_scope(parts.home, event.session)), to_fields(event)))
-            if event.key:
-                parts.index.db.execute("INSERT OR IGNORE INTO keys (session, key, id) VALUES (?, ?, ?)",
-                                       (event.session, event.key, event.id))  # fmt: skip
-        parts.index.db.execute("INSERT OR REPLACE INTO ledgers (name, size) VALUES (?, ?)", (name, size))
 
 
 def pick_up(parts: Parts, stored_paths: Iterable[str], noticed: Noticed | None = None) -> Noticed:
@@ -114,33 +45,45 @@ def pick_up(parts: Parts, stored_paths: Iterable[str], noticed: Noticed | None =
 
 
 def _pick_up_one(parts: Parts, stored: str, noticed: Noticed) -> None:
+    team = team_of(parts, stored)
+    if is_team(stored) and not team:
+        # Another repository's: which of its contents are trusted is known only while it is attached.
+        return
     path = parts.path(stored)
     stamp = stamp_of(path)
     if stamp is None:
         _removed(parts, stored, noticed)
         return
-    if _stamp_known(parts, stored) == stamp:
+    if stamp_known(parts, stored) == stamp:
         return
     try:
-        found = memories.read(path)
+        data = memories.content(path)
+        found = memories.parse(data, path)
     except EngramError as error:
         _unreadable(parts, stored, stamp, str(error), noticed)
         return
-    team = team_of(parts, stored)
     if team:
-        _index_team_file(parts, stored, stamp, found, team)
-        return
-    _index_hand_edit(parts, stored, stamp, found, noticed)
+        _index_team_file(parts, stored, stamp, data, found)
+    else:
+        _index_hand_edit(parts, stored, stamp, found, noticed)
 
 
-def _stamp_known(parts: Parts, stored: str) -> Stamp | None:
+def stamp_known(parts: Parts, stored: str) -> Stamp | None:
+    """How a file looked when it was last read or written."""
     row = parts.index.db.execute("SELECT mtime_ns, size, inode FROM files WHERE path = ?", (stored,)).fetchone()
     return Stamp(*row) if row else None
 
 
+def is_broken(parts: Parts, stored: str) -> bool:
+    """Whether a file could not be read, or not all of it counted, when it was last looked at."""
+    row = parts.index.db.execute("SELECT error FROM files WHERE path = ?", (stored,)).fetchone()
+    return bool(row and row[0])
+
+
 def _unreadable(parts: Parts, stored: str, stamp: Stamp, error: str, noticed: Noticed) -> None:
     """Leave the file where it is; its last good version stays in force. A settled empty file is filled again."""
-    if stamp.size == 0 and time.time() - stamp.mtime_ns / 1e9 > SETTLED_SECONDS and _restore(parts, stored, noticed):
+    settled = stamp.size == 0 and time.time() - stamp.mtime_ns / 1e9 > SETTLED_SECONDS
+    if settled and not is_team(stored) and _restore(parts, stored, noticed):
         return
     with parts.index.writing():
         note_file(parts, stored, stamp, error)
@@ -152,19 +95,22 @@ def _restore(parts: Parts, stored: str, noticed: Noticed) -> bool:
     if len(rows) != 1:
         return False
     record = parts.index.one("by_ref", rows[0][0])[2]
-    memories.write(parts.path(stored), decode_record(record), stamp_of(parts.path(stored)))
+    written = memories.write(parts.path(stored), decode_record(record), stamp_of(parts.path(stored)))
     with parts.index.writing():
-        note_file(parts, stored, stamp_of(parts.path(stored)))
+        note_file(parts, stored, written or UNSEEN)
     noticed.restored.append(rows[0][0])
     return True
 
 
 def _index_hand_edit(parts: Parts, stored: str, stamp: Stamp, found: list[Memory], noticed: Noticed) -> None:
     accepted, problems = _sort_edits(parts, stored, found, noticed)
+    if problems and not accepted and _is_split(parts.path(stored)):
+        drop_split(parts, stored)
+        return
     gone = _gone_from(parts, stored, {memory.id for memory in found})
     changes = [Change(memory.id, image(memory), stored) for memory in accepted]
     changes += [Change(memory.id, image(memory), "") for memory in gone]
-    placed = append_entry(parts, "edit", HAND, "", changes) if changes else None
+    placed = append_entry(parts, EDIT, HAND, "", changes) if changes else None
     with parts.index.writing() as writer:
         for memory, change in zip([*accepted, *gone], changes, strict=True):
             index_memory(writer, memory, change.after or {})
@@ -224,6 +170,9 @@ def _gone_from(parts: Parts, stored: str, present: set[str]) -> list[Memory]:
 
 def _removed(parts: Parts, stored: str, noticed: Noticed) -> None:
     """A file its owner removed retires its memories; in a team store it only takes them out of sight."""
+    if not is_team(stored) and not parts.home.engrams.is_dir():
+        noticed.problems.append(f"{parts.home.engrams} is not there; what it holds stays in force")
+        return
     gone = _gone_from(parts, stored, set())
     if team_of(parts, stored):
         with parts.index.writing() as writer:
@@ -241,7 +190,38 @@ def _removed(parts: Parts, stored: str, noticed: Noticed) -> None:
         if placed is not None:
             index_entry(parts, placed)
         note_file(parts, stored, None)
+        # A file that was passed over because this one held its id may now count.
+        parts.index.db.execute("UPDATE files SET mtime_ns = 0 WHERE error <> ''")
     noticed.removed += [memory.id for memory in gone]
+
+
+# -- a file of many, split
+
+
+def keep_original(path: Path) -> None:
+    """Give a file that is about to be split a second name, beside the first."""
+    number = 1
+    while True:
+        try:
+            os.link(path, path.with_name(f"{path.name}.orig{f'-{number}' if number > 1 else ''}"))
+            return
+        except FileExistsError:
+            if _is_split(path):
+                return
+            number += 1
+
+
+def _is_split(path: Path) -> bool:
+    """Whether a file is the first name of one whose memories have moved to files of their own."""
+    originals = path.parent.glob(f"{glob.escape(path.name)}.orig*")
+    return any(path.exists() and original.samefile(path) for original in originals)
+
+
+def drop_split(parts: Parts, stored: str) -> None:
+    """Take the first name of a split file away; the second keeps its content."""
+    parts.path(stored).unlink(missing_ok=True)
+    with parts.index.writing():
+        note_file(parts, stored, None)
 
 
 # -- looking for changes
@@ -262,37 +242,61 @@ def _mtime(folder: Path) -> int:
         return -1
 
 
+def is_steady(parts: Parts, folder: Path) -> bool:
+    """Whether nobody has added or removed anything in a folder since it was last listed."""
+    row = parts.index.db.execute("SELECT mtime_ns FROM folders WHERE path = ?", (parts.stored(folder),)).fetchone()
+    return _mtime(folder) == (row[0] if row else -1)
+
+
 def list_folder(parts: Parts, folder: Path, noticed: Noticed) -> None:
     """Compare a folder's listing with the index: new files, removed files, new folders, conflicted copies."""
     stored = parts.stored(folder)
     mtime = _mtime(folder)
-    names = set() if mtime < 0 else {path.name for path in folder.iterdir() if path.suffix in (".yaml", ".yml")}
-    folders = (
-        [] if mtime < 0 else [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
-    )
+    try:
+        with os.scandir(folder) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+    except (FileNotFoundError, NotADirectoryError):
+        found = []
+    except OSError as error:
+        noticed.problems.append(f"{folder}: cannot be listed: {error.strerror}")
+        return
+    names = [entry.name for entry in found]
     noticed.problems += [f"{folder / name}: a conflicted copy; merge it by hand and remove it"
-                         for name in names if memories.is_conflicted_copy(name)]  # fmt: skip
+                         for name in names if name.endswith(_SUFFIXES) and memories.is_conflicted_copy(name)]  # fmt: skip
     here = {f"{stored}/{name}" for name in names if memories.is_memory_file(name)}
-    known = {path for (path,) in parts.index.db.execute(
-        "SELECT path FROM files WHERE path >= ? AND path < ?", (stored + "/", stored + "0"))
-        if "/" not in path[len(stored) + 1 :]}  # fmt: skip
+    known = _files_in(parts, stored)
     pick_up(parts, sorted(here - known), noticed)
     pick_up(parts, sorted(known - here), noticed)
+    _note_listed(parts, stored, mtime)
+    for entry in found:
+        if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+            path = Path(entry.path)
+            if not parts.index.db.execute("SELECT 1 FROM folders WHERE path = ?", (parts.stored(path),)).fetchone():
+                list_folder(parts, path, noticed)
+
+
+def _files_in(parts: Parts, stored: str) -> set[str]:
+    rows = parts.index.db.execute("SELECT path FROM files WHERE path >= ? AND path < ?", (stored + "/", stored + "0"))
+    return {path for (path,) in rows if "/" not in path[len(stored) + 1 :]}
+
+
+def _note_listed(parts: Parts, stored: str, mtime: int) -> None:
     with parts.index.writing():
         if mtime < 0:
             parts.index.db.execute("DELETE FROM folders WHERE path = ?", (stored,))
         else:
             parts.index.db.execute("INSERT OR REPLACE INTO folders (path, mtime_ns) VALUES (?, ?)", (stored, mtime))
-    for path in folders:
-        if not parts.index.db.execute("SELECT 1 FROM folders WHERE path = ?", (parts.stored(path),)).fetchone():
-            list_folder(parts, path, noticed)
 
 
 def sync(parts: Parts, *, seconds: float | None = None) -> Noticed:
     """Bring the index in step with every file, or with as many as the time allows."""
     started = time.monotonic()
     noticed = Noticed()
-    for folder in changed_folders(parts, roots(parts)):
+    folders = dict.fromkeys(changed_folders(parts, roots(parts)))
+    if seconds is None:
+        # A folder's time can miss what came within one tick of the clock; whoever asks for all of it gets all of it.
+        folders |= dict.fromkeys(folder for root in roots(parts) for folder in memories.walk(root))
+    for folder in folders:
         list_folder(parts, folder, noticed)
     changed = []
     for i, (stored, *stamp) in enumerate(
@@ -357,15 +361,23 @@ def team_of(parts: Parts, stored: str) -> str:
     return next((team for team in parts.teams if stored.startswith(team + "/")), "")
 
 
-def _index_team_file(parts: Parts, stored: str, stamp: Stamp, found: list[Memory], team: str) -> None:
+def is_team(stored: str) -> bool:
+    """Whether a file lies in a repository's store, attached or not: its path is not below the home."""
+    return stored.startswith("/")
+
+
+def _index_team_file(parts: Parts, stored: str, stamp: Stamp, data: bytes, found: list[Memory]) -> None:
     """A team's file goes into the index alone; unless its reader trusts this very content, nothing sees it."""
-    digest = hashlib.sha256(parts.path(stored).read_bytes()).hexdigest()
-    trusted = digest in parts.teams[team]
+    trusted = hashlib.sha256(data).hexdigest() in parts.teams[team_of(parts, stored)]
+    gone = _gone_from(parts, stored, {memory.id for memory in found})
     problems = []
     with parts.index.writing() as writer:
+        for memory in gone:
+            writer.delete(memory.id)
+            note_place(parts, memory.id, "")
         for memory in found:
             place = place_of(parts, memory.id)
-            if place and place != stored:
+            if place and place != stored and parts.path(place).exists():
                 problems.append(f"{parts.path(stored)}: id {memory.id} is already taken by {place}")
                 continue
             index_memory(writer, memory, image(memory), trusted=trusted)

@@ -93,13 +93,23 @@ def open_home(root: Path | None = None, cache: Path | None = None, *, create: bo
     root = (root or default_root()).expanduser().absolute()
     cache = (cache or default_cache()).expanduser().absolute()
     card = root / "store.json"
-    if not card.exists():
+    if not _present(card):
         if not create:
             raise StoreCorrupt(f"{root} is not an Engram store (no store.json); run `engram init` to make one")
         _create(root, card)
     fields = _read_card(card)
     where = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:8]
     return Home(root, f"{fields['id']}-{where}", cache)
+
+
+def _present(card: Path) -> bool:
+    try:
+        card.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise StoreReadOnly(f"cannot look into {card.parent}: {error.strerror}; choose another with --home") from error
+    return True
 
 
 def _create(root: Path, card: Path) -> None:
@@ -115,7 +125,7 @@ def _create(root: Path, card: Path) -> None:
             pass
         finally:
             fresh.unlink()
-    except PermissionError as error:
+    except OSError as error:
         raise StoreReadOnly(f"cannot create a store in {root}: {error.strerror}; choose another with --home") from error
 
 

@@ -147,6 +147,16 @@ class Journal:
             file.seek(position.offset)
             return self._parse(file.readline(), path, position.offset)
 
+    def stands(self, start: Position, end: int, seq: int) -> bool:
+        """Whether an entry is still where it was read; a purged, pruned or restored journal has moved it."""
+        try:
+            with self.path(start.month).open("rb") as file:
+                file.seek(start.offset)
+                line = file.readline()
+                return start.offset + len(line) == end and bool(json.loads(line)["seq"] == seq)
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+
     def mend(self) -> list[str]:
         """Move a torn last line (a crash while appending) to quarantine. For the holder of the writer lock."""
         moved = []
@@ -240,22 +250,23 @@ def sync_directory(folder: Path) -> None:
 
 def torn_tail(path: Path) -> int | None:
     """Where a last line without its newline begins, if there is one."""
+    size, whole = whole_lines(path)
+    return None if whole == size else whole
+
+
+def whole_lines(path: Path) -> tuple[int, int]:
+    """A file's size, and where its last whole line ends."""
+    block = 1 << 16
     with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        position, block = size, 1 << 16
-        if size == 0:
-            return None
-        file.seek(size - 1)
-        if file.read(1) == b"\n":
-            return None
+        size = position = file.seek(0, os.SEEK_END)
         while position > 0:
             step = min(block, position)
             position -= step
             file.seek(position)
             found = file.read(step).rfind(b"\n")
             if found >= 0:
-                return position + found + 1
-        return 0
+                return size, position + found + 1
+        return size, 0
 
 
 def set_aside(path: Path, offset: int, quarantine: Path, reason: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 from engram.model.errors import StoreCorrupt, StoreReadOnly
 from engram.model.event import Event
 from engram.store.files.home import DIRECTORY_MODE
-from engram.store.files.journal import append_durably, replace_file, set_aside, torn_tail
+from engram.store.files.journal import append_durably, replace_file, set_aside, sync_directory, torn_tail
 
 _SAFE = re.compile(r"[^A-Za-z0-9._-]")
 
@@ -48,7 +48,10 @@ class Ledger:
         data = b"".join(encode(event) for event in events)
         try:
             self._folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+            fresh = not path.exists()
             start = append_durably(path, data)
+            if fresh:
+                sync_directory(self._folder)
         except OSError as error:
             raise StoreReadOnly(f"cannot append to {path}: {error.strerror}; nothing was written") from error
         return path.name, start + len(data)

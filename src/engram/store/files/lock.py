@@ -27,14 +27,15 @@ class WriterLock:
         self._path = path
         self._thread_lock = threading.RLock()
         self._descriptor: int | None = None
+        self._waiting: int | None = None
         self._depth = 0
         _living.add(self)
 
     @contextlib.contextmanager
     def held(self, deadline: float = DEFAULT_DEADLINE) -> Iterator[None]:
         """Hold the lock for the length of a block, or raise `StoreBusy` when the deadline passes."""
-        started = time.monotonic()
-        if not self._thread_lock.acquire(timeout=deadline):
+        started, process, thread_lock = time.monotonic(), os.getpid(), self._thread_lock
+        if not thread_lock.acquire(timeout=deadline):
             raise self._busy(deadline)
         try:
             if self._depth == 0:
@@ -44,11 +45,13 @@ class WriterLock:
             try:
                 yield
             finally:
-                self._depth -= 1
-                if self._depth == 0:
-                    self._release()
+                # A child forked inside the block leaves it too, and holds nothing.
+                if os.getpid() == process:
+                    self._depth -= 1
+                    if self._depth == 0:
+                        self._release()
         finally:
-            self._thread_lock.release()
+            thread_lock.release()
 
     def _acquire(self, left: float, deadline: float) -> int:
         descriptor = self._open()
@@ -64,9 +67,13 @@ class WriterLock:
 
     def _wait(self, descriptor: int, left: float, deadline: float) -> int:
         waiter = _Waiter(descriptor)
-        waiter.start()
-        if waiter.granted(left):
-            return descriptor
+        self._waiting = descriptor
+        try:
+            waiter.start()
+            if waiter.granted(left):
+                return descriptor
+        finally:
+            self._waiting = None
         raise self._busy(deadline)
 
     def _open(self) -> int:
@@ -77,6 +84,8 @@ class WriterLock:
 
     def _release(self) -> None:
         if self._descriptor is not None:
+            # Closing alone would leave the lock to whoever inherited the descriptor.
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
             os.close(self._descriptor)
             self._descriptor = None
 
@@ -87,11 +96,12 @@ class WriterLock:
         )
 
     def _forget_after_fork(self) -> None:
-        """A child holds no lock: it drops the inherited descriptor and starts afresh."""
-        if self._descriptor is not None:
-            with contextlib.suppress(OSError):
-                os.close(self._descriptor)
-        self._descriptor, self._depth = None, 0
+        """A child holds no lock: it drops the inherited descriptors and starts afresh."""
+        for descriptor in (self._descriptor, self._waiting):
+            if descriptor is not None:
+                with contextlib.suppress(OSError):
+                    os.close(descriptor)
+        self._descriptor, self._waiting, self._depth = None, None, 0
         self._thread_lock = threading.RLock()
 
 
@@ -115,13 +125,20 @@ class _Waiter(threading.Thread):
 
     def granted(self, timeout: float) -> bool:
         """Wait for the lock; on time-out leave it to this thread to close what it may still get."""
-        if self._done.wait(timeout):
-            return True
-        with self._handover:
-            if self._done.is_set():
+        try:
+            if self._done.wait(timeout):
                 return True
-            self._abandoned = True
-        return False
+        except BaseException:
+            # Ctrl-C: a lock granted to nobody would never be given back.
+            if not self._abandon():
+                os.close(self._descriptor)
+            raise
+        return not self._abandon()
+
+    def _abandon(self) -> bool:
+        with self._handover:
+            self._abandoned = not self._done.is_set()
+            return self._abandoned
 
 
 _living: "weakref.WeakSet[WriterLock]" = weakref.WeakSet()

@@ -1,21 +1,31 @@
 """One file per memory: where it lies, how it is written without losing what a person wrote, how it is read."""
 
+import contextlib
+import hashlib
+import itertools
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from engram.dialects import engram_yaml
-from engram.model.errors import StoreCorrupt, StoreReadOnly
+from engram.dialects.emitter import emit_list
+from engram.model.errors import EngramError, StoreCorrupt, StoreReadOnly
 from engram.model.memory import Memory
 from engram.store.files.home import DIRECTORY_MODE, FILE_MODE, scope_folder
 
 _RENAME_EXCHANGE = 2
 _RENAME_SWAP = 2
 _AT_FDCWD = -100
+_MAX_NAME = 120
+_SAVING_SECONDS = 0.5
+"""How long an editor may take between emptying a file and filling it again."""
+_serial = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +37,25 @@ class Stamp:
     inode: int
 
 
-@dataclass(frozen=True, slots=True)
-class Surprise:
-    """Content that stood in a file at the moment it was replaced and that the writer had not seen."""
-
-    path: Path
-    data: bytes
+UNSEEN = Stamp(0, 0, 0)
+"""No file looks like this: whoever compares reads the file again."""
+UNREACHABLE = Stamp(-1, -1, -1)
+"""A file whose folder may not be entered: it is there, for all anyone knows."""
 
 
 def relative_path(memory: Memory) -> str:
     """Where a new memory's file goes, below `engrams/`."""
     month = memory.id[4:8] + "-" + memory.id[9:11] if _is_dated(memory.id) else "undated"
-    return f"{scope_folder(memory.scope)}/{month}/{memory.id}.yaml"
+    return f"{scope_folder(memory.scope)}/{month}/{_file_name(memory.id)}.yaml"
+
+
+def _file_name(identifier: str) -> str:
+    """An id as a name that stays in its folder: people write ids by hand."""
+    name = quote(identifier, safe="@:+,=_-. ")
+    name = "%2E" + name[1:] if name.startswith(".") else name
+    if len(name) > _MAX_NAME:
+        name = f"{name[:80]}~{hashlib.sha256(identifier.encode('utf-8', 'replace')).hexdigest()[:16]}"
+    return name
 
 
 def _is_dated(identifier: str) -> bool:
@@ -51,6 +68,8 @@ def stamp_of(path: Path | str) -> Stamp | None:
         found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError:
+        return UNREACHABLE
     return Stamp(found.st_mtime_ns, found.st_size, found.st_ino)
 
 
@@ -78,19 +97,20 @@ def walk(root: Path) -> Iterator[Path]:
                 stack.extend(
                     Path(e.path) for e in entries if e.is_dir(follow_symlinks=False) and not e.name.startswith(".")
                 )
-        except FileNotFoundError:
+        except OSError:
             continue
 
 
 def read(path: Path) -> list[Memory]:
     """The memories of a file; `StoreCorrupt` names file and line when it cannot be read."""
-    return parse(_bytes(path), path)
+    return parse(content(path), path)
 
 
-def _bytes(path: Path) -> bytes:
-    if path.is_symlink() or not path.is_file():
-        raise StoreCorrupt(f"{path}: not a plain file; Engram does not follow links out of the store")
+def content(path: Path) -> bytes:
+    """A file's bytes; links are not followed."""
     try:
+        if path.is_symlink() or not path.is_file():
+            raise StoreCorrupt(f"{path}: not a plain file; Engram does not follow links out of the store")
         return path.read_bytes()
     except OSError as error:
         raise StoreCorrupt(f"{path}: cannot be read: {error.strerror}") from error
@@ -108,20 +128,22 @@ def parse(data: bytes, path: Path) -> list[Memory]:
     return engram_yaml.load(text, where=str(path))
 
 
-def write(path: Path, memory: Memory, expected: Stamp | None) -> Surprise | None:
+def write(path: Path, memory: Memory, expected: Stamp | None, mapping: Mapping[str, Any] | None = None) -> Stamp | None:
     """Put a memory's file in place in one step; `expected` is the stamp it had when it was last read, None for a new one.
 
-    If someone saved the file since then, the new version still goes in, and what stood there is returned, so that the
-    caller can journal it: nothing a person saved is lost.
+    Returns the stamp of what was written. If someone saved the file since then, their version stays and the answer is None:
+    the caller takes it in as an edit made after this decision. Nothing a person saved is lost.
     """
-    data = rendered([memory])
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    data = rendered([memory]) if mapping is None else emit_list((mapping,)).encode("utf-8")
+    fresh = path.with_name(f".{path.name}.{os.getpid()}-{next(_serial)}.tmp")
     try:
         _write_new(fresh, data)
-        if expected is None and _place_new(fresh, path):
-            return None
-        return _replace(fresh, path, expected)
+        ours = stamp_of(fresh)
+        placed = (expected is None and _place_new(fresh, path)) or _replace(fresh, path, expected, ours)
+        return ours if placed else None
     except OSError as error:
+        with contextlib.suppress(OSError):
+            fresh.unlink(missing_ok=True)
         raise StoreReadOnly(f"cannot write {path}: {error.strerror}") from error
 
 
@@ -154,30 +176,49 @@ def _place_new(fresh: Path, path: Path) -> bool:
     return True
 
 
-def _replace(fresh: Path, path: Path, expected: Stamp | None) -> Surprise | None:
+def _replace(fresh: Path, path: Path, expected: Stamp | None, ours: Stamp | None) -> bool:
     """Swap old and new in one step where the system can: a plain rename would overwrite a save of the last microsecond."""
-    swap = _swap_call()
-    if swap is not None and swap(os.fsencode(fresh), os.fsencode(path)) == 0:
-        stood = fresh.read_bytes() if stamp_of(fresh) != expected else None
+    stands = stamp_of(path)
+    if stands not in (expected, None):
         fresh.unlink()
-    else:
-        stood = path.read_bytes() if stamp_of(path) not in (expected, None) else None
+        return False
+    swap = _swap_call()
+    if stands is None or swap is None or swap(fresh, path) != 0:
         fresh.replace(path)
-    return Surprise(path, stood) if stood is not None else None
+        return True
+    if stamp_of(fresh) == expected:
+        fresh.unlink()
+        return True
+    await_save(fresh)
+    # Their version goes back; if they saved once more meanwhile, that one stays.
+    if swap(fresh, path) == 0 and stamp_of(fresh) != ours:
+        swap(fresh, path)
+    fresh.unlink()
+    return False
+
+
+def await_save(path: Path) -> None:
+    """Let an editor finish: it has emptied the file and still writes to it."""
+    deadline = time.monotonic() + _SAVING_SECONDS
+    while time.monotonic() < deadline:
+        with contextlib.suppress(EngramError):
+            if read(path):
+                return
+        time.sleep(0.01)
 
 
 @cache
-def _swap_call() -> Callable[[bytes, bytes], int] | None:
+def _swap_call() -> Callable[[Path, Path], int] | None:
     import ctypes
 
     try:
         library = ctypes.CDLL(None, use_errno=True)
         if sys.platform == "linux":
             rename = library.renameat2
-            return lambda a, b: int(rename(_AT_FDCWD, a, _AT_FDCWD, b, _RENAME_EXCHANGE))
+            return lambda a, b: int(rename(_AT_FDCWD, os.fsencode(a), _AT_FDCWD, os.fsencode(b), _RENAME_EXCHANGE))
         if sys.platform == "darwin":
             swap = library.renamex_np
-            return lambda a, b: int(swap(a, b, _RENAME_SWAP))
+            return lambda a, b: int(swap(os.fsencode(a), os.fsencode(b), _RENAME_SWAP))
     except (OSError, AttributeError):
         pass
     return None

@@ -74,7 +74,7 @@ class Parts:
     def position(self) -> Position:
         """How far into the journal the index has read."""
         stored = self.index.get("journal")
-        return Position(*json.loads(stored)) if stored else Position()
+        return Position(*json.loads(stored)[:2]) if stored else Position()
 
 
 def decode_record(record: str) -> Memory:
@@ -112,7 +112,7 @@ def index_entry(parts: Parts, placed: PlacedEntry) -> None:
         if change.after is None:
             index.db.execute("INSERT OR IGNORE INTO tombstones (id) VALUES (?)", (change.id,))
     index.set("seq", entry.seq)
-    index.set("journal", json.dumps([placed.end.month, placed.end.offset]))
+    index.set("journal", json.dumps([placed.end.month, placed.end.offset, placed.start.offset]))
 
 
 def note_number(index: Index, memory_id: str) -> None:
@@ -137,6 +137,13 @@ def note_place(parts: Parts, memory_id: str, stored: str) -> None:
         parts.index.db.execute("INSERT OR REPLACE INTO places (id, path) VALUES (?, ?)", (memory_id, stored))
     else:
         parts.index.db.execute("DELETE FROM places WHERE id = ?", (memory_id,))
+
+
+def forget_memory(parts: Parts, writer: DocumentWriter, memory_id: str) -> None:
+    """Take a purged memory out of the index, with its place and its uses; inside a transaction."""
+    writer.delete(memory_id)
+    note_place(parts, memory_id, "")
+    parts.index.db.execute("DELETE FROM uses WHERE id = ?", (memory_id,))
 
 
 def append_entry(

@@ -6,8 +6,10 @@ from typing import Any
 
 from engram.store.files.journal import decode, replace_file
 from engram.store.files.parts import Parts
+from engram.store.files.recovery import forget_ledgers
 from engram.store.files.reindexing import reindex_journal
 from engram.store.files.sessions import load_session
+from engram.store.files.usage import after_month
 from engram.store.protocol import Pruned
 
 
@@ -28,10 +30,12 @@ def prune(parts: Parts, now: datetime, journal_days: int, usage_days: int, ledge
         reindex_journal(parts)
     for month in planned.usage_months:
         (parts.home.usage / f"{month}.jsonl").unlink(missing_ok=True)
+    if planned.usage_months:
+        with parts.index.writing():
+            parts.index.db.execute("DELETE FROM uses WHERE position < ?", (after_month(planned.usage_months[-1]),))
     for name in planned.ledgers:
         (parts.home.ledger / name).unlink(missing_ok=True)
-    if planned.ledgers:
-        _forget_ledgers(parts, planned.ledgers)
+    forget_ledgers(parts, planned.ledgers)
     return planned
 
 
@@ -83,18 +87,3 @@ def _old_ledgers(parts: Parts, cutoff: datetime) -> tuple[str, ...]:
         if session is not None and session.ended is not None and session.ended < cutoff:
             found.append(name)
     return tuple(found)
-
-
-def _forget_ledgers(parts: Parts, names: tuple[str, ...]) -> None:
-    with parts.index.writing() as writer:
-        for name in names:
-            parts.index.db.execute("DELETE FROM ledgers WHERE name = ?", (name,))
-        present = {parts.ledger.path(s).name: s for (s,) in parts.index.db.execute(
-            "SELECT DISTINCT parent FROM docs WHERE kind = 'event'").fetchall()}  # fmt: skip
-        for name in names:
-            rows = parts.index.db.execute(
-                "SELECT id FROM docs WHERE kind = 'event' AND parent = ?", (present.get(name, ""),)
-            )
-            for (event_id,) in rows.fetchall():
-                writer.delete(event_id)
-                parts.index.db.execute("DELETE FROM keys WHERE id = ?", (event_id,))

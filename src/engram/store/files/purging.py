@@ -1,14 +1,22 @@
-"""Destroying a memory or an event: every byte of it that the store holds, with proof. For the holder of the writer lock."""
+"""Destroying a memory or an event: every byte of it that the store holds, with proof. For the holder of the writer lock.
+
+A marker with the ids is the commit point: a purge that a crash interrupted is carried to its end by the next writer. Whatever
+is found by the words goes first and the journal, which knows the words, last, so that a second run knows them too.
+"""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from engram.model.errors import EngramError
 from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.store.files import events, following, memories
 from engram.store.files.journal import Change, replace_file
-from engram.store.files.parts import Parts, append_entry, index_entry, note_file, note_place
+from engram.store.files.parts import Parts, append_entry, decode_record, forget_memory, index_entry, note_file
+from engram.store.files.recovery import remove_stray
 from engram.store.files.reindexing import reindex_journal
 from engram.store.protocol import Purged
 
@@ -18,21 +26,41 @@ _SHORTEST_NEEDLE = 6
 _CHUNK = 1 << 20
 
 
+_MARKER = "purging.json"
+_BLANK = "[purged]"
+
+
 def purge(parts: Parts, ids: Sequence[str], actor: str) -> Purged:
     """Remove memories and events from files, journal, ledger, quarantine and index; leave tombstones; prove absence."""
-    wanted = frozenset(ids)
+    marker = {"ids": sorted(set(ids)), "actor": actor}
+    replace_file(parts.home.state / _MARKER, json.dumps(marker).encode() + b"\n")
+    return _carry_out(parts, frozenset(ids), actor)
+
+
+def unfinished(parts: Parts) -> bool:
+    """Whether a purge was begun and not ended."""
+    return (parts.home.state / _MARKER).exists()
+
+
+def resume(parts: Parts) -> None:
+    """Carry an interrupted purge to its end."""
+    marker = json.loads((parts.home.state / _MARKER).read_bytes())
+    _carry_out(parts, frozenset(marker["ids"]), str(marker["actor"]))
+
+
+def _carry_out(parts: Parts, wanted: frozenset[str], actor: str) -> Purged:
     said = list(_everything_said(parts, wanted))
     evidence = _events_to_blank(parts, wanted, said)
-    placed = append_entry(parts, "purge", actor, "", [Change(i, None) for i in sorted(wanted) if i.startswith("ENG-")])
-    with parts.index.writing():
-        index_entry(parts, placed)
-    _remove_files(parts, wanted)
-    _blank_journal(parts, wanted)
     _blank_ledgers(parts, evidence)
     _clean_quarantine(parts, said)
+    _clean_sessions(parts, said)
+    _remove_files(parts, wanted)
+    _clean_leftovers(parts, wanted, said)
+    _blank_journal(parts, wanted, actor)
     _clean_index(parts, wanted, evidence)
     reindex_journal(parts)
     _squeeze(parts)
+    (parts.home.state / _MARKER).unlink()
     return Purged(tuple(sorted(wanted | set(evidence))), tuple(scan(parts, said)), OUT_OF_REACH)
 
 
@@ -42,11 +70,31 @@ def _everything_said(parts: Parts, wanted: frozenset[str]) -> Iterator[str]:
     for placed in parts.journal.read():
         for change in placed.entry.changes:
             if change.id in wanted and change.after is not None:
-                yield from _new(seen, _texts(memories.from_image(change.after)))
+                yield from _new(seen, _texts_of_image(change.after))
     for wanted_id in wanted:
         event = events.find(parts, wanted_id)
+        row = parts.index.one("by_ref", wanted_id)
         if event is not None:
             yield from _new(seen, [event.content])
+        if row is not None:
+            yield from _new(seen, [text for memory in _as_it_stands(parts, row) for text in _texts(memory)])
+
+
+def _as_it_stands(parts: Parts, row: tuple[int, str, str]) -> Iterator[Memory]:
+    """A memory as the index has it and as its file does: an edit may not have been taken in yet."""
+    yield decode_record(row[2])
+    place = following.place_of(parts, row[1])
+    try:
+        yield from (memory for memory in memories.read(parts.path(place)) if memory.id == row[1])
+    except EngramError:
+        return
+
+
+def _texts_of_image(mapping: Mapping[str, Any]) -> list[str]:
+    try:
+        return _texts(memories.from_image(mapping))
+    except EngramError:
+        return [str(mapping.get("statement", ""))]
 
 
 def _new(seen: set[str], texts: Iterable[str]) -> Iterator[str]:
@@ -72,9 +120,22 @@ def _events_to_blank(parts: Parts, wanted: frozenset[str], said: Sequence[str]) 
                 found[event.id] = event
     for name in parts.ledger.sizes():
         for event in parts.ledger.read(name):
-            if any(text in event.content for text in said):
+            if any(text in _all_of(event) for text in said):
                 found[event.id] = event
     return found
+
+
+def _all_of(event: Event) -> str:
+    return "\n".join([event.content, event.key, *_strings(event.payload), *_strings(event.metadata)])
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from (text for pair in value.items() for item in pair for text in _strings(item))
+    elif isinstance(value, (list, tuple)):
+        yield from (text for item in value for text in _strings(item))
 
 
 def _remove_files(parts: Parts, wanted: frozenset[str]) -> None:
@@ -87,16 +148,62 @@ def _remove_files(parts: Parts, wanted: frozenset[str]) -> None:
             i for (i,) in parts.index.db.execute("SELECT id FROM places WHERE path = ?", (place,)) if i not in wanted
         ]
         if others and path.exists():
-            kept = [memory for memory in memories.read(path) if memory.id not in wanted]
-            replace_file(path, memories.rendered(kept))
+            _take_out(path, wanted)
         else:
             path.unlink(missing_ok=True)
-        for leftover in [*path.parent.glob(f".{path.name}.*.tmp"), path.with_name(path.name + ".orig")]:
-            leftover.unlink(missing_ok=True)
 
 
-def _blank_journal(parts: Parts, wanted: frozenset[str]) -> None:
-    """Take the images out of every entry; the entries stay, so that order and audit do."""
+def _take_out(path: Path, wanted: frozenset[str]) -> None:
+    """Write a file again without some of its memories; one that holds nothing else goes."""
+    try:
+        kept = [memory for memory in memories.read(path) if memory.id not in wanted]
+    except EngramError:
+        kept = []
+    if kept:
+        replace_file(path, memories.rendered(kept))
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _clean_leftovers(parts: Parts, wanted: frozenset[str], said: Sequence[str]) -> None:
+    """What editors, sync tools and crashes left beside the memory files, where it holds the words."""
+    needles = [needle for text in said for needle in spellings(text)]
+    for root in following.roots(parts):
+        for folder in memories.walk(root):
+            for path in list(folder.iterdir()) if folder.is_dir() else []:
+                plain = path.is_file() and not path.is_symlink()
+                if plain and not memories.is_memory_file(path.name) and _holds(path, needles):
+                    _take_out(path, wanted)
+    remove_stray(parts.home.journal)
+    remove_stray(parts.home.ledger)
+
+
+def _clean_sessions(parts: Parts, said: Sequence[str]) -> None:
+    """A session's task or summary may quote what is purged."""
+    folder = parts.home.state / "sessions"
+    needles = [needle for text in said for needle in spellings(text)]
+    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+        if not _holds(path, needles):
+            continue
+        if path.suffix != ".json":
+            path.unlink(missing_ok=True)
+            continue
+        fields = json.loads(path.read_bytes())
+        for name in ("task", "summary"):
+            for text in sorted(said, key=len, reverse=True):
+                fields[name] = fields[name].replace(text, _BLANK)
+        replace_file(path, json.dumps(fields, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n")
+
+
+def _blank_journal(parts: Parts, wanted: frozenset[str], actor: str) -> None:
+    """Note the purge, then take the images out of every entry; the entries stay, so that order and audit do."""
+    standing = {
+        change.id for placed in parts.journal.read() for change in placed.entry.changes if change.after is not None
+    }
+    if named := sorted(i for i in wanted if i in standing):
+        placed = append_entry(parts, "purge", actor, "", [Change(i, None) for i in named])
+        with parts.index.writing():
+            index_entry(parts, placed)
     for month in parts.journal.months():
         path = parts.journal.path(month)
         lines, touched = [], False
@@ -142,15 +249,18 @@ def _clean_index(parts: Parts, wanted: frozenset[str], evidence: dict[str, Event
     with parts.index.writing() as writer:
         for document_id in {*wanted, *evidence}:
             place = following.place_of(parts, document_id)
-            writer.delete(document_id)
+            forget_memory(parts, writer, document_id)
             if place:
-                note_place(parts, document_id, "")
                 note_file(parts, place, memories.stamp_of(parts.path(place)))
         for event in evidence.values():
             name = parts.ledger.path(event.session).name
             size = parts.ledger.sizes().get(name, 0)
             parts.index.db.execute("INSERT OR REPLACE INTO ledgers (name, size) VALUES (?, ?)", (name, size))
             parts.index.db.execute("DELETE FROM keys WHERE id = ?", (event.id,))
+    # Other versions' indexes hold the words too, and make themselves anew.
+    for folder in parts.home.index.parent.iterdir():
+        if folder != parts.home.index:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _squeeze(parts: Parts) -> None:
@@ -177,10 +287,16 @@ def scan(parts: Parts, said: Sequence[str]) -> Iterator[str]:
     needles = [needle for text in said for needle in spellings(text)]
     if not needles:
         return
-    for folder in (parts.home.root, parts.home.index):
-        for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-            if _holds(path, needles):
-                yield str(path)
+    for path in sorted(p for p in parts.home.root.rglob("*") if p.is_file()):
+        if _holds(path, needles):
+            yield str(path)
+    # Through SQLite: opening and closing its file by other means would drop the locks of this process on it.
+    database = parts.index.db.serialize()
+    if any(needle in database for needle in needles):
+        yield str(parts.home.index / "index.db")
+    log = parts.home.index / "index.db-wal"
+    if log.exists() and log.stat().st_size:
+        yield str(log)
 
 
 def _holds(path: Path, needles: Sequence[bytes]) -> bool:

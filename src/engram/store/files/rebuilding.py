@@ -1,21 +1,24 @@
 """Making the index anew from journal, files and ledger, in one transaction: readers see the old one until it is whole."""
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engram.model.errors import EngramError
+from engram.model.errors import EngramError, StoreReadOnly
 from engram.model.memory import Memory
 from engram.store.documents import event_document, memory_document
 from engram.store.files import following, memories
 from engram.store.files.index.writing import DocumentWriter, Row
+from engram.store.files.journal import Placed as PlacedEntry
 from engram.store.files.journal import Position
 from engram.store.files.ledger import to_fields
-from engram.store.files.memories import stamp_of
+from engram.store.files.memories import UNSEEN, Stamp, stamp_of
 from engram.store.files.parts import Parts, image, index_entry, note_file, note_place
+from engram.store.files.recovery import redo_file
 from engram.store.files.sessions import session_scope
 from engram.store.protocol import Noticed, Progress
 
@@ -24,45 +27,70 @@ BATCH = 512
 
 @dataclass(slots=True)
 class _Last:
-    """Where a memory's last image lies, its digest, and whether it should have a file."""
+    """Where a memory's last image lies, its digest, its file, and where the image before it lies."""
 
     start: Position
     digest: bytes
     file: str
-    before: bytes = b""
+    before: Position | None = None
+
+
+@dataclass(slots=True)
+class _Read:
+    """A memory of a file, and how the file looked before it was read."""
+
+    memory: Memory
+    stored: str
+    stamp: Stamp
 
 
 def rebuild(parts: Parts, progress: Progress = lambda *_: None) -> Noticed:
     """Fill the index from scratch, then pick up what differs from the journal as hand edits."""
-    parts.warnings += parts.journal.mend()
-    parts.warnings += parts.ledger.mend()
+    with contextlib.suppress(PermissionError):
+        parts.warnings += [*parts.journal.mend(), *parts.ledger.mend()]
     noticed = Noticed()
     with parts.index.writing() as writer:
         parts.index.clear()
         writer.start_generation(parts.index.generation)
         last, final = _read_journal(parts)
-        differing = _read_files(parts, writer, last, final, progress, noticed)
-        _add_without_file(parts, writer, last)
+        _finish_last(parts, last, final)
+        differing = _read_files(parts, writer, last, progress, noticed)
+        _add_without_file(parts, writer, last, noticed)
         _add_events(parts, writer, progress)
         parts.index.set("filled", 1)
     parts.index.drop_stale_matrices()
-    following.pick_up(parts, differing, noticed)
+    try:
+        following.pick_up(parts, differing, noticed)
+    except StoreReadOnly:
+        with parts.index.writing():
+            parts.index.db.execute("DELETE FROM folders")
+        raise
     return noticed
 
 
-def _read_journal(parts: Parts) -> tuple[dict[str, _Last], frozenset[str]]:
-    """Each memory's last image, and the ids of the very last decision: only that one can be missing from the files."""
+def _read_journal(parts: Parts) -> tuple[dict[str, _Last], PlacedEntry | None]:
+    """Each memory's last image, and the very last decision: only that one can be missing from the files."""
     last: dict[str, _Last] = {}
-    final: frozenset[str] = frozenset()
+    final = None
     for placed in parts.journal.read():
         index_entry(parts, placed)
-        final = frozenset(change.id for change in placed.entry.changes)
+        final = placed
         for change in placed.entry.changes:
             before = last.pop(change.id, None)
             if change.after is not None:
-                previous = before.digest if before else b""
+                previous = before.start if before else None
                 last[change.id] = _Last(placed.start, _digest(change.after), change.file, previous)
     return last, final
+
+
+def _finish_last(parts: Parts, last: dict[str, _Last], final: PlacedEntry | None) -> None:
+    if final is None or final.entry.op == following.EDIT:
+        return
+    with contextlib.suppress(StoreReadOnly):
+        for change in final.entry.changes:
+            known = last.get(change.id)
+            older = [_mapping_at(parts, change.id, known.before)] if known and known.before else []
+            redo_file(parts, change, older)
 
 
 def _digest(mapping: Any) -> bytes:
@@ -74,22 +102,21 @@ def _read_files(
     parts: Parts,
     writer: DocumentWriter,
     last: dict[str, _Last],
-    final: frozenset[str],
     progress: Progress,
     noticed: Noticed,
 ) -> list[str]:
     """Index every file that says what the journal says; return the others, to be read as hand edits afterwards."""
     differing: list[str] = []
-    batch: list[tuple[Memory, str]] = []
+    batch: list[_Read] = []
     done, total = 0, len(last)
     for path in _memory_files(parts, noticed):
         done += 1
         stored = parts.stored(path)
-        agreed = _agreed(parts, path, stored, last, final)
+        agreed = _agreed(path, stored, last)
         if agreed is None:
             differing.append(stored)
             continue
-        batch += [(memory, stored) for memory in agreed]
+        batch += agreed
         if len(batch) >= BATCH:
             _index_batch(parts, writer, batch, last)
             batch = []
@@ -103,70 +130,80 @@ def _memory_files(parts: Parts, noticed: Noticed) -> Iterator[Path]:
     for root in following.roots(parts):
         for folder in memories.walk(root):
             following.note_folders(parts, [folder])
-            if not folder.is_dir():
+            try:
+                found = sorted(folder.iterdir())
+            except FileNotFoundError:
                 continue
-            for path in sorted(folder.iterdir()):
+            except OSError as error:
+                noticed.problems.append(f"{folder}: cannot be listed: {error.strerror}")
+                continue
+            for path in found:
                 if memories.is_memory_file(path.name):
                     yield path
                 elif memories.is_conflicted_copy(path.name):
                     noticed.problems.append(f"{path}: a conflicted copy; merge it by hand and remove it")
 
 
-def _agreed(
-    parts: Parts, path: Path, stored: str, last: dict[str, _Last], final: frozenset[str]
-) -> list[Memory] | None:
-    """The memories of a file if the journal knows each of them exactly so; the last decision is completed on the way."""
+def _agreed(path: Path, stored: str, last: dict[str, _Last]) -> list[_Read] | None:
+    """The memories of a file if the journal knows each of them exactly so."""
+    stamp = stamp_of(path)
     try:
         found = memories.read(path)
     except (EngramError, OSError):
-        found = []
-    unfinished = [m for m in found if m.id in final and m.id in last and _digest(image(m)) == last[m.id].before]
-    if unfinished or (not found and path.stem in final and path.stem in last):
-        memory = _image_of(parts, path.stem, last[path.stem])
-        memories.write(path, memory, stamp_of(path))
-        found = [memory]
+        return None
     for memory in found:
         known = last.get(memory.id)
         if known is None or known.file != stored or known.digest != _digest(image(memory)):
             return None
-    return found or None
+    if stamp is None or len({memory.id for memory in found}) < len(found):
+        return None
+    return [_Read(memory, stored, stamp) for memory in found] or None
+
+
+def _mapping_at(parts: Parts, memory_id: str, position: Position) -> Mapping[str, Any]:
+    entry = parts.journal.at(position)
+    return next(change.after for change in entry.changes if change.id == memory_id and change.after is not None)
 
 
 def _image_of(parts: Parts, memory_id: str, last: _Last) -> Memory:
-    entry = parts.journal.at(last.start)
-    mapping = next(change.after for change in entry.changes if change.id == memory_id)
-    assert mapping is not None
-    return memories.from_image(mapping)
+    return memories.from_image(_mapping_at(parts, memory_id, last.start))
 
 
-def _index_batch(
-    parts: Parts, writer: DocumentWriter, batch: Sequence[tuple[Memory, str]], last: dict[str, _Last]
-) -> None:
+def _index_batch(parts: Parts, writer: DocumentWriter, batch: Sequence[_Read], last: dict[str, _Last]) -> None:
     if not batch:
         return
-    documents = [memory_document(memory) for memory, _ in batch]
+    documents = [memory_document(read.memory) for read in batch]
     vectors = parts.embed([document.meaning for document in documents])
-    for i, ((memory, stored), document) in enumerate(zip(batch, documents, strict=True)):
-        put = writer.put(Row(document, image(memory), vectors[i] if vectors is not None else None))
-        writer.put_memory_relations(memory, fresh=put.fresh)
-        note_place(parts, memory.id, stored)
-        note_file(parts, stored, stamp_of(parts.path(stored)))
-        last.pop(memory.id, None)
+    for i, (read, document) in enumerate(zip(batch, documents, strict=True)):
+        put = writer.put(Row(document, image(read.memory), vectors[i] if vectors is not None else None))
+        writer.put_memory_relations(read.memory, fresh=put.fresh)
+        note_place(parts, read.memory.id, read.stored)
+        note_file(parts, read.stored, read.stamp)
+        last.pop(read.memory.id, None)
     parts.index.flush(writer)
 
 
-def _add_without_file(parts: Parts, writer: DocumentWriter, last: dict[str, _Last]) -> None:
+def _add_without_file(parts: Parts, writer: DocumentWriter, last: dict[str, _Last], noticed: Noticed) -> None:
     """Memories the journal knows and no file holds: removed by hand earlier, or their file is missing now."""
     for memory_id, known in last.items():
-        memory = _image_of(parts, memory_id, known)
-        stored = known.file
-        if stored and not parts.path(stored).exists() and not following.team_of(parts, stored):
-            memories.write(parts.path(stored), memory, None)
+        try:
+            memory = _image_of(parts, memory_id, known)
+        except EngramError as error:
+            noticed.problems.append(f"{parts.home.journal}: {memory_id}: {error}")
+            continue
+        _restore_file(parts, memory, known.file)
         document = memory_document(memory)
         vectors = parts.embed([document.meaning])
         put = writer.put(Row(document, image(memory), vectors[0] if vectors is not None else None))
         writer.put_memory_relations(memory, fresh=put.fresh)
-        note_place(parts, memory_id, stored)
+        note_place(parts, memory_id, known.file)
+
+
+def _restore_file(parts: Parts, memory: Memory, stored: str) -> None:
+    """A team's file that is gone was taken away by git; the store's own is written again."""
+    if stored and not following.is_team(stored) and not parts.path(stored).exists():
+        with contextlib.suppress(StoreReadOnly):
+            note_file(parts, stored, memories.write(parts.path(stored), memory, None) or UNSEEN)
 
 
 def _add_events(parts: Parts, writer: DocumentWriter, progress: Progress) -> None:

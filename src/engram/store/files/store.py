@@ -2,10 +2,12 @@
 
 import contextlib
 import json
+import os
 import secrets
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,7 +15,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from engram.model.errors import EngramError, InvalidInput, StoreBusy, StoreReadOnly
+from engram.model.errors import EmbedderError, InvalidInput, StoreBusy, StoreError, StoreReadOnly
 from engram.model.event import Event, Session
 from engram.model.memory import Memory
 from engram.model.usage import Use
@@ -25,6 +27,7 @@ from engram.store.files import (
     pruning,
     purging,
     rebuilding,
+    recovery,
     reembedding,
     sessions,
     verdicts,
@@ -73,13 +76,10 @@ def _healing(method: Callable[P, R]) -> Callable[P, R]:
         assert isinstance(store, FilesStore)
         with store.guard:
             try:
+                store.follow_replacement()
                 return method(*args, **kwargs)
-            except sqlite3.OperationalError as error:
-                if not store.parts.index.reopen_if_replaced() and not _is_damage(error):
-                    raise
-            except sqlite3.DatabaseError:
-                pass
-            store.heal()
+            except sqlite3.DatabaseError as error:
+                store.mend(error)
             return method(*args, **kwargs)
 
     return healed
@@ -87,6 +87,15 @@ def _healing(method: Callable[P, R]) -> Callable[P, R]:
 
 def _is_damage(error: sqlite3.Error) -> bool:
     return any(word in str(error) for word in ("no such table", "malformed", "corrupt", "disk I/O", "not a database"))
+
+
+def _explained(error: sqlite3.Error) -> StoreError:
+    if "locked" in str(error) or "busy" in str(error):
+        return StoreBusy(f"another process has been busy with the index for too long ({error}); try again")
+    return StoreReadOnly(
+        f"the index cannot be written: {error}; make room or set ENGRAM_CACHE. What reached the journal is kept and is "
+        "indexed as soon as that is possible"
+    )
 
 
 class FilesStore:
@@ -115,25 +124,66 @@ class FilesStore:
             clock=clock,
             token=token,
         )
+        _living.add(self)
         self._settle()
 
     def _settle(self) -> None:
-        """Fill a new index; finish what a crash left; on a read-only home do neither and say so."""
+        """Fill a new index; finish what a crash left; on a read-only home only read, and say so."""
         try:
             if self.parts.index.fresh:
-                self.rebuild()
+                self._fill()
             else:
-                self._catch_up_if_free()
+                self._look_up()
         except StoreReadOnly as error:
             self.parts.warnings.append(str(error))
+            if self.parts.index.fresh:
+                self._fill_unlocked()
+
+    def _fill(self) -> None:
+        with self.guard, self.parts.lock.held(self._deadline):
+            # Another process may have filled it while this one waited.
+            if self.parts.index.get("filled") is None:
+                self.rebuild()
+            self.parts.index.fresh = False
+            self._ready_to_write()
+
+    @_healing
+    def _look_up(self) -> None:
+        self._catch_up_if_free()
+
+    def _fill_unlocked(self) -> None:
+        """Where the home cannot be written nobody needs to be kept out."""
+        try:
+            self.parts.warnings += rebuilding.rebuild(self.parts).problems
+        except StoreReadOnly as error:
+            self._warn(f"files changed by hand were not taken in: {error}")
+        self.parts.index.fresh = False
+
+    def follow_replacement(self) -> None:
+        """Use the index that lies at its place, should another process have put a new one there."""
+        if self.parts.index.reopen_if_replaced() and self.parts.index.fresh:
+            self._settle()
+
+    def mend(self, error: sqlite3.DatabaseError) -> None:
+        """Make a damaged index anew; a full disk or a busy neighbour is told to the caller instead."""
+        refused = isinstance(error, sqlite3.OperationalError) and not _is_damage(error)
+        if refused and not self.parts.index.reopen_if_replaced():
+            raise _explained(error) from error
+        self.heal()
 
     def _catch_up_if_free(self) -> None:
         parts = self.parts
-        if not parts.journal.grew_since(parts.position) and not self._ledgers_grew():
+        if not parts.journal.grew_since(parts.position) and not self._ledgers_grew() and not purging.unfinished(parts):
             return
         with contextlib.suppress(StoreBusy), parts.lock.held(0.05):
-            following.catch_up(parts)
-            self._fill_vectors()
+            self._finish()
+        self._fill_vectors()
+
+    def _finish(self) -> None:
+        """What a crash left undone; for the holder of the writer lock."""
+        recovery.catch_up(self.parts)
+        if purging.unfinished(self.parts):
+            purging.resume(self.parts)
 
     def _ledgers_grew(self) -> bool:
         known = dict(self.parts.index.db.execute("SELECT name, size FROM ledgers").fetchall())
@@ -206,7 +256,7 @@ class FilesStore:
         try:
             with self.parts.lock.held(PATIENCE):
                 noticed = work()
-                self._fill_vectors()
+            self._fill_vectors()
         except (StoreReadOnly, StoreBusy) as error:
             self._warn(f"changed files were not taken in: {error}")
             return None
@@ -246,7 +296,7 @@ class FilesStore:
     @_healing
     def owned(self, memory_ids: Iterable[str]) -> list[str]:
         """Those of the memories that live in the owner's own store."""
-        return [i for i in memory_ids if not following.team_of(self.parts, following.place_of(self.parts, i))]
+        return [i for i in memory_ids if not following.is_team(following.place_of(self.parts, i))]
 
     @property
     def mark(self) -> int:
@@ -350,7 +400,7 @@ class FilesStore:
         for seq, month, offset in rows:
             entry = self.parts.journal.at(Position(month, offset))
             if entry.seq != seq:
-                raise EngramError(f"the journal was changed from outside; run `engram index --rebuild` ({memory_id})")
+                raise recovery.IndexOutdated(f"{memory_id}: the journal was rewritten since it was indexed")
             after = next((c.after for c in entry.changes if c.id == memory_id), None)
             memory = memories.from_image(after) if after is not None else None
             images.append(Image(entry.seq, entry.at, entry.op, entry.actor, entry.reason, memory))
@@ -365,9 +415,9 @@ class FilesStore:
     def sync(self, *, seconds: float | None = None) -> Noticed:
         """Bring the index in step with all files, or with as many as the time allows."""
         with self.parts.lock.held(self._deadline):
-            following.catch_up(self.parts)
+            self._finish()
             noticed = following.sync(self.parts, seconds=seconds)
-            self._fill_vectors()
+        self._fill_vectors()
         return noticed
 
     # -- decisions
@@ -375,19 +425,34 @@ class FilesStore:
     @contextlib.contextmanager
     def deciding(self, op: str, *, actor: str, reason: str = "", session: str = "") -> Iterator[FilesTransaction]:
         """One decision, alone with the store."""
-        with self.guard, self.parts.lock.held(self._deadline):
-            self._ready_to_write()
-            transaction = FilesTransaction(self.parts, op, actor, reason, session)
-            yield transaction
-            transaction.commit()
-        self._fill_vectors()
+        process = os.getpid()
+        with self.guard:
+            with self.parts.lock.held(self._deadline):
+                self._ready_to_write()
+                transaction = FilesTransaction(self.parts, op, actor, reason, session)
+                try:
+                    yield transaction
+                    if os.getpid() != process:
+                        raise StoreError(
+                            "a forked child cannot commit its parent's decision; open the store anew there"
+                        )
+                    transaction.commit()
+                except sqlite3.DatabaseError as error:
+                    self._mend_midway(error, transaction)
+            self._fill_vectors()
+
+    def _mend_midway(self, error: sqlite3.DatabaseError, transaction: FilesTransaction) -> None:
+        self.mend(error)
+        if not transaction.journaled:
+            raise StoreError(f"the index was damaged ({error}) and has been made anew; nothing was written, try again")
 
     def _ready_to_write(self) -> None:
         try:
-            following.catch_up(self.parts)
-        except sqlite3.DatabaseError:
-            self.heal()
-            following.catch_up(self.parts)
+            self.follow_replacement()
+            self._finish()
+        except sqlite3.DatabaseError as error:
+            self.mend(error)
+            self._finish()
 
     def _fill_vectors(self) -> int:
         """Embed what was indexed without a vector (hand edits, replays); a few at a time, outside any transaction."""
@@ -396,10 +461,17 @@ class FilesStore:
             return 0
         after = done = 0
         while rows := parts.index.without_vector(after, FILL_BATCH):
-            vectors = parts.embedder.embed([stored_meaning(kind, record) for _, kind, record in rows])
+            try:
+                vectors = parts.embedder.embed([stored_meaning(kind, record) for _, kind, record in rows])
+            except EmbedderError as error:
+                self._warn(f"{len(rows)} or more documents are found by keyword only for now: {error}")
+                return done
             with parts.lock.held(self._deadline), parts.index.writing() as writer:
-                for (n, _, _), vector in zip(rows, vectors, strict=True):
-                    writer.put_vector(n, vector)
+                # While this was being embedded another writer may have changed, embedded or purged it.
+                still = parts.index.without_vector(after, FILL_BATCH)
+                for row, vector in zip(rows, vectors, strict=True):
+                    if row in still:
+                        writer.put_vector(row[0], vector)
             after, done = rows[-1][0], done + len(rows)
         return done
 
@@ -441,13 +513,14 @@ class FilesStore:
         end, known = parts.usage.end(), int(parts.index.get("usage") or 0)
         if end <= known:
             return
-        with parts.lock.held(self._deadline), parts.index.writing():
-            known = int(parts.index.get("usage") or 0)
-            for use in parts.usage.read(known):
+        # SQLite's own lock is enough here, and a read-only home has no other.
+        with parts.index.writing():
+            for use in parts.usage.read(int(parts.index.get("usage") or 0)):
                 for memory_id in use.ids:
                     parts.index.db.execute(
-                        "INSERT OR IGNORE INTO uses (position, id, kind, signal, session, at) VALUES (?, ?, ?, ?, ?, ?)",
-                        (use.position, memory_id, use.kind, use.signal, use.session, use.at.timestamp()),
+                        "INSERT OR IGNORE INTO uses (position, id, kind, signal, session, at) SELECT ?, ?, ?, ?, ?, ? "
+                        "WHERE NOT EXISTS (SELECT 1 FROM tombstones WHERE id = ?)",
+                        (use.position, memory_id, use.kind, use.signal, use.session, use.at.timestamp(), memory_id),
                     )
             parts.index.set("usage", end)
 
@@ -464,9 +537,17 @@ class FilesStore:
 
     # -- events and sessions
 
-    @_healing
     def append_events(self, session: str, new: Sequence[NewEvent]) -> list[Event]:
         """Append to a session's ledger."""
+        try:
+            return self._append_events(session, new)
+        except events.NotIndexed as late:
+            with self.guard:
+                self.mend(late.error)
+            return late.events
+
+    @_healing
+    def _append_events(self, session: str, new: Sequence[NewEvent]) -> list[Event]:
         return events.append(self.parts, session, new)
 
     @_healing
@@ -513,14 +594,14 @@ class FilesStore:
     def purge(self, ids: Sequence[str], *, actor: str) -> Purged:
         """Destroy memories and events, and prove it."""
         with self.parts.lock.held(self._deadline):
-            following.catch_up(self.parts)
+            self._finish()
             return purging.purge(self.parts, ids, actor)
 
     @_healing
     def prune(self, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
         """Let go of history older than so many days, or say what would go."""
         with self.parts.lock.held(self._deadline):
-            following.catch_up(self.parts)
+            self._finish()
             return (pruning.plan if dry_run else pruning.prune)(self.parts, now, journal, usage, ledger)
 
     def note_verdict(self, gate: str, outcome: str, at: datetime) -> None:
@@ -554,3 +635,15 @@ class FilesStore:
 def _use(row: tuple[Any, ...]) -> Use:
     kind, memory_id, at, session, signal, position = row
     return Use(kind, (memory_id,), datetime.fromtimestamp(at, UTC), session, signal, position)
+
+
+_living: "weakref.WeakSet[FilesStore]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """Another thread of the parent may have held the guard; nobody in the child would ever release it."""
+    for store in list(_living):
+        store.guard = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -57,8 +57,9 @@ def team_files(parts: Parts, folder: Path) -> list[TeamFile]:
 
 def _team_file(path: Path, known: set[str]) -> TeamFile:
     try:
-        read = tuple(memories.read(path))
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        data = memories.content(path)
+        read = tuple(memories.parse(data, path))
+        digest = hashlib.sha256(data).hexdigest()
     except (EngramError, OSError) as error:
         return TeamFile(path, "", False, (), str(error))
     return TeamFile(path, digest, digest in known, read)

@@ -1,6 +1,7 @@
 """One decision: journal first, then files, then index. For the holder of the writer lock."""
 
 import contextlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,9 +12,9 @@ from engram.model.errors import EngramError
 from engram.model.memory import Memory
 from engram.store.files import following, memories
 from engram.store.files.index.writing import DocumentWriter
-from engram.store.files.journal import Change, Entry, keep_aside, replace_file
+from engram.store.files.journal import Change, Entry
 from engram.store.files.journal import Placed as PlacedEntry
-from engram.store.files.memories import Stamp, Surprise, relative_path, stamp_of
+from engram.store.files.memories import UNSEEN, Stamp, relative_path
 from engram.store.files.parts import (
     Parts,
     append_entry,
@@ -37,6 +38,10 @@ class _Pending:
     vector: "Vectors | None"
     file: str
     expected: Stamp | None
+    broken: bool = False
+    """Its owner left the file in a state that cannot be read; it is theirs until they mend it."""
+    stamp: Stamp | None = None
+    """The file as this decision wrote it."""
 
 
 class FilesTransaction:
@@ -49,6 +54,7 @@ class FilesTransaction:
         self._numbers: dict[str, int] = {}
         self._names: set[tuple[str, str]] = set()
         self.mark = parts.index.change
+        self.journaled = False
 
     # -- reading, hand edits included
 
@@ -91,9 +97,13 @@ class FilesTransaction:
         """The name, or the name with a number behind it, free in its scope."""
         if not name:
             return ""
-        taken = self._parts.index.db.execute(
-            "SELECT name FROM names WHERE name >= ? AND name < ? AND scope = ?", (name, name + ".", scope)
-        )
+        run = self._parts.index.db.execute
+        if (name, scope) not in self._names and not run(
+            "SELECT 1 FROM names WHERE name = ? AND scope = ?", (name, scope)
+        ).fetchone():
+            self._names.add((name, scope))
+            return name
+        taken = run("SELECT name FROM names WHERE name >= ? AND name < ? AND scope = ?", (name, name + ".", scope))
         used = {row[0] for row in taken} | {n for n, s in self._names if s == scope}
         free, number = name, 1
         while free in used:
@@ -111,13 +121,24 @@ class FilesTransaction:
             known.memory, known.vector = memory, vector if vector is not None else known.vector
             return
         place = following.place_of(self._parts, memory.id)
-        if place:
-            place = self._split_if_shared(place, memory.id)
-            expected = stamp_of(self._parts.path(place))
-        else:
+        if not place:
             root = Path(team) if team else self._parts.home.engrams
-            place, expected = self._parts.stored(root / relative_path(memory)), None
-        self._pending[memory.id] = _Pending(memory, vector, place, expected)
+            self._pending[memory.id] = _Pending(memory, vector, self._free_place(root, memory), None)
+            return
+        place = self._split_if_shared(place, memory.id)
+        if following.stamp_known(self._parts, place) is None:
+            following.pick_up(self._parts, [place])
+        expected, broken = following.stamp_known(self._parts, place), following.is_broken(self._parts, place)
+        self._pending[memory.id] = _Pending(memory, vector, place, expected, broken)
+
+    def _free_place(self, root: Path, memory: Memory) -> str:
+        """Where a new memory's file goes; a file someone else put there keeps its name."""
+        path = root / relative_path(memory)
+        name, number = path.stem, 1
+        while os.path.lexists(path):
+            number += 1
+            path = path.with_name(f"{name}-{number}.yaml")
+        return self._parts.stored(path)
 
     def drop_file(self, memory_id: str) -> None:
         """Keep the record without a file."""
@@ -130,16 +151,15 @@ class FilesTransaction:
         if len(ids) < 2:
             return place
         path = parts.path(place)
-        moved = []
-        for row in (parts.index.one("by_ref", i) for i in ids):
-            memory = decode_record(row[2])
-            moved.append((memory, parts.stored(parts.home.engrams / relative_path(memory))))
-        path.rename(path.with_name(path.name + ".orig"))
+        root = Path(following.team_of(parts, place) or parts.home.engrams)
+        found = [decode_record(parts.index.one("by_ref", i)[2]) for i in ids]
+        moved = [(memory, self._free_place(root, memory)) for memory in found]
+        # A second name first, the removal last: at no moment does a crash leave the memories without a file.
+        following.keep_original(path)
         entry = append_entry(parts, "split", "engram", f"{place} held {len(ids)} memories",
                              [Change(m.id, image(m), file) for m, file in moved])  # fmt: skip
         write_through(parts, entry, [_Pending(m, None, file, None) for m, file in moved])
-        with parts.index.writing():
-            note_file(parts, place, None)
+        following.drop_split(parts, place)
         return next(file for memory, file in moved if memory.id == memory_id)
 
     def commit(self) -> None:
@@ -149,40 +169,36 @@ class FilesTransaction:
         pending = list(self._pending.values())
         changes = [Change(p.memory.id, image(p.memory), p.file) for p in pending]
         placed = append_entry(self._parts, self._op, self._actor, self._reason, changes, self._session)
+        self.journaled = True
         write_through(self._parts, placed, pending)
 
 
 def write_through(parts: Parts, placed: PlacedEntry, pending: Sequence[_Pending]) -> None:
     """Files, then index. If a file cannot be written the decision is taken back: it was never acknowledged."""
-    surprises: list[Surprise] = []
+    folders = _with_parents(parts, {parts.path(item.file).parent: None for item in pending if item.file})
+    steady = [folder for folder in folders if following.is_steady(parts, folder)]
     written: list[_Pending] = []
     try:
-        for item in pending:
-            if item.file:
-                surprise = memories.write(parts.path(item.file), item.memory, item.expected)
+        for item, change in zip(pending, placed.entry.changes, strict=True):
+            if item.file and not item.broken:
+                item.stamp = memories.write(parts.path(item.file), item.memory, item.expected, change.after)
                 written.append(item)
-                if surprise is not None:
-                    surprises.append(surprise)
     except EngramError:
         _take_back(parts, placed, written)
         raise
     with parts.index.writing() as writer:
         _index_pending(parts, writer, placed.entry, pending)
         index_entry(parts, placed)
-    for surprise in surprises:
-        _keep_surprise(parts, surprise)
+        following.note_folders(parts, steady)
+    following.pick_up(parts, [item.file for item in written if item.stamp is None])
 
 
 def _index_pending(parts: Parts, writer: DocumentWriter, entry: Entry, pending: Sequence[_Pending]) -> None:
-    folders: dict[Path, None] = {}
     for item, change in zip(pending, entry.changes, strict=True):
         index_memory(writer, item.memory, change.after or {}, item.vector)
         note_place(parts, item.memory.id, item.file)
-        if item.file:
-            path = parts.path(item.file)
-            note_file(parts, item.file, stamp_of(path))
-            folders[path.parent] = None
-    following.note_folders(parts, _with_parents(parts, folders))
+        if item.file and not item.broken:
+            note_file(parts, item.file, item.stamp or UNSEEN)
 
 
 def _with_parents(parts: Parts, folders: dict[Path, None]) -> list[Path]:
@@ -197,24 +213,12 @@ def _take_back(parts: Parts, placed: PlacedEntry, written: Sequence[_Pending]) -
     """Undo an unacknowledged decision. If even this fails, recovery completes the decision instead: whole either way."""
     with contextlib.suppress(OSError, EngramError):
         for item in written:
+            if item.stamp is None:
+                continue
             path = parts.path(item.file)
             row = parts.index.one("by_ref", item.memory.id)
             if row is None:
                 path.unlink(missing_ok=True)
             else:
-                memories.write(path, decode_record(row[2]), stamp_of(path))
+                memories.write(path, decode_record(row[2]), item.stamp)
         parts.journal.cut(placed.start)
-
-
-def _keep_surprise(parts: Parts, surprise: Surprise) -> None:
-    """Someone saved the file while it was being replaced: what they wrote wins and is put back."""
-    stored = parts.stored(surprise.path)
-    try:
-        memories.parse(surprise.data, surprise.path)
-        replace_file(surprise.path, surprise.data)
-        following.pick_up(parts, [stored])
-    except EngramError as error:
-        kept = keep_aside(surprise.path, surprise.data, parts.home.quarantine, str(error))
-        parts.warnings.append(
-            f"{surprise.path} was saved in an unreadable state while it was rewritten; kept in {kept}"
-        )

@@ -3,6 +3,7 @@
 A position is one number, year and month times 10^12 plus a byte offset, so positions of all months compare as integers.
 """
 
+import errno
 import json
 import os
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 from engram.model.errors import StoreReadOnly
 from engram.model.usage import Use
 from engram.store.files.home import DIRECTORY_MODE, FILE_MODE
+from engram.store.files.journal import whole_lines
 
 _MONTH = 10**12
 
@@ -31,8 +33,9 @@ class Usage:
         if use.signal:
             fields["signal"] = use.signal
         line = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
-        month = at.strftime("%Y-%m")
         try:
+            # Months only move forward: what a clock set back wrote to an older file nobody would look for.
+            month = max([at.strftime("%Y-%m"), *self.months()[-1:]])
             return _month_base(month) + self._write(month, line)
         except OSError as error:
             raise StoreReadOnly(f"cannot note use in {self._folder}: {error.strerror}") from error
@@ -45,7 +48,8 @@ class Usage:
             self._folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
             descriptor = os.open(self._folder / f"{month}.jsonl", flags, FILE_MODE)
         try:
-            os.write(descriptor, line)
+            if os.write(descriptor, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             return os.lseek(descriptor, 0, os.SEEK_CUR) - len(line)
         finally:
             os.close(descriptor)
@@ -57,11 +61,11 @@ class Usage:
         return sorted(path.stem for path in self._folder.glob("*.jsonl"))
 
     def end(self) -> int:
-        """The position after the last byte."""
+        """The position after the last whole line: a line still being written is read when it is whole."""
         months = self.months()
         if not months:
             return 0
-        return _month_base(months[-1]) + (self._folder / f"{months[-1]}.jsonl").stat().st_size
+        return _month_base(months[-1]) + whole_lines(self._folder / f"{months[-1]}.jsonl")[1]
 
     def read(self, since: int = 0) -> Iterator[Use]:
         """Uses from a position on. A torn line (a crash, a full disk) is passed over: it names no use for certain."""
@@ -79,6 +83,11 @@ class Usage:
                 use = _parse(line, base + start) if line.endswith(b"\n") and line.strip() else None
                 if use is not None:
                     yield use
+
+
+def after_month(month: str) -> int:
+    """The position no use of a month reaches."""
+    return _month_base(month) + _MONTH
 
 
 def _month_base(month: str) -> int:

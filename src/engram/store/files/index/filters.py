@@ -21,7 +21,7 @@ class _Conditions:
 
 
 def where(filters: Filters) -> Clause:
-    """The condition and its parameters. Metadata is not in the index; it is checked on the record."""
+    """The condition and its parameters."""
     found = _Conditions()
     found.among("d.kind", filters.kinds)
     found.add("d.trusted")
@@ -42,6 +42,8 @@ def where(filters: Filters) -> Clause:
     if filters.known_at is not None:
         found.add("d.known <= ?", filters.known_at.timestamp())
     _add_truth(filters, found)
+    for key, value in filters.metadata.items():
+        _add_metadata(key, value, found)
     return " AND ".join(found.parts), found.values
 
 
@@ -56,3 +58,18 @@ def _add_truth(filters: Filters, found: _Conditions) -> None:
         found.add("(d.valid_from IS NULL OR d.valid_from <= ?)", moment)
         found.add("(d.valid_until IS NULL OR d.valid_until > ?)", moment)
     found.among("d.status", filters.statuses)
+
+
+def _add_metadata(key: str, value: object, found: _Conditions) -> None:
+    """The caller's own data lies in the record; a list there matches by any of its items.
+
+    What SQLite cannot compare is compared on the record by whoever reads it.
+    """
+    if not isinstance(value, (str, int, float)) or '"' in key:
+        return
+    found.add(
+        "EXISTS (SELECT 1 FROM records r, json_each(r.record, "
+        "CASE d.kind WHEN 'event' THEN '$.metadata' ELSE '$.data' END || ?) e WHERE r.n = d.n AND e.value = ?)",
+        f'."{key}"',
+        value,
+    )

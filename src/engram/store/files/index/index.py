@@ -77,7 +77,7 @@ class Index:
 
     def get(self, key: str) -> Any:
         """One of its own facts."""
-        row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        row = self.db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return row[0] if row else None
 
     def set(self, key: str, value: Any) -> None:
@@ -144,6 +144,9 @@ class Index:
             self.db.execute(f"DELETE FROM {table}")
         self.db.execute("DELETE FROM sqlite_sequence WHERE name = 'docs'")
         self.db.execute("DELETE FROM meta WHERE key NOT IN ('schema', 'change')")
+        # A rebuild that was killed may have left rows of other documents there.
+        Matrix(self._path.parent / f"vectors-{generation}.f32", self._dim).remove()
+        self._matrices = {}
         self.claim_embedder(generation)
 
     def drop_stale_matrices(self) -> None:

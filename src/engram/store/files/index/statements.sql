@@ -43,19 +43,20 @@ INSERT OR REPLACE INTO files (path, mtime_ns, size, inode, error) VALUES (?, ?, 
 INSERT INTO numbers (day, last) VALUES (?, ?) ON CONFLICT (day) DO UPDATE SET last = max(last, excluded.last)
 
 -- name: exact
-SELECT r.n, r.record FROM docs d JOIN records r ON r.n = d.n
-WHERE d.hash = ? AND d.scope = ? AND d.kind = 'memory' AND d.status IN ('active', 'dormant', 'candidate')
+SELECT r.n, r.record FROM docs d INDEXED BY docs_hash JOIN records r ON r.n = d.n
+WHERE d.hash = ? AND d.hash <> '' AND d.scope = ? AND d.kind = 'memory' AND d.trusted
+    AND d.status IN ('active', 'dormant', 'candidate')
 ORDER BY d.status = 'active' DESC, d.n LIMIT 1
 
 -- name: changed_since
-SELECT r.n, r.record FROM docs d JOIN records r ON r.n = d.n WHERE d.change > ? AND d.kind = 'memory' ORDER BY d.change
+SELECT r.n, r.record FROM docs d INDEXED BY docs_change JOIN records r ON r.n = d.n WHERE d.change > ? AND d.kind = 'memory' AND d.trusted ORDER BY d.change
 
 -- name: by_ref
 SELECT d.n, d.id, r.record FROM docs d JOIN records r ON r.n = d.n WHERE d.kind = 'memory' AND d.id = ?
 
 -- name: by_name
 SELECT DISTINCT d.n, d.id, d.status, r.record FROM names s JOIN docs d ON d.id = s.id JOIN records r ON r.n = d.n
-WHERE s.name = ?
+WHERE s.name = ? AND d.trusted
 
 -- name: parents
 SELECT d.n, d.parent FROM json_each(?) j CROSS JOIN docs d ON d.n = j.value
@@ -66,11 +67,12 @@ CROSS JOIN docs d ON d.n = j.value CROSS JOIN texts t ON t.n = d.n
 
 -- name: together
 SELECT d.n, t.statement, t.about, t.support, d.parent, d.position, d.time FROM json_each(?) p
-CROSS JOIN docs d ON d.parent = p.value CROSS JOIN texts t ON t.n = d.n
+CROSS JOIN docs d ON d.parent = p.value AND d.parent <> '' CROSS JOIN texts t ON t.n = d.n
 ORDER BY d.parent, d.position
 
 -- name: links_to
 SELECT l.source, l.target, l.type, l.strength FROM json_each(?) t CROSS JOIN links l ON l.target = t.value
+CROSS JOIN docs d ON d.id = l.source WHERE d.trusted
 
 -- name: links_from
 SELECT l.source, l.target, l.type, l.strength FROM json_each(?) t CROSS JOIN links l ON l.source = t.value

@@ -115,9 +115,7 @@ class DocumentWriter:
         for table, column in (
             ("names", "id"),
             ("links", "source"),
-            ("links", "target"),
             ("anchors", "id"),
-            ("uses", "id"),
         ):
             self._run(f"DELETE FROM {table} WHERE {column} = ?", (document_id,))
         self.cleared.append(n)

@@ -1,0 +1,74 @@
+"""Conversations with questions about them, as every retrieval benchmark here reads them.
+
+Keys are the data set's own ids. They travel beside the text, as a caller's metadata would, and are never indexed.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from engram.model.errors import InvalidInput
+
+__all__ = ["Conversation", "Question", "SessionOfTurns", "Turn", "malformed", "read_json"]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One thing said."""
+
+    key: str
+    speaker: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOfTurns:
+    """What was said at one sitting."""
+
+    key: str
+    at: datetime
+    turns: tuple[Turn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question and the keys of the turns (or, where the data set has no finer ones, sessions) that answer it."""
+
+    text: str
+    evidence: tuple[str, ...]
+    category: str
+    asked_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """One corpus: questions are asked of this and nothing else."""
+
+    key: str
+    sessions: tuple[SessionOfTurns, ...]
+    questions: tuple[Question, ...]
+
+    @cached_property
+    def session_of(self) -> Mapping[str, str]:
+        """The session of each turn, by key; a session is its own."""
+        places = {session.key: session.key for session in self.sessions}
+        return places | {turn.key: session.key for session in self.sessions for turn in session.turns}
+
+
+def read_json(path: Path) -> Any:
+    """The file's content, or `InvalidInput` saying what is wrong with it."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InvalidInput(f"{path} is not there") from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise malformed(path, f"it cannot be read as JSON ({error})") from error
+
+
+def malformed(path: Path, problem: str) -> InvalidInput:
+    """The error for a file that is not the data set it should be."""
+    return InvalidInput(f"{path} does not look like the data set: {problem}; download it anew")

@@ -1,0 +1,74 @@
+"""`engram bench`: read the data, measure, print."""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from engram.model.errors import InvalidInput
+
+MOST = 1_000_000
+
+
+def main(kind: str, options: Mapping[str, Any]) -> None:
+    """Run one benchmark and print its figures, as text or as JSON."""
+    reports = _speed(str(options["n"])) if kind == "speed" else [_retrieval(kind, options)]
+    if options.get("json"):
+        sys.stdout.write(json.dumps(reports if kind == "speed" else reports[0], indent=1, ensure_ascii=False) + "\n")
+        return
+    for report in reports:
+        sys.stdout.write((_speed_text(report) if kind == "speed" else _retrieval_text(report)) + "\n")
+
+
+def _retrieval(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    from engram.bench import locomo, longmemeval
+    from engram.bench.retrieval import Asking, measure
+
+    load = locomo.load if kind == "locomo" else longmemeval.load
+    conversations = load(Path(options["file"]))
+    asking = Asking(options["mode"], options["fusion"], options["limit"], by_turn=kind == "locomo")
+    return measure(conversations, asking, _progress)
+
+
+def _speed(sizes: str) -> list[dict[str, Any]]:
+    from engram.bench.speed import measure
+
+    return [measure(count, progress=_progress) for count in parse_sizes(sizes)]
+
+
+def parse_sizes(text: str) -> list[int]:
+    """`1000,10000` as numbers, or `InvalidInput`."""
+    try:
+        sizes = [int(part.replace("_", "")) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInput(f"--n {text!r} is no list of numbers such as 1000,10000") from None
+    if not all(100 <= size <= MOST for size in sizes):
+        raise InvalidInput(f"--n takes sizes from 100 to {MOST}")
+    return sizes
+
+
+def _progress(what: str, done: int, total: int) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r{what}: {done:,} of {total:,}" + ("\n" if done >= total else ""))
+        sys.stderr.flush()
+
+
+def _retrieval_text(report: Mapping[str, Any]) -> str:
+    lines = [f"{report['questions']} questions, mode {report['mode']}, fusion {report['fusion']}", ""]
+    lines += [f"  {name:<22} {value:.3f}" for name, value in report["measures"].items()]
+    lines += ["", "  by category"] + [f"  {name:<22} {value:.3f}" for name, value in report["by_category"].items()]
+    latency = ", ".join(f"{name} {value:.1f}" for name, value in report["latency_ms"].items())
+    return "\n".join([*lines, "", f"  latency in ms: {latency}; peak memory {report['rss_mb']:.0f} MB"])
+
+
+def _speed_text(report: Mapping[str, Any]) -> str:
+    lines = [f"{report['memories']:,} memories", ""]
+    for figure in report["figures"]:
+        line = f"  {figure['name']:<52} {figure['value']:>10,.1f} {figure['unit']}"
+        if figure["p95"] is not None:
+            line += f"  p95 {figure['p95']:.1f}  p99 {figure['p99']:.1f}"
+        if figure["ratio"] is not None:
+            line += f"  = {figure['ratio']:.2f} × {figure['floor']:.2f}"
+        lines.append(line)
+    return "\n".join([*lines, ""])

@@ -1,0 +1,132 @@
+"""How fast the store is, each figure beside its floor measured in the same run."""
+
+import os
+import resource
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from engram.bench import floors
+from engram.bench.corpus import memories, questions, statements
+from engram.client import Engram
+
+ROUNDS = 60
+LEARNS = 40
+COLD_ROUNDS = 7
+SLICE = 5_000
+SCOPE = ("global", "user", "project:acme", "project:acme/api", "project:beta")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured figure: what it is, its value, and what it is held against."""
+
+    name: str
+    value: float
+    unit: str
+    p95: float | None = None
+    p99: float | None = None
+    floor: float | None = None
+    ratio: float | None = None
+
+
+Progress = Callable[[str, int, int], None]
+
+
+def measure(count: int, *, cold: bool = True, progress: Progress = lambda *_: None) -> dict[str, Any]:
+    """Fill a fresh store with `count` memories and time everything a user waits for."""
+    folder = Path(tempfile.mkdtemp(prefix="engram-bench-"))
+    try:
+        return _measure(folder, count, cold, progress)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _measure(folder: Path, count: int, cold: bool, progress: Progress) -> dict[str, Any]:
+    figures: list[Figure] = []
+    with Engram.open(folder / "home", cache=folder / "cache", directory=folder) as mem:
+        figures.append(_fill(mem, count, progress))
+        figures += _serve(mem, folder, count)
+        figures.append(_rebuild(mem, progress))
+    if cold:
+        figures += _cold(folder)
+    return {"memories": count, "figures": [asdict(figure) for figure in figures]}
+
+
+def _fill(mem: Engram, count: int, progress: Progress) -> Figure:
+    batch: list[dict[str, str]] = []
+    done, seconds = 0, 0.0
+    for item in memories(count):
+        batch.append(item)
+        if len(batch) == SLICE or done + len(batch) == count:
+            started = time.perf_counter()
+            mem.add_batch(batch)
+            seconds += time.perf_counter() - started
+            done, batch = done + len(batch), []
+            progress("adding", done, count)
+    return Figure("add_batch, durable", count / seconds, "memories/s")
+
+
+def _serve(mem: Engram, folder: Path, count: int) -> list[Figure]:
+    asked = questions(ROUNDS, count)
+    for question in asked[:5]:
+        mem.recall(question, scope=SCOPE)
+    recall = floors.samples_ms(lambda i: mem.recall(asked[i % len(asked)], scope=SCOPE), ROUNDS)
+    floor = floors.search_floor(count, mem.home.index / "index.db", _pruned(mem, asked))
+    recall_p50 = floors.percentile(recall, 0.5)
+    inject = floors.samples_ms(lambda i: mem.inject(asked[i % len(asked)], scope=SCOPE), ROUNDS)
+    new = list(statements(LEARNS, seed=9))
+    learn = floors.samples_ms(lambda i: mem.learn(new[i], scope="project:acme"), LEARNS)
+    fsync = floors.write_floor(folder)
+    rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 if sys.platform == "darwin" else 1024)
+    return [
+        _timed("recall, hybrid, embedding included", recall, floor, "scan + FTS5"),
+        _timed("learn, durable, all gates", learn, recall_p50, "recall"),
+        Figure("append + fsync", fsync, "ms"),
+        _timed("inject", inject, recall_p50, "recall"),
+        Figure("peak RSS while serving", rss / (1024 if sys.platform == "darwin" else 1), "MB"),
+    ]
+
+
+def _timed(name: str, samples: list[float], floor: float, against: str) -> Figure:
+    p50 = floors.percentile(samples, 0.5)
+    p95, p99 = floors.percentile(samples, 0.95), floors.percentile(samples, 0.99)
+    return Figure(f"{name} ÷ {against}", p50, "ms", p95, p99, floor, p50 / floor)
+
+
+def _pruned(mem: Engram, asked: list[str]) -> list[str]:
+    """The questions as the FTS5 queries the store itself would run."""
+    from engram.store.files.index.searching import prune
+    from engram.text.tokens import query_terms
+
+    found = []
+    for question in asked:
+        terms = prune(dict(mem.store.frequencies(query_terms(question))))
+        found.append(" OR ".join(f'"{term}"' for term in terms) or '"nothing"')
+    return found
+
+
+def _rebuild(mem: Engram, progress: Progress) -> Figure:
+    started = time.perf_counter()
+    mem.rebuild_index(progress)
+    return Figure("rebuild of the index", time.perf_counter() - started, "s")
+
+
+def _cold(folder: Path) -> list[Figure]:
+    """Whole processes, as a person at a shell or a hook pays for them."""
+    env = {**os.environ, "ENGRAM_HOME": str(folder / "home"), "ENGRAM_CACHE": str(folder / "cache")}
+    bare = floors.start_floor()
+    question = "how do we deploy the api to production"
+    engram = [sys.executable, "-m", "engram"]
+    recall = floors.process_ms([*engram, "recall", question, "--json"], COLD_ROUNDS, env)
+    hook = floors.process_ms([*engram, "hook", "recall", question], COLD_ROUNDS, env)
+    return [
+        Figure("bare Python start", bare, "ms"),
+        Figure("cold `engram recall`, hybrid ÷ bare start", recall, "ms", floor=bare, ratio=recall / bare),
+        Figure("cold `engram hook recall`, keyword ÷ bare start", hook, "ms", floor=bare, ratio=hook / bare),
+    ]

@@ -1,0 +1,281 @@
+"""`engram demo`: a memory's whole life in a few seconds, on a store that is thrown away. Every line printed is a real answer."""
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engram.cli import cards, drawing, past
+from engram.cli.records import decision_data, hit_data, injection_data, memory_data, plain
+from engram.cli.verbs.reading import file_of
+from engram.rules.eligibility import eligibility
+from engram.rules.strength import strength
+
+if TYPE_CHECKING:
+    from engram.cli.surface import Surface
+    from engram.client import Engram
+    from engram.sessions.sessions import SessionHandle
+
+SCOPE = "project:shop"
+PAUSE = 0.9
+LESSONS = (
+    ("correction", "Never run the migrations by hand on production; the deploy job runs them after its health check."),
+    (
+        "convention",
+        "Tests of the payment service need the sandbox key from the vault, and run with `make test-payments`.",
+    ),
+    (
+        "preference",
+        "The team prefers small pull requests: one change each, under 300 lines, with the reason in the first line.",
+    ),
+    ("factual", "The nightly export to the data warehouse starts at 02:00 UTC and takes about 40 minutes."),
+)
+NEXT = (
+    ('engram learn "…"', "teach it something of your own"),
+    ('engram recall "…"', "ask; add --explain to see why"),
+    ('engram inject "…"', "what an agent would be told before a task"),
+    ("engram status", "what it holds, and what was injected last"),
+    ("engram import ~/.plur", "bring what another tool remembers"),
+    ("engram --help", "everything else"),
+)
+
+
+@dataclass(slots=True)
+class Clock:
+    """A clock that the demo moves forward by hand."""
+
+    now: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
+
+    def __call__(self) -> datetime:
+        """The time it shows; each look takes a second, so that no two decisions fall together."""
+        self.now += timedelta(seconds=1)
+        return self.now
+
+
+@dataclass(slots=True)
+class Demo:
+    """The scenes, in order, on one store."""
+
+    mem: "Engram"
+    clock: Clock
+    surface: "Surface"
+    pause: bool
+    ids: dict[str, str] = field(default_factory=dict)
+    account: list[dict[str, Any]] = field(default_factory=list)
+
+    def scene(self, title: str, words: str) -> None:
+        """Announce what comes."""
+        self.account.append({"scene": title, "steps": []})
+        if self.surface.as_json:
+            return
+        if self.pause and drawing.on_terminal() and len(self.account) > 1:
+            time.sleep(PAUSE)
+        drawing.write()
+        drawing.rule(f"{len(self.account)} · {title}")
+        drawing.lines([(words, "italic bright_black")], [""])
+
+    def step(self, command: str, data: Any, draw: Callable[[], None]) -> None:
+        """One call: how it is typed, and its answer."""
+        self.account[-1]["steps"].append({"command": command, "answer": plain(data)})
+        if not self.surface.as_json:
+            drawing.lines([("$ ", "bright_black"), (command, "bold")])
+            draw()
+
+    def note(self, text: str) -> None:
+        """A remark."""
+        if not self.surface.as_json:
+            drawing.lines([(text, "italic bright_black")])
+
+    # -- the scenes
+
+    def taught(self) -> None:
+        """Learning, with the gates at work."""
+        self.scene("taught", "An agent learns from its work. Gates look at every proposal and give their reason.")
+        for kind, text in LESSONS:
+            found = self.learn(text, kind)
+            assert found.memory is not None
+            self.ids[kind] = found.memory.id
+        self.learn(LESSONS[0][1].replace("; the", ": the"), "correction")
+        self.learn("The vault answers to the token ghp_" + "4kQz9Lw2Xr7Vn1Tb8Jc5Md3Hs6Fg0Py2Aw9E", "factual")
+
+    def learn(self, text: str, kind: str) -> Any:
+        """One proposal."""
+        found = self.mem.learn(text, type=kind, scope=SCOPE)
+        self.step(
+            f'engram learn "{text[:44]}…" --type {kind}',
+            decision_data(found, self.clock.now),
+            lambda: cards.decision(found),
+        )
+        return found
+
+    def recalled(self) -> None:
+        """Asking, and the account of a score."""
+        self.scene("recalled", "A question in other words finds them again, and every score can be taken apart.")
+        question = "how do I try out the checkout before I merge?"
+        hits = self.mem.recall(question, scope=SCOPE, limit=2, explain=True).hits
+        self.step(
+            f'engram recall "{question}" --explain',
+            [hit_data(hit, self.clock.now, explain=True) for hit in hits],
+            lambda: cards.hits(hits, self.clock.now, explain=True),
+        )
+
+    def injected_and_rated(self) -> None:
+        """A session: injection, ledger, rating."""
+        self.scene("injected and rated", "A session begins with what the agent should know, inside a token budget.")
+        task = "deploy the payment service to production"
+        with self.mem.session(task, scope=SCOPE, budget=400) as session:
+            found = session.injection
+            self.step(
+                f'engram session start "{task}" --budget 400',
+                injection_data(found, self.clock.now),
+                lambda: cards.injection(found),
+            )
+            self.note(f"{found.tokens} of {found.budget} tokens")
+            session.observe("user", "Please deploy the payment service.")
+            self.rate(session, "correction", "positive")
+            self.rate(session, "factual", "negative")
+
+    def rate(self, session: "SessionHandle", kind: str, signal: str) -> None:
+        """One rating, and what it did."""
+        before = self.mem.get(self.ids[kind])
+        after = session.feedback(before.id, signal)
+        changes = past.changes(before, after)
+        self.step(
+            f"engram feedback {before.id} {signal}",
+            memory_data(after, self.clock.now),
+            lambda: past.draw_changes(changes),
+        )
+
+    def fading(self) -> None:
+        """Time passes."""
+        self.scene("fading", "Time is the only thing that moves here. What is not used fades; nobody has to run a job.")
+        memories = [self.mem.get(self.ids[kind]) for kind, _ in LESSONS]
+        start = self.clock.now
+        rows: list[list[drawing.Cell]] = []
+        for memory in memories:
+            row: list[drawing.Cell] = [(memory.id, "cyan"), memory.type]
+            for days in (0, 30, 90, 180):
+                state = eligibility(memory, start + timedelta(days=days))
+                row.append((f"{drawing.bar(state.strength)} {state.state}", drawing.state_style(state.state)))
+            rows.append(row)
+        columns = [
+            drawing.Column(name) for name in ("memory", "type", "today", "in 30 days", "in 90 days", "in 180 days")
+        ]
+        data = {
+            m.id: {days: round(strength(m, start + timedelta(days=days)), 4) for days in (0, 30, 90, 180)}
+            for m in memories
+        }
+        self.step("engram list   (and the clock moved forward)", data, lambda: drawing.table(columns, rows))
+        self.clock.now += timedelta(days=30)
+        self.note(
+            "A month goes by. Corrections, conventions and preferences never sink below fading; the fact is dormant now:"
+        )
+        self.asked_when_dormant()
+
+    def asked_when_dormant(self) -> None:
+        """What sank is not pushed on anyone, and still answers."""
+        task = "check when the nightly export runs"
+        injected = self.mem.inject(task, scope=SCOPE)
+        passed_over = [(item.id, item.reason) for item in injected.left_out]
+        rows: list[list[drawing.Cell]] = [[("  not injected  ", "yellow"), f"{who}: {why}"] for who, why in passed_over]
+        self.step(f'engram inject "{task}"', passed_over, lambda: drawing.lines(*rows))
+        hits = self.mem.recall("when does the nightly export run?", scope=SCOPE, limit=1).hits
+        self.step(
+            'engram recall "when does the nightly export run?"',
+            [hit_data(hit, self.clock.now) for hit in hits],
+            lambda: cards.hits(hits, self.clock.now),
+        )
+
+    def contradicted(self) -> None:
+        """A conflict, and a person's decision."""
+        self.scene(
+            "contradicted and reviewed", "What contradicts is never overwritten: both are kept until someone decides."
+        )
+        text = LESSONS[3][1].replace("02:00", "04:30")
+        found = self.learn(text, "factual")
+        waiting = self.mem.review.queue()
+        rows: list[list[drawing.Cell]] = [[(item.memory.id, "cyan"), item.kind, item.reason] for item in waiting]
+        columns = [drawing.Column("id"), drawing.Column("what"), drawing.Column("why", grows=True)]
+        self.step("engram review", [item.reason for item in waiting], lambda: drawing.table(columns, rows))
+        if found.outcome.value == "CONTRADICTION":
+            kept = self.mem.review.resolve(found.memory.id, "new")
+            self.ids["factual"] = kept.id
+            both = [kept, self.mem.get(kept.supersedes[-1])]
+            self.step(
+                f"engram review {kept.id} --keep new",
+                memory_data(kept, self.clock.now),
+                lambda: cards.listing(both, self.clock.now),
+            )
+
+    def edited_and_undone(self) -> None:
+        """The file is the memory."""
+        self.scene(
+            "edited by hand, and undone",
+            "A memory is a file. Edit it with anything; what you write wins, and is journaled.",
+        )
+        memory = self.mem.get(self.ids["convention"])
+        path = Path(file_of(self.mem, memory.id))
+        text = path.read_text("utf-8")
+        self.step(
+            f"cat …/{path.parent.name}/{path.name}",
+            text,
+            lambda: drawing.lines(*[[row] for row in text.rstrip().splitlines()]),
+        )
+        path.write_text(text.replace("test-payments", "test-pay"), "utf-8")
+        self.mem.upkeep.sync()
+        steps = past.steps(self.mem.history(memory.id))[-1:]
+        self.step(
+            f"sed -i s/test-payments/test-pay/ {path.name}; engram history {memory.id}",
+            [past.step_data(s) for s in steps],
+            lambda: past.draw(steps),
+        )
+        before, after = self.mem.get(memory.id), self.mem.undo(memory.id)
+        self.step(
+            f"engram undo {memory.id}",
+            memory_data(after, self.clock.now),
+            lambda: past.draw_changes(past.changes(before, after)),
+        )
+
+    def purged(self) -> None:
+        """Gone, and proven so."""
+        self.scene(
+            "forgotten for good",
+            "`forget` retires and can be undone. `--purge` destroys every byte, then looks for what is left.",
+        )
+        target = self.ids["factual"]
+        proof = self.mem.upkeep.purge([target])
+        from engram.cli.verbs.forgetting import draw_proof
+
+        self.step(f"engram forget {target} --purge", proof, lambda: draw_proof(proof))
+
+    def end(self) -> None:
+        """What to type next."""
+        if self.surface.as_json:
+            self.surface.json(self.account)
+            return
+        drawing.write()
+        drawing.rule("now you")
+        drawing.fields([(command, (words, "bright_black")) for command, words in NEXT])
+
+
+def play(surface: "Surface", *, pause: bool = True) -> None:
+    """Play all scenes on a store in a temporary directory."""
+    from engram.client import Engram
+
+    clock = Clock()
+    with (
+        tempfile.TemporaryDirectory(prefix="engram-demo-") as folder,
+        Engram.open(ephemeral=True, directory=folder, clock=clock) as mem,
+    ):
+        demo = Demo(mem, clock, surface, pause)
+        demo.taught()
+        demo.recalled()
+        demo.injected_and_rated()
+        demo.fading()
+        demo.contradicted()
+        demo.edited_and_undone()
+        demo.purged()
+        demo.end()

@@ -1,0 +1,117 @@
+"""What a path holds that could become memories: PLUR directories, engram YAML, JSON. Bad records are named, not fatal."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from engram.dialects.engram_yaml import decode, from_mapping, load_mappings
+from engram.model.errors import EngramError, InvalidInput, NotFound
+from engram.model.memory import Memory
+
+_LISTS = ("engrams", "memories", "records", "items")
+_PLURS_OWN = frozenset({"knowledge_anchors", "commitment", "write_count", "injection_count", "x_engram"})
+"""Keys that only PLUR writes."""
+
+
+@dataclass(slots=True)
+class Reading:
+    """What a path holds: memories or drafts with where they stand, and what could not be read."""
+
+    found: list[tuple[str, "Memory | Mapping[str, Any]"]] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    not_read: list[str] = field(default_factory=list)
+
+
+def read(path: Path, *, packs: bool = False) -> Reading:
+    """Read whatever stands at a path; single bad records and files are named, not fatal."""
+    if not path.exists():
+        raise NotFound(f"{path} does not exist")
+    if (path / "engrams.yaml").is_file() or path.name == "engrams.yaml":
+        return _plur(path, packs)
+    reading = Reading()
+    files = [path] if path.is_file() else sorted(_files(path))
+    if not files:
+        raise InvalidInput(f"{path} holds no YAML or JSON files; `engram import` reads ~/.plur, engram YAML and JSON")
+    for file in files:
+        try:
+            _read_file(file, reading)
+        except EngramError as error:
+            if file == path:
+                raise
+            reading.skipped.append((str(file), str(error)))
+    return reading
+
+
+def _plur(path: Path, packs: bool) -> Reading:
+    from engram.dialects.plur import read_plur
+
+    found = read_plur(path, packs=packs)
+    return Reading(
+        [(memory.id, memory) for memory in found.memories],
+        [(bad.where, bad.reason) for bad in found.quarantined],
+        list(found.not_read),
+    )
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    root = folder / "engrams" if (folder / "store.json").is_file() else folder
+    for file in root.rglob("*"):
+        hidden = any(part.startswith(".") for part in file.relative_to(root).parts)
+        if file.suffix in (".yaml", ".yml", ".json", ".jsonl") and file.is_file() and not hidden:
+            yield file
+
+
+def _read_file(file: Path, reading: Reading) -> None:
+    text = decode(file.read_bytes(), where=str(file))
+    if file.suffix == ".jsonl":
+        records = [_json(line, f"{file}:{number}") for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    elif file.suffix == ".json":
+        records = _list_in(_json(text, str(file)), file)
+    elif file.suffix in (".yaml", ".yml"):
+        records = load_mappings(text, where=str(file))
+    else:
+        raise InvalidInput(f"{file} is neither YAML nor JSON; `engram import` reads ~/.plur, engram YAML and JSON")
+    for number, record in enumerate(records, 1):
+        where = f"{file.name} record {number}"
+        try:
+            reading.found.append((where, _record(record)))
+        except EngramError as error:
+            reading.skipped.append((called(record, where), str(error)))
+
+
+def _json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{where} is not JSON: {error}") from None
+
+
+def _list_in(tree: Any, file: Path) -> list[Any]:
+    if isinstance(tree, dict):
+        tree = next((tree[key] for key in _LISTS if isinstance(tree.get(key), list)), [tree])
+    if isinstance(tree, list):
+        return tree
+    raise InvalidInput(f"{file} holds no list of records")
+
+
+def _record(record: Any) -> "Memory | Mapping[str, Any]":
+    """A whole record of Engram's or PLUR's; anything else is fields for a new memory."""
+    if isinstance(record, str):
+        return {"statement": record}
+    if not isinstance(record, Mapping):
+        raise InvalidInput(f"a record must be fields or a text, is {record!r:.60}")
+    if not (record.get("id") and "statement" in record):
+        return dict(record)
+    if not _PLURS_OWN.isdisjoint(record):
+        from engram.dialects.plur import from_plur
+
+        return from_plur(record)
+    return from_mapping(record)
+
+
+def called(record: Any, where: str) -> str:
+    """How to name a record: where it stands, and its id if it has one."""
+    name = record.get("id") if isinstance(record, Mapping) else None
+    return f"{where} ({name})" if isinstance(name, str) and name else where

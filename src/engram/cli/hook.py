@@ -1,0 +1,181 @@
+"""`engram hook recall`: keyword recall for hooks, on the standard library alone, in a few dozen milliseconds.
+
+A hook runs before every prompt, so its start is its cost: this path imports neither typer nor numpy nor pydantic, and not even
+the store's own modules. It asks the index that is there, read-only, by the same terms, weights and filters as
+`engram search --mode keyword` (a test holds them together). It notes no use and takes in no hand edits; the next ordinary verb
+does that.
+"""
+
+import json
+import os
+import sqlite3
+import sys
+from pathlib import Path
+
+from engram.text.tokens import query_terms
+
+USAGE = """Usage: engram hook recall [OPTIONS] [TEXT]
+
+  Keyword recall for hooks: standard library only, no model, notes no use.
+  Without TEXT it reads {"prompt": …, "cwd": …} as JSON, or plain text, from stdin.
+
+Options:
+  --limit N   At most this many hits (default 5).
+  --home DIR  The store's directory instead of $ENGRAM_HOME.
+  --cwd DIR   The directory whose scope is asked (default: the payload's, else this one).
+  --json      Accepted for company; the answer is always JSON.
+  -h, --help  Show this message and exit.
+"""
+INDEX_SCHEMA = 1
+FIELD_WEIGHTS = "1.0, 0.8, 0.4"
+POSTINGS_BUDGET = 12_000
+_WANTS_VALUE = ("--limit", "--home", "--cwd")
+
+
+class _Usage(Exception):
+    """The command line cannot be used."""
+
+
+def main(arguments: list[str]) -> int:
+    """Run the verb; returns the exit code. A hook must never break the agent, so a store that is missing is an empty answer."""
+    try:
+        words, options = _parsed(arguments)
+        if "help" in options:
+            sys.stdout.write(USAGE)
+            return 0
+        payload = _payload(words)
+        limit = int(options.get("limit", "5"))
+    except (_Usage, ValueError) as error:
+        sys.stderr.write(f"engram: {error}\n{USAGE}")
+        return 2
+    cwd = options.get("cwd") or payload.get("cwd") or Path.cwd()
+    answer = recall(str(payload.get("prompt", "")), str(cwd), options.get("home", ""), limit)
+    sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
+    return 0
+
+
+def _parsed(arguments: list[str]) -> tuple[list[str], dict[str, str]]:
+    if arguments[:1] not in (["recall"], ["-h"], ["--help"]):
+        raise _Usage("write `engram hook recall`")
+    words: list[str] = []
+    options: dict[str, str] = {}
+    rest = iter(arguments)
+    for word in rest:
+        name, equals, value = word.partition("=")
+        if word == "--":
+            words += list(rest)
+        elif word in ("-h", "--help"):
+            options["help"] = "yes"
+        elif name in _WANTS_VALUE:
+            options[name[2:]] = value if equals else next(rest, "")
+        elif word.startswith("--") and word != "--json":
+            raise _Usage(f"no such option: {word}")
+        elif word != "--json":
+            words.append(word)
+    return words[1:], options
+
+
+def _payload(words: list[str]) -> dict[str, object]:
+    if words:
+        return {"prompt": " ".join(words)}
+    text = sys.stdin.buffer.read().decode("utf-8", "replace")
+    try:
+        loaded = json.loads(text)
+    except ValueError:
+        return {"prompt": text}
+    return loaded if isinstance(loaded, dict) else {"prompt": text}
+
+
+def recall(prompt: str, cwd: str, home: str = "", limit: int = 5) -> dict[str, object]:
+    """Memories that share words with the prompt, best first, as plain data."""
+    root = Path(home).expanduser().absolute() if home else _place("ENGRAM_HOME", "XDG_DATA_HOME", ".local/share")
+    try:
+        index = index_path(root)
+        if (root / "state" / "paused").exists():
+            return _answer(prompt, [], "Engram is paused; `engram resume` ends that")
+        database = sqlite3.connect(f"{index.as_uri()}?mode=ro", uri=True, timeout=1, isolation_level=None)
+    except (OSError, ValueError, KeyError, sqlite3.Error) as error:
+        return _answer(prompt, [], f"no memory to ask yet: {error}")
+    try:
+        return _answer(prompt, _hits(database, prompt, cwd, limit))
+    except sqlite3.Error as error:
+        return _answer(prompt, [], f"the index cannot be read ({error}); run `engram doctor`")
+    finally:
+        database.close()
+
+
+def _answer(prompt: str, hits: list[dict[str, object]], warning: str = "") -> dict[str, object]:
+    text = "\n".join(f"[{hit['id']}] {hit['type']}: {' '.join(str(hit['text']).split())}" for hit in hits)
+    answer: dict[str, object] = {"query": prompt, "mode": "keyword", "hits": hits, "text": text}
+    return {**answer, "warnings": [warning]} if warning else answer
+
+
+def _place(own: str, xdg: str, fallback: str) -> Path:
+    if os.environ.get(own):
+        return Path(os.environ[own]).expanduser().absolute()
+    base = os.environ.get(xdg)
+    return ((Path(base) if base else Path.home() / fallback) / "engram").absolute()
+
+
+def index_path(root: Path) -> Path:
+    """Where the index of a store lies; the same place `engram.store.files.home` computes."""
+    from hashlib import sha256
+
+    card = json.loads((root / "store.json").read_text("utf-8"))
+    store_id = "".join(char for char in str(card["id"]) if char.isascii() and (char.isalnum() or char == "-"))
+    where = sha256(os.fsencode(root.resolve())).hexdigest()[:8]
+    cache = _place("ENGRAM_CACHE", "XDG_CACHE_HOME", ".cache")
+    return cache / f"{store_id or 'store'}-{where}" / f"v{INDEX_SCHEMA}" / "index.db"
+
+
+def _hits(database: sqlite3.Connection, prompt: str, cwd: str, limit: int) -> list[dict[str, object]]:
+    terms = _worth_walking(database, query_terms(prompt[:10_000]))
+    if not terms or limit < 1:
+        return []
+    scopes = _scopes(cwd)
+    import time
+
+    now = time.time()
+    rows = database.execute(
+        f"SELECT d.id, -bm25(words, {FIELD_WEIGHTS}), r.record FROM words JOIN docs d ON d.n = words.rowid "
+        f"JOIN records r ON r.n = d.n WHERE words MATCH ? AND d.kind = 'memory' AND d.trusted "
+        f"AND d.scope IN ({', '.join('?' * len(scopes))}) AND d.status IN ('active', 'dormant') "
+        "AND (d.valid_from IS NULL OR d.valid_from <= ?) AND (d.valid_until IS NULL OR d.valid_until > ?) "
+        "ORDER BY 2 DESC, 1 LIMIT ?",
+        (" OR ".join(f'"{term}"' for term in terms), *scopes, now, now, limit),
+    ).fetchall()
+    return [_hit(memory_id, score, json.loads(record)) for memory_id, score, record in rows]
+
+
+def _hit(memory_id: str, score: float, record: dict[str, object]) -> dict[str, object]:
+    return {
+        "id": memory_id,
+        "score": score,
+        "text": record.get("statement", ""),
+        "type": record.get("type", "behavioral"),
+        "scope": record.get("scope", "global"),
+        "situation": record.get("situation", ""),
+    }
+
+
+def _worth_walking(database: sqlite3.Connection, terms: list[str]) -> list[str]:
+    """The terms that occur, rarest first, within the budget of postings; the rarest one always."""
+    frequency = {}
+    for term in terms:
+        row = database.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone()
+        if row is not None:
+            frequency[term] = row[0]
+    kept: list[str] = []
+    spent = 0
+    for term in sorted(frequency, key=lambda t: (frequency[t], t)):
+        spent += frequency[term]
+        if kept and spent > POSTINGS_BUDGET:
+            break
+        kept.append(term)
+    return kept
+
+
+def _scopes(cwd: str) -> tuple[str, ...]:
+    from engram.store.scopes import scopes_seen
+
+    return scopes_seen(None, Path(cwd))

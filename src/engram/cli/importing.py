@@ -1,0 +1,204 @@
+"""Taking memories in from elsewhere: what this store does not have yet.
+
+Ids are kept where they can be, so that a second import finds what the first one brought. A record that is here already
+and was changed later elsewhere replaces ours; one that is older does not.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from engram.capture.drafting import draft
+from engram.cli.foreign import Reading, called
+from engram.cli.progress import Report
+from engram.dialects.engram_yaml import to_mapping
+from engram.gates.instructions import injection_problem
+from engram.gates.proposal import GateSettings
+from engram.gates.secrets import secrets_problem
+from engram.gates.shape import added_problem
+from engram.gates.trust import is_human
+from engram.model.errors import EngramError
+from engram.model.memory import Memory
+from engram.model.types import type_or_default
+from engram.text.content_hash import content_hash
+from engram.text.slug import slug
+
+if TYPE_CHECKING:
+    from engram.client import Engram
+    from engram.store.protocol import Transaction
+
+BATCH = 500
+"""Memories per decision: bounds how long other writers wait."""
+PERSON_ONLY = 3
+_ID = re.compile(r"(?:ENG|ABS|META|EP)-[A-Za-z0-9-]{1,80}")
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(slots=True)
+class Imported:
+    """What became of each record, by id here; every skipped one with its reason."""
+
+    created: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    not_read: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Importing:
+    """One import into one store."""
+
+    mem: "Engram"
+    name: str
+    by_person: bool
+    candidates: bool = False
+    done: Imported = field(default_factory=Imported)
+    here: dict[str, str] = field(default_factory=dict)
+    """The id a record had elsewhere → the id it has here."""
+    mine: dict[tuple[str, str], str] = field(default_factory=dict)
+    """What this import has taken in so far, by content and scope."""
+
+    def take(self, reading: Reading, report: Report, *, dry_run: bool = False) -> Imported:
+        """Take in what this store lacks; a dry run only says what that is."""
+        self.done.skipped += reading.skipped
+        self.done.not_read = tuple(reading.not_read)
+        drafted = [memory for where, record in reading.found if (memory := self._drafted(where, record)) is not None]
+        self._look_up_aliases(drafted)
+        for start in range(0, len(drafted), BATCH):
+            self._take_slice(drafted[start : start + BATCH], dry_run)
+            report("Importing", min(start + BATCH, len(drafted)), len(drafted))
+        return self.done
+
+    @property
+    def source(self) -> str:
+        """What the journal and memories without a source of their own name as where they came from."""
+        return f"import:{self.name}"
+
+    def _drafted(self, where: str, record: "Memory | Mapping[str, Any]") -> Memory | None:
+        try:
+            if isinstance(record, Memory):
+                memory = self._stamped(record)
+            else:
+                memory = draft(record, learned_by="import", source=self.source, now=self.mem.upkeep.clock())
+        except (EngramError, TypeError, ValueError) as error:
+            self.done.skipped.append((called(record, where), str(error)))
+            return None
+        problem = added_problem(memory, GateSettings()) or secrets_problem(memory)
+        if problem:
+            self.done.skipped.append((memory.id or where, problem))
+            return None
+        return self._trusted(memory)
+
+    def _stamped(self, memory: Memory) -> Memory:
+        """Nothing read from a file speaks as a person, unless a person at a terminal brings it."""
+        claimed = is_human(memory.source) and not self.by_person
+        return memory.but(
+            source=self.source if claimed or not memory.source else memory.source,
+            learned_by=memory.learned_by or "import",
+        )
+
+    def _trusted(self, memory: Memory) -> Memory:
+        if memory.status not in ("active", "dormant"):
+            return memory
+        waits = (
+            self.candidates
+            or bool(injection_problem(memory))
+            or (type_or_default(memory.type).tier >= PERSON_ONLY and not self.by_person)
+        )
+        return memory.but(status="candidate") if waits else memory
+
+    def _look_up_aliases(self, memories: Sequence[Memory]) -> None:
+        """An id of another grammar lives here as an alias; an earlier import may have brought it."""
+        for memory in memories:
+            if memory.id and not _ID.fullmatch(memory.id):
+                known = self.mem.store.get(memory.id)
+                if known is not None and memory.id in known.aliases:
+                    self.here[memory.id] = known.id
+
+    def _take_slice(self, memories: Sequence[Memory], dry_run: bool) -> None:
+        with self.mem.store.deciding("import", actor=self.source, reason=f"from {self.name}") as deciding:
+            for memory in memories:
+                taken = self._judged(memory, deciding)
+                if taken is None:
+                    continue
+                if not dry_run:
+                    deciding.put(taken)
+                if taken.status == "candidate":
+                    self.done.waiting.append(taken.id)
+
+    def _judged(self, memory: Memory, deciding: "Transaction") -> Memory | None:
+        """What to write for a record, if anything. Two stores give the same id to different memories; they stay two."""
+        known = deciding.get(self.here.get(memory.id, memory.id)) if memory.id else None
+        if known is not None and known.created == memory.created:
+            self.here[memory.id] = known.id
+            return self._merged(memory, known)
+        if known is None and self._was_purged(memory.id):
+            self.done.skipped.append((memory.id, "was purged here; a purged memory does not come back"))
+            return None
+        key = (content_hash(memory.statement), memory.scope)
+        twin = self.mine.get(key) or getattr(deciding.exact(*key), "id", "")
+        if twin and memory.status in ("active", "dormant"):
+            self.here[memory.id] = twin
+            self.done.skipped.append((memory.id or "a record", f"{twin} says exactly this"))
+            return None
+        new = self._new(memory, deciding, taken=known is not None)
+        self.mine[key] = new.id
+        return new
+
+    def _new(self, memory: Memory, deciding: "Transaction", *, taken: bool) -> Memory:
+        old = memory.id
+        if taken or not _ID.fullmatch(old):
+            memory = memory.but(id=deciding.new_id(memory.created or self.mem.upkeep.clock()))
+            if old and not taken:
+                memory = memory.but(aliases=(*memory.aliases, old))
+        self.here[old] = memory.id
+        name = memory.name or slug(memory.situation or memory.statement)
+        memory = self._relinked(memory.but(name=deciding.free_name(name, memory.scope)))
+        self.done.created.append(memory.id)
+        return memory
+
+    def _merged(self, memory: Memory, known: Memory) -> Memory | None:
+        if _same(memory, known):
+            self.done.unchanged.append(known.id)
+            return None
+        theirs = memory.updated or memory.created or _LONG_AGO
+        ours = known.updated or known.created or _LONG_AGO
+        if theirs <= ours:
+            self.done.skipped.append((memory.id, "is here already, and was not changed elsewhere since"))
+            return None
+        self.done.updated.append(known.id)
+        return self._relinked(memory.but(id=known.id, name=known.name, aliases=known.aliases or memory.aliases))
+
+    def _relinked(self, memory: Memory) -> Memory:
+        """Links follow memories that have another id here."""
+        moved = {old: new for old, new in self.here.items() if old != new}
+        if not moved:
+            return memory
+        return memory.but(
+            associations=tuple(replace(a, target=moved.get(a.target, a.target)) for a in memory.associations),
+            supersedes=tuple(moved.get(i, i) for i in memory.supersedes),
+            superseded_by=moved.get(memory.superseded_by, memory.superseded_by),
+        )
+
+    def _was_purged(self, memory_id: str) -> bool:
+        history = self.mem.store.history(memory_id) if memory_id else []
+        return bool(history) and history[-1].memory is None
+
+
+def _same(theirs: Memory, ours: Memory) -> bool:
+    """Whether two records say the same, apart from what this store adds and what use and links do."""
+    return _compared(theirs.but(status=ours.status) if ours.status == "candidate" else theirs) == _compared(ours)
+
+
+def _compared(memory: Memory) -> dict[str, Any]:
+    blank = Memory(id="", statement="")
+    return to_mapping(
+        memory.but(
+            id="", name="", aliases=(), source="", learned_by="", activation=blank.activation, feedback=blank.feedback,
+            updated=None, associations=(), supersedes=(), superseded_by="",
+        )
+    )  # fmt: skip

@@ -1,0 +1,146 @@
+"""recall, search, inject: knowledge comes out."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from engram.cli.surface import Surface, text_or_stdin
+from engram.cli.verbs.options import (
+    AsOf,
+    Domain,
+    Explain,
+    Fusion,
+    KnownAt,
+    Limit,
+    Meta,
+    Mode,
+    Scopes,
+    Session,
+    Since,
+    Statuses,
+    Tags,
+    Types,
+    Until,
+    filters,
+    scopes_given,
+)
+
+Question = Annotated[str, typer.Argument(metavar="QUESTION", help="What to look for; - reads it from stdin.")]
+Task = Annotated[str, typer.Argument(metavar="TASK", help="What the agent is about to do; - reads it from stdin.")]
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option("--kind", metavar="KIND", help="memory or event (repeatable). Default: memory."),
+]
+InSession = Annotated[str, typer.Option("--in-session", metavar="ID", help="Only what was said in this session.")]
+Budget = Annotated[int | None, typer.Option("--budget", metavar="TOKENS", help="Room for the whole text.")]
+
+
+def recall(
+    surface: Surface,
+    question: Question,
+    scope: Scopes = None,
+    type_: Types = None,
+    tag: Tags = None,
+    domain: Domain = None,
+    since: Since = None,
+    until: Until = None,
+    as_of: AsOf = None,
+    known_at: KnownAt = None,
+    limit: Limit = 10,
+    mode: Mode = "hybrid",
+    fusion: Fusion = None,
+    explain: Explain = False,
+    session: Session = "",
+) -> None:
+    """Answer a question from memory.
+
+    Asks what this directory, its user and everyone know; what is recalled grows stronger by it.
+    """
+    asked = filters(
+        scope=scope, types=type_, tags=tag, domain=domain, since=since, until=until, as_of=as_of, known_at=known_at
+    )
+    with surface.memory() as mem:
+        found = mem.recall(
+            text_or_stdin(question), limit=limit, mode=mode, fusion=fusion, explain=explain, session=session, **asked
+        )
+        now = mem.upkeep.clock()
+        surface.warn(found.warnings)
+        if surface.as_json:
+            from engram.cli.records import recall_data
+
+            surface.json(recall_data(found, now, explain=explain))
+        elif explain or surface.drawn:
+            from engram.cli import cards
+
+            cards.hits(found.hits, now, explain=explain)
+        elif found.text:
+            sys.stdout.write(found.text + "\n")
+        if not found.hits:
+            surface.hint("engram: nothing found; `engram search` looks in every scope")
+
+
+def search(
+    surface: Surface,
+    query: Question,
+    kind: Kinds = None,
+    scope: Scopes = None,
+    type_: Types = None,
+    status: Statuses = None,
+    tag: Tags = None,
+    domain: Domain = None,
+    since: Since = None,
+    until: Until = None,
+    as_of: AsOf = None,
+    known_at: KnownAt = None,
+    meta: Meta = None,
+    in_session: InSession = "",
+    limit: Limit = 10,
+    mode: Mode = "hybrid",
+    fusion: Fusion = None,
+    explain: Explain = False,
+) -> None:
+    """Find memories or ledger events in the whole store. Looking does not count as use."""
+    from engram.cli import cards
+    from engram.cli.records import hit_data
+
+    asked = filters(
+        kinds=kind, scope=scope, types=type_, status=status, tags=tag, domain=domain, since=since, until=until,
+        as_of=as_of, known_at=known_at, meta=meta, session=in_session,
+    )  # fmt: skip
+    query = text_or_stdin(query)
+    with surface.memory() as mem:
+        found = mem.search(query, limit=limit, mode=mode, fusion=fusion, explain=explain, **asked)
+        now = mem.upkeep.clock()
+        surface.warn(found.warnings)
+        data = {
+            "query": query,
+            "mode": found.mode,
+            "hits": [hit_data(hit, now, explain=explain) for hit in found],
+            "warnings": found.warnings,
+        }
+        surface.answer(data, lambda: cards.hits(found, now, explain=explain))
+        if not found:
+            surface.hint("engram: nothing found")
+
+
+def inject(surface: Surface, task: Task, scope: Scopes = None, budget: Budget = None, session: Session = "") -> None:
+    """What an agent should know before a task.
+
+    Phrased for its prompt, within a token budget, each item with the reason why it is there.
+    """
+    from engram.cli import cards
+    from engram.cli.records import injection_data
+
+    with surface.memory() as mem:
+        found = mem.inject(text_or_stdin(task), scope=scopes_given(scope), budget=budget, session=session)
+        surface.warn(found.warnings)
+        surface.answer(injection_data(found, mem.upkeep.clock()), lambda: cards.injection(found))
+        if surface.drawn:
+            surface.hint(f"engram: {found.tokens} of {found.budget} tokens; {_left_out(len(found.left_out))}")
+        if not found.items and not found.warnings:
+            surface.hint("engram: nothing in memory bears on this")
+
+
+def _left_out(number: int) -> str:
+    return f"{number} left out, see `--json`" if number else "nothing left out"

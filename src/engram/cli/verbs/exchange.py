@@ -1,0 +1,113 @@
+"""import and export: other stores, other formats."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from engram.cli.surface import Surface
+from engram.cli.verbs.options import Scopes, Statuses, filters
+from engram.model.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from engram.cli.importing import Imported
+
+Path_ = Annotated[
+    Path,
+    typer.Argument(
+        metavar="PATH", help="A ~/.plur directory, engram YAML files or a folder of them, JSON or JSON lines."
+    ),
+]
+Target = Annotated[
+    Path, typer.Argument(metavar="PATH", help="A directory; for json, or one YAML file, a file (- for stdout).")
+]
+Format = Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help="engram (YAML), json or plur.")]
+Wait = Annotated[
+    bool, typer.Option("--candidates", help="Let everything wait for review instead of keeping its status.")
+]
+Packs = Annotated[bool, typer.Option("--packs", help="Of a PLUR directory, take its packs too.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be taken in and what would not.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
+
+
+def import_(
+    surface: Surface, path: Path_, candidates: Wait = False, packs: Packs = False, dry_run: DryRun = False
+) -> None:
+    """Take memories in from elsewhere.
+
+    Doing it twice changes nothing; everything left out is named with its reason.
+    """
+    from engram.cli import foreign, importing
+    from engram.cli.progress import bar
+
+    source = path.expanduser().absolute()
+    reading = foreign.read(source, packs=packs)
+    with surface.memory() as mem, bar("Importing") as report:
+        plan = importing.Importing(mem, source.name, surface.person, candidates)
+        done = plan.take(reading, report, dry_run=dry_run)
+        surface.answer(_data(done, dry_run), lambda: _draw(done, dry_run))
+        if not dry_run and (done.created or done.updated):
+            waiting = f"; {len(done.waiting)} wait: `engram review`" if done.waiting else ""
+            surface.hint(f"engram: read from {source}{waiting}")
+
+
+def _data(done: "Imported", dry_run: bool) -> dict[str, Any]:
+    return {
+        "created": done.created,
+        "updated": done.updated,
+        "unchanged": done.unchanged,
+        "waiting": done.waiting,
+        "skipped": [{"what": what, "reason": reason} for what, reason in done.skipped],
+        "not_read": list(done.not_read),
+        "dry_run": dry_run,
+    }
+
+
+def _draw(done: "Imported", dry_run: bool) -> None:
+    from engram.cli import drawing
+
+    verb = "would be " if dry_run else ""
+    drawing.lines(
+        [
+            (f"{len(done.created)} {verb}created", "green"),
+            f", {len(done.updated)} {verb}updated, {len(done.unchanged)} known already, ",
+            (f"{len(done.skipped)} skipped", "yellow" if done.skipped else ""),
+        ]
+    )
+    for what, reason in done.skipped:
+        drawing.lines([("  skipped ", "yellow"), f"{what}: {reason}"])
+    for what in done.not_read:
+        drawing.lines([("  not read ", "bright_black"), what])
+
+
+def export(
+    surface: Surface,
+    path: Target,
+    format_: Format = "engram",
+    scope: Scopes = None,
+    status: Statuses = None,
+    force: Force = False,
+) -> None:
+    """Write memories out as YAML, JSON or for PLUR.
+
+    Every status unless --status says otherwise. A team's memories stay with the team.
+    """
+    from engram.cli import drawing, exporting
+    from engram.cli.progress import bar
+    from engram.cli.records import plain
+
+    if format_ not in exporting.FORMATS:
+        raise InvalidInput(f"{format_!r} is no format; one of {', '.join(exporting.FORMATS)}")
+    with surface.memory() as mem, bar("Exporting") as report:
+        memories = mem.list(limit=None, **filters(scope=scope, status=status or ["any"]))
+        own = set(mem.store.owned([memory.id for memory in memories]))
+        chosen = [memory for memory in reversed(memories) if memory.id in own]
+        done = exporting.FORMATS[format_](path.expanduser(), chosen, mem.upkeep.clock(), force, report)
+        if str(path) == "-":
+            return
+        surface.answer(
+            {"path": str(path), "format": format_, **plain(done)},
+            lambda: drawing.lines([("wrote", "green"), f"  {path}  ({done['written']} of {len(chosen)})"]),
+        )
+        for what, reason in done.get("left_out", ()):
+            surface.say(f"engram: left out {what}: {reason}")

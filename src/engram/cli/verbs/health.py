@@ -1,0 +1,148 @@
+"""index, doctor, status: how the store is."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+import typer
+
+from engram.cli.surface import Surface
+from engram.model.errors import InvalidInput
+
+Rebuild = Annotated[bool, typer.Option("--rebuild", help="Make the index anew from the files.")]
+Reembed = Annotated[
+    bool, typer.Option("--reembed", help="Make all vectors with the configured embedder; goes on where it stopped.")
+]
+Repair = Annotated[
+    bool, typer.Option("--repair", help="Move unreadable journal lines to quarantine and make the index anew.")
+]
+
+
+def index(surface: Surface, rebuild: Rebuild = False, reembed: Reembed = False) -> None:
+    """What the search index holds, or make it anew.
+
+    It is derived from the files and never the only copy of anything.
+    """
+    from engram.cli import drawing
+    from engram.cli.progress import bar
+    from engram.cli.records import plain
+
+    if rebuild and reembed:
+        raise InvalidInput("--rebuild makes the vectors too; give one of the two")
+    with surface.memory() as mem:
+        done: dict[str, Any] = {}
+        if rebuild:
+            with bar("Indexing") as report:
+                done["rebuilt"] = plain(mem.upkeep.rebuild_index(report))
+        if reembed:
+            with bar("Embedding") as report:
+                done["reembedded"] = mem.upkeep.reembed(report)
+        facts = dict(mem.store.facts()["index"])
+        documents = ", ".join(f"{number:,} {kind}" for kind, number in facts["documents"].items()) or "none"
+        rows = [
+            ("documents", documents),
+            ("vectors", f"{facts['vectors']:,} by {facts['embedder'] or 'no embedder'}"),
+            ("file", facts["path"]),
+        ]
+        surface.answer({**plain(facts), **done}, lambda: drawing.fields(rows))
+        if reembed:
+            surface.hint(f"engram: {done['reembedded']} vectors made")
+
+
+def doctor(surface: Surface, repair: Repair = False) -> None:
+    """What is healthy, what is not, and what to do."""
+    from engram.cli import drawing
+
+    moved = _repair(surface) if repair else []
+    with surface.memory() as mem:
+        found = mem.doctor()
+        surface.said |= set(mem.store.warnings)
+
+        def draw() -> None:
+            for check in found["checks"]:
+                sign, style = ("✓", "green") if check["ok"] else ("✗", "bold red")
+                drawing.lines([(f"{sign} ", style), (f"{check['name']:<11}", "bold"), check["detail"]])
+                if check["advice"]:
+                    drawing.lines([(f"  {'':<11}→ {check['advice']}", "yellow")])
+            for line in moved:
+                drawing.lines([("moved to quarantine  ", "yellow"), line])
+
+        surface.answer({**found, "repaired": moved} if repair else found, draw)
+        if not found["ok"]:
+            raise typer.Exit(1)
+
+
+def _repair(surface: Surface) -> list[str]:
+    """A journal with an unreadable line keeps the store from opening, so this works on its files alone."""
+    from engram.store.files.home import open_home
+    from engram.store.files.index.connection import discard
+    from engram.store.files.journal import Journal
+    from engram.store.files.lock import WriterLock
+
+    home = open_home(surface.home, create=False)
+    with WriterLock(home.lock).held():
+        moved = Journal(home.journal, home.quarantine).repair()
+        if moved:
+            discard(home.index / "index.db")
+    return moved
+
+
+def status(surface: Surface) -> None:
+    """What the store holds, and what was injected last.
+
+    Also says how to stop one item from being injected again.
+    """
+    from engram.cli.records import plain
+
+    with surface.memory() as mem:
+        found = {**mem.upkeep.status(), "scope": _scope()}
+        surface.answer(plain(found), lambda: _draw_status(found, mem.upkeep.clock()))
+
+
+def _scope() -> str:
+    from pathlib import Path
+
+    from engram.store.scope_of import scope_of
+
+    return scope_of(Path.cwd()) or "global"
+
+
+def _draw_status(found: dict[str, Any], now: datetime) -> None:
+    from engram.cli import drawing
+    from engram.cli.plain_text import count
+
+    total = sum(found["statuses"].values())
+    states = ", ".join(f"{number:,} {name}" for name, number in sorted(found["statuses"].items()))
+    waiting = found["waiting_for_review"]
+    drawing.fields(
+        [
+            ("store", found["home"]),
+            ("memories", f"{total:,}" + (f" ({states})" if states else "")),
+            ("events", f"{found['index']['documents'].get('event', 0):,}"),
+            ("scope here", found["scope"]),
+            ("embedder", found["embedder"] or "none: search is by keyword"),
+            (
+                "review",
+                (f"{count(waiting, 'memory waits', 'memories wait')}: engram review", "cyan") if waiting else "",
+            ),
+            ("paused", ("yes: engram resume ends that", "yellow") if found["paused"] else ""),
+            ("problems", ("; ".join(found["problems"]), "red") if found["problems"] else ""),
+        ]
+    )
+    _draw_last(found["last_injection"], now)
+
+
+def _draw_last(last: dict[str, Any] | None, now: datetime) -> None:
+    from engram.cli import drawing
+    from engram.cli.drawing import Column
+    from engram.cli.plain_text import ago, line
+
+    if not last:
+        drawing.lines([""], [("nothing was injected yet", "bright_black")])
+        return
+    when = ago(datetime.fromisoformat(last["at"]), now)
+    session = f" in {last['session']}" if last["session"] else ""
+    drawing.lines([""], [("injected last", "bold"), f"  {when}{session}"])
+    rows: list[list[drawing.Cell]] = [[(one["id"], "cyan"), line(one["statement"])] for one in last["memories"]]
+    drawing.table([Column("id"), Column("statement", grows=True)], rows)
+    ways = "engram forget ID  ·  engram feedback ID negative  ·  engram update ID --status dormant"
+    drawing.lines([""], [("to stop one  ", "bold"), (ways, "bright_black")])

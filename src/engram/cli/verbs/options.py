@@ -1,0 +1,85 @@
+"""Arguments and options that several verbs take, with their one wording."""
+
+from typing import Annotated, Any
+
+import typer
+
+from engram.model.errors import InvalidInput
+
+Ref = Annotated[str, typer.Argument(metavar="ID", help="Id, name or alias of a memory.")]
+Text = Annotated[str, typer.Argument(metavar="TEXT", help="The statement; - reads it from stdin.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+
+Scopes = Annotated[
+    list[str] | None,
+    typer.Option("--scope", "-s", metavar="SCOPE", help="Only this scope (repeatable); `here` is this directory's."),
+]
+Types = Annotated[list[str] | None, typer.Option("--type", "-t", metavar="TYPE", help="Only this type (repeatable).")]
+Tags = Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="Only with this tag (repeatable: all).")]
+Domain = Annotated[str | None, typer.Option("--domain", metavar="A/B", help="Only this domain and those below it.")]
+Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help="Only from this time on (ISO 8601).")]
+Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only before this time (ISO 8601).")]
+AsOf = Annotated[str | None, typer.Option("--as-of", metavar="TIME", help="What was true at this time.")]
+KnownAt = Annotated[str | None, typer.Option("--known-at", metavar="TIME", help="What Engram knew at this time.")]
+Statuses = Annotated[
+    list[str] | None,
+    typer.Option("--status", metavar="STATUS", help="Only this status (repeatable); `any` for all. Default: in force."),
+]
+Meta = Annotated[
+    list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="Only with this metadata (repeatable).")
+]
+Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", help="At most this many.")]
+Mode = Annotated[str, typer.Option("--mode", metavar="MODE", help="hybrid, semantic or keyword.")]
+Fusion = Annotated[str | None, typer.Option("--fusion", metavar="NAME", help="rrf for reciprocal rank fusion.")]
+Explain = Annotated[bool, typer.Option("--explain", help="Show how each score came about.")]
+Session = Annotated[
+    str,
+    typer.Option("--session", metavar="ID", envvar="ENGRAM_SESSION", help="The session this belongs to."),
+]
+
+
+def scopes_given(scopes: list[str] | None) -> list[str] | None:
+    """The scopes as typed, with `here` read as the scope of this directory."""
+    return [scope_here() if scope == "here" else scope for scope in scopes] if scopes else None
+
+
+def scope_here() -> str:
+    """The scope of the directory the verb runs in."""
+    from pathlib import Path
+
+    from engram.store.scope_of import scope_of
+
+    found = scope_of(Path.cwd())
+    if found is None:
+        raise InvalidInput(f"{Path.cwd()} lies in no repository; name a scope such as project:acme")
+    return found
+
+
+def filters(**given: Any) -> dict[str, Any]:
+    """The filters that were given, as the client takes them."""
+    meta = pairs(given.pop("meta", None))
+    status = given.pop("status", None)
+    chosen = {name: value for name, value in given.items() if value}
+    if chosen.get("scope"):
+        chosen["scope"] = scopes_given(chosen["scope"])
+    if status:
+        chosen["status"] = "any" if "any" in status else status
+    if meta:
+        chosen["metadata"] = meta
+    return chosen
+
+
+def pairs(items: list[str] | None) -> dict[str, Any]:
+    """`key=value` texts as a mapping; a value that is JSON is read as such."""
+    import json
+
+    found: dict[str, Any] = {}
+    for item in items or ():
+        key, equals, value = item.partition("=")
+        if not equals or not key.strip():
+            raise InvalidInput(f"{item!r} is not of the form key=value")
+        try:
+            found[key.strip()] = json.loads(value)
+        except ValueError:
+            found[key.strip()] = value
+    return found

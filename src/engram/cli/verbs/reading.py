@@ -1,0 +1,116 @@
+"""show, list, history: reading what is there."""
+
+from typing import Annotated, Any
+
+import typer
+
+from engram.cli.surface import Surface
+from engram.cli.verbs.options import (
+    AsOf,
+    Domain,
+    KnownAt,
+    Limit,
+    Meta,
+    Ref,
+    Scopes,
+    Since,
+    Statuses,
+    Tags,
+    Types,
+    Until,
+    filters,
+)
+
+Offset = Annotated[int, typer.Option("--offset", metavar="N", help="Leave out the first N.")]
+
+
+def show(surface: Surface, ref: Ref) -> None:
+    """Everything about one memory, or one ledger event.
+
+    What it says, its state and strength, where it came from, which file holds it.
+    """
+    from engram.cli import cards
+    from engram.cli.records import memory_data, plain
+
+    with surface.memory() as mem:
+        event = mem.store.event(ref) if ref.startswith("EVT-") else None
+        if event is not None:
+            surface.answer(plain(event), lambda: _show_event(event))
+            return
+        memory, now = mem.get(ref), mem.upkeep.clock()
+        file = file_of(mem, memory.id)
+        surface.answer({**memory_data(memory, now), "file": file}, lambda: cards.card(memory, now, file))
+
+
+def file_of(mem: Any, memory_id: str) -> str:
+    """The file that holds a memory, or ""."""
+    from engram.store.files.following import place_of
+    from engram.store.files.store import FilesStore
+
+    if not isinstance(mem.store, FilesStore):
+        return ""
+    place = place_of(mem.store.parts, memory_id)
+    return str(mem.store.parts.path(place)) if place else ""
+
+
+def _show_event(event: Any) -> None:
+    from engram.cli import drawing
+    from engram.cli.plain_text import moment
+
+    drawing.lines([(event.id, "bold cyan")])
+    drawing.fields(
+        [
+            ("session", event.session),
+            ("role", event.role),
+            ("kind", event.event_type),
+            ("at", moment(event.at)),
+            ("content", event.content),
+            ("metadata", ", ".join(f"{key}={value}" for key, value in event.metadata.items())),
+        ]
+    )
+
+
+def list_(
+    surface: Surface,
+    scope: Scopes = None,
+    type_: Types = None,
+    status: Statuses = None,
+    tag: Tags = None,
+    domain: Domain = None,
+    since: Since = None,
+    until: Until = None,
+    as_of: AsOf = None,
+    known_at: KnownAt = None,
+    meta: Meta = None,
+    limit: Limit = 50,
+    offset: Offset = 0,
+) -> None:
+    """Memories, newest first."""
+    from engram.cli import cards
+    from engram.cli.records import memory_data
+
+    asked = filters(
+        scope=scope, types=type_, status=status, tags=tag, domain=domain, since=since, until=until, as_of=as_of,
+        known_at=known_at, meta=meta,
+    )  # fmt: skip
+    with surface.memory() as mem:
+        found = mem.list(limit=limit, offset=offset, **asked)
+        now = mem.upkeep.clock()
+        surface.answer(
+            [memory_data(memory, now) for memory in found], lambda: cards.listing(found, now) if found else None
+        )
+        if not found:
+            surface.hint('engram: nothing here yet; `engram learn "…"` teaches it something')
+        elif len(found) == limit:
+            surface.hint(f"engram: the newest {limit}; --limit and --offset show others")
+
+
+def history(surface: Surface, ref: Ref) -> None:
+    """Every decision about a memory. Oldest first, with what each one changed."""
+    from engram.cli import past
+
+    with surface.memory() as mem:
+        steps = past.steps(mem.history(ref))
+        surface.answer([past.step_data(step) for step in steps], lambda: past.draw(steps))
+        if not steps:
+            surface.hint("engram: no decisions are journaled here; a team's memory has its history in git")

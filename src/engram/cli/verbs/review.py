@@ -1,0 +1,137 @@
+"""review: what waits for a person, and their decisions."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from engram.cli.person import require_person
+from engram.cli.surface import Surface, text_or_stdin
+from engram.cli.verbs.options import Limit
+from engram.model.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from engram.client import Engram
+    from engram.model.memory import Memory
+    from engram.review.queue import ReviewItem
+
+Ref = Annotated[str, typer.Argument(metavar="[ID]", help="The memory to decide about; without one, what waits.")]
+Keep = Annotated[str, typer.Option("--keep", metavar="WHICH", help="Settle a contradiction: new, old, both or merge.")]
+Statement = Annotated[str, typer.Option("--statement", metavar="TEXT", help="With --keep merge: the merged statement.")]
+NewSituation = Annotated[
+    str, typer.Option("--new-when", metavar="TEXT", help="With --keep both: when the new one holds.")
+]
+OldSituation = Annotated[
+    str, typer.Option("--old-when", metavar="TEXT", help="With --keep both: when the old one holds.")
+]
+Approve = Annotated[bool, typer.Option("--approve", help="Put a candidate in force.")]
+Reject = Annotated[bool, typer.Option("--reject", help="Turn a candidate down.")]
+Retire = Annotated[bool, typer.Option("--retire", help="Let a faded memory go.")]
+Reinforce = Annotated[bool, typer.Option("--reinforce", help="Keep a faded memory, stronger than before.")]
+ListOnly = Annotated[bool, typer.Option("--list", help="Only list, also on a terminal.")]
+
+
+def review(
+    surface: Surface,
+    ref: Ref = "",
+    keep: Keep = "",
+    statement: Statement = "",
+    new_when: NewSituation = "",
+    old_when: OldSituation = "",
+    approve: Approve = False,
+    reject: Reject = False,
+    retire: Retire = False,
+    reinforce: Reinforce = False,
+    list_only: ListOnly = False,
+    limit: Limit = 50,
+) -> None:
+    """Decide what waits for a person.
+
+    Contradictions, candidates, and memories that faded. Without an id it lists them; on a terminal it walks through them.
+    """
+    chosen = [name for name, on in (("keep", keep), ("approve", approve), ("reject", reject), ("retire", retire),
+                                    ("reinforce", reinforce)) if on]  # fmt: skip
+    if len(chosen) > 1:
+        raise InvalidInput(f"--{chosen[0]} and --{chosen[1]} are two decisions; give one")
+    if chosen and not ref:
+        raise InvalidInput(f"--{chosen[0]} needs the id of a memory; `engram review` lists what waits")
+    with surface.memory() as mem:
+        if chosen:
+            situations = (new_when, old_when)
+            memory = decide(mem, ref, chosen[0], keep, text_or_stdin(statement), situations, surface.actor)
+            _decided(surface, mem, memory)
+            return
+        waiting = mem.review.queue(limit)
+        if ref:
+            wanted = mem.get(ref).id
+            waiting = [item for item in waiting if wanted in (item.memory.id, item.other.id if item.other else "")]
+        if surface.person and surface.drawn and not list_only and waiting:
+            from engram.cli.walk import walk
+
+            walk(surface, mem, waiting)
+        else:
+            _list(surface, mem, waiting)
+
+
+def decide(
+    mem: "Engram", ref: str, choice: str, keep: str, statement: str, situations: tuple[str, str], actor: str
+) -> "Memory":
+    """Carry one decision out; what only a person may decide asks for one first."""
+    memory = mem.get(ref)
+    if choice == "approve" or (choice == "keep" and keep != "old"):
+        require_person(memory)
+    match choice:
+        case "keep":
+            return mem.review.resolve(memory.id, keep, statement=statement, situations=situations, actor=actor)
+        case "approve":
+            return mem.review.approve(memory.id, actor=actor)
+        case "reject":
+            return mem.review.reject(memory.id, actor=actor)
+        case "retire":
+            return mem.review.retire(memory.id, actor=actor)
+    return mem.review.reinforce(memory.id, actor=actor)
+
+
+def _decided(surface: Surface, mem: "Engram", memory: "Memory") -> None:
+    from engram.cli import cards
+    from engram.cli.records import memory_data
+
+    now = mem.upkeep.clock()
+    surface.answer(memory_data(memory, now), lambda: cards.listing([memory], now))
+    surface.hint(f"engram: `engram undo {memory.id}` takes it back")
+
+
+def item_data(item: "ReviewItem", mem: "Engram") -> dict[str, Any]:
+    """An item of the queue for a program."""
+    from engram.cli.records import memory_data
+
+    now = mem.upkeep.clock()
+    return {
+        "kind": item.kind,
+        "reason": item.reason,
+        "actions": list(item.actions),
+        "memory": memory_data(item.memory, now),
+        "other": memory_data(item.other, now) if item.other else None,
+    }
+
+
+def _list(surface: Surface, mem: "Engram", waiting: "list[ReviewItem]") -> None:
+    from engram.cli import drawing
+    from engram.cli.drawing import Column
+    from engram.cli.plain_text import line
+
+    rows: list[list[drawing.Cell]] = [
+        [
+            (item.memory.id, "cyan"),
+            item.kind,
+            "|".join(item.actions),
+            f"{line(item.memory.statement)} — {line(item.reason)}",
+        ]
+        for item in waiting
+    ]
+    columns = [Column("id"), Column("what"), Column("choices", "bright_black"), Column("memory", grows=True)]
+    surface.answer([item_data(item, mem) for item in waiting], lambda: drawing.table(columns, rows) if rows else None)
+    surface.hint(
+        "engram: `engram review ID --keep new|old|both|merge`, `--approve`, `--reject`, `--retire` or `--reinforce` decides"
+        if waiting
+        else "engram: nothing waits for review"
+    )

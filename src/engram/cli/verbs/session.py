@@ -1,0 +1,181 @@
+"""session start, observe, end, list, show: a stretch of work and its ledger."""
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from engram.cli.surface import Surface, text_or_stdin, verb
+from engram.cli.verbs.options import Limit, Scopes, scopes_given
+from engram.model.errors import InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from engram.model.event import Session
+
+session = typer.Typer(
+    help="A stretch of work with its ledger. It begins with what memory has to say and ends by folding in what was used.",
+    no_args_is_help=True,
+)
+
+Id = Annotated[str, typer.Argument(metavar="SESSION", envvar="ENGRAM_SESSION", help="The session's id.")]
+Task = Annotated[str, typer.Argument(metavar="TASK", help="What it is about; - reads it from stdin.")]
+Budget = Annotated[int | None, typer.Option("--budget", metavar="TOKENS", help="Room for what is injected.")]
+Summary = Annotated[str, typer.Option("--summary", metavar="TEXT", help="What came of it; - reads it from stdin.")]
+Role = Annotated[str, typer.Argument(metavar="ROLE", help="Who speaks: user, assistant, tool, …")]
+Content = Annotated[str, typer.Argument(metavar="TEXT", help="What was said; - reads it from stdin.")]
+EventType = Annotated[
+    str,
+    typer.Option("--event-type", metavar="TYPE", help="message, tool_call, tool_result, observation, error, artifact."),
+]
+Key = Annotated[str, typer.Option("--key", metavar="KEY", help="Your own key; the same key is the same event.")]
+At = Annotated[str | None, typer.Option("--at", metavar="TIME", help="When it happened (ISO 8601). Default: now.")]
+Batch = Annotated[
+    bool, typer.Option("--batch", help="Read events from stdin, one JSON object per line: role, content, at, key, …")
+]
+
+
+def start(surface: Surface, task: Task = "", scope: Scopes = None, budget: Budget = None) -> None:
+    """Begin a session. Prints its id, then what memory has to say about the task."""
+    from engram.cli import cards, drawing
+    from engram.cli.records import injection_data
+
+    with surface.memory() as mem:
+        begun = mem.session(text_or_stdin(task), scope=scopes_given(scope), budget=budget)
+        surface.warn(begun.injection.warnings)
+
+        def draw() -> None:
+            drawing.lines([(begun.id, "bold cyan")])
+            if begun.injection.text:
+                drawing.lines([""])
+                cards.injection(begun.injection)
+
+        surface.answer({"id": begun.id, "injection": injection_data(begun.injection, mem.upkeep.clock())}, draw)
+        surface.hint(f"engram: `engram session end {begun.id}` ends it")
+
+
+def observe(
+    surface: Surface,
+    session_id: Id,
+    role: Role = "",
+    content: Content = "",
+    event_type: EventType = "message",
+    key: Key = "",
+    at: At = None,
+    batch: Batch = False,
+) -> None:
+    """Append to a session's ledger. Secrets are redacted first."""
+    from engram.cli import drawing
+    from engram.cli.plain_text import line
+    from engram.cli.records import plain
+
+    if batch == bool(role):
+        raise InvalidInput("give a role and a text, or --batch with events on stdin")
+    items = _events_on_stdin() if batch else [_event(role, text_or_stdin(content), event_type, key, at)]
+    with surface.memory() as mem:
+        events = mem.observe_batch(session_id, items)
+        rows: list[list[drawing.Cell]] = [
+            [(event.id, "cyan"), f"  {event.role}: {line(event.content, 80)}"] for event in events
+        ]
+        surface.answer(plain(events), lambda: drawing.lines(*rows))
+
+
+def _event(role: str, content: str, event_type: str, key: str, at: str | None) -> dict[str, Any]:
+    event: dict[str, Any] = {"role": role, "content": content, "event_type": event_type}
+    return event | ({"key": key} if key else {}) | ({"at": at} if at else {})
+
+
+def _events_on_stdin() -> list[dict[str, Any]]:
+    events = []
+    for number, row in enumerate(text_or_stdin("-").splitlines(), 1):
+        if not row.strip():
+            continue
+        try:
+            event = json.loads(row)
+        except ValueError as error:
+            raise InvalidInput(f"stdin line {number} is not JSON: {error}; nothing was written") from None
+        if not isinstance(event, dict):
+            raise InvalidInput(f"stdin line {number} is no object with role and content; nothing was written")
+        events.append(event)
+    return events
+
+
+def end(surface: Surface, session_id: Id, summary: Summary = "") -> None:
+    """End a session. Uses are folded in; what was injected together grows together."""
+    from engram.cli import drawing
+    from engram.cli.records import plain
+
+    with surface.memory() as mem:
+        ended = mem.sessions.end(session_id, text_or_stdin(summary))
+        surface.answer(plain(ended), lambda: drawing.lines([("ended", "green"), "  ", (ended.id, "cyan")]))
+
+
+def list_(surface: Surface, limit: Limit = 20) -> None:
+    """Sessions, newest first."""
+    from engram.cli import drawing
+    from engram.cli.drawing import Column
+    from engram.cli.plain_text import ago, line
+    from engram.cli.records import plain
+
+    with surface.memory() as mem:
+        found, now = _sessions(mem)[:limit], mem.upkeep.clock()
+        rows: list[list[drawing.Cell]] = [
+            [
+                (one.id, "cyan"),
+                ago(one.started, now),
+                ("ended", "bright_black") if one.ended else ("open", "green"),
+                line(one.summary or one.task),
+            ]
+            for one in found
+        ]
+        columns = [Column("session"), Column("started"), Column("state"), Column("task or summary", grows=True)]
+        surface.answer(plain(found), lambda: drawing.table(columns, rows) if rows else None)
+        if not found:
+            surface.hint('engram: no sessions yet; `engram session start "…"` begins one')
+
+
+def show(surface: Surface, session_id: Id) -> None:
+    """A session, what was injected in it, and its ledger."""
+    from engram.cli import drawing
+    from engram.cli.plain_text import moment
+    from engram.cli.records import plain
+
+    with surface.memory() as mem:
+        found, events = mem.store.session(session_id), mem.store.events(session_id)
+        if found is None and not events:
+            raise NotFound(f"no session {session_id!r}; `engram session list` shows them")
+        used = list(dict.fromkeys(i for use in mem.store.uses_in(session_id) for i in use.ids))
+        data = {"session": plain(found), "used": used, "events": plain(events)}
+
+        def draw() -> None:
+            drawing.lines([(session_id, "bold cyan")])
+            if found is not None:
+                drawing.fields(_fields(found))
+            drawing.fields([("used", ", ".join(used))])
+            for event in events:
+                drawing.lines(
+                    [(f"{moment(event.at)}  ", "bright_black"), (f"{event.role}: ", "bold"), event.content],
+                )
+
+        surface.answer(data, draw)
+
+
+def _fields(found: "Session") -> list[tuple[str, Any]]:
+    from engram.cli.plain_text import moment
+
+    return [
+        ("task", found.task),
+        ("scopes", ", ".join(found.scopes)),
+        ("started", moment(found.started)),
+        ("ended", moment(found.ended)),
+        ("summary", found.summary),
+    ]
+
+
+def _sessions(mem: Any) -> "list[Session]":
+    folder = mem.home.state / "sessions"
+    found = [mem.store.session(path.stem) for path in folder.glob("*.json")]
+    return sorted((one for one in found if one is not None), key=lambda one: (one.started, one.id), reverse=True)
+
+
+for _name, _function in (("start", start), ("observe", observe), ("end", end), ("list", list_), ("show", show)):
+    session.command(_name)(verb(_function))

@@ -1,0 +1,135 @@
+"""init, config, mcp, demo, version: the store and the program itself."""
+
+from typing import Annotated, Any
+
+import typer
+
+from engram.cli.surface import Surface
+from engram.model.errors import InvalidInput
+
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[KEY [VALUE]]", help="A setting, and its new value; also `get KEY`, `set KEY VALUE`."),
+]
+Action = Annotated[str, typer.Argument(metavar="recall", help="What to do; `recall` is the one thing so far.")]
+Prompt = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]", help="The prompt; without it stdin is read.")]
+HookLimit = Annotated[int, typer.Option("--limit", "-n", metavar="N", help="At most this many.")]
+Directory = Annotated[str, typer.Option("--cwd", metavar="DIR", help="The directory whose scope is asked.")]
+Fast = Annotated[bool, typer.Option("--fast", help="Do not pause between the scenes on a terminal.")]
+
+
+def init(surface: Surface) -> None:
+    """Make a store, or say that there is one. Other verbs make one too when there is none."""
+    from engram.cli import drawing
+    from engram.store.files.home import default_root
+
+    root = (surface.home or default_root()).expanduser().absolute()
+    made = not (root / "store.json").exists()
+    with surface.memory() as mem:
+        data = {"home": str(mem.home.root), "created": made, "embedder": mem.settings.embedder}
+        words = ("made", "green") if made else ("ready", "green")
+        surface.answer(data, lambda: drawing.lines([words, f"  {mem.home.root}"]))
+        surface.hint('engram: now try `engram learn "…"`, then `engram recall "…"`; `engram demo` shows the rest')
+
+
+def config(surface: Surface, words: Words = None) -> None:
+    """Show the settings, one of them, or change one."""
+    from engram.settings import Settings, parse_setting, save_setting
+
+    given = list(words or [])
+    if given[:1] in (["get"], ["set"]):
+        wanted = 2 if given.pop(0) == "get" else 3
+        if len(given) != wanted - 1:
+            raise InvalidInput("write `engram config get KEY` or `engram config set KEY VALUE`")
+    if len(given) > 2:
+        raise InvalidInput("write `engram config`, `engram config KEY` or `engram config KEY VALUE`")
+    if given and given[0] not in Settings.__dataclass_fields__:
+        raise InvalidInput(f"unknown setting {given[0]!r}; known: {', '.join(Settings.__dataclass_fields__)}")
+    home, settings = _settings(surface)
+    if len(given) == 2:
+        value = parse_setting(given[0], given[1])
+        _check(given[0], value)
+        save_setting(home.config, given[0], value)
+        surface.answer({given[0]: value}, lambda: _draw_settings({given[0]: value}))
+        if given[0] == "embedder":
+            surface.hint("engram: run `engram index --reembed` to make vectors with it")
+        return
+    chosen = {key: getattr(settings, key) for key in (given or Settings.__dataclass_fields__)}
+    surface.answer(chosen, lambda: _draw_settings(chosen, only_value=bool(given)))
+
+
+def _settings(surface: Surface) -> tuple[Any, Any]:
+    """Settings without the store: a wrong embedder must not keep its owner from setting another."""
+    from engram.settings import load_settings
+    from engram.store.files.home import open_home
+
+    home = open_home(surface.home)
+    return home, load_settings(home.config)
+
+
+def _check(key: str, value: Any) -> None:
+    if key == "embedder":
+        from engram.embedding import load_embedder
+
+        load_embedder(value)
+
+
+def _draw_settings(chosen: dict[str, Any], *, only_value: bool = False) -> None:
+    from engram.cli import drawing
+
+    rows = [(key, str(value).lower() if isinstance(value, bool) else str(value)) for key, value in chosen.items()]
+    if only_value:
+        drawing.write(rows[0][1])
+    else:
+        drawing.fields(rows)
+
+
+def mcp(surface: Surface) -> None:
+    """Serve this memory to agents over stdio (MCP)."""
+    import os
+
+    try:
+        import mcp as _  # noqa: F401  -- the official SDK, an extra
+
+        from engram.mcp.server import main
+    except ImportError as error:
+        raise InvalidInput(f'the tool interface needs the extra `mcp`: pip install "engram[mcp]" ({error})') from None
+    if surface.home is not None:
+        os.environ["ENGRAM_HOME"] = str(surface.home.expanduser().absolute())
+    main()
+
+
+def demo(surface: Surface, fast: Fast = False) -> None:
+    """Watch a memory live, in a few seconds.
+
+    Taught, recalled, injected, rated, fading, contradicted, reviewed, edited by hand, undone and purged: real calls on a store
+    that is thrown away.
+    """
+    from engram.cli.demo import play
+
+    play(surface, pause=not fast)
+
+
+def hook(surface: Surface, action: Action, text: Prompt = None, limit: HookLimit = 5, cwd: Directory = "") -> None:
+    """Keyword recall for hooks, on the standard library.
+
+    Started as `engram hook recall`, it loads nothing but Python's own modules; reads {"prompt": …, "cwd": …} or plain text from
+    stdin when no text is given, and always answers in JSON. It notes no use.
+    """
+    from engram.cli.hook import main
+
+    words = [action, "--limit", str(limit), *(["--cwd", cwd] if cwd else [])]
+    words += ["--home", str(surface.home)] if surface.home else []
+    raise typer.Exit(main([*words, "--", *(text or [])]))
+
+
+def version(surface: Surface) -> None:
+    """Which Engram this is."""
+    import platform
+
+    from engram import __version__
+    from engram.cli import drawing
+    from engram.model.memory import SCHEMA_VERSION
+
+    data = {"engram": __version__, "schema": SCHEMA_VERSION, "python": platform.python_version()}
+    surface.answer(data, lambda: drawing.write(f"engram {__version__}"))

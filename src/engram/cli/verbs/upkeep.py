@@ -1,0 +1,116 @@
+"""pause, resume, sync, prune, backup, restore: what an owner does now and then."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from engram.cli.surface import Surface
+from engram.cli.verbs.options import Yes
+
+Target = Annotated[Path, typer.Argument(metavar="FILE", help="The archive to write, such as memory.tar.gz.")]
+Source = Annotated[Path, typer.Argument(metavar="FILE", help="An archive that `engram backup` wrote.")]
+Force = Annotated[bool, typer.Option("--force", help="Set a store that is there aside, then restore.")]
+Overwrite = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
+Days = Annotated[
+    int | None, typer.Option("--days", metavar="N", help="Older than this, instead of the settings' ages.")
+]
+
+
+def pause(surface: Surface) -> None:
+    """Stop learning and injecting until `resume`. Your own verbs go on."""
+    with surface.memory() as mem:
+        mem.upkeep.pause()
+        surface.answer({"paused": True}, lambda: None)
+        surface.hint("engram: paused; `engram resume` ends that")
+
+
+def resume(surface: Surface) -> None:
+    """End a pause."""
+    with surface.memory() as mem:
+        mem.upkeep.resume()
+        surface.answer({"paused": False}, lambda: None)
+        surface.hint("engram: learning and injecting again")
+
+
+def sync(surface: Surface) -> None:
+    """Take in every change made to the files by hand."""
+    from engram.cli import drawing
+    from engram.cli.records import plain
+
+    with surface.memory() as mem:
+        noticed = mem.upkeep.sync()
+
+        def draw() -> None:
+            for what, style in (("added", "green"), ("edited", "yellow"), ("removed", "red"), ("restored", "cyan")):
+                for memory_id in getattr(noticed, what):
+                    drawing.lines([(f"{what:<9}", style), memory_id])
+            for problem in noticed.problems:
+                drawing.lines([("problem  ", "bold red"), problem])
+
+        surface.answer(plain(noticed), draw)
+        if not noticed:
+            surface.hint("engram: files and index agree")
+
+
+def prune(surface: Surface, days: Days = None, yes: Yes = False) -> None:
+    """Let go of old history. Without --yes it only says what would go.
+
+    Old history is journal images no longer in force, usage folded in, and ledgers of ended sessions.
+    """
+    from dataclasses import replace
+
+    from engram.cli import drawing
+    from engram.cli.plain_text import count
+    from engram.cli.records import plain
+
+    with surface.memory() as mem:
+        if days is not None:
+            mem.upkeep.settings = replace(
+                mem.upkeep.settings, keep_journal_days=days, keep_usage_days=days, keep_ledger_days=days
+            )
+        pruned = mem.upkeep.prune(dry_run=not yes)
+        rows = [
+            ("journal", count(pruned.images, "image") if pruned.images else "nothing"),
+            ("usage", ", ".join(pruned.usage_months) or "nothing"),
+            ("ledgers", count(len(pruned.ledgers), "session") if pruned.ledgers else "nothing"),
+        ]
+        surface.answer({**plain(pruned), "dry_run": not yes}, lambda: drawing.fields(rows))
+        kept = mem.upkeep.settings
+        if not (kept.keep_journal_days or kept.keep_usage_days or kept.keep_ledger_days):
+            surface.hint("engram: the settings keep everything; --days N, or `engram config keep_journal_days N`")
+        elif not yes:
+            surface.hint("engram: this is what would go; --yes lets it go")
+
+
+def backup(surface: Surface, target: Target, force: Overwrite = False) -> None:
+    """Write the whole store to one archive. The index is left out: it can be made again."""
+    from engram.cli import drawing
+    from engram.cli.plain_text import count
+    from engram.model.errors import InvalidInput
+
+    if target.exists() and not force:
+        raise InvalidInput(f"{target} exists; choose another name, or --force to replace it")
+    with surface.memory() as mem:
+        made = mem.upkeep.backup(target)
+        words = f"{count(made['files'], 'file')}, {made['bytes']:,} bytes"
+        surface.answer(
+            {"file": str(target), **made}, lambda: drawing.lines([("saved", "green"), f"  {target}  ({words})"])
+        )
+
+
+def restore(surface: Surface, source: Source, force: Force = False) -> None:
+    """Bring a backup back. It is checked before anything moves."""
+    from engram.cli import drawing
+    from engram.cli.plain_text import count
+    from engram.store.files.backup import restore as unpack
+    from engram.store.files.home import default_root
+
+    root = (surface.home or default_root()).expanduser().absolute()
+    root.parent.mkdir(parents=True, exist_ok=True)
+    restored = unpack(source.expanduser().absolute(), root, force=force)
+    with surface.memory() as mem:
+        held = sum(mem.upkeep.status()["statuses"].values())
+    data = {"home": str(root), "memories": held, **restored}
+    words = f"{count(restored['files'], 'file')}, {count(held, 'memory', 'memories')}"
+    surface.answer(data, lambda: drawing.lines([("restored", "green"), f"  {root}  ({words})"]))

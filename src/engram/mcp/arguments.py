@@ -1,0 +1,121 @@
+"""What each tool takes: the published input schema and the check of what a client sends are the same model."""
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from engram.model.memory import Signal
+
+
+def _listed(value: Any) -> Any:
+    """Some clients send a list as its JSON, or as words with commas."""
+    if not isinstance(value, str):
+        return value
+    if value.lstrip().startswith("["):
+        return json.loads(value)
+    return [word.strip() for word in value.split(",") if word.strip()]
+
+
+Words = Annotated[list[str], BeforeValidator(_listed)]
+SessionId = Annotated[str, Field(description="The session_id that session_start returned, if there is one.")]
+Ref = Annotated[str, Field(description="Id, name or alias of the memory, such as ENG-2026-0131-001.")]
+SeenFrom = Annotated[
+    str,
+    Field(
+        description="Whose memories to look at: `here` (this project), user, global, or kind:name such as project:acme/api; "
+        "each sees the wider ones. Default: this project, the user and global."
+    ),
+]
+Budget = Annotated[int, Field(description="Tokens the text may take, at least 50; 0 is the owner's own setting.")]
+
+
+class Arguments(BaseModel):
+    """Base of all: an argument no tool has is refused, so that nobody believes in a `source` they claimed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_blanks(cls, given: Any) -> Any:
+        """Models fill optional arguments with null or ""; both mean: not given."""
+        return {name: value for name, value in given.items() if value not in (None, "")}
+
+
+class Learn(Arguments):
+    """A statement for the gates."""
+
+    statement: str = Field(description="The fact, in 25 to 60 words that stand on their own.")
+    type: str = Field(
+        default="",
+        description="preference, correction, convention, constraint, decision, procedural, factual or behavioral (the default). "
+        "Other types, such as identity or health, wait for a person's approval.",
+    )
+    scope: str = Field(
+        default="",
+        description="Where it holds: global (the default), user, `here` (this project), or kind:name such as project:acme/api.",
+    )
+    situation: str = Field(default="", description="When it matters, such as: writing a database migration.")
+    rationale: str = Field(default="", description="Why it is so.")
+    tags: Words = Field(default_factory=list, description="Words to file it under.")
+    domain: str = Field(default="", description="A path of topics, such as backend/database.")
+    confidence: float = Field(default=0.5, ge=0, le=1, description="How sure it is.")
+    autonomous: bool = Field(
+        default=False,
+        description="True when nobody asked to keep this and you think it worth keeping: it is judged harder and waits for review.",
+    )
+    session_id: SessionId = ""
+
+
+class Recall(Arguments):
+    """A question."""
+
+    question: str = Field(description="What you want to know, in the words of the matter.")
+    scope: SeenFrom = ""
+    limit: int = Field(default=10, ge=1, le=50, description="At most this many memories.")
+    mode: Literal["hybrid", "semantic", "keyword"] = Field(
+        default="hybrid", description="By words and meaning, by meaning alone, or by words alone."
+    )
+    types: Words = Field(default_factory=list, description="Only memories of these types.")
+    since: str = Field(default="", description="Only from this time on, ISO 8601.")
+    until: str = Field(default="", description="Only before this time, ISO 8601.")
+    session_id: SessionId = ""
+
+
+class Inject(Arguments):
+    """A task that is about to begin."""
+
+    task: str = Field(description="What you are about to do.")
+    scope: SeenFrom = ""
+    budget: Budget = 0
+    session_id: SessionId = ""
+
+
+class Feedback(Arguments):
+    """A rating."""
+
+    id: Ref
+    signal: Signal = Field(description="positive: it helped; negative: it misled; neutral: it was no use here.")
+    session_id: SessionId = ""
+
+
+class Forget(Arguments):
+    """A memory to let go."""
+
+    id: Ref
+    reason: str = Field(default="", description="Why; the owner will read it in the memory's history.")
+
+
+class SessionStart(Arguments):
+    """The beginning of a session."""
+
+    task: str = Field(description="What the session is about; what is known about it comes back.")
+    scope: SeenFrom = ""
+    budget: Budget = 0
+
+
+class SessionEnd(Arguments):
+    """The end of a session."""
+
+    session_id: str = Field(description="The session_id that session_start returned.")
+    summary: str = Field(default="", description="What was done and what is left, in a few sentences.")

@@ -1,0 +1,184 @@
+"""The tools as one table: what each takes, what it returns, what it does to the store, and the client's verb it stands for.
+
+Nothing is decided here. Two things are stamped, because a caller may not claim them: what is learned comes from `agent`,
+and a decision made here is the agent's, never a person's.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engram.mcp import arguments as asks
+from engram.mcp.answers import Answer, Card, Ended, Forgotten, Learned, Prepared, Rated, Recalled, Started
+
+if TYPE_CHECKING:
+    from engram.client import Engram
+
+AGENT = "agent"
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a call does to the store, in the protocol's words. The world of all of them is closed: the owner's own files.
+
+    None of the tools is read only: even a recall notes its use, and what is used grows stronger, so a later answer may
+    differ. A client that lets read-only tools pass unasked would otherwise let an agent change the memory unseen.
+    """
+
+    destructive: bool = False
+    """In the protocol's sense: does more than add."""
+    idempotent: bool = False
+    """A second call with the same arguments changes nothing further."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One entry of the table."""
+
+    name: str
+    title: str
+    description: str
+    takes: type[asks.Arguments]
+    returns: type[Answer]
+    run: Callable[["Engram", Any], Answer]
+    effect: Effect = Effect()
+    not_found: str = ""
+    """What to do when nothing goes by the id that was given."""
+
+
+def _learn(mem: "Engram", asked: asks.Learn) -> Learned:
+    given = asked.model_dump(exclude={"autonomous", "session_id"}, exclude_unset=True)
+    if asked.scope:
+        given["scope"] = _scope(asked.scope)
+    return Learned.of(mem.learn(source=AGENT, session=asked.session_id, autonomous=asked.autonomous, **given))
+
+
+def _recall(mem: "Engram", asked: asks.Recall) -> Recalled:
+    found = mem.recall(
+        asked.question,
+        scope=_scope(asked.scope),
+        limit=asked.limit,
+        mode=asked.mode,
+        types=asked.types or None,
+        since=asked.since or None,
+        until=asked.until or None,
+        session=asked.session_id,
+    )
+    return Recalled.of(found)
+
+
+def _inject(mem: "Engram", asked: asks.Inject) -> Prepared:
+    return Prepared.of(
+        mem.inject(asked.task, scope=_scope(asked.scope), budget=asked.budget or None, session=asked.session_id)
+    )
+
+
+def _feedback(mem: "Engram", asked: asks.Feedback) -> Rated:
+    return Rated.of(mem.feedback(asked.id, asked.signal, session=asked.session_id))
+
+
+def _forget(mem: "Engram", asked: asks.Forget) -> Forgotten:
+    retired = mem.forget(asked.id, actor=AGENT, reason=asked.reason)
+    assert retired is not None
+    return Forgotten(memory=Card.of(retired))
+
+
+def _session_start(mem: "Engram", asked: asks.SessionStart) -> Started:
+    session = mem.session(asked.task, scope=_scope(asked.scope), budget=asked.budget or None)
+    # What the owner should hear of (a team store not trusted yet, a file that does not parse) is said once, here.
+    warnings = list(dict.fromkeys([*session.injection.warnings, *mem.store.warnings]))
+    return Started.of(session.injection, session_id=session.id, warnings=warnings)
+
+
+def _session_end(mem: "Engram", asked: asks.SessionEnd) -> Ended:
+    return Ended.of(mem.sessions.end(asked.session_id, asked.summary))
+
+
+def _scope(given: str) -> str | None:
+    """The scope named; `here` is that of the directory the server was started in."""
+    if given != "here":
+        return given or None
+    from engram.model.errors import InvalidInput
+    from engram.store.scope_of import scope_of
+
+    found = scope_of(Path.cwd())
+    if found is None:
+        raise InvalidInput(
+            f"{Path.cwd()} lies in no repository, so there is no `here`; name a scope such as project:acme"
+        )
+    return found
+
+
+_IDS = "Ids come from recall, inject and session_start."
+
+TOOLS: dict[str, Tool] = {
+    tool.name: tool
+    for tool in (
+        Tool(
+            "learn",
+            "Learn a fact",
+            "Propose a memory: a preference, correction, convention, decision or fact that will matter again. Gates check it "
+            "(secrets, duplicates, contradictions, trust) and the answer says what became of it and why.",
+            asks.Learn,
+            Learned,
+            _learn,
+        ),
+        Tool(
+            "recall",
+            "Recall",
+            "Find memories that answer a question, by words and meaning. The ones returned grow stronger by it.",
+            asks.Recall,
+            Recalled,
+            _recall,
+        ),
+        Tool(
+            "inject",
+            "Prepare for a task",
+            "What is worth knowing before a task, within a token budget: directives, things to consider, related memories.",
+            asks.Inject,
+            Prepared,
+            _inject,
+        ),
+        Tool(
+            "feedback",
+            "Rate a memory",
+            "Say whether a memory helped. Ratings change how readily it is offered again.",
+            asks.Feedback,
+            Rated,
+            _feedback,
+            not_found=_IDS,
+        ),
+        Tool(
+            "forget",
+            "Forget a memory",
+            "Retire a memory that is wrong or unwanted: it answers no longer. It stays readable and its owner can undo this.",
+            asks.Forget,
+            Forgotten,
+            _forget,
+            # Reversible, but it does more than add: a client that asks a person first should ask here, because an agent
+            # talked into forgetting a constraint would do so unseen. A second call is one more decision in the history.
+            Effect(destructive=True),
+            not_found=_IDS,
+        ),
+        Tool(
+            "session_start",
+            "Begin a session",
+            "Begin a session about a task. Returns its session_id and what is known about the task.",
+            asks.SessionStart,
+            Started,
+            _session_start,
+        ),
+        Tool(
+            "session_end",
+            "End a session",
+            "End a session with a summary: what it used is strengthened, and what it used together is linked.",
+            asks.SessionEnd,
+            Ended,
+            _session_end,
+            Effect(idempotent=True),
+            not_found="session_start begins one and returns its session_id.",
+        ),
+    )
+}
+"""Every tool by its name, in the order they are listed."""

@@ -1,0 +1,196 @@
+"""Finishing what a crash left undone: decisions that reached the journal but not the files or the index.
+
+Everything here is for the holder of the writer lock.
+"""
+
+import contextlib
+import glob
+import json
+import os
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from engram.model.errors import EngramError
+from engram.model.memory import Memory
+from engram.store.documents import event_document
+from engram.store.files import following, memories
+from engram.store.files.index.writing import Row
+from engram.store.files.journal import Change, Position, keep_aside
+from engram.store.files.journal import Placed as PlacedEntry
+from engram.store.files.ledger import to_fields
+from engram.store.files.memories import UNSEEN, stamp_of
+from engram.store.files.parts import Parts, forget_memory, image, index_entry, index_memory, note_file, note_place
+from engram.store.files.sessions import session_scope
+
+Images = Sequence[Mapping[str, Any]]
+
+
+class IndexOutdated(sqlite3.DatabaseError):
+    """The journal is not the one the index has read (purged by another version, pruned, restored): as good as damaged."""
+
+
+def catch_up(parts: Parts) -> None:
+    """Finish what another writer's crash, or another version's index, left for us: journal first, then ledger."""
+    if parts.journal.grew_since(parts.position):
+        _follow_journal(parts)
+    follow_ledgers(parts)
+
+
+def _follow_journal(parts: Parts) -> None:
+    check_continuity(parts)
+    parts.warnings += parts.journal.mend()
+    pending = list(parts.journal.read(parts.position))
+    _redo_files(parts, pending)
+    touched = [change.file for placed in pending for change in placed.entry.changes if change.file]
+    touched += [following.place_of(parts, c.id) for p in pending if p.entry.op == "split" for c in p.entry.changes]
+    for placed in pending:
+        _replay(parts, placed)
+    following.pick_up(parts, [stored for stored in touched if stored])
+
+
+def check_continuity(parts: Parts) -> None:
+    """Raise `IndexOutdated` unless the entry the index read last still stands where it stood."""
+    month, end, start = [*json.loads(parts.index.get("journal") or '["", 0]'), -1][:3]
+    if start >= 0 and not parts.journal.stands(Position(month, start), end, parts.seq):
+        raise IndexOutdated(f"the index does not fit the journal in {parts.home.journal}")
+
+
+def _redo_files(parts: Parts, pending: Sequence[PlacedEntry]) -> None:
+    """Write each memory's newest image to its file, unless its owner wrote something there since."""
+    newest: dict[str, tuple[str, Change]] = {}
+    older: dict[str, list[Mapping[str, Any]]] = {}
+    for placed in pending:
+        for change in placed.entry.changes:
+            known = newest.get(change.id)
+            if known is not None and known[1].after is not None:
+                older.setdefault(change.id, []).append(known[1].after)
+            newest[change.id] = placed.entry.op, change
+    for memory_id, (op, change) in newest.items():
+        # What a person's edit says was in the file before it was in the journal.
+        if op != following.EDIT:
+            row = parts.index.one("by_ref", memory_id)
+            redo_file(parts, change, [*older.get(memory_id, []), *([json.loads(row[2])] if row else [])])
+
+
+def redo_file(parts: Parts, change: Change, older: Images) -> None:
+    """Write a file that is missing, torn or older than its journal entry. Anything else in it is its owner's."""
+    path = parts.path(change.file)
+    memory = readable_image(parts, change)
+    if memory is None or not change.file or (following.is_team(change.file) and not path.parent.is_dir()):
+        return
+    spellings = [memories.rendered([memory]), *(memories.rendered([memories.from_image(old)]) for old in older)]
+    _clear_leftovers(parts, path, spellings)
+    stamp = stamp_of(path)
+    if stamp is None or _is_ours(path, spellings, older, change):
+        memories.write(path, memory, stamp)
+
+
+def _is_ours(path: Path, spellings: Sequence[bytes], older: Images, change: Change) -> bool:
+    if not path.is_symlink() and path.is_file() and stamp_of(path) is not None:
+        memories.await_save(path)
+    try:
+        data = memories.content(path)
+    except EngramError:
+        return False
+    if is_torn(data, spellings):
+        return True
+    with contextlib.suppress(EngramError):
+        found = [image(memory) for memory in memories.parse(data, path)]
+        return len(found) == 1 and found[0] != change.after and found[0] in older
+    return False
+
+
+def is_torn(data: bytes, spellings: Sequence[bytes]) -> bool:
+    """Whether a file's bytes are what a crash leaves of one of ours: nothing, blanks, or a beginning."""
+    return not data.strip(b"\0 \r\n") or any(len(data) < len(s) and s.startswith(data) for s in spellings)
+
+
+def _clear_leftovers(parts: Parts, path: Path, spellings: Sequence[bytes]) -> None:
+    """Remove temporary files of a crash; one that holds what a person saved meanwhile takes its place again."""
+    for leftover in list(path.parent.glob(f".{glob.escape(path.name)}.*.tmp")):
+        data = leftover.read_bytes()
+        if any(spelling.startswith(data) for spelling in spellings):
+            leftover.unlink()
+            continue
+        try:
+            memories.parse(data, path)
+            leftover.replace(path)
+        except EngramError as error:
+            keep_aside(path, data, parts.home.quarantine, str(error))
+            leftover.unlink()
+
+
+def readable_image(parts: Parts, change: Change) -> Memory | None:
+    """The memory of an image; None, with a warning, for one that only a newer Engram can read."""
+    if change.after is None:
+        return None
+    try:
+        return memories.from_image(change.after)
+    except EngramError as error:
+        parts.warnings.append(f"{parts.home.journal}: {change.id}: {error}")
+        return None
+
+
+def _replay(parts: Parts, placed: PlacedEntry) -> None:
+    """Put a journaled decision into the index; its files are read afterwards, so no stamp of them is known yet."""
+    with parts.index.writing() as writer:
+        for change in placed.entry.changes:
+            memory = readable_image(parts, change)
+            if change.after is None:
+                forget_memory(parts, writer, change.id)
+            if memory is None:
+                continue
+            index_memory(writer, memory, change.after or {})
+            note_place(parts, change.id, change.file)
+            if change.file:
+                note_file(parts, change.file, UNSEEN)
+        index_entry(parts, placed)
+
+
+def follow_ledgers(parts: Parts) -> None:
+    """Index events that were written and not indexed; forget those of ledgers that are gone."""
+    known = dict(parts.index.db.execute("SELECT name, size FROM ledgers").fetchall())
+    sizes = parts.ledger.sizes()
+    if known == sizes:
+        return
+    parts.warnings += parts.ledger.mend()
+    for name, size in parts.ledger.sizes().items():
+        before = known.get(name, 0)
+        if before != size:
+            _index_ledger(parts, name, before if before < size else 0, size)
+    forget_ledgers(parts, [name for name in known if name not in sizes])
+
+
+def _index_ledger(parts: Parts, name: str, offset: int, size: int) -> None:
+    with parts.index.writing() as writer:
+        for event in parts.ledger.read(name, offset):
+            writer.put(Row(event_document(event, session_scope(parts.home, event.session)), to_fields(event)))
+            if event.key:
+                parts.index.db.execute("INSERT OR IGNORE INTO keys (session, key, id) VALUES (?, ?, ?)",
+                                       (event.session, event.key, event.id))  # fmt: skip
+        parts.index.db.execute("INSERT OR REPLACE INTO ledgers (name, size) VALUES (?, ?)", (name, size))
+
+
+def forget_ledgers(parts: Parts, names: Sequence[str]) -> None:
+    """Take the events of ledgers that no longer exist out of the index."""
+    if not names:
+        return
+    run = parts.index.db.execute
+    parents = [parent for (parent,) in run("SELECT DISTINCT parent FROM docs WHERE kind = 'event'").fetchall()]
+    gone = [parent for parent in parents if parts.ledger.path(parent).name in names]
+    with parts.index.writing() as writer:
+        for name in names:
+            run("DELETE FROM ledgers WHERE name = ?", (name,))
+        for parent in gone:
+            for (event_id,) in run("SELECT id FROM docs WHERE kind = 'event' AND parent = ?", (parent,)).fetchall():
+                writer.delete(event_id)
+                run("DELETE FROM keys WHERE id = ?", (event_id,))
+
+
+def remove_stray(folder: Path) -> None:
+    """Remove temporary files that a crash left in one of the log folders."""
+    for name in os.listdir(folder) if folder.is_dir() else ():
+        if name.startswith(".") and name.endswith(".tmp"):
+            (folder / name).unlink(missing_ok=True)

@@ -1,0 +1,148 @@
+"""What a caller can teach, and what the answer says."""
+
+import pytest
+
+from engram import Engram, Outcome
+from engram.model.errors import InvalidInput, NotFound, SecretRefused
+
+TABS = "Indent the acme sources with tabs, because the linter refuses spaces"
+
+
+def test_the_first_example_of_the_contract(mem: Engram) -> None:
+    decision = mem.learn("Use tabs, not spaces", type="preference", scope="project:acme", source="agent")
+    assert decision.outcome == Outcome.CREATED
+    assert decision.memory is not None
+    assert decision.memory.id == "ENG-2026-0301-001"
+    assert decision.memory.status == "active"
+
+
+def test_a_repeated_fact_is_one_memory_counted_once_per_session(mem: Engram) -> None:
+    first = mem.learn(TABS, session="one").memory
+    again = [mem.learn(TABS + ".", session=session) for session in ("two", "two", "three")]
+    assert first is not None
+    assert {d.outcome for d in again} == {Outcome.DUPLICATE}
+    kept = mem.get(first.id)
+    assert kept.derivation_count == 3
+    assert kept.activation.frequency == 2
+    assert len(mem.list()) == 1
+
+
+def test_a_contradiction_waits_beside_what_it_contradicts(mem: Engram) -> None:
+    old = mem.learn("The api listens on port 8080 in production").memory
+    answer = mem.learn("The api listens on port 9090 in production")
+    assert answer.outcome == Outcome.CONTRADICTION
+    assert old is not None
+    assert answer.memory is not None
+    assert answer.other is not None
+    assert (answer.other.id, answer.memory.status) == (old.id, "candidate")
+    assert [hit.id for hit in mem.search("api port")] == [old.id]
+    assert [item.kind for item in mem.review.queue()] == ["contradiction"]
+
+
+@pytest.mark.parametrize(
+    ("keep", "old_status", "new_status"),
+    [("new", "superseded", "active"), ("old", "active", "rejected"), ("both", "active", "active"), ("merge", "active", "superseded")],
+)  # fmt: skip
+def test_a_person_settles_a_contradiction(mem: Engram, keep: str, old_status: str, new_status: str) -> None:
+    old = mem.learn("The api listens on port 8080 in production").memory
+    new = mem.learn("The api listens on port 9090 in production").memory
+    assert old is not None
+    assert new is not None
+    survivor = mem.review.resolve(new.id, keep, statement="The api listens on 8080, behind 9090")
+    assert (mem.get(old.id).status, mem.get(new.id).status) == (old_status, new_status)
+    assert survivor.consolidated
+    assert survivor.activation.storage_strength == 1.0
+    assert mem.review.queue() == []
+
+
+def test_a_secret_is_refused_before_anything_touches_the_disk(mem: Engram) -> None:
+    secret = "sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc"
+    answer = mem.learn(f"The payment key is {secret}")
+    assert (answer.outcome, answer.gate) == (Outcome.REJECTED, "secrets")
+    with pytest.raises(SecretRefused):
+        mem.add(f"The payment key is {secret}")
+    files = [path.read_bytes() for path in mem.home.root.rglob("*") if path.is_file()]
+    assert not any(secret.encode() in data for data in files)
+
+
+def test_a_secret_in_the_ledger_is_redacted(mem: Engram) -> None:
+    event = mem.observe("talk", "user", "my password is hunter2hunter2, keep it")
+    assert "hunter2" not in event.content
+    files = [path.read_bytes() for path in mem.home.root.rglob("*") if path.is_file()]
+    assert not any(b"hunter2" in data for data in files)
+
+
+def test_add_returns_the_existing_memory_for_an_exact_duplicate(mem: Engram) -> None:
+    first = mem.add(TABS, metadata={"ticket": 7})
+    assert mem.add(TABS).id == first.id
+    assert mem.add(TABS, scope="project:acme").id != first.id
+    assert mem.add("Use C for the kernel").id != mem.add("Use C++ for the kernel").id
+
+
+def test_a_batch_is_checked_whole_before_the_first_is_written(mem: Engram) -> None:
+    with pytest.raises(InvalidInput, match="unknown field 'statment'"):
+        mem.add_batch([{"statement": "Something fine to keep"}, {"statment": "a slip of the pen"}])
+    assert mem.list() == []
+
+
+def test_other_names_for_statement_and_context_are_accepted(mem: Engram) -> None:
+    kept = mem.add(fact="Nightshift is the staging server", main_content="said in the stand-up of Monday")
+    assert (kept.statement, kept.context) == ("Nightshift is the staging server", "said in the stand-up of Monday")
+    assert mem.search("stand-up of Monday", mode="keyword") == []
+
+
+def test_a_form_renders_its_statement_and_follows_its_changes(mem: Engram) -> None:
+    kept = mem.add(form={"subject": "Nightshift", "predicate": "runs on", "object": "Debian 12"})
+    assert kept.statement == "Nightshift runs on Debian 12"
+    changed = mem.update(kept.id, form={"subject": "Nightshift", "predicate": "runs on", "object": "Debian 13"})
+    assert changed.statement == "Nightshift runs on Debian 13"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"type": "nonsense"},
+        {"scope": "../etc"},
+        {"confidence": 7},
+        {"emotional_weight": 0},
+        {"status": "gone"},
+        {"valid_from": "2026-02-01", "valid_until": "2026-01-01"},
+        {"created": "yesterday"},
+        {"metadata": {"a": object()}},
+    ],
+)
+def test_bad_input_names_what_is_wrong_and_writes_nothing(mem: Engram, fields: dict[str, object]) -> None:
+    with pytest.raises(InvalidInput):
+        mem.add("A perfectly good statement", **fields)
+    assert mem.list() == []
+
+
+def test_an_unknown_reference_says_so(mem: Engram) -> None:
+    with pytest.raises(NotFound, match="ENG-2020"):
+        mem.get("ENG-2020-0101-001")
+
+
+def test_names_and_aliases_are_as_good_as_ids(mem: Engram) -> None:
+    kept = mem.add(TABS, aliases=["mem-0001"])
+    assert mem.get(kept.name).id == mem.get("mem-0001").id == kept.id
+    twin = mem.add(TABS + " in every folder of it")
+    assert twin.name == kept.name + "-2"
+
+
+def test_while_paused_nothing_is_learned_or_injected(mem: Engram) -> None:
+    mem.add(TABS)
+    mem.upkeep.pause()
+    assert mem.learn("Another thing worth knowing about acme").gate == "paused"
+    assert mem.inject("indent the acme sources").items == ()
+    mem.upkeep.resume()
+    assert mem.inject("indent the acme sources").items
+
+
+def test_autonomous_captures_are_judged_and_the_doctor_reports_the_pass_rate(mem: Engram) -> None:
+    rejected = mem.learn("ok thanks, sounds good", autonomous=True)
+    assert rejected.outcome == Outcome.REJECTED
+    for _ in range(25):
+        mem.learn("ok thanks, sounds good", autonomous=True)
+    gates = next(check for check in mem.doctor()["checks"] if check["name"] == "gates")
+    assert not gates["ok"]
+    assert "0% of 26" in gates["detail"]

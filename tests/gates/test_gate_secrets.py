@@ -1,0 +1,170 @@
+"""Secrets: found, told from talk about them, cut out and never repeated."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engram.gates import secrets
+from engram.gates.secrets import find_secrets, redact, secrets_problem
+from engram.model.memory import Anchor, Memory
+
+# (kind, text, the part that must not survive). Pieces are joined so that no scanner takes this file for a leak.
+SECRETS = [
+    ("aws-access-key", "use AKIA" + "IOSFODNN7EXAMPLE for s3", "IOSFODNN7EXAMPLE"),
+    ("google-api-key", "maps: AIza" + "SyA1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q", "SyA1b2C3d4"),
+    ("github-token", "push with ghp_" + "a1B2" * 9, "a1B2a1B2"),
+    ("github-token", "github_pat_" + "11ABCDEFG0" * 4, "11ABCDEFG0"),
+    ("gitlab-token", "glpat-" + "xYz123abc456DEF789gh", "xYz123"),
+    ("slack-token", "xoxb-" + "123456789012-abcdefABCDEF123456", "abcdefABCDEF"),
+    ("slack-webhook", "https://hooks.slack.com/services/" + "T00000000/B00000000/abcdefghijklmnop", "abcdefghijk"),
+    ("stripe-key", "sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc", "4eC39Hq"),
+    ("anthropic-key", "sk-ant-" + "api03-" + "a" * 80, "aaaaaaaa"),
+    ("openai-key", "sk-" + "proj-abcdefghijklmnopqrst1234", "abcdefgh"),
+    ("npm-token", "npm_" + "Ab1" * 12, "Ab1Ab1"),
+    ("pypi-token", "pypi-" + "AgEIcHlwaS5vcmcCJDU3NTc1", "cHlwaS5"),
+    ("jwt", "eyJhbGciOiJIUzI1NiJ9" + ".eyJzdWIiOiIxMjM0In0.abcdefghijklmnop", "eyJzdWIi"),
+    ("private-key", "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEabc\n-----END RSA PRIVATE KEY-----", "MIIEabc"),
+    ("private-key", "-----BEGIN OPENSSH " + "PRIVATE KEY-----\nb3BlbnNzaC1rZXk", "b3BlbnNz"),
+    ("connection-string", "postgres://app:s3cr3t" + "@db.example.com/x", "s3cr3t"),
+    ("connection-string", "redis://:hunter2" + "@cache:6379/0", "hunter2"),
+    ("azure-account-key", "AccountKey=" + "Ab1/" * 20 + "==;", "Ab1/Ab1/"),
+    ("bearer-token", "Authorization: Bearer " + "abcdefghijklmnop1234", "abcdefghijklmnop"),
+    ("command-line-password", "mysql -u root --password " + "hunter22", "hunter22"),
+    ("command-line-password", "curl -u admin:" + "hunter2 https://x.example", "hunter2"),
+    ("password", "my password is " + "hunter2", "hunter2"),
+    ("password", "Password: " + "hunter2", "hunter2"),
+    ("password", "the password is " + "swordfish", "swordfish"),
+    ("password", "the root password for prod-db-3 is " + "Tr0ub4dor", "Tr0ub4dor"),
+    ("password", "pwd=" + "abcd1234;", "abcd1234"),
+    ("password", "DB_PASSWORD=" + "correcthorse", "correcthorse"),
+    ("password", "密码是" + "abc12345", "abc12345"),
+    ("password", "パスワードは" + "abc12345", "abc12345"),
+    ("password", "Пароль: " + "qwerty123", "qwerty123"),
+    ("password", "Passwort: " + "geheim123", "geheim123"),
+    ("password", "Server=db;User Id=sa;Password=" + "P@ssw0rd;", "P@ssw0rd"),
+    ("password", "İstanbul password: " + "hunter2", "hunter2"),
+    ("pin", "the PIN is " + "4821", "4821"),
+    ("token", "token = '" + "abc123def456ghi7'", "abc123def"),
+    ("token", "The API key is " + "9f8a7b6c5d4e3f2a1b0c", "9f8a7b"),
+    ("token", "client_secret: " + "8Xk2_pQzR7mN4vB1", "8Xk2_pQ"),
+    ("token", "the secret key is " + "9f8a7b6c5d4e", "9f8a7b"),
+    ("high-entropy-token", "aws_secret_access_key = " + "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "wJalr"),
+    ("token", "stripeSecretKey=" + "abCd1234efGh", "abCd1234"),
+    ("high-entropy-token", "use secret " + "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "wJalrXU"),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "value"), SECRETS)
+def test_a_secret_is_found_and_cut_out(kind: str, text: str, value: str) -> None:
+    redacted, found = redact(text)
+    assert kind in [secret.kind for secret in found]
+    assert value not in redacted
+    assert f"[redacted:{kind}]" in redacted
+    assert find_secrets(redacted) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The password is required",
+        "The password must be at least 12 characters",
+        "password policy: minimum 12 characters",
+        "password: <password>",
+        "password=${DB_PASSWORD}",
+        "export TOKEN=$TOKEN",
+        "password: xxxx",
+        "api_key: your-api-key",
+        "secret: example",
+        "password is [redacted:password]",
+        "token: os.environ['X']",
+        "Read the token from secrets.GITHUB_TOKEN",
+        "Use secrets.token_urlsafe(32)",
+        "postgres://user:<password>@host/db",
+        "postgresql://localhost:5432/db",
+        "Store the password in 1Password",
+        "The password is stored in Vault",
+        "Passwords are hashed with bcrypt",
+        "The token is opaque",
+        "token: string",
+        "The token expires after 3600 seconds",
+        "Token limit is 4096",
+        "max_tokens=4096",
+        "tokenizer: cl100k_base",
+        "num_tokens = 10000000",
+        "Never log the api key",
+        "Rotate the signing key every 90 days",
+        "The access token is refreshed every 15 minutes",
+        "The token is passed in the X-Auth-Token header",
+        "The secret is patience",
+        "The key is to keep functions small",
+        "commit 3f2a9b8c7d6e5f4a3b2c1d0e9f8a7b6c5d4e3f2a fixes the token bug",
+        "uuid 550e8400-e29b-41d4-a716-446655440000",
+        "Secrets live in /run/secrets/db_password",
+        "pinned version is 3.2.1",
+        "keyboard layout is dvorak",
+        "密码必须保密",
+        "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+    ],
+)
+def test_talk_about_secrets_and_placeholders_is_no_secret(text: str) -> None:
+    assert find_secrets(text) == []
+
+
+def test_the_reason_names_field_and_kind_and_never_the_secret() -> None:
+    value = "hunter" + "2"
+    problem = secrets_problem(Memory(id="", statement="fine", rationale=f"the password is {value}"))
+    assert "rationale" in problem and "password" in problem and value not in problem
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"situation": "when the password is hunter" + "2"},
+        {"context": "pwd=" + "abcd1234"},
+        {"tags": ("ghp_" + "a1B2" * 9,)},
+        {"metadata": {"auth": {"password": "hunter" + "2"}}},
+        {"metadata": {"list": ["sk-ant-" + "a" * 40]}},
+        {"form": {"subject": "db", "predicate": "password is", "object": "hunter" + "2"}, "rationale": "pw"},
+        {"anchors": (Anchor("x.py", "token = 'abc123def456" + "ghi7'"),)},
+    ],
+)
+def test_no_field_hides_a_secret(fields: dict[str, object]) -> None:
+    statement = "db password is hunter" + "2" if "form" in fields else "fine"
+    assert secrets_problem(Memory(id="", statement=statement).but(**fields))
+
+
+def test_an_empty_password_does_not_take_its_neighbour_for_a_value() -> None:
+    assert secrets_problem(Memory(id="", statement="fine", metadata={"password": "", "username": "gertrude"})) == ""
+
+
+def test_several_secrets_are_each_cut_out() -> None:
+    redacted, found = redact("password: hunter" + "2 and token=abcd1234" + "efgh5678 done")
+    assert [secret.kind for secret in found] == ["password", "token"]
+    assert redacted == "password: [redacted:password] and token=[redacted:token] done"
+
+
+@given(st.text(max_size=200))
+def test_spans_are_in_order_apart_and_inside_the_text(text: str) -> None:
+    found = find_secrets(text)
+    edges = [edge for secret in found for edge in (secret.start, secret.end)]
+    assert edges == sorted(edges)
+    assert all(0 <= secret.start < secret.end <= len(text) for secret in found)
+
+
+@pytest.mark.parametrize(
+    "unit", ["password ", "token:", "-----BEGIN PRIVATE KEY-----", "secret A1b2", "a://b:", "eyJa.", "key-"]
+)
+def test_work_grows_no_faster_than_the_text(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts the characters the value rules look at: a bounded number for each of the text's."""
+    looked_at = 0
+    judge_value = secrets._is_value
+
+    def counted(value: str, *, strict: bool, signed: bool) -> bool:
+        nonlocal looked_at
+        looked_at += len(value)
+        return judge_value(value, strict=strict, signed=signed)
+
+    monkeypatch.setattr(secrets, "_is_value", counted)
+    text = unit * (200_000 // len(unit))
+    find_secrets(text)
+    assert looked_at <= 16 * len(text)
