@@ -30,6 +30,7 @@ from engram.store.files.store import FilesStore
 from engram.store.protocol import LIVE, Filters, Image, Store
 from engram.upkeep.upkeep import Upkeep
 
+PAUSED = "Engram is paused; `engram resume` ends that"
 Memories = list[Memory]
 Images = list[Image]
 Events = list[Event]
@@ -113,7 +114,7 @@ class Engram:
         """Propose a memory to the gates. `autonomous` marks what nobody asked to keep: the quality gates then apply too."""
         given = _given(statement, fields)
         if self.upkeep.paused:
-            return Decision(Outcome.REJECTED, reason="Engram is paused; `engram resume` ends that", gate="paused")
+            return Decision(Outcome.REJECTED, reason=PAUSED, gate="paused")
         return self._learner.learn(given, source=source, learned_by="learn", session=session, autonomous=autonomous)
 
     def remember(self, statement: str = "", *, source: str = "human", session: str = "", **fields: Any) -> Decision:
@@ -177,7 +178,7 @@ class Engram:
         """What an agent should know before a task: directives, consider, related, within a token budget."""
         filters = self._filters(scope=self._seen_from(scope))
         if self.upkeep.paused:
-            return Injection(warnings=("Engram is paused; `engram resume` ends that",))
+            return Injection(warnings=(PAUSED,))
         return self._recaller.inject(task, filters, self.settings.budget if budget is None else budget, session)
 
     def history(self, ref: str) -> Images:
@@ -213,6 +214,8 @@ class Engram:
     def forget(self, ref: str, *, purge: bool = False, actor: str = "human", reason: str = "") -> Memory | None:
         """Retire a memory: it is out of every answer and stays readable. `purge=True` destroys it instead, and returns None."""
         memory = self.get(ref)
+        if memory.status == "retired" and not purge:
+            return memory
         if purge:
             self.upkeep.purge([memory.id], actor=actor)
             return None
@@ -237,6 +240,9 @@ class Engram:
 
     def session(self, task: str = "", *, scope: ScopeLike = None, budget: int | None = None) -> SessionHandle:
         """Begin a session: its injection is ready, and its end folds in what was used. A context manager."""
+        if self.upkeep.paused:
+            begun = self.sessions.start("", self._seen_from(scope), budget)
+            return replace(begun, injection=Injection(warnings=(PAUSED,)))
         return self.sessions.start(task, self._seen_from(scope), budget)
 
     def observe(self, session_id: str, role: str, content: str, **fields: Any) -> Event:

@@ -134,6 +134,7 @@ def test_while_paused_nothing_is_learned_or_injected(mem: Engram) -> None:
     mem.upkeep.pause()
     assert mem.learn("Another thing worth knowing about acme").gate == "paused"
     assert mem.inject("indent the acme sources").items == ()
+    assert mem.session("indent the acme sources").injection.items == ()
     mem.upkeep.resume()
     assert mem.inject("indent the acme sources").items
 

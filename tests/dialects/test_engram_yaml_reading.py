@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from engram.dialects.engram_yaml import decode, dump, from_mapping, load, load_mappings, to_mapping
+from engram.dialects.reader import needs_care
 from engram.model.errors import InvalidInput, StoreCorrupt, UnknownVersion
 from engram.model.memory import Activation, Association, Feedback, Memory
 
@@ -180,6 +181,12 @@ def test_a_fractional_confidence_is_written_as_it_was_read(confidence: float) ->
     assert to_mapping(from_mapping({"id": "a", "statement": "s", "confidence": confidence}))["confidence"] == confidence
 
 
+def test_a_confidence_that_no_double_times_ten_can_say_is_written_as_digits() -> None:
+    memory = Memory(id="a", statement="s", confidence=0.9694867473874466)
+    assert to_mapping(memory)["confidence"] == "9.694867473874466"
+    assert load(dump([memory])) == [memory]
+
+
 def test_feedback_may_stand_at_the_top_as_plur_writes_it() -> None:
     memory = one("id: a\nstatement: s\nfeedback_signals: {positive: 2, negative: 1, neutral: 0, saved: 4}\n")
     assert memory.feedback == Feedback(2, 1, 0)
@@ -305,6 +312,7 @@ def test_a_record_of_a_newer_schema_is_refused_with_what_to_do() -> None:
         ("- id: a\n  ? [x]\n  : 1\n", "f.yaml:2:5: a key must be plain text"),
         ("- id: !!python/object/apply:os.system ['exit 1']\n", "f.yaml:1:7: the tag !!python/object/apply:os.system"),
         ("- id: !secret a\n", "f.yaml:1:7: the tag !secret"),
+        ('- {"id":!secret a}\n', "f.yaml:1:9: the tag !secret"),
         ("- !!set {id, b}\n", "f.yaml:1:3: the tag !!set"),
         ("- id: *nowhere\n- &x a\n", "f.yaml:1:7: "),
         ("- &x [*x]\n", "f.yaml:1:7: *x refers to nothing that is complete"),
@@ -347,6 +355,16 @@ def billion_laughs(levels: int) -> str:
 )
 def test_a_bomb_is_refused_at_once(bomb: str, complaint: str) -> None:
     assert complaint in refusal(bomb)
+
+
+@pytest.mark.parametrize("text", ["- " * 100, "[" * 101, "{a: " * 101, "a: !x b", "a: {<<: b}", "a: &x 1\nb: *x"])
+def test_what_the_fast_reader_takes_long_for_or_misreads_goes_to_the_careful_one(text: str) -> None:
+    assert needs_care(text)
+
+
+def test_the_fast_reader_serves_ordinary_files() -> None:
+    assert not needs_care(SPEC_PAGE * 50)
+    assert not needs_care("- id: a\n  statement: Wow! Salt & pepper, 2 * 3, a << b, [x] {y}\n")
 
 
 def test_line_separators_of_old_readers_are_kept_in_text_typed_by_hand() -> None:

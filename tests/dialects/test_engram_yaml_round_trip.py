@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ryaml import loads as read_yaml_1_2  # type: ignore[attr-defined]
 
@@ -79,11 +79,38 @@ def test_half_a_surrogate_pair_is_refused_by_name_because_no_utf8_file_can_hold_
 
 
 @given(st.floats(allow_nan=False) | st.integers())
+@example(1e22)
+@example(5e-324)
+@example(10**40)
 def test_numbers_come_back_as_the_same_number(value: float) -> None:
     memory = Memory(id="ENG-1", statement="s", metadata={"n": value})
     written = dump([memory])
     assert load(written) == [memory]
     assert yaml.safe_load(written)[0]["data"] == {"n": value}
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ("plain words: none", '"plain words: none"'),
+        ("plain words:none", "plain words:none"),
+        ("project:acme/api", "project:acme/api"),
+        ("y", '"y"'),
+        ("N", '"N"'),
+        ("yes", '"yes"'),
+        ("yes, indeed", "yes, indeed"),
+        ("12:30:45", '"12:30:45"'),
+        ("3 times", '"3 times"'),
+        ("a\ufeffb", r'"a\ufeffb"'),
+        ("a\x85b", r'"a\x85b"'),
+        ("a \nb", r'"a \nb"'),
+        ("a\nb\t", r'"a\nb\t"'),
+        ("it's", "it's"),
+        ("日本語", "日本語"),
+    ],
+)
+def test_only_text_no_reader_can_misread_stands_without_quotes(value: str, written: str) -> None:
+    assert text_scalar(value, "") == written
 
 
 def test_a_very_long_key_is_still_one_key() -> None:

@@ -18,7 +18,7 @@ from ryaml import loads as read_yaml_1_2  # type: ignore[attr-defined]
 
 from engram.dialects.plur import read_plur, write_plur
 from engram.dialects.plur.lock import plur_lock
-from engram.model.errors import NotFound, StoreBusy, StoreCorrupt, StoreError
+from engram.model.errors import NotFound, StoreBusy, StoreCorrupt, StoreError, StoreReadOnly
 from engram.model.memory import Feedback, Memory
 
 from .plur_schema import ENTRY
@@ -229,9 +229,9 @@ def test_a_memory_plur_cannot_hold_is_left_out_with_its_reason(plur: Path) -> No
 
 
 def test_the_mode_of_the_file_is_kept_and_no_draft_stays(plur: Path) -> None:
-    (plur / "engrams.yaml").chmod(0o640)
+    (plur / "engrams.yaml").chmod(0o666)
     write(plur, new_memory())
-    assert (plur / "engrams.yaml").stat().st_mode & 0o777 == 0o640
+    assert (plur / "engrams.yaml").stat().st_mode & 0o777 == 0o666
     assert not [name for name in os.listdir(plur) if name.endswith((".tmp", ".lock", ".stale"))]
 
 
@@ -246,6 +246,14 @@ def test_a_failed_write_leaves_the_file_as_it_was(plur: Path, monkeypatch: pytes
         write(plur, new_memory())
     assert (plur / "engrams.yaml").read_bytes() == before
     assert not [name for name in os.listdir(plur) if name.endswith((".tmp", ".lock"))]
+
+
+def test_a_place_that_takes_no_files_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreReadOnly, match=r"file: cannot be made a directory: .*nothing was written"):
+        write(tmp_path / "file", new_memory())
+    with pytest.raises(StoreReadOnly, match=r"lock: cannot be created"), plur_lock(tmp_path / "gone" / "f"):
+        pass
 
 
 def test_a_live_holder_is_waited_for_and_then_named(plur: Path) -> None:

@@ -201,6 +201,25 @@ def test_plurs_fields_fill_engrams() -> None:
     )
 
 
+def test_spec_1s_own_fields_in_a_plur_entry_count_and_plurs_stay_beside_them() -> None:
+    entry = {
+        "id": "ENG-1",
+        "status": "active",
+        "type": "behavioral",
+        "scope": "global",
+        "statement": "s",
+        "created_at": "2026-11-15T00:00:00.000Z",
+        "confidence": 9,
+        "metadata": {"created": "2026-01-31", "emotional_weight": 7},
+        "episodic": {"confidence": 4, "emotional_weight": 2},
+    }
+    read = from_plur(entry)
+    assert (read.confidence, read.emotional_weight, read.created) == (0.9, 7, datetime(2026, 1, 31, tzinfo=UTC))
+    assert read.extra["episodic"] == {"confidence": 4, "emotional_weight": 2}
+    assert read.extra["created_at"] == "2026-11-15T00:00:00.000Z"
+    assert from_plur(to_plur(read, today=TODAY)) == read
+
+
 def test_the_content_hash_is_written_for_the_statement_it_stands_beside() -> None:
     entry = to_plur(memory(), today=TODAY)
     assert entry["content_hash"] == content_hash("Use tabs.")

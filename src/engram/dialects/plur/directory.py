@@ -16,7 +16,7 @@ from engram.dialects.plur.records import append_synced, changed_text, read_recor
 from engram.dialects.plur.vocabulary import OWN_KEY
 from engram.dialects.scalars import check_text
 from engram.dialects.values import FieldError, read_time
-from engram.model.errors import InvalidInput, NotFound, UnknownVersion
+from engram.model.errors import InvalidInput, NotFound, StoreReadOnly, UnknownVersion
 from engram.model.memory import Memory
 
 ENGRAMS, EPISODES, CANDIDATES, TENSIONS = "engrams.yaml", "episodes.yaml", "candidates.yaml", "tensions.yaml"
@@ -132,7 +132,12 @@ def write_plur(
     Raises `StoreBusy` when the lock is held for longer than `wait` seconds, `StoreCorrupt` when a file there cannot be
     read; then nothing is written.
     """
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreReadOnly(
+            f"{directory}: cannot be made a directory: {error.strerror}; nothing was written"
+        ) from error
     report = PlurReport()
     engrams: dict[str, dict[str, Any]] = {}
     episodes: dict[str, dict[str, Any]] = {}

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from engram.model.errors import StoreBusy
+from engram.model.errors import StoreBusy, StoreReadOnly
 
 STALE_SECONDS = 60.0
 """Age after which the lock of a holder nobody can ask counts as abandoned (PLUR's own number)."""
@@ -57,6 +57,8 @@ def _created(lock: Path, token: str) -> bool:
         handle = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         return False
+    except OSError as error:
+        raise StoreReadOnly(f"{lock}: cannot be created: {error.strerror}; nothing was written") from error
     try:
         os.write(handle, token.encode())
     finally:

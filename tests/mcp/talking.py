@@ -1,0 +1,146 @@
+"""Talking to a real server process: the SDK's own client in a thread of its own, or bare lines on its pipes."""
+
+import json
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from mcp import Client, StdioServerParameters, stdio_client
+from mcp.types import CallToolResult, TextContent, Tool
+
+from engram import Engram, Memory
+
+COMMAND = [sys.executable, "-m", "engram.mcp"]
+PATIENCE = 60.0
+"""Seconds any one answer may take before a test fails; a busy machine needs a few."""
+
+
+class Talk:
+    """A conversation with one server, through the SDK's client."""
+
+    def __init__(self, portal: BlockingPortal, client: Client, store: Path) -> None:
+        self._portal = portal
+        self.client = client
+        self.store = store
+
+    def tools(self) -> dict[str, Tool]:
+        """The listed tools by name."""
+        return {tool.name: tool for tool in self._portal.call(self.client.list_tools).tools}
+
+    def call(self, tool: str, **arguments: Any) -> CallToolResult:
+        """The raw result of a call."""
+        return self.begin(tool, **arguments).result(PATIENCE)
+
+    def begin(self, tool: str, **arguments: Any) -> "Future[CallToolResult]":
+        """A call under way."""
+        return self._portal.start_task_soon(partial(self.client.call_tool, tool, arguments))
+
+    def ask(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """The data of a call that must succeed."""
+        result = self.call(tool, **arguments)
+        assert not result.is_error, said(result)
+        return data(result)
+
+    def refusal(self, tool: str, **arguments: Any) -> str:
+        """The words of a call that must fail."""
+        result = self.call(tool, **arguments)
+        assert result.is_error
+        assert "Traceback" not in said(result)
+        return said(result)
+
+
+def said(result: CallToolResult) -> str:
+    """The text of a result."""
+    (block,) = result.content
+    assert isinstance(block, TextContent)
+    return block.text
+
+
+def data(result: CallToolResult) -> dict[str, Any]:
+    """The structured content of a result."""
+    assert isinstance(result.structured_content, dict)
+    return result.structured_content
+
+
+def environment(store: Path) -> dict[str, str]:
+    """What makes a server keep its store in a folder, and run the code under test."""
+    return {
+        "ENGRAM_HOME": str(store / "home"),
+        "ENGRAM_CACHE": str(store / "cache"),
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+    }
+
+
+@contextmanager
+def talking(store: Path, directory: Path | None = None, *, mode: str = "auto") -> Iterator[Talk]:
+    """A server of its own on a store, started by the client as any client would; it must have nothing to complain of."""
+    place = directory or store
+    server = StdioServerParameters(command=COMMAND[0], args=COMMAND[1:], env=environment(store), cwd=place)
+    with (place / f"stderr-{os.urandom(4).hex()}").open("w+") as errors:
+        client = Client(stdio_client(server, errors), mode=mode, read_timeout_seconds=PATIENCE)
+        with start_blocking_portal() as portal, portal.wrap_async_context_manager(client) as connected:
+            yield Talk(portal, connected, store)
+        errors.seek(0)
+        assert errors.read() == ""
+
+
+@contextmanager
+def process(store: Path, command: Sequence[str] = COMMAND) -> Iterator["subprocess.Popen[bytes]"]:
+    """A server as a bare process, gone at the end whatever happens."""
+    pipe = subprocess.PIPE
+    running = subprocess.Popen(
+        command,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        cwd=store,
+        env={**os.environ, **environment(store)},
+        start_new_session=True,
+    )
+    with running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+def exchange(running: "subprocess.Popen[bytes]", method: str, **params: Any) -> dict[str, Any]:
+    """Send one request as a line and read its answer, the only thing stdout may hold."""
+    assert running.stdin is not None
+    assert running.stdout is not None
+    request = {"jsonrpc": "2.0", "id": method, "method": method, "params": params}
+    running.stdin.write(json.dumps(request).encode() + b"\n")
+    running.stdin.flush()
+    ready, _, _ = select.select([running.stdout], [], [], PATIENCE)
+    assert ready, f"no answer to {method} within {PATIENCE} s"
+    answer: dict[str, Any] = json.loads(running.stdout.readline())
+    assert answer["id"] == method
+    return answer
+
+
+def initialize(running: "subprocess.Popen[bytes]") -> dict[str, Any]:
+    """The handshake of clients before 2026."""
+    who = {"name": "test", "version": "0"}
+    result: dict[str, Any] = exchange(
+        running, "initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=who
+    )["result"]
+    return result
+
+
+def kept(store: Path) -> list[Memory]:
+    """Every memory of a store, whatever its status."""
+    with opened(store) as mem:
+        return mem.list(limit=None, status="any")
+
+
+def opened(store: Path) -> Engram:
+    """The store itself, beside the servers."""
+    return Engram.open(store / "home", cache=store / "cache")

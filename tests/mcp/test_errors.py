@@ -1,0 +1,112 @@
+"""What goes wrong is said in words an agent can act on, and the server goes on."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import MCPError
+
+from engram.mcp.answers import Card
+from engram.mcp.serving import LazyMemory, answered
+from engram.mcp.tools import TOOLS
+from engram.model.errors import StoreBusy
+from engram.model.memory import Memory
+from tests.mcp.talking import Talk, said, talking
+
+
+@pytest.mark.parametrize("tool", ["feedback", "forget"])
+def test_an_unknown_memory_says_where_ids_come_from(agent: Talk, tool: str) -> None:
+    signal = {"signal": "positive"} if tool == "feedback" else {}
+    words = agent.refusal(tool, id="ENG-1999-0101-001", **signal)
+    assert "ENG-1999-0101-001" in words
+    assert "recall" in words
+
+
+def test_an_unknown_session_says_how_to_begin_one(agent: Talk) -> None:
+    words = agent.refusal("session_end", session_id="S-unknown")
+    assert "S-unknown" in words
+    assert "session_start" in words
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "expected"),
+    [
+        ("learn", {}, "statement"),
+        ("learn", {"statement": None}, "statement"),
+        ("learn", {"statement": 7}, "statement"),
+        ("learn", {"statement": "x", "confidence": 7}, "confidence"),
+        ("learn", {"statement": "x", "tags": "[1"}, "tags"),
+        ("learn", {"statement": "x", "source": "human"}, "source: no such argument"),
+        ("learn", {"statement": "x", "status": "active"}, "status: no such argument"),
+        ("learn", {"statement": "The heron parser is written in Rust by two people", "type": "hunch"}, "known types"),
+        ("learn", {"statement": "The heron parser is written in Rust by two people", "scope": "../../etc"}, "scope"),
+        ("recall", {"question": "q", "limit": 0}, "limit"),
+        ("recall", {"question": "q", "limit": "many"}, "limit"),
+        ("recall", {"question": "q", "mode": "psychic"}, "mode"),
+        ("recall", {"question": "q", "since": "yesterday"}, "yesterday"),
+        ("recall", {"question": "q", "scope": "here"}, "no repository"),
+        ("inject", {"task": "t", "budget": 3}, "at least 50"),
+        ("feedback", {"id": "a", "signal": "great"}, "signal"),
+        ("feedback", {"id": ["a"], "signal": "positive"}, "id"),
+        ("forget", {"id": "a", "purge": True}, "purge: no such argument"),
+        ("session_start", {"task": ""}, "task"),
+    ],
+)
+def test_malformed_arguments_are_named(agent: Talk, tool: str, arguments: dict[str, Any], expected: str) -> None:
+    assert expected in agent.refusal(tool, **arguments)
+
+
+def test_a_refusal_never_repeats_the_value(agent: Talk) -> None:
+    assert "hunter2" not in agent.refusal("learn", statement={"password": "hunter2"})
+
+
+def test_a_tool_that_does_not_exist_is_a_protocol_error_that_names_the_others(agent: Talk) -> None:
+    with pytest.raises(MCPError, match="session_start") as refused:
+        agent.call("remember_forever")
+    assert refused.value.code == -32602
+
+
+def test_the_server_goes_on_after_errors(agent: Talk) -> None:
+    agent.refusal("recall", question="q", limit=-1)
+    agent.refusal("forget", id="nothing-by-that-name")
+    assert agent.ask("recall", question="anything at all")["warnings"] == []
+
+
+def test_a_store_that_cannot_be_opened_is_named_by_the_call_and_opens_once_it_can(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.write_text("in the way")
+    with talking(tmp_path) as agent:
+        assert len(agent.tools()) == len(TOOLS)
+        assert str(home) in agent.refusal("recall", question="is anything there?")
+        home.unlink()
+        assert agent.ask("recall", question="is anything there?")["memories"] == []
+
+
+def test_a_failure_inside_engram_reaches_the_log_and_not_the_agent(caplog: pytest.LogCaptureFixture) -> None:
+    def broken() -> Any:
+        raise ZeroDivisionError("a detail of the inside")
+
+    result = answered(LazyMemory(broken), TOOLS["recall"], {"question": "q"})
+    assert result.is_error
+    assert said(result) == "recall failed inside Engram (ZeroDivisionError); the server's log says more"
+    assert "a detail of the inside" in caplog.text
+
+
+def test_an_error_of_the_store_keeps_its_words() -> None:
+    def busy() -> Any:
+        raise StoreBusy("another writer holds the lock; try again")
+
+    result = answered(LazyMemory(busy), TOOLS["recall"], {"question": "q"})
+    assert result.is_error
+    assert said(result) == "another writer holds the lock; try again"
+
+
+def test_half_a_character_in_a_file_or_its_name_does_not_break_the_wire() -> None:
+    def opened() -> Any:
+        raise FileNotFoundError(2, "No such file", "/notes\udcff")
+
+    result = answered(LazyMemory(opened), TOOLS["recall"], {"question": "q"})
+    assert "No such file" in said(result)
+    assert b"/notes?" in result.model_dump_json().encode()
+    card = Card.of(Memory(id="ENG-2026-0131-001", statement="half \ud83d an emoji"))
+    assert "half ? an emoji" in card.model_dump_json()

@@ -1,0 +1,80 @@
+"""What the server says of itself: tools, schemas, hints, instructions."""
+
+import pytest
+
+from engram.mcp.tools import TOOLS
+from tests.mcp.talking import Talk
+
+NAMES = ["learn", "recall", "inject", "feedback", "forget", "session_start", "session_end"]
+REQUIRED = {
+    "learn": ["statement"],
+    "recall": ["question"],
+    "inject": ["task"],
+    "feedback": ["id", "signal"],
+    "forget": ["id"],
+    "session_start": ["task"],
+    "session_end": ["session_id"],
+}
+RETURNED = {
+    "learn": {"outcome", "reason", "gate", "memory", "other"},
+    "recall": {"memories", "text", "warnings"},
+    "inject": {"directives", "consider", "related", "text", "tokens", "warnings"},
+    "feedback": {"memory", "positive", "negative", "neutral"},
+    "forget": {"memory"},
+    "session_start": {"session_id", "directives", "consider", "related", "text", "tokens", "warnings"},
+    "session_end": {"session_id", "started", "ended", "summary"},
+}
+
+
+def test_the_seven_tools_are_listed_and_nothing_else_is_offered(agent: Talk) -> None:
+    assert list(agent.tools()) == NAMES
+    offered = agent.client.server_capabilities
+    assert offered.tools is not None
+    assert (offered.resources, offered.prompts) == (None, None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_argument_is_typed_and_described_and_no_other_is_taken(agent: Talk, name: str) -> None:
+    schema = agent.tools()[name].input_schema
+    assert schema["required"] == REQUIRED[name]
+    assert schema["additionalProperties"] is False
+    for argument in schema["properties"].values():
+        assert argument["type"] in {"string", "integer", "number", "boolean", "array"}
+        assert argument["description"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_tool_publishes_what_it_returns(agent: Talk, name: str) -> None:
+    schema = agent.tools()[name].output_schema
+    assert schema is not None
+    assert schema["type"] == "object"
+    assert set(schema["properties"]) == set(schema["required"]) == RETURNED[name]
+
+
+def test_nobody_can_say_who_the_source_is(agent: Talk) -> None:
+    for tool in agent.tools().values():
+        assert {"source", "actor", "learned_by", "status", "purge"}.isdisjoint(tool.input_schema["properties"])
+
+
+def test_the_hints_are_honest(agent: Talk) -> None:
+    hints = {name: tool.annotations for name, tool in agent.tools().items()}
+    assert all(hint is not None and hint.open_world_hint is False for hint in hints.values())
+    assert {name for name, hint in hints.items() if hint and hint.read_only_hint} == set()
+    assert {name for name, hint in hints.items() if hint and hint.destructive_hint} == {"forget"}
+    assert {name for name, hint in hints.items() if hint and hint.idempotent_hint} == {"session_end"}
+
+
+def test_the_instructions_name_every_tool_and_call_memories_evidence(agent: Talk) -> None:
+    instructions = agent.client.instructions or ""
+    assert all(f"{name}" in instructions for name in TOOLS)
+    assert "evidence" in instructions
+    assert "not orders" in instructions
+    assert len(instructions.split()) < 250
+
+
+def test_the_server_gives_its_name_and_version(agent: Talk) -> None:
+    from engram import __version__
+
+    server = agent.client.server_info
+    assert server is not None
+    assert (server.name, server.version) == ("engram", __version__)
