@@ -5,20 +5,19 @@ from collections.abc import Iterator
 from importlib import resources
 from itertools import accumulate
 
-WORDS_FROM, WORDS_TO = 2_000, 22_000
-"""The vocabulary's whole words, commonest first; before them stand single characters."""
+WORDS = 20_000
+"""How many different words there are."""
 SCOPES = ("global", "user", "project:acme", "project:acme/api", "project:beta")
 TYPES = ("factual", "behavioral", "procedural", "preference", "convention")
 
 
 def statements(count: int, seed: int = 1) -> Iterator[str]:
-    """Statements of 12 to 24 words, Zipf-distributed, every one different."""
+    """Statements of 12 to 24 words, Zipf-distributed."""
     rng = random.Random(seed)
     words = _words()
     weights = list(accumulate(1 / (rank + 10) for rank in range(len(words))))
-    for number in range(count):
-        chosen = rng.choices(words, cum_weights=weights, k=rng.randint(12, 24))
-        yield f"{' '.join(chosen)} v{number % 97}.{number}"
+    for _ in range(count):
+        yield " ".join(rng.choices(words, cum_weights=weights, k=rng.randint(12, 24)))
 
 
 def memories(count: int, seed: int = 1) -> Iterator[dict[str, str]]:
@@ -39,7 +38,7 @@ def questions(count: int, population: int, seed: int = 2) -> list[str]:
     target = next(pick, None)
     for number, statement in enumerate(statements(population)):
         if number == target:
-            words = statement.split()[:-1]
+            words = statement.split()
             asked.append(" ".join(rng.sample(words, min(6, len(words)))))
             target = next(pick, None)
             if target is None:
@@ -52,4 +51,4 @@ def _words() -> list[str]:
     plain = [word for word in text.split() if word.isascii() and word.isalpha() and len(word) > 2]
     rng = random.Random(0)
     rng.shuffle(plain)
-    return plain[: WORDS_TO - WORDS_FROM]
+    return plain[:WORDS]

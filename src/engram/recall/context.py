@@ -127,7 +127,7 @@ def _spread(counts: Floats, parents: Integers) -> Floats:
     told, asked = counts[:, 0], counts[:, 1]
     both = told + asked
     answered = np.append(parents[1:] == parents[:-1], False)
-    out = told + np.where(answered, np.float32(ASKED_ITSELF), np.float32(1)) * asked
+    out: Floats = told + np.where(answered, ASKED_ITSELF, 1.0).astype(np.float32) * asked
     for distance in range(1, min(REACH, out.shape[1] - 1) + 1):
         share = (DECAY**distance * (parents[distance:] == parents[:-distance])).astype(np.float32)
         out[:, :-distance] += share * both[:, distance:]

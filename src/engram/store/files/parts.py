@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ from engram.store.files.journal import Change, Entry, Journal, Position
 from engram.store.files.journal import Placed as PlacedEntry
 from engram.store.files.ledger import Ledger
 from engram.store.files.lock import WriterLock
-from engram.store.files.memories import Stamp
+from engram.store.files.memories import Stamp, stamp_of
 from engram.store.files.usage import Usage
 
 if TYPE_CHECKING:
@@ -103,23 +103,23 @@ def index_memory(
 def index_entry(parts: Parts, placed: PlacedEntry) -> None:
     """Note where a journal entry's images lie, and how far the index has read; inside a transaction."""
     index, entry = parts.index, placed.entry
-    for change in entry.changes:
-        index.db.execute(
-            index.statement("put_image"),
-            (change.id, entry.seq, entry.at.timestamp(), entry.op, placed.start.month, placed.start.offset),
-        )
-        note_number(index, change.id)
-        if change.after is None:
-            index.db.execute("INSERT OR IGNORE INTO tombstones (id) VALUES (?)", (change.id,))
+    at, place = entry.at.timestamp(), (entry.op, placed.start.month, placed.start.offset)
+    index.db.executemany(index.statement("put_image"), [(c.id, entry.seq, at, *place) for c in entry.changes])
+    note_numbers(index, [change.id for change in entry.changes])
+    gone = [(change.id,) for change in entry.changes if change.after is None]
+    index.db.executemany("INSERT OR IGNORE INTO tombstones (id) VALUES (?)", gone)
     index.set("seq", entry.seq)
     index.set("journal", json.dumps([placed.end.month, placed.end.offset, placed.start.offset]))
 
 
-def note_number(index: Index, memory_id: str) -> None:
-    """Remember the highest number of a day, so that it is not given out again."""
-    prefix, _, number = memory_id.rpartition("-")
-    if number.isascii() and number.isdigit() and len(number) <= 9 and prefix.startswith("ENG-"):
-        index.db.execute(index.statement("raise_number"), (prefix, int(number)))
+def note_numbers(index: Index, memory_ids: Iterable[str]) -> None:
+    """Remember the highest number of each day, so that none is given out again."""
+    highest: dict[str, int] = {}
+    for memory_id in memory_ids:
+        prefix, _, number = memory_id.rpartition("-")
+        if number.isascii() and number.isdigit() and len(number) <= 9 and prefix.startswith("ENG-"):
+            highest[prefix] = max(highest.get(prefix, 0), int(number))
+    index.db.executemany(index.statement("raise_number"), list(highest.items()))
 
 
 def note_file(parts: Parts, stored: str, stamp: Stamp | None, error: str = "") -> None:
@@ -134,15 +134,18 @@ def note_file(parts: Parts, stored: str, stamp: Stamp | None, error: str = "") -
 def note_place(parts: Parts, memory_id: str, stored: str) -> None:
     """Remember which file holds a memory; "" when none does."""
     if stored:
-        parts.index.db.execute("INSERT OR REPLACE INTO places (id, path) VALUES (?, ?)", (memory_id, stored))
+        parts.index.db.execute(parts.index.statement("put_place"), (memory_id, stored))
     else:
         parts.index.db.execute("DELETE FROM places WHERE id = ?", (memory_id,))
 
 
 def forget_memory(parts: Parts, writer: DocumentWriter, memory_id: str) -> None:
     """Take a purged memory out of the index, with its place and its uses; inside a transaction."""
+    place = parts.index.db.execute("SELECT path FROM places WHERE id = ?", (memory_id,)).fetchone()
     writer.delete(memory_id)
     note_place(parts, memory_id, "")
+    if place is not None:
+        note_file(parts, place[0], stamp_of(parts.path(place[0])))
     parts.index.db.execute("DELETE FROM uses WHERE id = ?", (memory_id,))
 
 

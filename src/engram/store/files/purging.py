@@ -15,7 +15,7 @@ from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.store.files import events, following, memories
 from engram.store.files.journal import Change, replace_file
-from engram.store.files.parts import Parts, append_entry, decode_record, forget_memory, index_entry, note_file
+from engram.store.files.parts import Parts, append_entry, decode_record, forget_memory, index_entry
 from engram.store.files.recovery import remove_stray
 from engram.store.files.reindexing import reindex_journal
 from engram.store.protocol import Purged
@@ -248,10 +248,7 @@ def _clean_quarantine(parts: Parts, said: Sequence[str]) -> None:
 def _clean_index(parts: Parts, wanted: frozenset[str], evidence: dict[str, Event]) -> None:
     with parts.index.writing() as writer:
         for document_id in {*wanted, *evidence}:
-            place = following.place_of(parts, document_id)
             forget_memory(parts, writer, document_id)
-            if place:
-                note_file(parts, place, memories.stamp_of(parts.path(place)))
         for event in evidence.values():
             name = parts.ledger.path(event.session).name
             size = parts.ledger.sizes().get(name, 0)

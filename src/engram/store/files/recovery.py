@@ -157,9 +157,9 @@ def follow_ledgers(parts: Parts) -> None:
         return
     parts.warnings += parts.ledger.mend()
     for name, size in parts.ledger.sizes().items():
-        before = known.get(name, 0)
+        before = known.get(name, -1)
         if before != size:
-            _index_ledger(parts, name, before if before < size else 0, size)
+            _index_ledger(parts, name, before if 0 <= before < size else 0, size)
     forget_ledgers(parts, [name for name in known if name not in sizes])
 
 

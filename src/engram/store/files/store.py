@@ -150,6 +150,7 @@ class FilesStore:
     @_healing
     def _look_up(self) -> None:
         self._catch_up_if_free()
+        self._fill_vectors()
 
     def _fill_unlocked(self) -> None:
         """Where the home cannot be written nobody needs to be kept out."""
@@ -457,7 +458,7 @@ class FilesStore:
     def _fill_vectors(self) -> int:
         """Embed what was indexed without a vector (hand edits, replays); a few at a time, outside any transaction."""
         parts = self.parts
-        if parts.embedder is None or not parts.index.can_embed():
+        if parts.embedder is None or not parts.index.get("lacking") or not parts.index.can_embed():
             return 0
         after = done = 0
         while rows := parts.index.without_vector(after, FILL_BATCH):
@@ -472,6 +473,8 @@ class FilesStore:
                 for row, vector in zip(rows, vectors, strict=True):
                     if row in still:
                         writer.put_vector(row[0], vector)
+                if not parts.index.without_vector(0, 1):
+                    parts.index.set("lacking", 0)
             after, done = rows[-1][0], done + len(rows)
         return done
 

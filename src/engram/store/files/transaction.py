@@ -155,6 +155,8 @@ class FilesTransaction:
         found = [decode_record(parts.index.one("by_ref", i)[2]) for i in ids]
         moved = [(memory, self._free_place(root, memory)) for memory in found]
         # A second name first, the removal last: at no moment does a crash leave the memories without a file.
+        with parts.index.writing():
+            note_file(parts, place, UNSEEN)
         following.keep_original(path)
         entry = append_entry(parts, "split", "engram", f"{place} held {len(ids)} memories",
                              [Change(m.id, image(m), file) for m, file in moved])  # fmt: skip
@@ -196,9 +198,13 @@ def write_through(parts: Parts, placed: PlacedEntry, pending: Sequence[_Pending]
 def _index_pending(parts: Parts, writer: DocumentWriter, entry: Entry, pending: Sequence[_Pending]) -> None:
     for item, change in zip(pending, entry.changes, strict=True):
         index_memory(writer, item.memory, change.after or {}, item.vector)
-        note_place(parts, item.memory.id, item.file)
-        if item.file and not item.broken:
-            note_file(parts, item.file, item.stamp or UNSEEN)
+        if not item.file:
+            note_place(parts, item.memory.id, "")
+    placed = [item for item in pending if item.file]
+    run_many = parts.index.db.executemany
+    run_many(parts.index.statement("put_place"), [(item.memory.id, item.file) for item in placed])
+    stamps = [(item.file, item.stamp or UNSEEN) for item in placed if not item.broken]
+    run_many(parts.index.statement("put_file"), [(file, s.mtime_ns, s.size, s.inode, "") for file, s in stamps])
 
 
 def _with_parents(parts: Parts, folders: dict[Path, None]) -> list[Path]:

@@ -113,21 +113,19 @@ class Index:
             writer = DocumentWriter(self.db, self.generation, change)
             yield writer
             self.set("change", change)
+            if writer.lacking:
+                self.set("lacking", 1)
             self.flush(writer)
 
     def flush(self, writer: DocumentWriter) -> None:
-        """Write the vectors collected so far into the matrix."""
-        if not writer.embedded and not writer.cleared:
-            return
-        import numpy as np
-
+        """Write what was collected so far: new documents, vectors, and the matrix."""
+        writer.write_new()
         if writer.cleared:
             self.matrix.clear(writer.cleared)
-        if writer.embedded:
-            latest = dict(writer.embedded)
-            numbers = sorted(latest)
-            self.matrix.write(numbers, np.stack([latest[n] for n in numbers]))
-        writer.cleared, writer.embedded = [], []
+            writer.cleared = []
+        written = writer.write_vectors()
+        if written is not None:
+            self.matrix.write(*written)
 
     def claim_embedder(self, generation: int | None = None) -> None:
         """Say that this process's embedder makes the vectors of a generation; inside a transaction."""

@@ -1,13 +1,12 @@
 -- name: put_doc
-INSERT INTO docs (id, kind, scope, status, type, domain, parent, position, time, known, valid_from, valid_until,
+INSERT INTO docs (n, id, kind, scope, status, type, domain, parent, position, time, known, valid_from, valid_until,
                   pinned, hash, change, trusted)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET
     kind = excluded.kind, scope = excluded.scope, status = excluded.status, type = excluded.type,
     domain = excluded.domain, parent = excluded.parent, position = excluded.position, time = excluded.time,
     known = excluded.known, valid_from = excluded.valid_from, valid_until = excluded.valid_until,
     pinned = excluded.pinned, hash = excluded.hash, change = excluded.change, trusted = excluded.trusted
-RETURNING n
 
 -- name: old_texts
 SELECT t.n, t.statement, t.about, t.support, t.meaning FROM docs d JOIN texts t ON t.n = d.n WHERE d.id = ?
@@ -30,6 +29,12 @@ INSERT OR REPLACE INTO vectors (generation, n, vector) VALUES (?, ?, ?)
 -- name: put_name
 INSERT OR IGNORE INTO names (name, id, scope) VALUES (?, ?, ?)
 
+-- name: put_tag
+INSERT INTO tags (tag, n) VALUES (?, ?)
+
+-- name: put_anchor
+INSERT INTO anchors (path, id) VALUES (?, ?)
+
 -- name: put_link
 INSERT OR REPLACE INTO links (source, target, type, strength, weight, reinforced) VALUES (?, ?, ?, ?, ?, ?)
 
@@ -38,6 +43,9 @@ INSERT OR REPLACE INTO images (id, seq, at, op, month, offset) VALUES (?, ?, ?, 
 
 -- name: put_file
 INSERT OR REPLACE INTO files (path, mtime_ns, size, inode, error) VALUES (?, ?, ?, ?, ?)
+
+-- name: put_place
+INSERT OR REPLACE INTO places (id, path) VALUES (?, ?)
 
 -- name: raise_number
 INSERT INTO numbers (day, last) VALUES (?, ?) ON CONFLICT (day) DO UPDATE SET last = max(last, excluded.last)

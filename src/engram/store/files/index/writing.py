@@ -3,7 +3,7 @@
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,12 @@ class Row:
     trusted: bool = True
 
 
+_NEW_ROWS = (
+    "put_doc", "put_record", "put_texts", "put_words", "put_tag", "put_name", "put_link", "put_anchor",
+)  # fmt: skip
+"""Statements that write a new document, in their order."""
+
+
 @dataclass(frozen=True, slots=True)
 class Put:
     """A document's number, and whether it is new."""
@@ -35,15 +41,23 @@ class Put:
 
 
 class DocumentWriter:
-    """Writes documents; collects which of them have or lack a vector, so that matrix and embedder can follow."""
+    """Writes documents. New ones are collected and written together: one call of the database for many rows.
+
+    It also collects which documents have or lack a vector, so that matrix and embedder can follow.
+    """
 
     def __init__(self, connection: sqlite3.Connection, generation: int, change: int) -> None:
-        self._run = connection.execute
+        self._run, self._run_many = connection.execute, connection.executemany
         self._sql = statements()
         self._generation = generation
         self._change = change
-        self.embedded: list[tuple[int, Vectors]] = []
+        self._new: dict[str, list[tuple[Any, ...]]] = {name: [] for name in _NEW_ROWS}
+        self._new_ids: set[str] = set()
+        self._last: int | None = None
+        self.embedded: dict[int, Vectors] = {}
         self.cleared: list[int] = []
+        self.lacking = False
+        """Whether a document was put whose vector is still to be made."""
 
     def start_generation(self, generation: int) -> None:
         """From here on vectors belong to this generation."""
@@ -51,60 +65,110 @@ class DocumentWriter:
 
     def put(self, row: Row) -> Put:
         """Insert or update a document; what did not change is left alone."""
-        document = row.document
-        old = self._run(self._sql["old_texts"], (document.id,)).fetchone()
-        n: int = self._run(self._sql["put_doc"], _doc_values(document, self._change, row.trusted)).fetchone()[0]
-        self._run(self._sql["put_record"], (n, json.dumps(row.record, ensure_ascii=False, separators=(",", ":"))))
-        self._put_texts(n, document, old)
-        self._put_tags(n, document.tags, fresh=old is None)
-        self._put_vector(n, row, old)
-        return Put(n, old is None)
+        if row.document.id in self._new_ids:
+            self.write_new()
+        old = self._run(self._sql["old_texts"], (row.document.id,)).fetchone()
+        record = json.dumps(row.record, ensure_ascii=False, separators=(",", ":"))
+        if old is None:
+            return Put(self._collect(row, record), True)
+        n: int = old[0]
+        self._run(self._sql["put_doc"], _doc_values(None, row.document, self._change, row.trusted))
+        self._run(self._sql["put_record"], (n, record))
+        self._update_texts(n, row.document, old)
+        self._run("DELETE FROM tags WHERE n = ?", (n,))
+        self._run_many(self._sql["put_tag"], _tags(n, row.document))
+        self._update_vector(n, row, old)
+        return Put(n, False)
 
-    def _put_texts(self, n: int, document: Document, old: tuple[Any, ...] | None) -> None:
+    def _collect(self, row: Row, record: str) -> int:
+        n = self._next_number()
+        document, new = row.document, self._new
+        texts = (n, document.statement, document.about, document.support)
+        new["put_doc"].append(_doc_values(n, document, self._change, row.trusted))
+        new["put_record"].append((n, record))
+        new["put_texts"].append((*texts, meaning_digest(document.meaning)))
+        new["put_words"].append(texts)
+        new["put_tag"].extend(_tags(n, document))
+        self._new_ids.add(document.id)
+        if row.vector is not None:
+            self.put_vector(n, row.vector)
+        else:
+            # The matrix may hold a row that a killed transaction wrote for this number.
+            self.cleared.append(n)
+            self.lacking = True
+        return n
+
+    def _next_number(self) -> int:
+        if self._last is None:
+            row = self._run("SELECT seq FROM sqlite_sequence WHERE name = 'docs'").fetchone()
+            self._last = row[0] if row else 0
+        self._last += 1
+        return self._last
+
+    def write_new(self) -> None:
+        """Write the new documents collected so far."""
+        for name, rows in self._new.items():
+            if rows:
+                self._run_many(self._sql[name], rows)
+        self._new = {name: [] for name in _NEW_ROWS}
+        self._new_ids.clear()
+
+    def _update_texts(self, n: int, document: Document, old: tuple[Any, ...]) -> None:
         texts = (document.statement, document.about, document.support)
         meaning = meaning_digest(document.meaning)
-        if old is not None:
-            if (old[1:4], old[4]) == (texts, meaning):
-                return
-            self._run(self._sql["drop_words"], old[:4])
+        if (old[1:4], old[4]) == (texts, meaning):
+            return
+        self._run(self._sql["drop_words"], old[:4])
         self._run(self._sql["put_texts"], (n, *texts, meaning))
         self._run(self._sql["put_words"], (n, *texts))
 
-    def _put_tags(self, n: int, tags: Iterable[str], *, fresh: bool) -> None:
-        if not fresh:
-            self._run("DELETE FROM tags WHERE n = ?", (n,))
-        for tag in dict.fromkeys(tags):
-            self._run("INSERT INTO tags (tag, n) VALUES (?, ?)", (tag, n))
-
-    def put_vector(self, n: int, vector: "Vectors") -> None:
-        """A document's vector, as the BLOB keeps it."""
-        blob = to_blob(vector)
-        self._run(self._sql["put_vector"], (self._generation, n, blob))
-        self.embedded.append((n, from_blob(blob)))
-
-    def _put_vector(self, n: int, row: Row, old: tuple[Any, ...] | None) -> None:
+    def _update_vector(self, n: int, row: Row, old: tuple[Any, ...]) -> None:
+        if old[4] != meaning_digest(row.document.meaning):
+            # Of every generation, one that is still being made included.
+            self._run("DELETE FROM vectors WHERE n = ?", (n,))
+            if row.vector is None:
+                self.cleared.append(n)
+                self.lacking = True
         if row.vector is not None:
             self.put_vector(n, row.vector)
-        elif old is not None and old[4] != meaning_digest(row.document.meaning):
-            self._run("DELETE FROM vectors WHERE n = ?", (n,))
-            self.cleared.append(n)
+
+    def put_vector(self, n: int, vector: "Vectors") -> None:
+        """A document's vector; written with the others at the end."""
+        self.embedded[n] = vector
+
+    def write_vectors(self) -> "tuple[list[int], Vectors] | None":
+        """Write the BLOBs; return numbers and vectors as the BLOBs keep them, for the matrix."""
+        if not self.embedded:
+            return None
+        import numpy as np
+
+        numbers = sorted(self.embedded)
+        halves = np.stack([self.embedded[n] for n in numbers]).astype(np.float16)
+        blobs = ((self._generation, n, half.tobytes()) for n, half in zip(numbers, halves, strict=True))
+        self._run_many(self._sql["put_vector"], blobs)
+        self.embedded = {}
+        return numbers, halves.astype(np.float32)
 
     def put_memory_relations(self, memory: Memory, *, fresh: bool) -> None:
         """Names, links and anchors of a memory."""
+        names = [(name, memory.id, memory.scope) for name in dict.fromkeys((memory.name, *memory.aliases)) if name]
+        links = [
+            (memory.id, link.target, link.type, link.strength, link.weight, seconds(link.last_reinforced))
+            for link in memory.associations
+        ]
+        anchors = [(path, memory.id) for path in dict.fromkeys(anchor.path for anchor in memory.anchors)]
         if not fresh:
             for table, column in (("names", "id"), ("links", "source"), ("anchors", "id")):
                 self._run(f"DELETE FROM {table} WHERE {column} = ?", (memory.id,))
-        for name in dict.fromkeys((memory.name, *memory.aliases)):
-            if name:
-                self._run(self._sql["put_name"], (name, memory.id, memory.scope))
-        for link in memory.associations:
-            values = (memory.id, link.target, link.type, link.strength, link.weight, seconds(link.last_reinforced))
-            self._run(self._sql["put_link"], values)
-        for path in dict.fromkeys(anchor.path for anchor in memory.anchors):
-            self._run("INSERT INTO anchors (path, id) VALUES (?, ?)", (path, memory.id))
+        for name, rows in (("put_name", names), ("put_link", links), ("put_anchor", anchors)):
+            if fresh:
+                self._new[name].extend(rows)
+            else:
+                self._run_many(self._sql[name], rows)
 
     def delete(self, document_id: str) -> None:
         """Take a document out, with everything that was derived from it."""
+        self.write_new()
         old = self._run(self._sql["old_texts"], (document_id,)).fetchone()
         if old is None:
             return
@@ -121,12 +185,16 @@ class DocumentWriter:
         self.cleared.append(n)
 
 
-def _doc_values(d: Document, change: int, trusted: bool) -> tuple[Any, ...]:
+def _doc_values(n: int | None, d: Document, change: int, trusted: bool) -> tuple[Any, ...]:
     return (
-        d.id, d.kind, d.scope, d.status, d.type, d.domain, d.parent, d.position,
+        n, d.id, d.kind, d.scope, d.status, d.type, d.domain, d.parent, d.position,
         seconds(d.time), seconds(d.known), seconds(d.valid_from), seconds(d.valid_until),
         d.pinned, d.hash, change, trusted,
     )  # fmt: skip
+
+
+def _tags(n: int, document: Document) -> list[tuple[str, int]]:
+    return [(tag, n) for tag in dict.fromkeys(document.tags)]
 
 
 def seconds(moment: datetime | None) -> float | None:

@@ -1,0 +1,69 @@
+"""Reading LongMemEval: the official JSON and the lite lines become the same shape."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engram.bench import longmemeval
+from engram.model.errors import InvalidInput
+
+OFFICIAL: dict[str, Any] = {
+    "question_id": "q1",
+    "question_type": "multi-session",
+    "question": "How many boats have I owned?",
+    "answer": "two",
+    "question_date": "2023/05/28 (Sun) 09:39",
+    "haystack_session_ids": ["s1", "s2", "s1"],
+    "haystack_dates": ["2023/05/20 (Sat) 02:21", "2023/05/21 (Sun) 10:00", "2023/05/20 (Sat) 02:21"],
+    "haystack_sessions": [
+        [{"role": "user", "content": "I sold a boat."}, {"role": "assistant", "content": "Which one?"}],
+        [{"role": "user", "content": "Hello."}],
+        [{"role": "user", "content": "I sold a boat."}, {"role": "assistant", "content": "Which one?"}],
+    ],
+    "answer_session_ids": ["s1"],
+}
+LITE: dict[str, Any] = {
+    "question_id": "q2",
+    "question_type": "single-session-user",
+    "question": "What did I sell?",
+    "question_date": "2023/05/28 (Sun) 09:39",
+    "answer_sessions": ["a"],
+    "sessions": [{"id": "a", "date": "2023/05/20 (Sat) 02:21", "text": "I sold\u2028a boat."}],
+}
+
+
+def test_the_official_file_gives_sessions_with_turns_each_session_once(tmp_path: Path) -> None:
+    path = tmp_path / "longmemeval_s.json"
+    path.write_text(json.dumps([OFFICIAL]), encoding="utf-8")
+    (conversation,) = longmemeval.load(path)
+    assert [session.key for session in conversation.sessions] == ["s1", "s2"]
+    assert [turn.speaker for turn in conversation.sessions[0].turns] == ["user", "assistant"]
+    assert conversation.questions[0].evidence == ("s1",)
+    assert conversation.questions[0].asked_at == datetime(2023, 5, 28, 9, 39, tzinfo=UTC)
+
+
+def test_the_lite_lines_give_sessions_of_one_turn(tmp_path: Path) -> None:
+    path = tmp_path / "lite.jsonl"
+    path.write_text(json.dumps(LITE, ensure_ascii=False) + "\n\n", encoding="utf-8")
+    (conversation,) = longmemeval.load(path)
+    assert [turn.text for turn in conversation.sessions[0].turns] == ["I sold\u2028a boat."]
+    assert conversation.session_of[conversation.sessions[0].turns[0].key] == "a"
+
+
+def test_questions_that_nothing_answers_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "longmemeval_s.json"
+    path.write_text(json.dumps([OFFICIAL | {"question_id": "q1_abs"}, OFFICIAL]), encoding="utf-8")
+    assert [conversation.key for conversation in longmemeval.load(path)] == ["q1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("x.json", "{}"), ("x.json", '[{"question_id": "a"}]'), ("x.jsonl", "{")]
+)
+def test_another_file_is_refused_by_name(tmp_path: Path, name: str, content: str) -> None:
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(InvalidInput, match=r"x\.json"):
+        longmemeval.load(path)
