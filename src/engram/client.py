@@ -1,34 +1,35 @@
-"""Engram: opens a store, holds the facets, forwards the everyday verbs. A door, not a house."""
+"""Engram: opens a store, holds the facets, forwards the everyday verbs. A door, not a house.
 
-import shutil
-import tempfile
+Facets are made when first used: a process that only recalls never loads the gates.
+"""
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from engram.capture.drafting import aware, checked_fields
-from engram.capture.learning import Learner
-from engram.gates.proposal import GateSettings
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.event import Event
 from engram.model.hit import Hits, Injection
 from engram.model.memory import Memory, render_form
+from engram.model.times import aware
 from engram.recall.recalling import Recall, Recaller
 from engram.recall.search import Ask, Searcher
-from engram.review.queue import Review
-from engram.review.undo import undo
 from engram.rules.scopes import parse_scope
-from engram.sessions import feedback
-from engram.sessions.sessions import SessionHandle, Sessions
 from engram.settings import Settings, load_settings
 from engram.store.files.home import Home, open_home
 from engram.store.files.store import FilesStore
 from engram.store.protocol import LIVE, Filters, Image, Store
-from engram.upkeep.upkeep import Upkeep
+
+if TYPE_CHECKING:
+    from engram.capture.learning import Learner
+    from engram.review.queue import Review
+    from engram.sessions.sessions import SessionHandle, Sessions
+    from engram.upkeep.upkeep import Upkeep
 
 PAUSED = "Engram is paused; `engram resume` ends that"
 Memories = list[Memory]
@@ -48,16 +49,47 @@ class Engram:
         self.settings = settings
         self.home = home
         self._clock = clock
-        gates = GateSettings(
-            autopromote_remember=settings.autopromote_remember, autopromote_harvest=settings.autopromote_harvest
-        )
-        self._learner = Learner(store, gates, clock)
-        self._searcher = Searcher(store, clock)
-        self._recaller = Recaller(self._searcher, store, clock)
-        self.review = Review(store, clock)
-        self.sessions = Sessions(store, self._recaller, clock, settings)
-        self.upkeep = Upkeep(store, home, clock, settings)
         self._temporary: str | None = None
+
+    @cached_property
+    def _learner(self) -> "Learner":
+        from engram.capture.learning import Learner
+        from engram.gates.proposal import GateSettings
+
+        gates = GateSettings(
+            autopromote_remember=self.settings.autopromote_remember,
+            autopromote_harvest=self.settings.autopromote_harvest,
+        )
+        return Learner(self.store, gates, self._clock)
+
+    @cached_property
+    def _searcher(self) -> Searcher:
+        return Searcher(self.store, self._clock)
+
+    @cached_property
+    def _recaller(self) -> Recaller:
+        return Recaller(self._searcher, self.store, self._clock)
+
+    @cached_property
+    def review(self) -> "Review":
+        """What waits for a person."""
+        from engram.review.queue import Review
+
+        return Review(self.store, self._clock)
+
+    @cached_property
+    def sessions(self) -> "Sessions":
+        """Sessions and their ledgers."""
+        from engram.sessions.sessions import Sessions
+
+        return Sessions(self.store, self._recaller, self._clock, self.settings)
+
+    @cached_property
+    def upkeep(self) -> "Upkeep":
+        """Doctor, backup, prune, index, pause."""
+        from engram.upkeep.upkeep import Upkeep
+
+        return Upkeep(self.store, self.home, self._clock, self.settings)
 
     @classmethod
     def open(
@@ -79,7 +111,7 @@ class Engram:
         from engram.store.files.parts import utc_now
         from engram.store.files.team import attach_team
 
-        temporary = tempfile.mkdtemp(prefix="engram-") if ephemeral else None
+        temporary = _temporary_folder() if ephemeral else None
         if temporary is not None:
             home, cache = Path(temporary, "home"), Path(temporary, "cache")
         place = open_home(Path(home) if home else None, Path(cache) if cache else None, create=create)
@@ -96,6 +128,8 @@ class Engram:
         """Let go of the store; an ephemeral one is removed."""
         self.store.close()
         if self._temporary is not None:
+            import shutil
+
             shutil.rmtree(self._temporary, ignore_errors=True)
 
     def __enter__(self) -> Self:
@@ -189,6 +223,8 @@ class Engram:
 
     def update(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Any) -> Memory:
         """Change fields of a memory in place."""
+        from engram.capture.drafting import checked_fields
+
         changes = checked_fields(fields)
         if not changes:
             raise InvalidInput("nothing to change: name at least one field")
@@ -223,10 +259,14 @@ class Engram:
 
     def undo(self, ref: str, *, actor: str = "human") -> Memory:
         """Take the last decision about a memory back."""
+        from engram.review.undo import undo
+
         return undo(self.store, self.get(ref).id, self._clock(), actor=actor)
 
     def feedback(self, ref: str, signal: str, *, session: str = "") -> Memory:
         """Rate a memory: positive, negative or neutral."""
+        from engram.sessions import feedback
+
         return feedback.rate(self.store, ref, signal, self._clock(), session)
 
     def _change(self, ref: str, op: str, actor: str, reason: str, change: Callable[[Memory], Memory]) -> Memory:
@@ -238,7 +278,7 @@ class Engram:
 
     # -- sessions and the ledger
 
-    def session(self, task: str = "", *, scope: ScopeLike = None, budget: int | None = None) -> SessionHandle:
+    def session(self, task: str = "", *, scope: ScopeLike = None, budget: int | None = None) -> "SessionHandle":
         """Begin a session: its injection is ready, and its end folds in what was used. A context manager."""
         if self.upkeep.paused:
             begun = self.sessions.start("", self._seen_from(scope), budget)
@@ -336,3 +376,9 @@ def _embedder(settings: Settings) -> Any:
     from engram.embedding import load_embedder
 
     return load_embedder(settings.embedder)
+
+
+def _temporary_folder() -> str:
+    import tempfile
+
+    return tempfile.mkdtemp(prefix="engram-")

@@ -7,6 +7,7 @@ from typing import Any
 
 from engram.model.errors import InvalidInput
 from engram.model.memory import STATUSES, VERIFICATIONS, Anchor, Association, Evidence, Feedback, Memory, render_form
+from engram.model.times import aware
 from engram.model.types import memory_type
 from engram.rules import numbers as n
 from engram.rules.scopes import parse_scope
@@ -48,20 +49,6 @@ def checked_fields(given: Mapping[str, Any]) -> dict[str, Any]:
 def _checked(field: str, value: Any) -> Any:
     check = _CHECKS.get(field)
     return check(value) if check else value
-
-
-def aware(value: Any) -> datetime | None:
-    """A time with its zone: naive ones are local time, text is ISO 8601."""
-    if value is None:
-        return None
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            raise InvalidInput(f"{value!r} is not a time; write it as 2026-01-31 or 2026-01-31T12:00:00Z") from None
-    if not isinstance(value, datetime):
-        raise InvalidInput(f"{value!r} is not a time")
-    return value if value.tzinfo else value.astimezone()
 
 
 def _unit(value: Any) -> float:

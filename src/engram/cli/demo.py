@@ -182,9 +182,11 @@ class Demo:
         passed_over = [(item.id, item.reason) for item in injected.left_out]
         rows: list[list[drawing.Cell]] = [[("  not injected  ", "yellow"), f"{who}: {why}"] for who, why in passed_over]
         self.step(f'engram inject "{task}"', passed_over, lambda: drawing.lines(*rows))
-        hits = self.mem.recall("when does the nightly export run?", scope=SCOPE, limit=1).hits
+        hits = self.mem.recall(
+            "at what hour does the nightly export to the warehouse start?", scope=SCOPE, limit=1
+        ).hits
         self.step(
-            'engram recall "when does the nightly export run?"',
+            'engram recall "at what hour does the nightly export to the warehouse start?"',
             [hit_data(hit, self.clock.now) for hit in hits],
             lambda: cards.hits(hits, self.clock.now),
         )

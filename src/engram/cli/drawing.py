@@ -112,7 +112,7 @@ def lines(*rows: Sequence[Cell]) -> None:
         text = _joined(row)
         # What wraps goes on below its own beginning.
         indent = len(text.plain) - len(text.plain.lstrip(" "))
-        target.print(Padding(text[indent:], (0, 0, 0, indent)) if indent < len(text) else text)
+        target.print(Padding(text[indent:], (0, 0, 0, indent), expand=False) if indent < len(text) else text)
 
 
 def fields(pairs: Sequence[tuple[str, Cell]]) -> None:

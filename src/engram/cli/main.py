@@ -1,4 +1,4 @@
-"""`engram`: finds the verb that was asked for and imports that one alone, so that a cold start stays cheap."""
+"""`engram`: finds the verb that was asked for and imports that one alone: most of a cold start is what it does not load."""
 
 import sys
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    import typer
+    from engram.cli.declared import Group, Verb
 
 VERBS: dict[str, str] = {
     "init": "setting_up",
@@ -53,69 +53,42 @@ _FUNCTIONS = {"list": "list_", "import": "import_"}
 """Verbs whose name Python already uses for something else."""
 
 
-def build(only: str | None = None) -> "typer.Typer":
-    """The program with all its verbs, or with the one that is about to run."""
-    import typer
-
-    from engram.cli.surface import root
-
-    app = typer.Typer(
-        name="engram",
-        help="A memory for AI agents: plain text you own, found again in milliseconds.",
-        epilog="`engram VERB --help` explains a verb. `engram demo` shows it all.",
-        no_args_is_help=True,
-        add_completion=False,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    app.callback()(root)
-    for name in [only] if only else VERBS:
-        _register(app, name)
-    return app
+def verb_of(name: str) -> "Verb | Group | None":
+    """What stands behind a name: a verb, a group of further verbs, or nothing."""
+    if name not in VERBS:
+        return None
+    found: Verb | Group = getattr(import_module(f"engram.cli.verbs.{VERBS[name]}"), _FUNCTIONS.get(name, name))
+    return found
 
 
-def function_of(name: str) -> Any:
-    """What stands behind a verb: a function, or a group of further verbs."""
-    return getattr(import_module(f"engram.cli.verbs.{VERBS[name]}"), _FUNCTIONS.get(name, name))
+def main(arguments: Sequence[str]) -> None:
+    """Run one command line. Ends in SystemExit unless all is well."""
+    if arguments[:1] == ["hook"]:
+        from engram.cli.hook import main as hook
 
+        sys.exit(hook(list(arguments[1:])))
+    from engram.cli import quick
 
-def _register(app: "typer.Typer", name: str) -> None:
-    import typer
+    call = quick.read(arguments, verb_of)
+    if call is not None:
+        from engram.cli.surface import perform
 
-    from engram.cli.surface import verb
-
-    found = function_of(name)
-    if isinstance(found, typer.Typer):
-        app.add_typer(found, name=name)
+        perform(*call)
     else:
-        app.command(name)(verb(found))
+        from engram.cli.program import build
 
-
-def asked_verb(arguments: Sequence[str]) -> str | None:
-    """The verb in a command line, if its global options can be read past; else None, and every verb is loaded."""
-    rest = iter(arguments)
-    for word in rest:
-        if word == "--home":
-            next(rest, None)
-        elif not word.startswith("-"):
-            return word if word in VERBS else None
-        elif word != "--json" and not word.startswith("--home="):
-            return None
-    return None
+        build()(list(arguments), prog_name="engram")
 
 
 def run() -> None:
     """The program's entry point."""
-    arguments = sys.argv[1:]
-    if arguments[:1] == ["hook"]:
-        from engram.cli.hook import main
-
-        sys.exit(main(arguments[1:]))
     for stream in (sys.stdout, sys.stderr):
         # A memory may hold half a character; printing it must not end the program.
         cast(Any, stream).reconfigure(errors="backslashreplace")
-    build(asked_verb(arguments))(prog_name="engram")
+    try:
+        main(sys.argv[1:])
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,10 @@
 import inspect
 import sys
 from collections.abc import Iterator
-from typing import Annotated, Any, get_args, get_origin
+from typing import Any
 
-import typer
-
-from engram.cli.main import VERBS, function_of
+from engram.cli.declared import Argument, Group, Verb, parameters
+from engram.cli.main import VERBS, verb_of
 
 INTRODUCTION = """# The command line
 
@@ -33,41 +32,40 @@ def markdown() -> str:
     """The whole reference."""
     parts = [INTRODUCTION]
     for name in VERBS:
-        found = function_of(name)
-        parts += _group(name, found) if isinstance(found, typer.Typer) else [_verb(name, found)]
+        found = verb_of(name)
+        assert found is not None
+        parts += _group(name, found) if isinstance(found, Group) else [_verb(name, found)]
     return "\n".join(parts)
 
 
-def _group(name: str, group: typer.Typer) -> Iterator[str]:
-    yield f"## engram {name}\n\n{group.info.help}\n"
-    for command in group.registered_commands:
-        assert command.callback is not None
-        yield _verb(f"{name} {command.name}", command.callback, level=3)
+def _group(name: str, group: Group) -> Iterator[str]:
+    yield f"## engram {name}\n\n{group.help}\n"
+    for own, function in group.verbs.items():
+        yield _verb(f"{name} {own}", function, level=3)
 
 
-def _verb(name: str, function: Any, level: int = 2) -> str:
-    parameters = [entry for entry in described(function) if entry[1] not in ("--home", "--json")]
-    usage = " ".join(["engram", name, *(shown for kind, shown, _ in parameters if kind == "argument")])
-    options = " [OPTIONS]" if any(kind == "option" for kind, _, _ in parameters) else ""
-    rows = [f"| `{_cell(shown)}` | {_cell(text)} |" for _, shown, text in parameters]
+def _verb(name: str, function: Verb, level: int = 2) -> str:
+    declared = list(described(function))
+    usage = " ".join(["engram", name, *(shown for kind, shown, _ in declared if kind == "argument")])
+    options = " [OPTIONS]" if any(kind == "option" for kind, _, _ in declared) else ""
+    rows = [f"| `{_cell(shown)}` | {_cell(text)} |" for _, shown, text in declared]
     table = "\n".join(["", "| | |", "|---|---|", *rows, ""]) if rows else ""
     return f"{'#' * level} engram {name}\n\n    {usage}{options}\n\n{inspect.getdoc(function)}\n{table}"
 
 
-def described(function: Any) -> Iterator[tuple[str, str, str]]:
+def described(function: Verb) -> Iterator[tuple[str, str, str]]:
     """Each parameter of a verb: argument or option, how it is written, its help."""
-    for parameter in inspect.signature(function).parameters.values():
-        if get_origin(parameter.annotation) is not Annotated:
-            continue
-        info = get_args(parameter.annotation)[1]
-        metavar = info.metavar or ""
-        if isinstance(info, typer.models.ArgumentInfo):
-            required = parameter.default is inspect.Parameter.empty
-            written = metavar if required or metavar.startswith("[") else f"[{metavar}]"
-            yield "argument", written, info.help or ""
+    for parameter in parameters(function):
+        said = parameter.said
+        if isinstance(said, Argument):
+            written = said.metavar if parameter.required or said.metavar.startswith("[") else f"[{said.metavar}]"
+            yield "argument", written, said.help
         else:
-            names = ", ".join(item for item in (info.default, *(info.param_decls or ())) if isinstance(item, str))
-            yield "option", f"{names} {metavar}".strip(), _with_default(info.help or "", parameter.default)
+            yield (
+                "option",
+                f"{', '.join(said.names)} {said.metavar}".strip(),
+                _with_default(said.help, parameter.default),
+            )
 
 
 def _with_default(text: str, default: Any) -> str:

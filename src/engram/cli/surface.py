@@ -1,33 +1,18 @@
 """What every verb shares: the global options, the open store, where answers and remarks go, how errors end."""
 
-import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from engram.cli.exits import FAILED, code_of, words_of
 from engram.model.errors import EngramError, InvalidInput
 
 if TYPE_CHECKING:
     from engram.client import Engram
-
-Home = Annotated[
-    Path | None, typer.Option("--home", metavar="DIR", help="The store's directory instead of $ENGRAM_HOME.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
-
-_GLOBALS = (
-    inspect.Parameter("home", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Home),
-    inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Json),
-    inspect.Parameter("typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
-)
 
 
 @dataclass(slots=True)
@@ -98,29 +83,19 @@ class Surface:
 
     def confirm(self, question: str) -> bool:
         """Ask a person; False where there is none."""
-        return self.person and typer.confirm(question, default=False, err=True)
+        if not self.person:
+            return False
+        import typer
+
+        return typer.confirm(question, default=False, err=True)
 
 
-def root(context: typer.Context, home: Home = None, as_json: Json = False) -> None:
-    """Hold the global options until the verb asks for them."""
-    context.obj = Surface(home, as_json)
-
-
-def verb(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a verb of a function: it gains --home and --json, and its errors become one line and an exit code."""
-    own = list(inspect.signature(function).parameters.values())[1:]
-
-    @wraps(function)
-    def run(*, typer_context: typer.Context, home: Path | None, as_json: bool, **given: Any) -> None:
-        before = typer_context.obj if isinstance(typer_context.obj, Surface) else Surface()
-        surface = Surface(home or before.home, as_json or before.as_json)
-        with reporting():
-            function(surface, **given)
-            sys.stdout.flush()
-
-    run.__signature__ = inspect.Signature([*own, *_GLOBALS])  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *_GLOBALS)}
-    return run
+def perform(function: Callable[..., None], given: dict[str, Any]) -> None:
+    """Run a verb with the values of its command line; its errors become one line and an exit code."""
+    surface = Surface(given.pop("home"), given.pop("as_json"))
+    with reporting():
+        function(surface, **given)
+        sys.stdout.flush()
 
 
 @contextmanager
@@ -131,12 +106,12 @@ def reporting() -> Iterator[None]:
     except BrokenPipeError:
         # The reader has what it wanted. Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(FAILED) from None
+        raise SystemExit(FAILED) from None
     except (EngramError, OSError) as error:
         from engram.cli.plain_text import shown
 
         sys.stderr.write(f"engram: {shown(words_of(error))}\n")
-        raise typer.Exit(code_of(error)) from None
+        raise SystemExit(code_of(error)) from None
 
 
 def text_or_stdin(text: str) -> str:

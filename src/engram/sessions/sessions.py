@@ -6,12 +6,12 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
-from engram.capture.drafting import aware
 from engram.gates.secrets import redact
 from engram.model.errors import InvalidInput, NotFound, StoreReadOnly
 from engram.model.event import EVENT_TYPES, Event, Session
 from engram.model.hit import Injection
 from engram.model.memory import Memory
+from engram.model.times import aware
 from engram.recall.recalling import Recaller
 from engram.sessions import feedback
 from engram.settings import Settings

@@ -3,8 +3,7 @@
 import sys
 from typing import Annotated
 
-import typer
-
+from engram.cli.declared import Argument, Option
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import (
     AsOf,
@@ -26,14 +25,14 @@ from engram.cli.verbs.options import (
     scopes_given,
 )
 
-Question = Annotated[str, typer.Argument(metavar="QUESTION", help="What to look for; - reads it from stdin.")]
-Task = Annotated[str, typer.Argument(metavar="TASK", help="What the agent is about to do; - reads it from stdin.")]
+Question = Annotated[str, Argument("QUESTION", "What to look for; - reads it from stdin.")]
+Task = Annotated[str, Argument("TASK", "What the agent is about to do; - reads it from stdin.")]
 Kinds = Annotated[
     list[str] | None,
-    typer.Option("--kind", metavar="KIND", help="memory or event (repeatable). Default: memory."),
+    Option("--kind", metavar="KIND", help="memory or event (repeatable). Default: memory."),
 ]
-InSession = Annotated[str, typer.Option("--in-session", metavar="ID", help="Only what was said in this session.")]
-Budget = Annotated[int | None, typer.Option("--budget", metavar="TOKENS", help="Room for the whole text.")]
+InSession = Annotated[str, Option("--in-session", metavar="ID", help="Only what was said in this session.")]
+Budget = Annotated[int | None, Option("--budget", metavar="TOKENS", help="Room for the whole text.")]
 
 
 def recall(

@@ -3,17 +3,14 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from engram.cli.declared import Argument, Group, Option
+from engram.cli.surface import Surface
 
-from engram.cli.surface import Surface, verb
-
-bench = typer.Typer(help="Measure retrieval quality and speed here.", no_args_is_help=True)
-
-File = Annotated[Path, typer.Argument(metavar="FILE", help="The data set's JSON file.")]
-Mode = Annotated[str, typer.Option("--mode", metavar="MODE", help="hybrid, semantic or keyword.")]
-Fusion = Annotated[str | None, typer.Option("--fusion", metavar="NAME", help="rrf for reciprocal rank fusion.")]
-Limit = Annotated[int | None, typer.Option("--limit", metavar="N", help="Only the first N questions.")]
-Sizes = Annotated[str, typer.Option("--n", metavar="N,N", help="How many memories, a list separated by commas.")]
+File = Annotated[Path, Argument("FILE", "The data set's JSON file.")]
+Mode = Annotated[str, Option("--mode", metavar="MODE", help="hybrid, semantic or keyword.")]
+Fusion = Annotated[str | None, Option("--fusion", metavar="NAME", help="rrf for reciprocal rank fusion.")]
+Limit = Annotated[int | None, Option("--limit", metavar="N", help="Only the first N questions.")]
+Sizes = Annotated[str, Option("--n", metavar="N,N", help="How many memories, a list separated by commas.")]
 
 
 def locomo(surface: Surface, file: File, mode: Mode = "hybrid", fusion: Fusion = None, limit: Limit = None) -> None:
@@ -45,5 +42,6 @@ def _run(kind: str, surface: Surface, options: dict[str, Any]) -> None:
     main(kind, {**options, "json": surface.as_json})
 
 
-for _name, _function in (("locomo", locomo), ("longmemeval", longmemeval), ("speed", speed)):
-    bench.command(_name)(verb(_function))
+bench = Group(
+    "Measure retrieval quality and speed here.", {"locomo": locomo, "longmemeval": longmemeval, "speed": speed}
+)

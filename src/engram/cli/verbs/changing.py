@@ -2,36 +2,35 @@
 
 from typing import Annotated, Any
 
-import typer
-
+from engram.cli.declared import Argument, Option
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import Ref, Session, pairs, scope_here
 from engram.model.errors import Refused
 
-Statement = Annotated[str | None, typer.Option("--statement", metavar="TEXT", help="What it says; - reads stdin.")]
-Situation = Annotated[str | None, typer.Option("--when", metavar="TEXT", help="The situation in which it matters.")]
-Rationale = Annotated[str | None, typer.Option("--why", metavar="TEXT", help="The reason behind it.")]
-Context = Annotated[str | None, typer.Option("--context", metavar="TEXT", help="Where it comes from.")]
-Type = Annotated[str | None, typer.Option("--type", "-t", metavar="TYPE", help="Its type.")]
-Scope = Annotated[str | None, typer.Option("--scope", "-s", metavar="SCOPE", help="Where it holds.")]
-Status = Annotated[str | None, typer.Option("--status", metavar="STATUS", help="active, dormant, archived, retired, …")]
-Tag = Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="Its tags (repeatable; replaces them).")]
-Domain = Annotated[str | None, typer.Option("--domain", metavar="A/B", help="The domain it belongs to.")]
-Confidence = Annotated[float | None, typer.Option("--confidence", metavar="0–1", help="How sure it is.")]
-Importance = Annotated[float | None, typer.Option("--importance", metavar="0–1", help="How much it matters.")]
-Name = Annotated[str | None, typer.Option("--name", metavar="NAME", help="A name to call it by.")]
-ValidFrom = Annotated[str | None, typer.Option("--valid-from", metavar="TIME", help="True from this time on.")]
-ValidUntil = Annotated[str | None, typer.Option("--valid-until", metavar="TIME", help="True until this time.")]
+Statement = Annotated[str | None, Option("--statement", metavar="TEXT", help="What it says; - reads stdin.")]
+Situation = Annotated[str | None, Option("--when", metavar="TEXT", help="The situation in which it matters.")]
+Rationale = Annotated[str | None, Option("--why", metavar="TEXT", help="The reason behind it.")]
+Context = Annotated[str | None, Option("--context", metavar="TEXT", help="Where it comes from.")]
+Type = Annotated[str | None, Option("--type", "-t", metavar="TYPE", help="Its type.")]
+Scope = Annotated[str | None, Option("--scope", "-s", metavar="SCOPE", help="Where it holds.")]
+Status = Annotated[str | None, Option("--status", metavar="STATUS", help="active, dormant, archived, retired, …")]
+Tag = Annotated[list[str] | None, Option("--tag", metavar="TAG", help="Its tags (repeatable; replaces them).")]
+Domain = Annotated[str | None, Option("--domain", metavar="A/B", help="The domain it belongs to.")]
+Confidence = Annotated[float | None, Option("--confidence", metavar="0–1", help="How sure it is.")]
+Importance = Annotated[float | None, Option("--importance", metavar="0–1", help="How much it matters.")]
+Name = Annotated[str | None, Option("--name", metavar="NAME", help="A name to call it by.")]
+ValidFrom = Annotated[str | None, Option("--valid-from", metavar="TIME", help="True from this time on.")]
+ValidUntil = Annotated[str | None, Option("--valid-until", metavar="TIME", help="True until this time.")]
 Meta = Annotated[
-    list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="Metadata of yours (repeatable; replaces it).")
+    list[str] | None, Option("--meta", metavar="KEY=VALUE", help="Metadata of yours (repeatable; replaces it).")
 ]
 Form = Annotated[
     list[str] | None,
-    typer.Option("--form", metavar="PART=TEXT", help="A part of its form, such as action=… (repeatable)."),
+    Option("--form", metavar="PART=TEXT", help="A part of its form, such as action=… (repeatable)."),
 ]
-Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the journal.")]
-Unpin = Annotated[bool, typer.Option("--unpin", help="Let it sink again.")]
-Signal = Annotated[str, typer.Argument(metavar="SIGNAL", help="positive, negative or neutral.")]
+Reason = Annotated[str, Option("--reason", metavar="TEXT", help="Why, for the journal.")]
+Unpin = Annotated[bool, Option("--unpin", help="Let it sink again.")]
+Signal = Annotated[str, Argument("SIGNAL", "positive, negative or neutral.")]
 
 
 def update(

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from engram.cli.declared import Argument, Option
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Scopes, Statuses, filters
 from engram.model.errors import InvalidInput
@@ -14,20 +13,14 @@ if TYPE_CHECKING:
 
 Path_ = Annotated[
     Path,
-    typer.Argument(
-        metavar="PATH", help="A ~/.plur directory, engram YAML files or a folder of them, JSON or JSON lines."
-    ),
+    Argument("PATH", "A ~/.plur directory, engram YAML files or a folder of them, JSON or JSON lines."),
 ]
-Target = Annotated[
-    Path, typer.Argument(metavar="PATH", help="A directory; for json, or one YAML file, a file (- for stdout).")
-]
-Format = Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help="engram (YAML), json or plur.")]
-Wait = Annotated[
-    bool, typer.Option("--candidates", help="Let everything wait for review instead of keeping its status.")
-]
-Packs = Annotated[bool, typer.Option("--packs", help="Of a PLUR directory, take its packs too.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be taken in and what would not.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
+Target = Annotated[Path, Argument("PATH", "A directory; for json, or one YAML file, a file (- for stdout).")]
+Format = Annotated[str, Option("--format", "-f", metavar="FORMAT", help="engram (YAML), json or plur.")]
+Wait = Annotated[bool, Option("--candidates", help="Let everything wait for review instead of keeping its status.")]
+Packs = Annotated[bool, Option("--packs", help="Of a PLUR directory, take its packs too.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Only say what would be taken in and what would not.")]
+Force = Annotated[bool, Option("--force", help="Replace a file that is there.")]
 
 
 def import_(
@@ -42,9 +35,10 @@ def import_(
 
     source = path.expanduser().absolute()
     reading = foreign.read(source, packs=packs)
-    with surface.memory() as mem, bar("Importing") as report:
+    with surface.memory() as mem:
         plan = importing.Importing(mem, source.name, surface.person, candidates)
-        done = plan.take(reading, report, dry_run=dry_run)
+        with bar("Importing") as report:
+            done = plan.take(reading, report, dry_run=dry_run)
         surface.answer(_data(done, dry_run), lambda: _draw(done, dry_run))
         if not dry_run and (done.created or done.updated):
             waiting = f"; {len(done.waiting)} wait: `engram review`" if done.waiting else ""
@@ -98,11 +92,12 @@ def export(
 
     if format_ not in exporting.FORMATS:
         raise InvalidInput(f"{format_!r} is no format; one of {', '.join(exporting.FORMATS)}")
-    with surface.memory() as mem, bar("Exporting") as report:
+    with surface.memory() as mem:
         memories = mem.list(limit=None, **filters(scope=scope, status=status or ["any"]))
         own = set(mem.store.owned([memory.id for memory in memories]))
         chosen = [memory for memory in reversed(memories) if memory.id in own]
-        done = exporting.FORMATS[format_](path.expanduser(), chosen, mem.upkeep.clock(), force, report)
+        with bar("Exporting") as report:
+            done = exporting.FORMATS[format_](path.expanduser(), chosen, mem.upkeep.clock(), force, report)
         if str(path) == "-":
             return
         surface.answer(

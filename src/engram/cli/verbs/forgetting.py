@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from engram.cli.declared import Option
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Ref, Yes
 from engram.model.errors import InvalidInput, NotFound
@@ -11,10 +10,8 @@ from engram.model.errors import InvalidInput, NotFound
 if TYPE_CHECKING:
     from engram.store.protocol import Purged
 
-Purge = Annotated[
-    bool, typer.Option("--purge", help="Destroy it: every byte the store holds, with proof. Cannot be undone.")
-]
-Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the journal.")]
+Purge = Annotated[bool, Option("--purge", help="Destroy it: every byte the store holds, with proof. Cannot be undone.")]
+Reason = Annotated[str, Option("--reason", metavar="TEXT", help="Why, for the journal.")]
 
 
 def forget(surface: Surface, ref: Ref, purge: Purge = False, yes: Yes = False, reason: Reason = "") -> None:
@@ -51,14 +48,14 @@ def _purge(surface: Surface, mem: Any, ref: str, yes: bool) -> None:
         surface.say(f"{found}  {words}")
         if not surface.confirm("Destroy every trace of it? This cannot be undone."):
             surface.say("engram: nothing was destroyed")
-            raise typer.Exit(1)
+            raise SystemExit(1)
     purged = mem.upkeep.purge([found], actor=surface.actor)
     surface.answer(
         {"purged": purged.ids, "remaining": purged.remaining, "out_of_reach": purged.out_of_reach},
         lambda: draw_proof(purged),
     )
     if purged.remaining:
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
 def _named(mem: Any, ref: str) -> tuple[str, str]:

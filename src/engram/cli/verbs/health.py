@@ -3,17 +3,16 @@
 from datetime import datetime
 from typing import Annotated, Any
 
-import typer
-
+from engram.cli.declared import Option
 from engram.cli.surface import Surface
 from engram.model.errors import InvalidInput
 
-Rebuild = Annotated[bool, typer.Option("--rebuild", help="Make the index anew from the files.")]
+Rebuild = Annotated[bool, Option("--rebuild", help="Make the index anew from the files.")]
 Reembed = Annotated[
-    bool, typer.Option("--reembed", help="Make all vectors with the configured embedder; goes on where it stopped.")
+    bool, Option("--reembed", help="Make all vectors with the configured embedder; goes on where it stopped.")
 ]
 Repair = Annotated[
-    bool, typer.Option("--repair", help="Move unreadable journal lines to quarantine and make the index anew.")
+    bool, Option("--repair", help="Move unreadable journal lines to quarantine and make the index anew.")
 ]
 
 
@@ -68,7 +67,7 @@ def doctor(surface: Surface, repair: Repair = False) -> None:
 
         surface.answer({**found, "repaired": moved} if repair else found, draw)
         if not found["ok"]:
-            raise typer.Exit(1)
+            raise SystemExit(1)
 
 
 def _repair(surface: Surface) -> list[str]:

@@ -2,39 +2,36 @@
 
 from typing import Annotated, Any
 
-import typer
-
+from engram.cli.declared import Argument, Option
 from engram.model.errors import InvalidInput
 
-Ref = Annotated[str, typer.Argument(metavar="ID", help="Id, name or alias of a memory.")]
-Text = Annotated[str, typer.Argument(metavar="TEXT", help="The statement; - reads it from stdin.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+Ref = Annotated[str, Argument("ID", "Id, name or alias of a memory.")]
+Text = Annotated[str, Argument("TEXT", "The statement; - reads it from stdin.")]
+Yes = Annotated[bool, Option("--yes", "-y", help="Do it without asking.")]
 
 Scopes = Annotated[
     list[str] | None,
-    typer.Option("--scope", "-s", metavar="SCOPE", help="Only this scope (repeatable); `here` is this directory's."),
+    Option("--scope", "-s", metavar="SCOPE", help="Only this scope (repeatable); `here` is this directory's."),
 ]
-Types = Annotated[list[str] | None, typer.Option("--type", "-t", metavar="TYPE", help="Only this type (repeatable).")]
-Tags = Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="Only with this tag (repeatable: all).")]
-Domain = Annotated[str | None, typer.Option("--domain", metavar="A/B", help="Only this domain and those below it.")]
-Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help="Only from this time on (ISO 8601).")]
-Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only before this time (ISO 8601).")]
-AsOf = Annotated[str | None, typer.Option("--as-of", metavar="TIME", help="What was true at this time.")]
-KnownAt = Annotated[str | None, typer.Option("--known-at", metavar="TIME", help="What Engram knew at this time.")]
+Types = Annotated[list[str] | None, Option("--type", "-t", metavar="TYPE", help="Only this type (repeatable).")]
+Tags = Annotated[list[str] | None, Option("--tag", metavar="TAG", help="Only with this tag (repeatable: all).")]
+Domain = Annotated[str | None, Option("--domain", metavar="A/B", help="Only this domain and those below it.")]
+Since = Annotated[str | None, Option("--since", metavar="TIME", help="Only from this time on (ISO 8601).")]
+Until = Annotated[str | None, Option("--until", metavar="TIME", help="Only before this time (ISO 8601).")]
+AsOf = Annotated[str | None, Option("--as-of", metavar="TIME", help="What was true at this time.")]
+KnownAt = Annotated[str | None, Option("--known-at", metavar="TIME", help="What Engram knew at this time.")]
 Statuses = Annotated[
     list[str] | None,
-    typer.Option("--status", metavar="STATUS", help="Only this status (repeatable); `any` for all. Default: in force."),
+    Option("--status", metavar="STATUS", help="Only this status (repeatable); `any` for all. Default: in force."),
 ]
-Meta = Annotated[
-    list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="Only with this metadata (repeatable).")
-]
-Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", help="At most this many.")]
-Mode = Annotated[str, typer.Option("--mode", metavar="MODE", help="hybrid, semantic or keyword.")]
-Fusion = Annotated[str | None, typer.Option("--fusion", metavar="NAME", help="rrf for reciprocal rank fusion.")]
-Explain = Annotated[bool, typer.Option("--explain", help="Show how each score came about.")]
+Meta = Annotated[list[str] | None, Option("--meta", metavar="KEY=VALUE", help="Only with this metadata (repeatable).")]
+Limit = Annotated[int, Option("--limit", "-n", metavar="N", help="At most this many.")]
+Mode = Annotated[str, Option("--mode", metavar="MODE", help="hybrid, semantic or keyword.")]
+Fusion = Annotated[str | None, Option("--fusion", metavar="NAME", help="rrf for reciprocal rank fusion.")]
+Explain = Annotated[bool, Option("--explain", help="Show how each score came about.")]
 Session = Annotated[
     str,
-    typer.Option("--session", metavar="ID", envvar="ENGRAM_SESSION", help="The session this belongs to."),
+    Option("--session", metavar="ID", envvar="ENGRAM_SESSION", help="The session this belongs to."),
 ]
 
 

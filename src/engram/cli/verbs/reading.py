@@ -2,8 +2,7 @@
 
 from typing import Annotated, Any
 
-import typer
-
+from engram.cli.declared import Option
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import (
     AsOf,
@@ -21,7 +20,7 @@ from engram.cli.verbs.options import (
     filters,
 )
 
-Offset = Annotated[int, typer.Option("--offset", metavar="N", help="Leave out the first N.")]
+Offset = Annotated[int, Option("--offset", metavar="N", help="Leave out the first N.")]
 
 
 def show(surface: Surface, ref: Ref) -> None:

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from engram.cli.declared import Argument, Option
 from engram.cli.person import require_person
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import Limit
@@ -14,20 +13,16 @@ if TYPE_CHECKING:
     from engram.model.memory import Memory
     from engram.review.queue import ReviewItem
 
-Ref = Annotated[str, typer.Argument(metavar="[ID]", help="The memory to decide about; without one, what waits.")]
-Keep = Annotated[str, typer.Option("--keep", metavar="WHICH", help="Settle a contradiction: new, old, both or merge.")]
-Statement = Annotated[str, typer.Option("--statement", metavar="TEXT", help="With --keep merge: the merged statement.")]
-NewSituation = Annotated[
-    str, typer.Option("--new-when", metavar="TEXT", help="With --keep both: when the new one holds.")
-]
-OldSituation = Annotated[
-    str, typer.Option("--old-when", metavar="TEXT", help="With --keep both: when the old one holds.")
-]
-Approve = Annotated[bool, typer.Option("--approve", help="Put a candidate in force.")]
-Reject = Annotated[bool, typer.Option("--reject", help="Turn a candidate down.")]
-Retire = Annotated[bool, typer.Option("--retire", help="Let a faded memory go.")]
-Reinforce = Annotated[bool, typer.Option("--reinforce", help="Keep a faded memory, stronger than before.")]
-ListOnly = Annotated[bool, typer.Option("--list", help="Only list, also on a terminal.")]
+Ref = Annotated[str, Argument("[ID]", "The memory to decide about; without one, what waits.")]
+Keep = Annotated[str, Option("--keep", metavar="WHICH", help="Settle a contradiction: new, old, both or merge.")]
+Statement = Annotated[str, Option("--statement", metavar="TEXT", help="With --keep merge: the merged statement.")]
+NewSituation = Annotated[str, Option("--new-when", metavar="TEXT", help="With --keep both: when the new one holds.")]
+OldSituation = Annotated[str, Option("--old-when", metavar="TEXT", help="With --keep both: when the old one holds.")]
+Approve = Annotated[bool, Option("--approve", help="Put a candidate in force.")]
+Reject = Annotated[bool, Option("--reject", help="Turn a candidate down.")]
+Retire = Annotated[bool, Option("--retire", help="Let a faded memory go.")]
+Reinforce = Annotated[bool, Option("--reinforce", help="Keep a faded memory, stronger than before.")]
+ListOnly = Annotated[bool, Option("--list", help="Only list, also on a terminal.")]
 
 
 def review(

@@ -3,34 +3,28 @@
 import json
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from engram.cli.surface import Surface, text_or_stdin, verb
+from engram.cli.declared import Argument, Group, Option
+from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import Limit, Scopes, scopes_given
 from engram.model.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from engram.model.event import Session
 
-session = typer.Typer(
-    help="A stretch of work with its ledger. It begins with what memory has to say and ends by folding in what was used.",
-    no_args_is_help=True,
-)
-
-Id = Annotated[str, typer.Argument(metavar="SESSION", envvar="ENGRAM_SESSION", help="The session's id.")]
-Task = Annotated[str, typer.Argument(metavar="TASK", help="What it is about; - reads it from stdin.")]
-Budget = Annotated[int | None, typer.Option("--budget", metavar="TOKENS", help="Room for what is injected.")]
-Summary = Annotated[str, typer.Option("--summary", metavar="TEXT", help="What came of it; - reads it from stdin.")]
-Role = Annotated[str, typer.Argument(metavar="ROLE", help="Who speaks: user, assistant, tool, …")]
-Content = Annotated[str, typer.Argument(metavar="TEXT", help="What was said; - reads it from stdin.")]
+Id = Annotated[str, Argument("SESSION", "The session's id.", envvar="ENGRAM_SESSION")]
+Task = Annotated[str, Argument("TASK", "What it is about; - reads it from stdin.")]
+Budget = Annotated[int | None, Option("--budget", metavar="TOKENS", help="Room for what is injected.")]
+Summary = Annotated[str, Option("--summary", metavar="TEXT", help="What came of it; - reads it from stdin.")]
+Role = Annotated[str, Argument("ROLE", "Who speaks: user, assistant, tool, …")]
+Content = Annotated[str, Argument("TEXT", "What was said; - reads it from stdin.")]
 EventType = Annotated[
     str,
-    typer.Option("--event-type", metavar="TYPE", help="message, tool_call, tool_result, observation, error, artifact."),
+    Option("--event-type", metavar="TYPE", help="message, tool_call, tool_result, observation, error, artifact."),
 ]
-Key = Annotated[str, typer.Option("--key", metavar="KEY", help="Your own key; the same key is the same event.")]
-At = Annotated[str | None, typer.Option("--at", metavar="TIME", help="When it happened (ISO 8601). Default: now.")]
+Key = Annotated[str, Option("--key", metavar="KEY", help="Your own key; the same key is the same event.")]
+At = Annotated[str | None, Option("--at", metavar="TIME", help="When it happened (ISO 8601). Default: now.")]
 Batch = Annotated[
-    bool, typer.Option("--batch", help="Read events from stdin, one JSON object per line: role, content, at, key, …")
+    bool, Option("--batch", help="Read events from stdin, one JSON object per line: role, content, at, key, …")
 ]
 
 
@@ -177,5 +171,7 @@ def _sessions(mem: Any) -> "list[Session]":
     return sorted((one for one in found if one is not None), key=lambda one: (one.started, one.id), reverse=True)
 
 
-for _name, _function in (("start", start), ("observe", observe), ("end", end), ("list", list_), ("show", show)):
-    session.command(_name)(verb(_function))
+session = Group(
+    "A stretch of work with its ledger. It begins with what memory has to say and ends by folding in what was used.",
+    {"start": start, "observe": observe, "end": end, "list": list_, "show": show},
+)

@@ -2,20 +2,19 @@
 
 from typing import Annotated, Any
 
-import typer
-
+from engram.cli.declared import Argument, Option
 from engram.cli.surface import Surface
 from engram.model.errors import InvalidInput
 
 Words = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[KEY [VALUE]]", help="A setting, and its new value; also `get KEY`, `set KEY VALUE`."),
+    Argument("[KEY [VALUE]]", "A setting, and its new value; also `get KEY`, `set KEY VALUE`."),
 ]
-Action = Annotated[str, typer.Argument(metavar="recall", help="What to do; `recall` is the one thing so far.")]
-Prompt = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]", help="The prompt; without it stdin is read.")]
-HookLimit = Annotated[int, typer.Option("--limit", "-n", metavar="N", help="At most this many.")]
-Directory = Annotated[str, typer.Option("--cwd", metavar="DIR", help="The directory whose scope is asked.")]
-Fast = Annotated[bool, typer.Option("--fast", help="Do not pause between the scenes on a terminal.")]
+Action = Annotated[str, Argument("recall", "What to do; `recall` is the one thing so far.")]
+Prompt = Annotated[list[str] | None, Argument("[TEXT]", "The prompt; without it stdin is read.")]
+HookLimit = Annotated[int, Option("--limit", "-n", metavar="N", help="At most this many.")]
+Directory = Annotated[str, Option("--cwd", metavar="DIR", help="The directory whose scope is asked.")]
+Fast = Annotated[bool, Option("--fast", help="Do not pause between the scenes on a terminal.")]
 
 
 def init(surface: Surface) -> None:
@@ -86,17 +85,9 @@ def _draw_settings(chosen: dict[str, Any], *, only_value: bool = False) -> None:
 
 def mcp(surface: Surface) -> None:
     """Serve this memory to agents over stdio (MCP)."""
-    import os
+    from engram.mcp.server import main
 
-    try:
-        import mcp as _  # noqa: F401  -- the official SDK, an extra
-
-        from engram.mcp.server import main
-    except ImportError as error:
-        raise InvalidInput(f'the tool interface needs the extra `mcp`: pip install "engram[mcp]" ({error})') from None
-    if surface.home is not None:
-        os.environ["ENGRAM_HOME"] = str(surface.home.expanduser().absolute())
-    main()
+    main(str(surface.home.expanduser().absolute()) if surface.home else None)
 
 
 def demo(surface: Surface, fast: Fast = False) -> None:
@@ -120,7 +111,7 @@ def hook(surface: Surface, action: Action, text: Prompt = None, limit: HookLimit
 
     words = [action, "--limit", str(limit), *(["--cwd", cwd] if cwd else [])]
     words += ["--home", str(surface.home)] if surface.home else []
-    raise typer.Exit(main([*words, "--", *(text or [])]))
+    raise SystemExit(main([*words, "--", *(text or [])]))
 
 
 def version(surface: Surface) -> None:

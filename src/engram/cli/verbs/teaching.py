@@ -2,49 +2,40 @@
 
 from typing import Annotated, Any
 
-import typer
-
+from engram.cli.declared import Argument, Option
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import Session, Text, pairs, scope_here
 from engram.model.errors import InvalidInput
 
 TextOrForm = Annotated[
     str,
-    typer.Argument(
-        metavar="TEXT|feedback|fact",
-        help="The statement (- reads stdin); or the word feedback or fact, with that form's options.",
+    Argument(
+        "TEXT|feedback|fact",
+        "The statement (- reads stdin); or the word feedback or fact, with that form's options.",
     ),
 ]
-Scope = Annotated[
-    str, typer.Option("--scope", "-s", metavar="SCOPE", help="Where it holds; `here` is this directory's.")
-]
-Type = Annotated[
-    str, typer.Option("--type", "-t", metavar="TYPE", help="preference, correction, convention, factual, …")
-]
-Tag = Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="A tag (repeatable).")]
-Domain = Annotated[str, typer.Option("--domain", metavar="A/B", help="The domain it belongs to.")]
-Situation = Annotated[str, typer.Option("--when", metavar="TEXT", help="The situation in which it matters.")]
-Rationale = Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason behind it.")]
-Context = Annotated[str, typer.Option("--context", metavar="TEXT", help="Where it comes from; kept, never searched.")]
-Confidence = Annotated[float | None, typer.Option("--confidence", metavar="0–1", help="How sure it is, from 0 to 1.")]
-Importance = Annotated[
-    float | None, typer.Option("--importance", metavar="0–1", help="How much it matters, from 0 to 1.")
-]
-Name = Annotated[str, typer.Option("--name", metavar="NAME", help="A name to call it by.")]
-Pinned = Annotated[bool, typer.Option("--pin", help="Never let it sink; offer it first.")]
-Occurred = Annotated[str | None, typer.Option("--at", metavar="TIME", help="When it happened (ISO 8601).")]
-ValidFrom = Annotated[str | None, typer.Option("--valid-from", metavar="TIME", help="True from this time on.")]
-ValidUntil = Annotated[str | None, typer.Option("--valid-until", metavar="TIME", help="True until this time.")]
-Meta = Annotated[list[str] | None, typer.Option("--meta", metavar="KEY=VALUE", help="Metadata of yours (repeatable).")]
-Behavior = Annotated[str, typer.Option("--behavior", metavar="TEXT", help="Form feedback: what was done.")]
-Impact = Annotated[str, typer.Option("--impact", metavar="TEXT", help="Form feedback: what it led to.")]
-Action = Annotated[str, typer.Option("--action", metavar="TEXT", help="Form feedback: what to do instead, or again.")]
-Subject = Annotated[str, typer.Option("--subject", metavar="TEXT", help="Form fact: what it is about.")]
-Predicate = Annotated[str, typer.Option("--predicate", metavar="TEXT", help="Form fact: what is said of it.")]
-Object = Annotated[str, typer.Option("--object", metavar="TEXT", help="Form fact: the value.")]
-Autonomous = Annotated[
-    bool, typer.Option("--autonomous", help="Nobody asked to keep this: the quality gates judge it too.")
-]
+Scope = Annotated[str, Option("--scope", "-s", metavar="SCOPE", help="Where it holds; `here` is this directory's.")]
+Type = Annotated[str, Option("--type", "-t", metavar="TYPE", help="preference, correction, convention, factual, …")]
+Tag = Annotated[list[str] | None, Option("--tag", metavar="TAG", help="A tag (repeatable).")]
+Domain = Annotated[str, Option("--domain", metavar="A/B", help="The domain it belongs to.")]
+Situation = Annotated[str, Option("--when", metavar="TEXT", help="The situation in which it matters.")]
+Rationale = Annotated[str, Option("--why", metavar="TEXT", help="The reason behind it.")]
+Context = Annotated[str, Option("--context", metavar="TEXT", help="Where it comes from; kept, never searched.")]
+Confidence = Annotated[float | None, Option("--confidence", metavar="0–1", help="How sure it is, from 0 to 1.")]
+Importance = Annotated[float | None, Option("--importance", metavar="0–1", help="How much it matters, from 0 to 1.")]
+Name = Annotated[str, Option("--name", metavar="NAME", help="A name to call it by.")]
+Pinned = Annotated[bool, Option("--pin", help="Never let it sink; offer it first.")]
+Occurred = Annotated[str | None, Option("--at", metavar="TIME", help="When it happened (ISO 8601).")]
+ValidFrom = Annotated[str | None, Option("--valid-from", metavar="TIME", help="True from this time on.")]
+ValidUntil = Annotated[str | None, Option("--valid-until", metavar="TIME", help="True until this time.")]
+Meta = Annotated[list[str] | None, Option("--meta", metavar="KEY=VALUE", help="Metadata of yours (repeatable).")]
+Behavior = Annotated[str, Option("--behavior", metavar="TEXT", help="Form feedback: what was done.")]
+Impact = Annotated[str, Option("--impact", metavar="TEXT", help="Form feedback: what it led to.")]
+Action = Annotated[str, Option("--action", metavar="TEXT", help="Form feedback: what to do instead, or again.")]
+Subject = Annotated[str, Option("--subject", metavar="TEXT", help="Form fact: what it is about.")]
+Predicate = Annotated[str, Option("--predicate", metavar="TEXT", help="Form fact: what is said of it.")]
+Object = Annotated[str, Option("--object", metavar="TEXT", help="Form fact: the value.")]
+Autonomous = Annotated[bool, Option("--autonomous", help="Nobody asked to keep this: the quality gates judge it too.")]
 
 _FORMS = {"feedback": ("behavior", "impact", "action"), "fact": ("subject", "predicate", "object")}
 
@@ -186,7 +177,7 @@ def _decided(surface: Surface, mem: Any, decision: Any) -> None:
     surface.answer(decision_data(decision, mem.upkeep.clock()), lambda: cards.decision(decision))
     surface.hint(_next_step(decision))
     if decision.outcome.value == "REJECTED":
-        raise typer.Exit(FAILED)
+        raise SystemExit(FAILED)
 
 
 def _next_step(decision: Any) -> str:

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from engram.cli.declared import Argument, Option
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Yes
 from engram.model.errors import NotFound, Refused
@@ -13,10 +12,8 @@ if TYPE_CHECKING:
     from engram.store.files.store import FilesStore
     from engram.store.files.team import TeamFile
 
-Directory = Annotated[
-    Path | None, typer.Argument(metavar="[DIR]", help="A directory of the repository. Default: this one.")
-]
-Revoke = Annotated[bool, typer.Option("--revoke", help="Trust nothing of it any more.")]
+Directory = Annotated[Path | None, Argument("[DIR]", "A directory of the repository. Default: this one.")]
+Revoke = Annotated[bool, Option("--revoke", help="Trust nothing of it any more.")]
 
 
 def trust(surface: Surface, directory: Directory = None, revoke: Revoke = False, yes: Yes = False) -> None:

@@ -3,18 +3,15 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from engram.cli.declared import Argument, Option
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Yes
 
-Target = Annotated[Path, typer.Argument(metavar="FILE", help="The archive to write, such as memory.tar.gz.")]
-Source = Annotated[Path, typer.Argument(metavar="FILE", help="An archive that `engram backup` wrote.")]
-Force = Annotated[bool, typer.Option("--force", help="Set a store that is there aside, then restore.")]
-Overwrite = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
-Days = Annotated[
-    int | None, typer.Option("--days", metavar="N", help="Older than this, instead of the settings' ages.")
-]
+Target = Annotated[Path, Argument("FILE", "The archive to write, such as memory.tar.gz.")]
+Source = Annotated[Path, Argument("FILE", "An archive that `engram backup` wrote.")]
+Force = Annotated[bool, Option("--force", help="Set a store that is there aside, then restore.")]
+Overwrite = Annotated[bool, Option("--force", help="Replace a file that is there.")]
+Days = Annotated[int | None, Option("--days", metavar="N", help="Older than this, instead of the settings' ages.")]
 
 
 def pause(surface: Surface) -> None:

@@ -1,0 +1,20 @@
+"""Times as callers give them."""
+
+from datetime import datetime
+from typing import Any
+
+from engram.model.errors import InvalidInput
+
+
+def aware(value: Any) -> datetime | None:
+    """A time with its zone: naive ones are local time, text is ISO 8601."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise InvalidInput(f"{value!r} is not a time; write it as 2026-01-31 or 2026-01-31T12:00:00Z") from None
+    if not isinstance(value, datetime):
+        raise InvalidInput(f"{value!r} is not a time")
+    return value if value.tzinfo else value.astimezone()

@@ -1,0 +1,130 @@
+"""recall, search, inject."""
+
+import json
+
+from .conftest import Console
+
+
+def taught(cli: Console) -> list[str]:
+    return [
+        cli.learned("Deploys go through the staging cluster first", "--type", "convention", "--tag", "ops"),
+        cli.learned("I prefer pnpm over npm for JavaScript", "--type", "preference", "--domain", "dev/js"),
+        cli.learned("Backups of the database are kept for thirty days", "--type", "factual", "--scope", "project:acme"),
+    ]
+
+
+def test_recall_prints_one_line_per_answer(cli: Console) -> None:
+    deploys, *_ = taught(cli)
+    result = cli("recall", "how do deploys work?")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[0] == f"[{deploys}] Convention: Deploys go through the staging cluster first"
+
+
+def test_recall_in_json_carries_the_memory_and_its_score(cli: Console) -> None:
+    deploys, *_ = taught(cli)
+    answer = cli.json("recall", "deploys")
+    assert answer["question"] == "deploys"
+    assert answer["hits"][0]["id"] == deploys
+    assert answer["hits"][0]["score"] > 0
+    assert answer["hits"][0]["memory"]["type"] == "convention"
+
+
+def test_recall_without_an_answer_is_done_and_silent_on_stdout(cli: Console) -> None:
+    result = cli("recall", "anything")
+    assert result.exit_code == 0
+    assert result.stdout == ""
+    assert "nothing found" in result.stderr
+
+
+def test_recall_sees_its_scope_and_search_sees_everything(cli: Console) -> None:
+    *_, backups = taught(cli)
+    assert backups not in [hit["id"] for hit in cli.json("recall", "database backups")["hits"]]
+    assert backups in [hit["id"] for hit in cli.json("recall", "backups", "--scope", "project:acme")["hits"]]
+    assert cli.json("search", "database backups")["hits"][0]["id"] == backups
+
+
+def test_explain_adds_up_to_the_score(cli: Console) -> None:
+    taught(cli)
+    for hit in cli.json("recall", "deploys", "--explain")["hits"]:
+        total = 0.0
+        for part in hit["trace"]["parts"]:
+            total = total * part["value"] if part["operation"] == "×" else total + part["value"]
+        assert abs(total - hit["score"]) < 1e-9
+
+
+def test_explain_prints_a_table_whose_last_line_is_the_score(cli: Console) -> None:
+    taught(cli)
+    score = cli.json("search", "deploys", "--limit", "1", "--explain")["hits"][0]["score"]
+    lines = cli("search", "deploys", "--limit", "1", "--explain").stdout.strip().splitlines()
+    assert "found by" in lines[1]
+    assert lines[-1].split()[0] == "score"
+    assert abs(float(lines[-1].split()[-1]) - score) < 1e-4
+    assert lines[-2].split()[-1] == lines[-1].split()[-1]
+
+
+def test_filters_narrow_a_search(cli: Console) -> None:
+    deploys, pnpm, backups = taught(cli)
+
+    def ids(*options: str) -> set[str]:
+        return {hit["id"] for hit in cli.json("search", "deploys pnpm backups", *options)["hits"]}
+
+    assert ids("--type", "preference") == {pnpm}
+    assert ids("--tag", "ops") == {deploys}
+    assert ids("--domain", "dev") == {pnpm}
+    assert ids("--scope", "project:acme") == {backups}
+    assert ids("--since", "2100-01-01") == set()
+    assert len(ids("--limit", "1")) == 1
+
+
+def test_keyword_mode_and_rank_fusion_are_answered(cli: Console) -> None:
+    deploys, *_ = taught(cli)
+    assert cli.json("search", "deploys", "--mode", "keyword")["mode"] == "keyword"
+    assert cli.json("search", "deploys", "--fusion", "rrf")["hits"][0]["id"] == deploys
+
+
+def test_an_unknown_mode_is_wrong_usage(cli: Console) -> None:
+    result = cli("search", "x", "--mode", "psychic")
+    assert result.exit_code == 2
+    assert "hybrid, semantic, keyword" in result.stderr
+
+
+def test_events_are_found_when_asked_for(cli: Console) -> None:
+    session = cli.json("session", "start", "a chat about pizza")["id"]
+    cli.json("session", "observe", session, "user", "The pizza oven is broken again")
+    found = cli.json("search", "pizza oven", "--kind", "event", "--in-session", session)["hits"]
+    assert found[0]["event"]["content"] == "The pizza oven is broken again"
+    assert cli.json("search", "pizza oven")["hits"] == []
+
+
+def test_inject_prints_the_text_for_a_prompt(cli: Console) -> None:
+    deploys, *_ = taught(cli)
+    result = cli("inject", "deploy to staging")
+    assert result.stdout.startswith("# Memory")
+    assert deploys in result.stdout
+
+
+def test_inject_keeps_its_budget(cli: Console) -> None:
+    taught(cli)
+    answer = cli.json("inject", "deploy to staging with pnpm", "--budget", "60")
+    assert answer["tokens"] <= 60 == answer["budget"]
+
+
+def test_inject_with_nothing_to_say_says_so_on_stderr(cli: Console) -> None:
+    result = cli("inject", "bake a cake")
+    assert result.exit_code == 0
+    assert result.stdout.strip() == ""
+    assert "nothing in memory" in result.stderr
+
+
+def test_the_question_comes_from_stdin(cli: Console) -> None:
+    deploys, *_ = taught(cli)
+    answer = json.loads(cli("--json", "recall", "-", stdin="deploys").stdout)
+    assert answer["hits"][0]["id"] == deploys
+
+
+def test_metadata_filters_and_comes_back(cli: Console) -> None:
+    wanted = cli.learned("Incident 7 was caused by a full disk", "--meta", "ticket=7")
+    cli.learned("Incident 8 was caused by an expired certificate", "--meta", "ticket=8")
+    hits = cli.json("search", "incident", "--meta", "ticket=7")["hits"]
+    assert [hit["id"] for hit in hits] == [wanted]
+    assert hits[0]["metadata"] == {"ticket": 7}

@@ -1,0 +1,87 @@
+"""index, doctor, status."""
+
+import shutil
+
+from .conftest import Console
+
+
+def test_status_says_what_was_injected_last_and_how_to_stop_it(cli: Console) -> None:
+    known = cli.learned("Deploys go through the staging cluster first", "--type", "convention")
+    assert "nothing was injected yet" in cli("status").stdout
+    cli("inject", "deploy to staging")
+    text = cli("status").stdout
+    assert known in text
+    for way in ("engram forget ID", "engram feedback ID negative", "engram update ID --status dormant"):
+        assert way in text
+
+
+def test_status_in_json(cli: Console) -> None:
+    cli.learned("Use tabs, not spaces")
+    found = cli.json("status")
+    assert found["statuses"] == {"active": 1}
+    assert found["paused"] is False
+    assert found["home"] == str(cli.folder / "home")
+
+
+def test_index_says_what_it_holds(cli: Console) -> None:
+    cli.learned("Use tabs, not spaces")
+    assert cli.json("index")["documents"] == {"memory": 1}
+    assert "1 memory" in cli("index").stdout
+
+
+def test_a_deleted_index_is_made_again(cli: Console) -> None:
+    known = cli.learned("Use tabs, not spaces")
+    shutil.rmtree(cli.folder / "cache")
+    assert [memory["id"] for memory in cli.json("list")] == [known]
+
+
+def test_rebuild_gives_the_same_answers(cli: Console) -> None:
+    cli.learned("Use tabs, not spaces")
+    before = cli.json("search", "tabs")["hits"][0]
+    cli("index", "--rebuild")
+    after = cli.json("search", "tabs")["hits"][0]
+    assert (before["id"], round(before["score"], 3)) == (after["id"], round(after["score"], 3))
+
+
+def test_reembed_goes_from_keyword_to_meaning(cli: Console) -> None:
+    cli("config", "embedder", "none")
+    cli.learned("Use tabs, not spaces")
+    assert cli.json("index")["vectors"] == 0
+    cli("config", "embedder", "static")
+    assert cli.json("index", "--reembed")["reembedded"] == 1
+    assert cli.json("index")["vectors"] == 1
+
+
+def test_rebuild_and_reembed_together_are_wrong_usage(cli: Console) -> None:
+    assert cli("index", "--rebuild", "--reembed").exit_code == 2
+
+
+def test_a_healthy_store_passes_every_check(cli: Console) -> None:
+    cli.learned("Use tabs, not spaces")
+    result = cli("doctor")
+    assert result.exit_code == 0
+    assert "✗" not in result.stdout
+    assert cli.json("doctor")["ok"] is True
+
+
+def test_repair_moves_an_unreadable_journal_line_away_and_keeps_the_rest(cli: Console) -> None:
+    first = cli.learned("Use tabs, not spaces")
+    journal = next((cli.folder / "home" / "journal").glob("*.jsonl"))
+    journal.write_bytes(b"{garbage}\n" + journal.read_bytes())
+    shutil.rmtree(cli.folder / "cache")
+    broken = cli("list")
+    assert broken.exit_code == 1
+    assert "engram doctor --repair" in broken.stderr
+    repaired = cli("doctor", "--repair")
+    assert "moved to quarantine" in repaired.stdout
+    assert [memory["id"] for memory in cli.json("list")] == [first]
+    quarantined = b"".join(p.read_bytes() for p in (cli.folder / "home" / "quarantine").iterdir())
+    assert b"{garbage}" in quarantined
+
+
+def test_a_store_of_a_newer_engram_is_refused_with_what_to_do(cli: Console) -> None:
+    cli("init")
+    (cli.folder / "home" / "store.json").write_text('{"format": 99, "id": "x"}')
+    result = cli("list")
+    assert result.exit_code == 1
+    assert "Upgrade Engram" in result.stderr

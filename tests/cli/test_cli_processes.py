@@ -1,0 +1,140 @@
+"""The program as a process: exit codes, pipes, terminals."""
+
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+
+import pytest
+
+from .conftest import Console
+
+ENGRAM = [sys.executable, "-m", "engram.cli"]
+ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+
+
+def run(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*ENGRAM, *words], input=stdin, capture_output=True, text=True, check=False)
+
+
+def on_a_terminal(*words: str, typed: str = "") -> tuple[str, int]:
+    """Run a verb with a terminal of its own as its controlling one; what it prints, and its exit code."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.environ["TERM"] = "xterm-256color"
+        os.execv(sys.executable, [*ENGRAM, *words])
+    printed, waiting = b"", typed
+    while True:
+        ready, _, _ = select.select([terminal], [], [], 30)
+        try:
+            chunk = os.read(terminal, 65536) if ready else b""
+        except OSError:
+            chunk = b""
+        if not chunk:
+            break
+        printed += chunk
+        code = re.search(rb"Type (\d{4}): $", printed)
+        if (waiting and printed.endswith((b"]: ", b"> "))) or code:
+            answer = code.group(1).decode() + "\n" if code else waiting
+            os.write(terminal, answer.encode())
+            waiting = ""
+    _, status = os.waitpid(child, 0)
+    return printed.decode("utf-8", "replace").replace("\r\n", "\n"), os.waitstatus_to_exitcode(status)
+
+
+@pytest.mark.usefixtures("cli")
+def test_a_memory_outlives_the_process_that_learned_it() -> None:
+    learned = json.loads(run("learn", "-", "--json", stdin="Deploys go through staging first").stdout)
+    recalled = run("--json", "recall", "deploys")
+    assert recalled.stderr == ""
+    assert json.loads(recalled.stdout)["hits"][0]["id"] == learned["memory"]["id"]
+
+
+@pytest.mark.usefixtures("cli")
+def test_exit_codes() -> None:
+    assert run("version").returncode == 0
+    assert run("show", "nothing").returncode == 3
+    assert run("list", "--limit", "0x").returncode == 2
+    assert run("learn", "The key is AKIA" + "IOSFODNN7ABCDEFG" + " and more").returncode == 1
+
+
+@pytest.mark.usefixtures("cli")
+def test_errors_are_one_line_without_a_traceback() -> None:
+    failed = run("show", "nothing")
+    assert failed.stdout == ""
+    assert failed.stderr.startswith("engram: ")
+    assert len(failed.stderr.splitlines()) == 1
+
+
+@pytest.mark.usefixtures("cli")
+def test_without_a_terminal_there_are_no_escape_codes() -> None:
+    run("learn", "Deploys go through staging first")
+    for words in (("list",), ("recall", "deploys", "--explain"), ("status",), ("doctor",), ("--help",), ("demo",)):
+        done = run(*words)
+        assert "\x1b" not in done.stdout + done.stderr, words
+
+
+@pytest.mark.usefixtures("cli")
+def test_a_reader_that_goes_away_is_no_catastrophe() -> None:
+    items = json.dumps([f"Fact number {i} about the thing called item{i}" for i in range(400)])
+    with open("many.json", "w") as file:
+        file.write(items)
+    run("import", "many.json")
+    process = subprocess.Popen(
+        [*ENGRAM, "list", "--limit", "400"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    complaint = process.stderr.read()
+    process.stderr.close()
+    process.wait()
+    assert "Traceback" not in complaint
+    assert "BrokenPipe" not in complaint
+
+
+def test_a_terminal_gets_a_table_and_colours(cli: Console) -> None:
+    cli.learned("Deploys go [red]through[/red] staging first")
+    printed, code = on_a_terminal("list")
+    assert code == 0
+    assert "\x1b[" in printed
+    plain = ESCAPE.sub("", printed)
+    assert "statement" in plain
+    assert "[red]through[/red]" in plain
+
+
+def test_a_person_at_a_terminal_is_human(cli: Console) -> None:
+    on_a_terminal("remember", "I prefer pnpm over npm")
+    assert cli.json("list")[0]["source"] == "human"
+
+
+def test_purge_asks_at_a_terminal(cli: Console) -> None:
+    known = cli.learned("Use tabs, not spaces")
+    _, code = on_a_terminal("forget", known, "--purge", typed="y\n")
+    assert code == 0
+    assert cli("show", known).exit_code == 3
+
+
+def test_a_typed_code_puts_in_force_what_only_a_person_may(cli: Console) -> None:
+    waiting = cli.json("learn", "The patient is allergic to penicillin", "--type", "health")["memory"]["id"]
+    printed, code = on_a_terminal("review", waiting, "--approve")
+    assert code == 0, printed
+    assert cli.json("show", waiting)["status"] == "active"
+
+
+@pytest.mark.usefixtures("cli")
+def test_a_cold_start_loads_neither_typer_nor_rich_nor_pydantic() -> None:
+    program = (
+        "import sys; sys.argv = ['engram', 'recall', 'deploys']\n"
+        "from engram.cli.main import run\n"
+        "try: run()\n"
+        "except SystemExit: pass\n"
+        "loaded = [n for n in ('typer', 'rich', 'pydantic', 'engram.cli.cards') if n in sys.modules]\n"
+        "print('loaded', loaded)"
+    )
+    run("learn", "Deploys go through staging first")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("loaded []\n")

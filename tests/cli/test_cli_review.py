@@ -1,0 +1,139 @@
+"""review: contradictions, candidates, the walk at a terminal."""
+
+import pytest
+
+from engram.cli import drawing, person
+from engram.cli.surface import Surface
+
+from .conftest import Console
+
+
+def contradicted(cli: Console) -> tuple[str, str]:
+    old = cli.learned("The API listens on port 8080", "--type", "factual")
+    new = cli.learned("The API listens on port 9090", "--type", "factual")
+    return new, old
+
+
+def waiting_for_a_person(cli: Console) -> str:
+    return str(cli.json("learn", "The patient is allergic to penicillin", "--type", "health")["memory"]["id"])
+
+
+def test_review_lists_what_waits_and_what_can_be_done(cli: Console) -> None:
+    new, old = contradicted(cli)
+    items = cli.json("review")
+    assert [(item["kind"], item["memory"]["id"], item["other"]["id"]) for item in items] == [
+        ("contradiction", new, old)
+    ]
+    assert items[0]["actions"] == ["new", "old", "merge", "both"]
+    result = cli("review")
+    assert new in result.stdout
+    assert "--keep new|old|both|merge" in result.stderr
+
+
+def test_nothing_waits(cli: Console) -> None:
+    result = cli("review")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "nothing waits" in result.stderr
+
+
+def test_keep_new_supersedes_the_old(cli: Console) -> None:
+    new, old = contradicted(cli)
+    assert cli.json("review", new, "--keep", "new")["status"] == "active"
+    assert cli.json("show", old)["status"] == "superseded"
+    assert cli.json("review") == []
+
+
+def test_keep_old_turns_the_new_down(cli: Console) -> None:
+    new, old = contradicted(cli)
+    assert cli.json("review", new, "--keep", "old")["id"] == old
+    assert cli.json("show", new)["status"] == "rejected"
+
+
+def test_keep_both_in_their_situations(cli: Console) -> None:
+    new, old = contradicted(cli)
+    cli("review", new, "--keep", "both", "--new-when", "in production", "--old-when", "on a laptop")
+    assert cli.json("show", new)["situation"] == "in production"
+    assert cli.json("show", old)["situation"] == "on a laptop"
+
+
+def test_merge_needs_and_takes_a_statement(cli: Console) -> None:
+    new, old = contradicted(cli)
+    assert cli("review", new, "--keep", "merge").exit_code == 2
+    merged = cli.json("review", new, "--keep", "merge", "--statement", "The API listens on 8080 and 9090")
+    assert merged["id"] == old
+    assert merged["statement"] == "The API listens on 8080 and 9090"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--approve",), ("ENG-2026-0101-001", "--approve", "--reject"), ("ENG-2026-0101-001", "--keep", "this")],
+)
+def test_a_decision_needs_one_memory_and_one_choice(cli: Console, words: tuple[str, ...]) -> None:
+    assert cli("review", *words).exit_code in (2, 3)
+
+
+def test_a_choice_that_does_not_exist_is_named(cli: Console) -> None:
+    new, _ = contradicted(cli)
+    result = cli("review", new, "--keep", "this")
+    assert result.exit_code == 2
+    assert "new, old, merge, both" in result.stderr
+
+
+def test_reject_needs_no_person(cli: Console) -> None:
+    waiting = waiting_for_a_person(cli)
+    assert cli.json("review", waiting, "--reject")["status"] == "rejected"
+
+
+def test_retire_and_reinforce(cli: Console) -> None:
+    known = cli.learned("Use tabs, not spaces")
+    assert cli.json("review", known, "--reinforce")["strength"] > 0.75
+    assert cli.json("review", known, "--retire")["status"] == "retired"
+
+
+def test_what_only_a_person_may_decide_is_refused_without_a_terminal(
+    cli: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(person, "_TERMINAL", cli.folder / "no-terminal")
+    waiting = waiting_for_a_person(cli)
+    result = cli("review", waiting, "--approve")
+    assert result.exit_code == 1
+    assert "always waits for a person" in result.stderr
+    assert cli.json("show", waiting)["status"] == "candidate"
+
+
+def test_a_file_in_place_of_the_terminal_is_no_person(cli: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = cli.folder / "fake-terminal"
+    fake.write_text("1234\n" * 9000)
+    monkeypatch.setattr(person, "_TERMINAL", fake)
+    assert cli("review", waiting_for_a_person(cli), "--approve").exit_code == 1
+
+
+@pytest.fixture
+def at_terminal(monkeypatch: pytest.MonkeyPatch, person: None) -> None:
+    monkeypatch.setattr(Surface, "drawn", property(lambda surface: not surface.as_json))
+    monkeypatch.setattr(drawing, "on_terminal", lambda: True)
+
+
+@pytest.mark.usefixtures("at_terminal")
+def test_the_walk_asks_about_each_and_does_what_is_chosen(cli: Console) -> None:
+    _, old = contradicted(cli)
+    result = cli("review", stdin="x\nn\n")
+    assert result.exit_code == 0
+    assert "port 8080" in result.stdout and "port 9090" in result.stdout
+    assert cli.json("show", old)["status"] == "superseded"
+    assert "1 decided, 0 still wait" in result.stderr
+
+
+@pytest.mark.usefixtures("at_terminal")
+def test_the_walk_can_be_left(cli: Console) -> None:
+    contradicted(cli)
+    result = cli("review", stdin="q\n")
+    assert "0 decided, 1 still wait" in result.stderr
+    assert len(cli.json("review")) == 1
+
+
+@pytest.mark.usefixtures("at_terminal")
+def test_the_walk_merges_what_the_person_writes(cli: Console) -> None:
+    _, old = contradicted(cli)
+    cli("review", stdin="m\nThe API listens on 8080 or 9090\n")
+    assert cli.json("show", old)["statement"] == "The API listens on 8080 or 9090"

@@ -1,0 +1,112 @@
+"""What every verb shares: global options, help, exit codes, the reference."""
+
+import inspect
+import json
+from pathlib import Path
+
+import pytest
+
+from engram.cli.declared import Group, Verb
+from engram.cli.exits import code_of
+from engram.cli.main import VERBS, verb_of
+from engram.cli.plain_text import ago, line, shown
+from engram.cli.reference import described, markdown
+from engram.model import errors
+
+from .conftest import Console
+
+DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
+
+
+def functions() -> list[tuple[str, Verb]]:
+    found: list[tuple[str, Verb]] = []
+    for name in VERBS:
+        verb = verb_of(name)
+        assert verb is not None
+        found += (
+            [(f"{name} {own}", each) for own, each in verb.verbs.items()] if isinstance(verb, Group) else [(name, verb)]
+        )
+    return found
+
+
+def test_home_and_json_stand_before_or_after_the_verb(cli: Console) -> None:
+    other = str(cli.folder / "other")
+    after = json.loads(cli("add", "Use tabs", "--home", other, "--json").stdout)
+    before = json.loads(cli("--json", "--home", other, "show", after["id"]).stdout)
+    assert before["statement"] == "Use tabs"
+    assert cli("show", after["id"]).exit_code == 3
+
+
+@pytest.mark.parametrize("words", [("nonsense",), ("recall",), ("list", "--nonsense"), ("list", "--limit", "many")])
+def test_wrong_usage_is_exit_2(cli: Console, words: tuple[str, ...]) -> None:
+    assert cli(*words).exit_code == 2
+
+
+def test_a_near_miss_is_named(cli: Console) -> None:
+    assert "recall" in cli("recal", "x").stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.NotFound("x"), 3),
+        (errors.InvalidInput("x"), 2),
+        (errors.Refused("x"), 1),
+        (errors.SecretRefused("x"), 1),
+        (errors.StoreBusy("x"), 1),
+        (errors.StoreReadOnly("x"), 1),
+        (errors.UnknownVersion("x"), 1),
+        (errors.EmbedderError("x"), 1),
+        (OSError("x"), 1),
+    ],
+)
+def test_every_error_has_its_exit_code(error: Exception, code: int) -> None:
+    assert code_of(error) == code
+
+
+def test_the_help_lists_every_verb_in_full_sentences(cli: Console) -> None:
+    rows = [row for row in cli("--help").stdout.partition("Commands:")[2].splitlines() if row.startswith("  ")]
+    assert set(VERBS) <= {row.split()[0] for row in rows}
+    assert not [row for row in rows if row.endswith("...")]
+
+
+@pytest.mark.parametrize(("name", "function"), functions())
+def test_every_verb_and_every_option_has_help(name: str, function: Verb) -> None:
+    assert inspect.getdoc(function)
+    for _, shown_as, text in described(function):
+        assert text, f"{name} {shown_as}"
+        assert shown_as, name
+
+
+@pytest.mark.parametrize("name", [name for name, _ in functions() if name != "hook"])
+def test_every_verb_takes_json_and_home(cli: Console, name: str) -> None:
+    text = cli(*name.split(), "--help").stdout
+    assert "--json" in text
+    assert "--home" in text
+
+
+def test_the_reference_is_up_to_date() -> None:
+    assert DOCS.read_text("utf-8") == markdown(), "run: python -m engram.cli.reference > docs/cli.md"
+
+
+def test_the_reference_names_every_verb() -> None:
+    text = DOCS.read_text("utf-8")
+    for name, _ in functions():
+        assert f"# engram {name}\n" in text
+
+
+def test_text_is_shown_without_what_would_move_the_cursor() -> None:
+    assert shown("a\x1b[2Jb\u202ec\td\ne") == "a\\x1b[2Jb\\u202ec\td\ne"
+    assert line("  a \n b\t c ") == "a b c"
+    assert line("abcdefgh", 5) == "abcd…"
+
+
+def test_times_are_said_as_people_say_them() -> None:
+    from datetime import UTC, datetime, timedelta
+
+    now = datetime(2026, 1, 31, tzinfo=UTC)
+    assert ago(now - timedelta(seconds=5), now) == "just now"
+    assert ago(now - timedelta(minutes=1), now) == "1 minute ago"
+    assert ago(now - timedelta(days=3), now) == "3 days ago"
+    assert ago(now + timedelta(hours=2), now) == "in 2 hours"
+    assert ago(None, now) == "never"
