@@ -1,7 +1,6 @@
 """The owner's settings: `config.toml` in the store's directory, every key with its default and its meaning."""
 
 import os
-import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -31,11 +30,13 @@ class Settings:
 
 def load_settings(path: Path) -> Settings:
     """Settings from a file; none means the defaults. A key or value Engram does not know is an error that names it."""
+    if not path.exists():
+        return Settings()
+    import tomllib
+
     try:
         with path.open("rb") as file:
             given = tomllib.load(file)
-    except FileNotFoundError:
-        return Settings()
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise InvalidInput(f"{path}: {error}") from None
     return Settings(**{key: checked_setting(key, value, str(path)) for key, value in given.items()})

@@ -120,9 +120,12 @@ def _rebuild(mem: Engram, progress: Progress) -> Figure:
 def _cold(folder: Path) -> list[Figure]:
     """Whole processes, as a person at a shell or a hook pays for them."""
     env = {**os.environ, "ENGRAM_HOME": str(folder / "home"), "ENGRAM_CACHE": str(folder / "cache")}
+    # An installed package has its byte code; a checkout gets it with the first run, unless this forbids it.
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
     bare = floors.start_floor()
     question = "how do we deploy the api to production"
     engram = [sys.executable, "-m", "engram"]
+    floors.process_ms([*engram, "recall", question, "--json"], 1, env)
     recall = floors.process_ms([*engram, "recall", question, "--json"], COLD_ROUNDS, env)
     hook = floors.process_ms([*engram, "hook", "recall", question], COLD_ROUNDS, env)
     return [

@@ -1,5 +1,6 @@
 """`engram`: finds the verb that was asked for and imports that one alone: most of a cold start is what it does not load."""
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -49,6 +50,8 @@ VERBS: dict[str, str] = {
 }
 """Every verb and the module of `engram.cli.verbs` that holds it, in the order of the help."""
 
+LASTING = frozenset({"mcp", "bench"})
+"""Verbs that go on working; the others answer once and end."""
 _FUNCTIONS = {"list": "list_", "import": "import_"}
 """Verbs whose name Python already uses for something else."""
 
@@ -85,6 +88,9 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         # A memory may hold half a character; printing it must not end the program.
         cast(Any, stream).reconfigure(errors="backslashreplace")
+    if not LASTING.intersection(sys.argv[1:3]):
+        # One scan is over before a second thread has started.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         main(sys.argv[1:])
     except KeyboardInterrupt:

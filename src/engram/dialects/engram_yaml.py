@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from engram.dialects.emitter import emit_list
 from engram.dialects.mapping import TEXT_KEYS, from_mapping, to_mapping
 from engram.dialects.reader import decode, read_yaml
 from engram.model.errors import InvalidInput, StoreCorrupt, UnknownVersion
@@ -18,6 +17,8 @@ def dump(memories: Sequence[Memory]) -> str:
 
 
 def _dump_one(memory: Memory) -> str:
+    from engram.dialects.emitter import emit_list
+
     try:
         return emit_list((to_mapping(memory),))
     except InvalidInput as error:

@@ -3,22 +3,26 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput, StoreReadOnly
 from engram.model.hit import Hit, Hits, Injection
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.model.usage import Use
-from engram.recall import inject
 from engram.recall.search import Ask, Searcher
-from engram.recall.spread import Reached, spread
 from engram.rules import numbers as n
 from engram.store.protocol import Filters, Store
 
+if TYPE_CHECKING:
+    from engram.recall.spread import Reached
+
 INJECT_POOL = 24
 """Hits looked at for an injection: the most it can hold, and some that the budget may pass over."""
-MEANING_FLOOR = 0.72
-"""A memory that shares no word with the task must mean something alike: 99 % of unrelated pairs lie below .71 (docs/embedders.md)."""
+MEANING_FLOOR = 0.37
+"""A memory that shares no word with the task must mean something alike: unrelated statements seldom reach this cosine."""
+RELEVANCE_FLOOR = 2.5
+"""Of ten: what is far less relevant than the best hit would only take room."""
 MIN_BUDGET = 50
 
 
@@ -52,6 +56,7 @@ class Recaller:
         if budget < MIN_BUDGET:
             raise InvalidInput(f"a budget of {budget} tokens holds nothing; give at least {MIN_BUDGET}")
         from engram.embedding.tokenizer import count_tokens
+        from engram.recall import inject
 
         now = self.clock()
         hits = self._relevant(task, filters)
@@ -76,7 +81,9 @@ class Recaller:
 
     def _spread(
         self, directives: Sequence[tuple[Memory, float]], hits: Hits, filters: Filters, now: datetime
-    ) -> Sequence[Reached]:
+    ) -> "Sequence[Reached]":
+        from engram.recall.spread import spread
+
         scored = [(memory, score) for memory, score in directives if score > 0]
 
         def fetch(ids: Iterable[str]) -> list[Memory]:
@@ -96,7 +103,7 @@ class Recaller:
 
 
 def _means_something(hit: Hit) -> bool:
-    if hit.trace is None:
+    if hit.trace is None or hit.trace.parts[0].value < RELEVANCE_FLOOR:
         return False
     return "keyword" in hit.trace.found_by or hit.trace.raw.get("semantic", 0.0) >= MEANING_FLOOR
 

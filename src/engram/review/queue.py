@@ -104,7 +104,7 @@ class Review:
             "approve",
             actor,
             {"candidate"},
-            lambda m, now: m.but(status="active", verification="user_confirmed", last_verified=now),
+            lambda m, now: _approved(m, actor, now),
         )
 
     def reject(self, ref: str, *, actor: str = "human", reason: str = "") -> Memory:
@@ -140,6 +140,12 @@ class Review:
             memory = change(memory, self.clock())
             deciding.put(memory)
         return memory
+
+
+def _approved(memory: Memory, actor: str, now: datetime) -> Memory:
+    """Only a person's approval confirms; anyone else's lets in."""
+    confirmed = "user_confirmed" if actor == "human" else memory.verification
+    return memory.but(status="active", verification=confirmed, last_verified=now)
 
 
 def _keep_one(deciding: Transaction, winner: Memory, loser: Memory, now: datetime) -> Memory:

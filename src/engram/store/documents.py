@@ -8,8 +8,6 @@ from typing import Any
 
 from engram.model.event import Event
 from engram.model.memory import Memory
-from engram.text.content_hash import content_hash
-from engram.text.entities import entities
 from engram.text.tokens import marked_terms, tokens
 
 FIELD_WEIGHTS = (1.0, 0.8, 0.4)
@@ -46,6 +44,9 @@ class Document:
 
 def memory_document(memory: Memory) -> Document:
     """Spec 1's enriched text, by field: statement; situation, entities, tags and domain; rationale, anchors, validity."""
+    from engram.text.content_hash import content_hash
+    from engram.text.entities import entities
+
     statement = memory.statement[:MAX_INDEXED_CHARS]
     named = memory.entities or entities(statement)
     about = [memory.situation, *named, *memory.tags, memory.domain.replace("/", " ")]

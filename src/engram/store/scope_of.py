@@ -1,8 +1,6 @@
 """Which scope a directory belongs to: one place, for every surface (DESIGN §11)."""
 
-import configparser
 import re
-import tomllib
 from pathlib import Path
 
 from engram.model.errors import InvalidInput
@@ -40,11 +38,13 @@ def team_folder(path: Path) -> Path | None:
 
 def _override(top: Path) -> str | None:
     config = top / ".engram" / "config.toml"
+    if not config.exists():
+        return None
+    import tomllib
+
     try:
         with config.open("rb") as file:
             scope = tomllib.load(file).get("scope")
-    except FileNotFoundError:
-        return None
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise InvalidInput(f"{config}: {error}") from None
     return parse_scope(scope) if isinstance(scope, str) else None
@@ -73,6 +73,8 @@ def _from_remote(top: Path) -> str | None:
     git = _git_folder(top)
     if git is None:
         return None
+    import configparser
+
     parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
     try:
         parser.read_string(_flattened((git / "config").read_text("utf-8")))

@@ -9,6 +9,7 @@ from calendar import monthrange
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 _MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december",
@@ -17,15 +18,13 @@ _MONTH = r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _LEAD = r"(?:\b(?:on|in|of|during|since|around|by|the)\s+)*"
-_FORMS = tuple(
-    re.compile(rf"{_LEAD}\b{form}\b", re.IGNORECASE)
-    for form in (
-        rf"{_YEAR}-(?P<number>[01]\d)-{_DAY}",
-        rf"{_DAY}\s+(?:of\s+)?{_MONTH},?\s+{_YEAR}",
-        rf"{_MONTH}\s+{_DAY},?\s+{_YEAR}",
-        rf"{_MONTH},?\s+{_YEAR}",
-    )
+_FORMS = (
+    rf"{_YEAR}-(?P<number>[01]\d)-{_DAY}",
+    rf"{_DAY}\s+(?:of\s+)?{_MONTH},?\s+{_YEAR}",
+    rf"{_MONTH}\s+{_DAY},?\s+{_YEAR}",
+    rf"{_MONTH},?\s+{_YEAR}",
 )
+_HAS_YEAR = re.compile(r"(?:19|20)\d\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +40,19 @@ class Span:
 def spans(text: str) -> list[Span]:
     """The dates a text names, in order; a phrase is read once, by the form that says most."""
     found: list[Span] = []
-    for form in _FORMS:
+    if not _HAS_YEAR.search(text):
+        return found
+    for form in _forms():
         for match in form.finditer(text):
             if all(match.end() <= other.start or match.start() >= other.end for other in found):
                 found.extend(_span(match))
     return sorted(found, key=lambda span: span.start)
+
+
+@cache
+def _forms() -> tuple[re.Pattern[str], ...]:
+    """Compiled when a text first names a year: most questions do not."""
+    return tuple(re.compile(rf"{_LEAD}\b{form}\b", re.IGNORECASE) for form in _FORMS)
 
 
 def without(text: str, found: list[Span]) -> str:

@@ -38,7 +38,7 @@ SETTLED_SECONDS = 2.0
 
 def pick_up(parts: Parts, stored_paths: Iterable[str], noticed: Noticed | None = None) -> Noticed:
     """Read files that changed; what a person wrote wins, is journaled, and goes into the index."""
-    noticed = noticed or Noticed()
+    noticed = Noticed() if noticed is None else noticed
     for stored in dict.fromkeys(stored_paths):
         _pick_up_one(parts, stored, noticed)
     return noticed

@@ -4,10 +4,8 @@ import hashlib
 import json
 import os
 import re
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 from engram.model.errors import StoreCorrupt, StoreReadOnly, UnknownVersion
 
@@ -117,8 +115,8 @@ def _create(root: Path, card: Path) -> None:
         for name in ("engrams", "journal", "usage", "ledger", "state", "quarantine"):
             (root / name).mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
         root.chmod(DIRECTORY_MODE)
-        fresh = card.with_name(f".store.{os.getpid()}.{uuid.uuid4().hex[:6]}")
-        write_private(fresh, json.dumps({"format": FORMAT, "id": uuid.uuid4().hex[:12]}).encode() + b"\n")
+        fresh = card.with_name(f".store.{os.getpid()}.{os.urandom(3).hex()}")
+        write_private(fresh, json.dumps({"format": FORMAT, "id": os.urandom(6).hex()}).encode() + b"\n")
         try:
             os.link(fresh, card)
         except FileExistsError:
@@ -155,6 +153,8 @@ def scope_folder(scope: str) -> str:
     """A folder name for a scope that no scope can use to leave `engrams/`."""
     if scope.startswith("session:"):
         return "session"
+    from urllib.parse import quote
+
     name = quote(scope, safe="@:+,=_-. ").replace("..", "%2E%2E")
     if name.startswith("."):
         name = "%2E" + name[1:]

@@ -6,8 +6,8 @@ its content and salt away and leaves `body`, so the chain still verifies and the
 
 import hashlib
 import json
+import os
 import re
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -110,7 +110,7 @@ def chained(events: Sequence[Event], prev: str) -> list[Event]:
     """The events with salt, body and digest filled in, each following the one before."""
     result = []
     for event in events:
-        event = replace(event, salt=secrets.token_hex(16), prev=prev)
+        event = replace(event, salt=os.urandom(16).hex(), prev=prev)
         event = replace(event, body=body_digest(event))
         event = replace(event, digest=chain_digest(event))
         prev = event.digest

@@ -14,7 +14,6 @@ from typing import Any
 from urllib.parse import quote
 
 from engram.dialects import engram_yaml
-from engram.dialects.emitter import emit_list
 from engram.model.errors import EngramError, StoreCorrupt, StoreReadOnly
 from engram.model.memory import Memory
 from engram.store.files.home import DIRECTORY_MODE, FILE_MODE, scope_folder
@@ -134,8 +133,11 @@ def write(path: Path, memory: Memory, expected: Stamp | None, mapping: Mapping[s
     Returns the stamp of what was written. If someone saved the file since then, their version stays and the answer is None:
     the caller takes it in as an edit made after this decision. Nothing a person saved is lost.
     """
+    from engram.dialects.emitter import emit_list
+
     data = rendered([memory]) if mapping is None else emit_list((mapping,)).encode("utf-8")
-    fresh = path.with_name(f".{path.name}.{os.getpid()}-{next(_serial)}.tmp")
+    folder, _, name = str(path).rpartition("/")
+    fresh = Path(f"{folder}/.{name}.{os.getpid()}-{next(_serial)}.tmp")
     try:
         _write_new(fresh, data)
         ours = stamp_of(fresh)

@@ -1,7 +1,7 @@
 """The parts of an open files store, handed to the functions that work on them."""
 
 import json
-import secrets
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -31,6 +31,11 @@ def utc_now() -> datetime:
     return now.replace(microsecond=now.microsecond // 1000 * 1000)
 
 
+def random_hex(size: int) -> str:
+    """Random bytes as hex digits, where no source of them is injected."""
+    return os.urandom(size).hex()
+
+
 @dataclass(slots=True)
 class Parts:
     """Everything an open store consists of. `warnings` collects what the owner should hear of."""
@@ -43,7 +48,7 @@ class Parts:
     lock: WriterLock
     embedder: "Embedder | None"
     clock: Callable[[], datetime] = utc_now
-    token: Callable[[int], str] = secrets.token_hex
+    token: Callable[[int], str] = random_hex
     teams: dict[str, frozenset[str]] = field(default_factory=dict)
     """Team stores in use: their folder, and the digests of the files their reader trusts."""
     warnings: list[str] = field(default_factory=list)
@@ -54,10 +59,7 @@ class Parts:
 
     def stored(self, path: Path) -> str:
         """The path the index knows a file by."""
-        try:
-            return path.relative_to(self.home.root).as_posix()
-        except ValueError:
-            return str(path)
+        return str(path).removeprefix(f"{self.home.root}/")
 
     def embed(self, texts: Sequence[str]) -> "Vectors | None":
         """Vectors of texts, where this process has the index's embedder."""

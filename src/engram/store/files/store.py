@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import secrets
 import sqlite3
 import threading
 import time
@@ -24,13 +23,9 @@ from engram.store.files import (
     events,
     following,
     memories,
-    pruning,
     purging,
-    rebuilding,
     recovery,
-    reembedding,
     sessions,
-    verdicts,
 )
 from engram.store.files.home import Home
 from engram.store.files.index.index import Index
@@ -38,7 +33,7 @@ from engram.store.files.journal import Journal, Position
 from engram.store.files.ledger import Ledger
 from engram.store.files.lock import DEFAULT_DEADLINE, WriterLock
 from engram.store.files.memories import Stamp, stamp_of
-from engram.store.files.parts import Parts, decode_record, utc_now
+from engram.store.files.parts import Parts, decode_record, random_hex, utc_now
 from engram.store.files.transaction import FilesTransaction
 from engram.store.files.usage import Usage
 from engram.store.protocol import (
@@ -65,6 +60,10 @@ NOTICE_EVERY = 0.25
 PATIENCE = 2.0
 """How long a reader waits for the lock to journal a hand edit it saw; after that it answers from the file."""
 FILL_BATCH = 256
+ATTEMPTS = 3
+"""How often a read is tried on an index that someone keeps damaging."""
+LOOKED_AT = 200
+"""Up to so many listed memories have their files looked at for edits; `engram sync` looks at all."""
 
 
 def _healing(method: Callable[P, R]) -> Callable[P, R]:
@@ -75,11 +74,12 @@ def _healing(method: Callable[P, R]) -> Callable[P, R]:
         store = args[0]
         assert isinstance(store, FilesStore)
         with store.guard:
-            try:
-                store.follow_replacement()
-                return method(*args, **kwargs)
-            except sqlite3.DatabaseError as error:
-                store.mend(error)
+            for _ in range(ATTEMPTS - 1):
+                try:
+                    store.follow_replacement()
+                    return method(*args, **kwargs)
+                except (sqlite3.DatabaseError, FileNotFoundError) as error:
+                    store.mend(error)
             return method(*args, **kwargs)
 
     return healed
@@ -89,7 +89,7 @@ def _is_damage(error: sqlite3.Error) -> bool:
     return any(word in str(error) for word in ("no such table", "malformed", "corrupt", "disk I/O", "not a database"))
 
 
-def _explained(error: sqlite3.Error) -> StoreError:
+def _explained(error: Exception) -> StoreError:
     if "locked" in str(error) or "busy" in str(error):
         return StoreBusy(f"another process has been busy with the index for too long ({error}); try again")
     return StoreReadOnly(
@@ -107,7 +107,7 @@ class FilesStore:
         embedder: "Embedder | None" = None,
         *,
         clock: Callable[[], datetime] = utc_now,
-        token: Callable[[int], str] = secrets.token_hex,
+        token: Callable[[int], str] = random_hex,
         deadline: float = DEFAULT_DEADLINE,
     ) -> None:
         self.guard = threading.RLock()
@@ -139,8 +139,9 @@ class FilesStore:
             if self.parts.index.fresh:
                 self._fill_unlocked()
 
+    @_healing
     def _fill(self) -> None:
-        with self.guard, self.parts.lock.held(self._deadline):
+        with self.parts.lock.held(self._deadline):
             # Another process may have filled it while this one waited.
             if self.parts.index.get("filled") is None:
                 self.rebuild()
@@ -155,7 +156,9 @@ class FilesStore:
     def _fill_unlocked(self) -> None:
         """Where the home cannot be written nobody needs to be kept out."""
         try:
-            self.parts.warnings += rebuilding.rebuild(self.parts).problems
+            from engram.store.files.rebuilding import rebuild
+
+            self.parts.warnings += rebuild(self.parts).problems
         except StoreReadOnly as error:
             self._warn(f"files changed by hand were not taken in: {error}")
         self.parts.index.fresh = False
@@ -165,8 +168,10 @@ class FilesStore:
         if self.parts.index.reopen_if_replaced() and self.parts.index.fresh:
             self._settle()
 
-    def mend(self, error: sqlite3.DatabaseError) -> None:
+    def mend(self, error: sqlite3.DatabaseError | FileNotFoundError) -> None:
         """Make a damaged index anew; a full disk or a busy neighbour is told to the caller instead."""
+        if isinstance(error, FileNotFoundError) and not str(error.filename).startswith(str(self.parts.home.index)):
+            raise error
         refused = isinstance(error, sqlite3.OperationalError) and not _is_damage(error)
         if refused and not self.parts.index.reopen_if_replaced():
             raise _explained(error) from error
@@ -201,7 +206,9 @@ class FilesStore:
     def rebuild(self, progress: Progress = lambda *_: None) -> Noticed:
         """Make the index anew."""
         with self.guard, self.parts.lock.held(self._deadline):
-            noticed = rebuilding.rebuild(self.parts, progress)
+            from engram.store.files.rebuilding import rebuild
+
+            noticed = rebuild(self.parts, progress)
             self.parts.index.fresh = False
         self.parts.warnings += noticed.problems
         return noticed
@@ -302,6 +309,10 @@ class FilesStore:
     @property
     def mark(self) -> int:
         """The number of the last change."""
+        return self._mark()
+
+    @_healing
+    def _mark(self) -> int:
         return self.parts.index.change
 
     @_healing
@@ -317,7 +328,11 @@ class FilesStore:
             found = (decode_record(record) for record in self.parts.index.listed(filters, None, 0))
             kept = [memory for memory in found if matches_metadata(memory.metadata, filters.metadata)]
             return kept[offset:] if limit is None else kept[offset : offset + limit]
-        return [decode_record(record) for record in self.parts.index.listed(filters, limit, offset)]
+        listed = self.parts.index.listed(filters, limit, offset)
+        if len(listed) > LOOKED_AT:
+            return [decode_record(record) for record in listed]
+        numbers = self.numbers([json.loads(record)["id"] for record in listed])
+        return [f.record for f in self._fresh_records(list(numbers.values())) if isinstance(f.record, Memory)]
 
     @_healing
     def count(self, filters: Filters) -> int:
@@ -389,7 +404,11 @@ class FilesStore:
 
     def embed(self, texts: Sequence[str]) -> "Vectors | None":
         """Vectors of texts in the store's space, or None."""
-        return self.parts.embed(texts)
+        return self.parts.embedder.embed(texts) if self.parts.embedder and self._can_embed() else None
+
+    @_healing
+    def _can_embed(self) -> bool:
+        return self.parts.index.can_embed()
 
     @_healing
     def history(self, memory_id: str) -> list[Image]:
@@ -438,11 +457,11 @@ class FilesStore:
                             "a forked child cannot commit its parent's decision; open the store anew there"
                         )
                     transaction.commit()
-                except sqlite3.DatabaseError as error:
+                except (sqlite3.DatabaseError, FileNotFoundError) as error:
                     self._mend_midway(error, transaction)
             self._fill_vectors()
 
-    def _mend_midway(self, error: sqlite3.DatabaseError, transaction: FilesTransaction) -> None:
+    def _mend_midway(self, error: sqlite3.DatabaseError | FileNotFoundError, transaction: FilesTransaction) -> None:
         self.mend(error)
         if not transaction.journaled:
             raise StoreError(f"the index was damaged ({error}) and has been made anew; nothing was written, try again")
@@ -451,7 +470,7 @@ class FilesStore:
         try:
             self.follow_replacement()
             self._finish()
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, FileNotFoundError) as error:
             self.mend(error)
             self._finish()
 
@@ -591,7 +610,9 @@ class FilesStore:
     @_healing
     def reembed(self, progress: Progress = lambda *_: None) -> int:
         """Make all vectors anew with this process's embedder, beside the old ones until complete."""
-        return reembedding.reembed(self.parts, self._deadline, progress)
+        from engram.store.files.reembedding import reembed
+
+        return reembed(self.parts, self._deadline, progress)
 
     @_healing
     def purge(self, ids: Sequence[str], *, actor: str) -> Purged:
@@ -603,16 +624,22 @@ class FilesStore:
     @_healing
     def prune(self, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
         """Let go of history older than so many days, or say what would go."""
+        from engram.store.files import pruning
+
         with self.parts.lock.held(self._deadline):
             self._finish()
             return (pruning.plan if dry_run else pruning.prune)(self.parts, now, journal, usage, ledger)
 
     def note_verdict(self, gate: str, outcome: str, at: datetime) -> None:
         """Count what the gates said of an autonomous proposal."""
+        from engram.store.files import verdicts
+
         verdicts.note(self.parts.home, gate, outcome, at)
 
     def verdicts(self, since: datetime) -> list[tuple[str, str]]:
         """Gate and outcome of the proposals since then."""
+        from engram.store.files import verdicts
+
         return verdicts.read(self.parts.home, since)
 
     @_healing
@@ -643,10 +670,26 @@ def _use(row: tuple[Any, ...]) -> Use:
 _living: "weakref.WeakSet[FilesStore]" = weakref.WeakSet()
 
 
-def _after_fork() -> None:
-    """Another thread of the parent may have held the guard; nobody in the child would ever release it."""
+_FORK_PATIENCE = 5.0
+_guards: list[Any] = []
+
+
+def _before_fork() -> None:
+    """No thread may be inside SQLite while the process is copied: its own locks would stay locked in the child."""
+    guards = [store.guard for store in list(_living)]
+    _guards[:] = [guard for guard in guards if guard.acquire(timeout=_FORK_PATIENCE)]
+
+
+def _after_fork_in_parent() -> None:
+    while _guards:
+        _guards.pop().release()
+
+
+def _after_fork_in_child() -> None:
+    """Threads that hold a guard do not exist in the child; nobody there would ever release it."""
+    _after_fork_in_parent()
     for store in list(_living):
         store.guard = threading.RLock()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

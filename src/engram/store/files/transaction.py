@@ -122,7 +122,7 @@ class FilesTransaction:
             return
         place = following.place_of(self._parts, memory.id)
         if not place:
-            root = Path(team) if team else self._parts.home.engrams
+            root = team or str(self._parts.home.engrams)
             self._pending[memory.id] = _Pending(memory, vector, self._free_place(root, memory), None)
             return
         place = self._split_if_shared(place, memory.id)
@@ -131,14 +131,24 @@ class FilesTransaction:
         expected, broken = following.stamp_known(self._parts, place), following.is_broken(self._parts, place)
         self._pending[memory.id] = _Pending(memory, vector, place, expected, broken)
 
-    def _free_place(self, root: Path, memory: Memory) -> str:
+    def _free_place(self, root: str, memory: Memory) -> str:
         """Where a new memory's file goes; a file someone else put there keeps its name."""
-        path = root / relative_path(memory)
-        name, number = path.stem, 1
-        while os.path.lexists(path):
+        path = wanted = f"{root}/{relative_path(memory)}"
+        number = 1
+        while os.path.lexists(path) and not self._has_come_back(path, memory.id):
             number += 1
-            path = path.with_name(f"{name}-{number}.yaml")
-        return self._parts.stored(path)
+            path = f"{wanted.removesuffix('.yaml')}-{number}.yaml"
+        return path.removeprefix(f"{self._parts.home.root}/")
+
+    def _has_come_back(self, path: str, memory_id: str) -> bool:
+        """Whether the owner of a removed memory has put its file back: then what they wrote wins."""
+        known = self._parts.index.one("by_ref", memory_id) is not None
+        if not known or following.place_of(self._parts, memory_id):
+            return False
+        try:
+            return any(found.id == memory_id for found in memories.read(Path(path)))
+        except EngramError:
+            return True
 
     def drop_file(self, memory_id: str) -> None:
         """Keep the record without a file."""
@@ -151,7 +161,7 @@ class FilesTransaction:
         if len(ids) < 2:
             return place
         path = parts.path(place)
-        root = Path(following.team_of(parts, place) or parts.home.engrams)
+        root = following.team_of(parts, place) or str(parts.home.engrams)
         found = [decode_record(parts.index.one("by_ref", i)[2]) for i in ids]
         moved = [(memory, self._free_place(root, memory)) for memory in found]
         # A second name first, the removal last: at no moment does a crash leave the memories without a file.
@@ -177,7 +187,8 @@ class FilesTransaction:
 
 def write_through(parts: Parts, placed: PlacedEntry, pending: Sequence[_Pending]) -> None:
     """Files, then index. If a file cannot be written the decision is taken back: it was never acknowledged."""
-    folders = _with_parents(parts, {parts.path(item.file).parent: None for item in pending if item.file})
+    places = dict.fromkeys(item.file.rpartition("/")[0] for item in pending if item.file)
+    folders = _with_parents(parts, {parts.path(place): None for place in places})
     steady = [folder for folder in folders if following.is_steady(parts, folder)]
     written: list[_Pending] = []
     try:

@@ -1,8 +1,12 @@
 """The SQLite file: opening it, healing it, and its named statements."""
 
 import contextlib
+import fcntl
+import os
 import re
 import sqlite3
+import struct
+import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources
@@ -12,6 +16,7 @@ from engram.model.errors import StoreError, StoreReadOnly
 from engram.store.files.home import DIRECTORY_MODE, FILE_MODE
 
 BUSY_MS = 10_000
+_SHARED_FIRST, _SHARED_SIZE = 0x40000002, 510
 _NAMED = re.compile(r"^-- name: (\w+)\n(.*?)(?=^-- name: |\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -31,11 +36,11 @@ def connect(path: Path) -> tuple[sqlite3.Connection, bool]:
         path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
         return _open(path)
     except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError) and "readonly" not in str(error) and "unable" not in str(error):
+        if "locked" in str(error) or "busy" in str(error):
             raise StoreError(
-                f"the index {path} could not be opened: {error}; another process may be busy with it"
+                f"the index {path} could not be opened: {error}; another process is busy with it"
             ) from error
-        if isinstance(error, sqlite3.OperationalError):
+        if any(word in str(error) for word in ("readonly", "unable", "full")):
             raise StoreReadOnly(
                 f"cannot use the index {path}: {error}; set ENGRAM_CACHE to a folder you can write"
             ) from error
@@ -103,6 +108,32 @@ def immediate(connection: sqlite3.Connection) -> Iterator[None]:
             connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
+
+
+def announce(path: Path) -> int | None:
+    """Hold a shared lock on the database that no foreign close() takes away; where the system knows such locks.
+
+    POSIX drops all locks a process holds on a file when any descriptor of it is closed, SQLite's included. Another process
+    would then take itself for the last one and remove the WAL under this one's feet.
+    """
+    if sys.platform != "linux":
+        return None
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _lock_request(fcntl.F_RDLCK))
+    return descriptor
+
+
+def withdraw(descriptor: int | None) -> None:
+    """Let the announced lock go."""
+    if descriptor is not None and sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _lock_request(fcntl.F_UNLCK))
+
+
+def _lock_request(kind: int) -> bytes:
+    """A `struct flock` over the bytes that SQLite locks to say that it has the file open."""
+    return struct.pack("hhqqi4x", kind, os.SEEK_SET, _SHARED_FIRST, _SHARED_SIZE, 0)
 
 
 def discard(path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engram.store.files.index import searching
-from engram.store.files.index.connection import connect, discard, immediate, statements
+from engram.store.files.index.connection import announce, connect, discard, immediate, statements, withdraw
 from engram.store.files.index.filters import where
 from engram.store.files.index.matrix import Matrix, boot_id
 from engram.store.files.index.writing import DocumentWriter, from_blob
@@ -37,6 +37,7 @@ class Index:
     def _open(self) -> None:
         self._pid = os.getpid()
         self._connection, made = connect(self._path)
+        self._presence = announce(self._path)
         self._inode = self._path.stat().st_ino
         self.fresh = made or self.get("filled") is None
         self._matrices: dict[int, Matrix] = {}
@@ -57,21 +58,24 @@ class Index:
         except FileNotFoundError:
             same = False
         if not same:
-            self._connection.close()
+            self.close()
             self._open()
         return not same
 
     def discard(self) -> None:
         """Throw the index away and begin an empty one."""
-        with contextlib.suppress(sqlite3.Error):
-            self._connection.close()
+        self.close()
         discard(self._path)
         self._open()
 
     def close(self) -> None:
         """Close the connection."""
+        withdraw(self._presence)
         with contextlib.suppress(sqlite3.Error):
             self._connection.close()
+        if self._presence is not None:
+            os.close(self._presence)
+            self._presence = None
 
     # -- facts about the index itself
 
@@ -120,9 +124,9 @@ class Index:
     def flush(self, writer: DocumentWriter) -> None:
         """Write what was collected so far: new documents, vectors, and the matrix."""
         writer.write_new()
-        if writer.cleared:
+        if writer.cleared and self.get("dim"):
             self.matrix.clear(writer.cleared)
-            writer.cleared = []
+        writer.cleared = []
         written = writer.write_vectors()
         if written is not None:
             self.matrix.write(*written)
