@@ -77,20 +77,24 @@ def _serve(mem: Engram, folder: Path, count: int) -> list[Figure]:
     for question in asked[:5]:
         mem.recall(question, scope=SCOPE)
     recall = floors.samples_ms(lambda i: mem.recall(asked[i % len(asked)], scope=SCOPE), ROUNDS)
+    rss = _rss()  # before the floor takes a matrix of its own
     floor = floors.search_floor(count, mem.home.index / "index.db", _pruned(mem, asked))
     recall_p50 = floors.percentile(recall, 0.5)
     inject = floors.samples_ms(lambda i: mem.inject(asked[i % len(asked)], scope=SCOPE), ROUNDS)
-    new = list(statements(LEARNS, seed=9))
+    new = list(statements(LEARNS, seed=count + 7))
     learn = floors.samples_ms(lambda i: mem.learn(new[i], scope="project:acme"), LEARNS)
     fsync = floors.write_floor(folder)
-    rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 if sys.platform == "darwin" else 1024)
     return [
         _timed("recall, hybrid, embedding included", recall, floor, "scan + FTS5"),
         _timed("learn, durable, all gates", learn, recall_p50, "recall"),
         Figure("append + fsync", fsync, "ms"),
         _timed("inject", inject, recall_p50, "recall"),
-        Figure("peak RSS while serving", rss / (1024 if sys.platform == "darwin" else 1), "MB"),
+        Figure("peak RSS while serving", rss, "MB"),
     ]
+
+
+def _rss() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 * 1024 if sys.platform == "darwin" else 1024)
 
 
 def _timed(name: str, samples: list[float], floor: float, against: str) -> Figure:

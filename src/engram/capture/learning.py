@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
     from engram.embedding.protocol import Vectors
 
-NEIGHBOURS = 8
+NEIGHBOURS = 6
 """How many of the nearest by meaning, and as many by words, the duplicate and contradiction gates look at."""
+TELLING = 6
+"""Words by which they are looked up."""
 BATCH = 500
 """Memories per decision of `add_batch`: bounds how long other writers wait."""
 CONTRADICTS = "contradicts"
@@ -47,14 +49,19 @@ class StoreKnown:
         """The nearest live memories of the same scope, by meaning and by words."""
         scope = (proposal.memory.scope,)
         filters = Filters(scopes=scope, statuses=COMPARED)
-        terms = tuple(dict.fromkeys(query_terms(proposal.memory.statement[:4000])))[:32]
-        found = self.store.candidates(Query(terms, self.vector, NEIGHBOURS), filters)
+        found = self.store.candidates(Query(self._telling(proposal), self.vector, NEIGHBOURS), filters)
         numbers = list(dict.fromkeys([n for n, _ in found.semantic] + [n for n, _ in found.lexical]))
         return [
             Neighbour(hit.record, cosine)
             for hit, cosine in zip(self.store.get_many(numbers), self._cosines(numbers), strict=False)
             if isinstance(hit.record, Memory)
         ]
+
+    def _telling(self, proposal: Proposal) -> tuple[str, ...]:
+        """The rarest words of a statement: whatever says the same, or the opposite, shares them."""
+        terms = query_terms(proposal.memory.statement[:4000])
+        known = self.store.frequencies(terms)
+        return tuple(sorted(known, key=lambda term: (known[term], term))[:TELLING])
 
     def _cosines(self, numbers: Sequence[int]) -> Sequence[float]:
         vectors = self.store.vectors(numbers)

@@ -39,7 +39,7 @@ def append(parts: Parts, session: str, events: Sequence[NewEvent]) -> list[Event
                     if event.key:
                         _note_key(parts, event)
                 parts.index.db.execute("INSERT OR REPLACE INTO ledgers (name, size) VALUES (?, ?)", (name, size))
-        except (sqlite3.DatabaseError, FileNotFoundError) as error:
+        except (sqlite3.DatabaseError, OSError) as error:
             raise NotIndexed(error, result) from error
     return result
 
@@ -47,7 +47,7 @@ def append(parts: Parts, session: str, events: Sequence[NewEvent]) -> list[Event
 class NotIndexed(StoreError):
     """The events are in the ledger, durably; only the index did not take them. Appending again would double them."""
 
-    def __init__(self, error: sqlite3.DatabaseError | FileNotFoundError, events: list[Event]) -> None:
+    def __init__(self, error: sqlite3.DatabaseError | OSError, events: list[Event]) -> None:
         super().__init__(f"the events are kept; the index could not be updated: {error}")
         self.error, self.events = error, events
 

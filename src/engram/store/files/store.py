@@ -78,22 +78,29 @@ def _healing(method: Callable[P, R]) -> Callable[P, R]:
                 try:
                     store.follow_replacement()
                     return method(*args, **kwargs)
-                except (sqlite3.DatabaseError, FileNotFoundError) as error:
+                except (sqlite3.DatabaseError, OSError) as error:
                     store.mend(error)
             return method(*args, **kwargs)
 
     return healed
 
 
-def _is_damage(error: sqlite3.Error) -> bool:
-    return any(word in str(error) for word in ("no such table", "malformed", "corrupt", "disk I/O", "not a database"))
+def _is_damage(error: Exception, index: Path) -> bool:
+    """Whether the index is at fault, not the disk or a neighbour: then making it anew helps."""
+    if isinstance(error, OSError):
+        return isinstance(error, FileNotFoundError) and str(error.filename).startswith(str(index))
+    if not isinstance(error, sqlite3.OperationalError):
+        return True
+    signs = ("no such table", "no such column", "malformed", "corrupt", "disk I/O", "not a database")
+    return any(sign in str(error) for sign in signs)
 
 
 def _explained(error: Exception) -> StoreError:
     if "locked" in str(error) or "busy" in str(error):
         return StoreBusy(f"another process has been busy with the index for too long ({error}); try again")
+    said = error.strerror if isinstance(error, OSError) else error
     return StoreReadOnly(
-        f"the index cannot be written: {error}; make room or set ENGRAM_CACHE. What reached the journal is kept and is "
+        f"the index cannot be written: {said}; make room or set ENGRAM_CACHE. What reached the journal is kept and is "
         "indexed as soon as that is possible"
     )
 
@@ -168,14 +175,14 @@ class FilesStore:
         if self.parts.index.reopen_if_replaced() and self.parts.index.fresh:
             self._settle()
 
-    def mend(self, error: sqlite3.DatabaseError | FileNotFoundError) -> None:
+    def mend(self, error: sqlite3.DatabaseError | OSError) -> None:
         """Make a damaged index anew; a full disk or a busy neighbour is told to the caller instead."""
-        if isinstance(error, FileNotFoundError) and not str(error.filename).startswith(str(self.parts.home.index)):
-            raise error
-        refused = isinstance(error, sqlite3.OperationalError) and not _is_damage(error)
-        if refused and not self.parts.index.reopen_if_replaced():
+        if not _is_damage(error, self.parts.home.index) and not self.parts.index.reopen_if_replaced():
             raise _explained(error) from error
-        self.heal()
+        try:
+            self.heal()
+        except (sqlite3.DatabaseError, OSError) as again:
+            raise _explained(again) from again
 
     def _catch_up_if_free(self) -> None:
         parts = self.parts
@@ -457,11 +464,11 @@ class FilesStore:
                             "a forked child cannot commit its parent's decision; open the store anew there"
                         )
                     transaction.commit()
-                except (sqlite3.DatabaseError, FileNotFoundError) as error:
+                except (sqlite3.DatabaseError, OSError) as error:
                     self._mend_midway(error, transaction)
             self._fill_vectors()
 
-    def _mend_midway(self, error: sqlite3.DatabaseError | FileNotFoundError, transaction: FilesTransaction) -> None:
+    def _mend_midway(self, error: sqlite3.DatabaseError | OSError, transaction: FilesTransaction) -> None:
         self.mend(error)
         if not transaction.journaled:
             raise StoreError(f"the index was damaged ({error}) and has been made anew; nothing was written, try again")
@@ -470,7 +477,7 @@ class FilesStore:
         try:
             self.follow_replacement()
             self._finish()
-        except (sqlite3.DatabaseError, FileNotFoundError) as error:
+        except (sqlite3.DatabaseError, OSError) as error:
             self.mend(error)
             self._finish()
 

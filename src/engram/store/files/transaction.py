@@ -52,6 +52,7 @@ class FilesTransaction:
         self._op, self._actor, self._reason, self._session = op, actor, reason, session
         self._pending: dict[str, _Pending] = {}
         self._numbers: dict[str, int] = {}
+        self._day: tuple[datetime | None, str] = (None, "")
         self._names: set[tuple[str, str]] = set()
         self.mark = parts.index.change
         self.journaled = False
@@ -83,7 +84,9 @@ class FilesTransaction:
 
     def new_id(self, at: datetime, *, team: bool = False) -> str:
         """The next id of a UTC day; in a team store a long random one, since two machines cannot agree on the next."""
-        day = at.astimezone(UTC).strftime("ENG-%Y-%m%d")
+        if self._day[0] is not at:
+            self._day = (at, at.astimezone(UTC).strftime("ENG-%Y-%m%d"))
+        day = self._day[1]
         if team:
             return f"{day}-{int(self._parts.token(TEAM_TOKEN_BYTES), 16)}"
         last = self._numbers.get(day)

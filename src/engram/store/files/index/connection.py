@@ -44,11 +44,21 @@ def connect(path: Path) -> tuple[sqlite3.Connection, bool]:
             raise StoreReadOnly(
                 f"cannot use the index {path}: {error}; set ENGRAM_CACHE to a folder you can write"
             ) from error
-        discard(path)
-        return _open(path)
+        return _begin_anew(path)
     except OSError as error:
         raise StoreReadOnly(
             f"cannot create the index folder {path.parent}: {error.strerror}; set ENGRAM_CACHE to a folder you can write"
+        ) from error
+
+
+def _begin_anew(path: Path) -> tuple[sqlite3.Connection, bool]:
+    try:
+        discard(path)
+        path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        return _open(path)
+    except (sqlite3.Error, OSError) as error:
+        raise StoreReadOnly(
+            f"the index {path} cannot be made: {error}; make room, or set ENGRAM_CACHE to a folder you can write"
         ) from error
 
 

@@ -229,7 +229,8 @@ class Index:
     def records(self, numbers: Sequence[int]) -> dict[int, tuple[str, str]]:
         """Kind and stored record by document number."""
         rows = self.db.execute(
-            "SELECT d.n, d.kind, r.record FROM json_each(?) j CROSS JOIN docs d ON d.n = j.value JOIN records r ON r.n = d.n",
+            "SELECT d.n, d.kind, r.record FROM json_each(?) j CROSS JOIN docs d ON d.n = j.value JOIN records r ON r.n = d.n "
+            "WHERE d.trusted",
             (json.dumps(list(numbers)),),
         )
         return {n: (kind, record) for n, kind, record in rows}
@@ -249,8 +250,9 @@ class Index:
     def listed(self, filters: Filters, limit: int | None, offset: int) -> list[str]:
         """Records that pass the filters, newest first."""
         condition, values = where(filters)
+        few = "INDEXED BY docs_pinned" if filters.pinned else ""
         rows = self.db.execute(
-            f"SELECT r.record FROM docs d JOIN records r ON r.n = d.n WHERE {condition} "
+            f"SELECT r.record FROM docs d {few} JOIN records r ON r.n = d.n WHERE {condition} "
             "ORDER BY d.time DESC, d.n DESC LIMIT ? OFFSET ?",
             (*values, -1 if limit is None else limit, offset),
         )

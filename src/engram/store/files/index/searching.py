@@ -19,8 +19,8 @@ Ranking = list[tuple[int, float]]
 
 POSTINGS_BUDGET = 12_000
 """How many postings one query may walk. Rarest terms first; at 100k documents an unpruned OR took 210 ms, pruned 5."""
-_SLACK = 3
-"""How many times the wanted number is looked at before the filter; most queries filter little."""
+_SLACK, _LEAST = 3, 256
+"""How many times the wanted number is looked at before the filter, and how many at least; most queries filter little."""
 
 
 def document_frequencies(connection: sqlite3.Connection, terms: Sequence[str]) -> dict[str, int]:
@@ -51,7 +51,7 @@ def lexical(connection: sqlite3.Connection, terms: Sequence[str], clause: Clause
         return []
     match = " OR ".join(f'"{term}"' for term in terms)
     weights = ", ".join(str(weight) for weight in FIELD_WEIGHTS)
-    wide = limit * _SLACK
+    wide = max(limit * _SLACK, _LEAST)
     rows = connection.execute(
         f"SELECT rowid, -bm25(words, {weights}) FROM words WHERE words MATCH ? ORDER BY 2 DESC LIMIT ?", (match, wide)
     ).fetchall()
@@ -88,7 +88,7 @@ def semantic(
     import numpy as np
 
     scores = matrix.rows(count) @ vector
-    wide = limit * _SLACK
+    wide = max(limit * _SLACK, _LEAST)
     top = _best(scores, wide)
     passing = allowed_among(connection, top.tolist(), clause)
     kept = [int(n) for n in top if int(n) in passing]
