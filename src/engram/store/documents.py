@@ -75,6 +75,11 @@ def memory_document(memory: Memory) -> Document:
     )
 
 
+def _is_purged(event: Event) -> bool:
+    """A purge takes content and salt away and leaves the event's place in its chain."""
+    return bool(event.body) and not event.salt
+
+
 def event_document(event: Event, scope: str) -> Document:
     """An event: what was said, who said it, and when. The caller's metadata and key are not searchable."""
     content = event.content[:MAX_INDEXED_CHARS]
@@ -82,7 +87,7 @@ def event_document(event: Event, scope: str) -> Document:
         id=event.id,
         kind="event",
         scope=scope,
-        status="active",
+        status="retired" if _is_purged(event) else "active",
         type=event.event_type,
         domain="",
         parent=event.session,

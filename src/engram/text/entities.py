@@ -60,6 +60,8 @@ def _starters() -> frozenset[str]:
 def entities(text: str) -> tuple[str, ...]:
     """The things a text names, as written, each once, in order of appearance."""
     text = text[:_READ_CHARS]
+    if text.islower() and text.isascii() and text.replace(" ", "").isalpha():
+        return ()  # no capital, no digit, no sign: nothing in it is a name or an identifier
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
     found: dict[str, None] = {}

@@ -80,7 +80,7 @@ class Ledger:
         lines, count = [], 0
         for event in self.read(name):
             if event.id in ids:
-                event = replace(event, content="", payload={}, metadata={}, key="", salt="")
+                event = blanked(event)
                 count += 1
             lines.append(encode(event))
         if count:
@@ -104,6 +104,11 @@ class Ledger:
                 problems.append(f"{name}: event {event.id} was altered")
             prev = event.digest
         return problems
+
+
+def blanked(event: Event) -> Event:
+    """An event without what was said; `body` and `digest` stay."""
+    return replace(event, content="", payload={}, metadata={}, key="", salt="")
 
 
 def chained(events: Sequence[Event], prev: str) -> list[Event]:

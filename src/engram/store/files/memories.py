@@ -18,8 +18,8 @@ from engram.model.errors import EngramError, StoreCorrupt, StoreReadOnly
 from engram.model.memory import Memory
 from engram.store.files.home import DIRECTORY_MODE, FILE_MODE, scope_folder
 
-_RENAME_EXCHANGE = 2
-_RENAME_SWAP = 2
+_RENAME_NOREPLACE, _RENAME_SWAP = 1, 2
+_MAC_FLAGS = {_RENAME_NOREPLACE: 4, _RENAME_SWAP: 2}
 _AT_FDCWD = -100
 _MAX_NAME = 120
 _SAVING_SECONDS = 0.5
@@ -170,6 +170,9 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 def _place_new(fresh: Path, path: Path) -> bool:
     """Give a new file its name, unless something already has it."""
+    rename = _rename_call()
+    if rename is not None and rename(fresh, path, _RENAME_NOREPLACE) == 0:
+        return True
     try:
         os.link(fresh, path)
     except FileExistsError:
@@ -209,18 +212,24 @@ def await_save(path: Path) -> None:
         time.sleep(0.01)
 
 
-@cache
 def _swap_call() -> Callable[[Path, Path], int] | None:
+    rename = _rename_call()
+    return None if rename is None else lambda one, other: rename(one, other, _RENAME_SWAP)
+
+
+@cache
+def _rename_call() -> Callable[[Path, Path, int], int] | None:
+    """The system's rename with flags, where it has one; 0 when it was done."""
     import ctypes
 
     try:
         library = ctypes.CDLL(None, use_errno=True)
         if sys.platform == "linux":
             rename = library.renameat2
-            return lambda a, b: int(rename(_AT_FDCWD, os.fsencode(a), _AT_FDCWD, os.fsencode(b), _RENAME_EXCHANGE))
+            return lambda a, b, flags: int(rename(_AT_FDCWD, os.fsencode(a), _AT_FDCWD, os.fsencode(b), flags))
         if sys.platform == "darwin":
             swap = library.renamex_np
-            return lambda a, b: int(swap(os.fsencode(a), os.fsencode(b), _RENAME_SWAP))
+            return lambda a, b, flags: int(swap(os.fsencode(a), os.fsencode(b), _MAC_FLAGS[flags]))
     except (OSError, AttributeError):
         pass
     return None

@@ -75,8 +75,8 @@ def _line(fields: dict[str, Any]) -> bytes:
 
 
 def _old_months(parts: Parts, cutoff: datetime) -> tuple[str, ...]:
-    """Whole months only: a position in a later month stays what it is."""
-    return tuple(month for month in parts.usage.months() if month < cutoff.strftime("%Y-%m"))
+    """Whole months only, and never the newest: positions must not begin anew should the clock be set back."""
+    return tuple(month for month in parts.usage.months()[:-1] if month < cutoff.strftime("%Y-%m"))
 
 
 def _old_ledgers(parts: Parts, cutoff: datetime) -> tuple[str, ...]:

@@ -13,11 +13,15 @@ from typing import Any
 from engram.model.errors import EngramError
 from engram.model.event import Event
 from engram.model.memory import Memory
+from engram.store.documents import event_document
 from engram.store.files import events, following, memories
+from engram.store.files.index.writing import Row
 from engram.store.files.journal import Change, replace_file
+from engram.store.files.ledger import blanked, to_fields
 from engram.store.files.parts import Parts, append_entry, decode_record, forget_memory, index_entry
 from engram.store.files.recovery import remove_stray
 from engram.store.files.reindexing import reindex_journal
+from engram.store.files.sessions import session_scope
 from engram.store.protocol import Purged
 
 OUT_OF_REACH = ("git history of a team store", "backups and copies made earlier", "other machines")
@@ -172,10 +176,20 @@ def _clean_leftovers(parts: Parts, wanted: frozenset[str], said: Sequence[str]) 
         for folder in memories.walk(root):
             for path in list(folder.iterdir()) if folder.is_dir() else []:
                 plain = path.is_file() and not path.is_symlink()
-                if plain and not memories.is_memory_file(path.name) and _holds(path, needles):
+                if plain and not memories.is_memory_file(path.name) and _concerns(path, wanted, needles):
                     _take_out(path, wanted)
     remove_stray(parts.home.journal)
     remove_stray(parts.home.ledger)
+
+
+def _concerns(path: Path, wanted: frozenset[str], needles: Sequence[bytes]) -> bool:
+    """Whether a file beside the memory files holds the words, or a version of one of the memories."""
+    if _holds(path, needles):
+        return True
+    try:
+        return any(memory.id in wanted for memory in memories.read(path))
+    except EngramError:
+        return False
 
 
 def _clean_sessions(parts: Parts, said: Sequence[str]) -> None:
@@ -250,10 +264,12 @@ def _clean_index(parts: Parts, wanted: frozenset[str], evidence: dict[str, Event
         for document_id in {*wanted, *evidence}:
             forget_memory(parts, writer, document_id)
         for event in evidence.values():
-            name = parts.ledger.path(event.session).name
-            size = parts.ledger.sizes().get(name, 0)
-            parts.index.db.execute("INSERT OR REPLACE INTO ledgers (name, size) VALUES (?, ?)", (name, size))
+            # Its place in the chain stays: what is said next follows it.
+            empty = blanked(event)
+            writer.put(Row(event_document(empty, session_scope(parts.home, event.session)), to_fields(empty)))
             parts.index.db.execute("DELETE FROM keys WHERE id = ?", (event.id,))
+        for name, size in parts.ledger.sizes().items():
+            parts.index.db.execute("INSERT OR REPLACE INTO ledgers (name, size) VALUES (?, ?)", (name, size))
     # Other versions' indexes hold the words too, and make themselves anew.
     for folder in parts.home.index.parent.iterdir():
         if folder != parts.home.index:
@@ -273,9 +289,11 @@ def _squeeze(parts: Parts) -> None:
 
 
 def spellings(text: str) -> list[bytes]:
-    """The ways a text may stand in the store's files: as it is, as JSON, and line by line."""
-    found = {text, json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]}
-    found |= {line.strip() for line in text.splitlines() if len(line.strip()) >= _SHORTEST_NEEDLE}
+    """The ways a text may stand in the store's files: as it is, as JSON or YAML quotes it, and line by line."""
+    parts = {text, *(line.strip() for line in text.splitlines() if len(line.strip()) >= _SHORTEST_NEEDLE)}
+    found = set(parts)
+    for part in parts:
+        found |= {json.dumps(part, ensure_ascii=False)[1:-1], json.dumps(part)[1:-1], part.replace("'", "''")}
     return [spelling.encode("utf-8", "surrogatepass") for spelling in found]
 
 

@@ -52,6 +52,7 @@ class FilesTransaction:
         self._op, self._actor, self._reason, self._session = op, actor, reason, session
         self._pending: dict[str, _Pending] = {}
         self._numbers: dict[str, int] = {}
+        self._minted: set[str] = set()
         self._day: tuple[datetime | None, str] = (None, "")
         self._names: set[tuple[str, str]] = set()
         self.mark = parts.index.change
@@ -94,7 +95,8 @@ class FilesTransaction:
             row = self._parts.index.db.execute("SELECT last FROM numbers WHERE day = ?", (day,)).fetchone()
             last = row[0] if row else 0
         self._numbers[day] = last + 1
-        return f"{day}-{last + 1:03d}"
+        self._minted.add(minted := f"{day}-{last + 1:03d}")
+        return minted
 
     def free_name(self, name: str, scope: str) -> str:
         """The name, or the name with a number behind it, free in its scope."""
@@ -123,7 +125,7 @@ class FilesTransaction:
         if known is not None:
             known.memory, known.vector = memory, vector if vector is not None else known.vector
             return
-        place = following.place_of(self._parts, memory.id)
+        place = "" if memory.id in self._minted else following.place_of(self._parts, memory.id)
         if not place:
             root = team or str(self._parts.home.engrams)
             self._pending[memory.id] = _Pending(memory, vector, self._free_place(root, memory), None)
