@@ -54,7 +54,9 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 def test_every_public_function_of_the_package_has_a_docstring() -> None:
     missing = []
     for path in sorted((ROOT / "src" / "engram").rglob("*.py")):
-        for match in re.finditer(r"^(?:class|def|    def) ([a-z]\w*|[A-Z]\w*)[^\n]*", path.read_text("utf-8"), re.MULTILINE):
+        for match in re.finditer(
+            r"^(?:class|def|    def) ([a-z]\w*|[A-Z]\w*)[^\n]*", path.read_text("utf-8"), re.MULTILINE
+        ):
             body = path.read_text("utf-8")[match.start() :]
             signature_end = re.search(r":\n", body)
             following = body[signature_end.end() :].lstrip() if signature_end else ""

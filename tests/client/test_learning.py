@@ -1,5 +1,7 @@
 """What a caller can teach, and what the answer says."""
 
+from typing import Any
+
 import pytest
 
 from engram import Engram, Outcome
@@ -111,7 +113,7 @@ def test_a_form_renders_its_statement_and_follows_its_changes(mem: Engram) -> No
         {"metadata": {"a": object()}},
     ],
 )
-def test_bad_input_names_what_is_wrong_and_writes_nothing(mem: Engram, fields: dict[str, object]) -> None:
+def test_bad_input_names_what_is_wrong_and_writes_nothing(mem: Engram, fields: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         mem.add("A perfectly good statement", **fields)
     assert mem.list() == []

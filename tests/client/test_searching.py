@@ -39,7 +39,9 @@ def test_the_trace_replays_to_the_score(mem: Engram, mode: str, fusion: str | No
 
 
 def test_filters_apply_before_the_cut(mem: Engram) -> None:
-    noise = [{"statement": f"The zebra report number {n} is filed under animals", "tags": ["noise"]} for n in range(150)]
+    noise = [
+        {"statement": f"The zebra report number {n} is filed under animals", "tags": ["noise"]} for n in range(150)
+    ]
     mem.add_batch(noise)
     wanted = mem.add(
         "A zebra once crossed the office, long ago and for no reason anyone remembers",

@@ -99,7 +99,9 @@ def test_use_without_a_session_counts_once_a_day_when_folded(mem: Engram, clock:
 
 def test_a_repeated_key_is_the_same_event(mem: Engram) -> None:
     first = mem.observe("talk", "user", "hello there", key="k1")
-    again = mem.observe_batch("talk", [{"role": "user", "content": "hello there", "key": "k1"}, {"role": "user", "content": "b"}])
+    again = mem.observe_batch(
+        "talk", [{"role": "user", "content": "hello there", "key": "k1"}, {"role": "user", "content": "b"}]
+    )
     assert again[0].id == first.id
     assert [event.content for event in mem.store.events("talk")] == ["hello there", "b"]
 
@@ -124,7 +126,11 @@ def test_the_chain_shows_what_was_altered_reordered_or_dropped(mem: Engram) -> N
     lines = path.read_text().splitlines()
     assert mem.store.verify_ledgers() == []
     altered = json.loads(lines[2]) | {"content": "something else"}
-    for tampered in ([*lines[:2], json.dumps(altered), *lines[3:]], [lines[0], *lines[2:]], [lines[1], lines[0], *lines[2:]]):
+    for tampered in (
+        [*lines[:2], json.dumps(altered), *lines[3:]],
+        [lines[0], *lines[2:]],
+        [lines[1], lines[0], *lines[2:]],
+    ):
         path.write_text("\n".join(tampered) + "\n")
         assert mem.store.verify_ledgers()
 

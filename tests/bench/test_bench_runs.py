@@ -1,0 +1,89 @@
+"""The benchmarks as a user runs them, on small data of our own."""
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from engram import Engram
+from engram.bench import locomo
+from engram.bench.retrieval import Asking, fill, measure
+from engram.bench.run import main, parse_sizes
+from engram.bench.speed import measure as measure_speed
+from engram.model.errors import InvalidInput
+
+DATA = [
+    {
+        "sample_id": "conv-zq1",
+        "conversation": {
+            "speaker_a": "Ann",
+            "speaker_b": "Bob",
+            "session_1_date_time": "1:56 pm on 8 May, 2023",
+            "session_1": [
+                {"speaker": "Ann", "dia_id": "ZQ1:1", "text": "I finally adopted a grey parrot called Figaro."},
+                {"speaker": "Bob", "dia_id": "ZQ1:2", "text": "How lovely! Does he talk already?"},
+                {"speaker": "Ann", "dia_id": "ZQ1:3", "text": "He whistles, mostly in the morning."},
+            ],
+            "session_2_date_time": "9:00 am on 1 June, 2023",
+            "session_2": [
+                {"speaker": "Bob", "dia_id": "ZQ2:1", "text": "My pottery class starts on Thursday."},
+                {"speaker": "Ann", "dia_id": "ZQ2:2", "text": "Bring me a mug!"},
+            ],
+        },
+        "qa": [
+            {"question": "What is the name of Ann's parrot?", "evidence": ["ZQ1:1"], "category": 4, "answer": "Figaro"},
+            {"question": "What does Bob learn?", "evidence": ["ZQ2:1"], "category": 1, "answer": "pottery"},
+        ],
+    }
+]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "locomo.json"
+    path.write_text(json.dumps(DATA))
+    return path
+
+
+def test_questions_are_asked_and_every_measure_is_printed(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main("locomo", {"file": data, "mode": "hybrid", "fusion": None, "limit": None, "json": True})
+    report = json.loads(capsys.readouterr().out)
+    assert report["questions"] == 2
+    assert report["measures"]["fraction@10"] == 1.0
+    wanted = {"any@5", "all@5", "fraction@5", "any@10", "all@10", "fraction@10", "ndcg@10", "session any@10"}
+    assert wanted <= set(report["measures"])
+    assert {"p50", "p95", "p99"} == set(report["latency_ms"])
+    assert report["rss_mb"] > 0
+
+
+@pytest.mark.parametrize("mode", ["keyword", "semantic", "hybrid"])
+def test_every_mode_can_be_measured(data: Path, mode: str) -> None:
+    assert measure(locomo.load(data), Asking(mode=mode, limit=1))["questions"] == 1
+
+
+def test_ids_of_the_data_set_never_reach_indexed_text(data: Path, tmp_path: Path) -> None:
+    conversation = locomo.load(data)[0]
+    with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as mem:
+        fill(mem, conversation)
+        for key in ("ZQ1:1", "ZQ1", "conv-zq1", "session_1", "zq"):
+            assert mem.search(key, kinds=("event",), mode="keyword") == []
+        index = sqlite3.connect(mem.home.index / "index.db")
+        terms = [term for (term,) in index.execute("SELECT term FROM vocabulary")]
+        index.close()
+    assert "figaro" in terms
+    assert not any("zq" in term for term in terms)
+
+
+def test_speed_prints_each_figure_beside_its_floor(capsys: pytest.CaptureFixture[str]) -> None:
+    report = measure_speed(200, cold=False)
+    figures = {figure["name"]: figure for figure in report["figures"]}
+    recall = figures["recall, hybrid, embedding included ÷ scan + FTS5"]
+    assert recall["ratio"] == pytest.approx(recall["value"] / recall["floor"])
+    assert figures["add_batch, durable"]["value"] > 0
+
+
+@pytest.mark.parametrize("text", ["", "many", "10", "1000,x", "5000000"])
+def test_sizes_that_make_no_sense_are_refused(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        parse_sizes(text)
