@@ -49,6 +49,7 @@ class Engram:
         self.settings = settings
         self.home = home
         self._clock = clock
+        self.directory = Path.cwd()
         self._temporary: str | None = None
 
     @cached_property
@@ -119,8 +120,10 @@ class Engram:
         if embedder is not None:
             settings = replace(settings, embedder=embedder)
         store = FilesStore(place, _embedder(settings), clock=clock or utc_now)
-        attach_team(store, Path(directory) if directory else Path.cwd())
+        where = Path(directory).absolute() if directory else Path.cwd()
+        attach_team(store, where)
         client = cls(store, settings, place, clock or utc_now)
+        client.directory = where
         client._temporary = temporary
         return client
 
@@ -155,9 +158,25 @@ class Engram:
         """Keep a person's own word."""
         return self._learner.learn(_given(statement, fields), source=source, learned_by="remember", session=session)
 
-    def add(self, statement: str = "", *, source: str = "manual", **fields: Any) -> Memory:
-        """Store what a trusted program says. An exact duplicate returns the existing memory; a secret raises `SecretRefused`."""
-        return self._learner.add(_given(statement, fields), source=source)
+    def add(self, statement: str = "", *, source: str = "manual", team: bool = False, **fields: Any) -> Memory:
+        """Store what a trusted program says. An exact duplicate returns the existing memory; a secret raises `SecretRefused`.
+
+        `team=True` writes it to the repository of the directory this was opened for, to be committed with the code.
+        """
+        given = _given(statement, fields)
+        if not team:
+            return self._learner.add(given, source=source)
+        folder, scope = self._team_place()
+        return self._learner.add({"scope": scope, **given}, source=source, team=folder)
+
+    def _team_place(self) -> tuple[str, str]:
+        from engram.store.files.team import begin_team
+        from engram.store.scope_of import scope_of
+
+        if not isinstance(self.store, FilesStore):
+            raise InvalidInput("a team store is kept in files; this Engram is not")
+        folder = begin_team(self.store, self.directory)
+        return str(folder), scope_of(self.directory) or "global"
 
     def add_batch(
         self,
@@ -308,7 +327,7 @@ class Engram:
     def _seen_from(self, scope: ScopeLike) -> tuple[str, ...]:
         from engram.store.scopes import scopes_seen
 
-        return scopes_seen(scope, Path.cwd())
+        return scopes_seen(scope, self.directory)
 
     def _filters(
         self,

@@ -147,19 +147,27 @@ class Learner:
 
     # -- trusted programs
 
-    def add(self, given: Mapping[str, Any], *, source: str) -> Memory:
+    def add(self, given: Mapping[str, Any], *, source: str, team: str = "") -> Memory:
         """Store what a trusted program says; an exact duplicate returns the existing memory."""
-        return self.add_batch([given], source=source)[0]
+        return self.add_batch([given], source=source, team=team)[0]
 
     def add_batch(
-        self, items: Sequence[Mapping[str, Any]], *, source: str, progress: "Callable[[int, int], None] | None" = None
+        self,
+        items: Sequence[Mapping[str, Any]],
+        *,
+        source: str,
+        progress: "Callable[[int, int], None] | None" = None,
+        team: str = "",
     ) -> list[Memory]:
-        """Store many, each decision a durable slice. Every item is checked before the first is written."""
+        """Store many, each decision a durable slice; `team` is a team store's folder, else they are the owner's own.
+
+        Every item is checked before the first is written.
+        """
         now = self.clock()
         proposals = [self._trusted(item, source, now) for item in items]
         stored: list[Memory] = []
         for start in range(0, len(proposals), BATCH):
-            stored += self._add_slice(proposals[start : start + BATCH], source, now)
+            stored += self._add_slice(proposals[start : start + BATCH], source, now, team)
             if progress is not None:
                 progress(len(stored), len(proposals))
         return stored
@@ -174,7 +182,7 @@ class Learner:
             raise error(verdict.reason)
         return proposal
 
-    def _add_slice(self, proposals: Sequence[Proposal], source: str, now: datetime) -> list[Memory]:
+    def _add_slice(self, proposals: Sequence[Proposal], source: str, now: datetime, team: str) -> list[Memory]:
         vectors = self._embed([proposal.memory for proposal in proposals])
         stored: list[Memory] = []
         mine: dict[tuple[str, str], Memory] = {}
@@ -184,8 +192,8 @@ class Learner:
                 key = (proposal.content_hash, memory.scope)
                 known = mine.get(key) or deciding.exact(*key)
                 if known is None or not same_text(known.statement, memory.statement):
-                    known = _named(deciding, memory, now)
-                    deciding.put(known, vectors[i] if vectors is not None else None)
+                    known = _named(deciding, memory, now, team=bool(team))
+                    deciding.put(known, vectors[i] if vectors is not None else None, team=team)
                     if proposal.content_hash:
                         mine[key] = known
                 stored.append(known)
@@ -213,6 +221,6 @@ def _stored(deciding: Transaction, memory: Memory, verdict: Verdict, session: st
     return _named(deciding, memory, now)
 
 
-def _named(deciding: Transaction, memory: Memory, now: datetime) -> Memory:
+def _named(deciding: Transaction, memory: Memory, now: datetime, *, team: bool = False) -> Memory:
     wanted = memory.name or slug(memory.situation or memory.statement)
-    return memory.but(id=deciding.new_id(now), name=deciding.free_name(wanted, memory.scope))
+    return memory.but(id=deciding.new_id(now, team=team), name=deciding.free_name(wanted, memory.scope))

@@ -35,6 +35,7 @@ Action = Annotated[str, Option("--action", metavar="TEXT", help="Form feedback: 
 Subject = Annotated[str, Option("--subject", metavar="TEXT", help="Form fact: what it is about.")]
 Predicate = Annotated[str, Option("--predicate", metavar="TEXT", help="Form fact: what is said of it.")]
 Object = Annotated[str, Option("--object", metavar="TEXT", help="Form fact: the value.")]
+Team = Annotated[bool, Option("--team", help="Keep it in this repository's .engram/, to be committed with the code.")]
 Autonomous = Annotated[bool, Option("--autonomous", help="Nobody asked to keep this: the quality gates judge it too.")]
 
 _FORMS = {"feedback": ("behavior", "impact", "action"), "fact": ("subject", "predicate", "object")}
@@ -129,6 +130,7 @@ def add(
     valid_from: ValidFrom = None,
     valid_until: ValidUntil = None,
     meta: Meta = None,
+    team: Team = False,
 ) -> None:
     """Store what a trusted program says. Only size, secrets and exact duplicates are checked."""
     from engram.cli import cards
@@ -140,7 +142,7 @@ def add(
         valid_until=valid_until, metadata=pairs(meta),
     )  # fmt: skip
     with surface.memory() as mem:
-        memory = mem.add(text_or_stdin(text), **given)
+        memory = mem.add(text_or_stdin(text), team=team, **given)
         now = mem.upkeep.clock()
         surface.answer(memory_data(memory, now), lambda: cards.listing([memory], now))
 

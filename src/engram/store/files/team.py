@@ -1,18 +1,16 @@
 """A repository's own `.engram/engrams`: read only after its reader trusted that very content (as direnv does)."""
 
 import hashlib
-import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from engram.model.errors import EngramError, NotFound, StoreReadOnly
 from engram.model.memory import Memory
 from engram.store.files import memories
-from engram.store.files.home import write_private
 from engram.store.files.parts import Parts
 from engram.store.files.store import FilesStore
-from engram.store.scope_of import team_folder
+from engram.store.files.trust import save_trust, trusted_digests
+from engram.store.scope_of import repository_of, team_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +42,20 @@ def attach_team(store: FilesStore, directory: Path) -> None:
         )
 
 
+def begin_team(store: FilesStore, directory: Path) -> Path:
+    """The team store of a directory's repository, made where there is none."""
+    top = repository_of(directory)
+    if top is None:
+        raise NotFound(f"{directory} lies in no repository; a team's memories are kept in one, beside its code")
+    folder = top / ".engram" / "engrams"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreReadOnly(f"cannot make {folder}: {error.strerror}") from error
+    attach_team(store, directory)
+    return folder
+
+
 def team_files(parts: Parts, folder: Path) -> list[TeamFile]:
     """Every file of a team store, with its trust."""
     known = trusted_digests(parts, folder)
@@ -71,8 +83,7 @@ def trust(store: FilesStore, directory: Path) -> list[TeamFile]:
     if folder is None:
         raise NotFound(f"{directory} lies in no repository with a team store (.engram/engrams)")
     files = team_files(store.parts, folder)
-    _save(store.parts, folder, {f.digest for f in files if f.digest})
-    store.parts.teams[str(folder)] = frozenset(f.digest for f in files if f.digest)
+    save_trust(store.parts, folder, {f.digest for f in files if f.digest})
     store.sync_team(folder, again=True)
     return [f for f in files if not f.trusted]
 
@@ -82,29 +93,5 @@ def distrust(store: FilesStore, directory: Path) -> None:
     folder = team_folder(directory)
     if folder is None:
         raise NotFound(f"{directory} lies in no repository with a team store (.engram/engrams)")
-    _save(store.parts, folder, set())
-    store.parts.teams[str(folder)] = frozenset()
+    save_trust(store.parts, folder, set())
     store.sync_team(folder, again=True)
-
-
-def trusted_digests(parts: Parts, folder: Path) -> set[str]:
-    """The digests of the contents a reader trusted in a folder."""
-    return set(_trust_file(parts).get(str(folder), []))
-
-
-def _trust_file(parts: Parts) -> dict[str, list[str]]:
-    try:
-        loaded = json.loads((parts.home.state / "trust.json").read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return loaded if isinstance(loaded, dict) else {}
-
-
-def _save(parts: Parts, folder: Path, digests: set[str]) -> None:
-    with parts.lock.held():
-        everything = _trust_file(parts)
-        everything[str(folder)] = sorted(digests)
-        path = parts.home.state / "trust.json"
-        fresh = path.with_name(f".trust.{os.getpid()}.tmp")
-        write_private(fresh, json.dumps(everything, indent=1).encode() + b"\n")
-        fresh.replace(path)

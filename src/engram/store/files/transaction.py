@@ -25,6 +25,7 @@ from engram.store.files.parts import (
     note_file,
     note_place,
 )
+from engram.store.files.trust import trust_own_writes
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -208,6 +209,7 @@ def write_through(parts: Parts, placed: PlacedEntry, pending: Sequence[_Pending]
         _index_pending(parts, writer, placed.entry, pending)
         index_entry(parts, placed)
         following.note_folders(parts, steady)
+    trust_own_writes(parts, [item.file for item in written if item.stamp and following.is_team(item.file)])
     following.pick_up(parts, [item.file for item in written if item.stamp is None])
 
 
