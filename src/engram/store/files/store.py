@@ -4,15 +4,11 @@ import contextlib
 import json
 import os
 import sqlite3
-import threading
 import time
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
-from functools import wraps
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from engram.model.errors import EmbedderError, InvalidInput, StoreBusy, StoreError, StoreReadOnly
 from engram.model.event import Event, Session
@@ -26,7 +22,9 @@ from engram.store.files import (
     purging,
     recovery,
     sessions,
+    uses,
 )
+from engram.store.files.healing import Mendable, explained, healing, is_damage
 from engram.store.files.home import Home
 from engram.store.files.index.index import Index
 from engram.store.files.journal import Journal, Position
@@ -53,59 +51,16 @@ from engram.store.protocol import (
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder, Vectors
 
-P = ParamSpec("P")
-R = TypeVar("R")
 NOTICE_EVERY = 0.25
 """Seconds between two looks at the folders' times."""
 PATIENCE = 2.0
 """How long a reader waits for the lock to journal a hand edit it saw; after that it answers from the file."""
 FILL_BATCH = 256
-ATTEMPTS = 3
-"""How often a read is tried on an index that someone keeps damaging."""
 LOOKED_AT = 200
 """Up to so many listed memories have their files looked at for edits; `engram sync` looks at all."""
 
 
-def _healing(method: Callable[P, R]) -> Callable[P, R]:
-    """A damaged index costs one rebuild, never an answer: everything in it is derived."""
-
-    @wraps(method)
-    def healed(*args: P.args, **kwargs: P.kwargs) -> R:
-        store = args[0]
-        assert isinstance(store, FilesStore)
-        with store.guard:
-            for _ in range(ATTEMPTS - 1):
-                try:
-                    store.follow_replacement()
-                    return method(*args, **kwargs)
-                except (sqlite3.DatabaseError, OSError) as error:
-                    store.mend(error)
-            return method(*args, **kwargs)
-
-    return healed
-
-
-def _is_damage(error: Exception, index: Path) -> bool:
-    """Whether the index is at fault, not the disk or a neighbour: then making it anew helps."""
-    if isinstance(error, OSError):
-        return isinstance(error, FileNotFoundError) and str(error.filename).startswith(str(index))
-    if not isinstance(error, sqlite3.OperationalError):
-        return True
-    signs = ("no such table", "no such column", "malformed", "corrupt", "disk I/O", "not a database")
-    return any(sign in str(error) for sign in signs)
-
-
-def _explained(error: Exception) -> StoreError:
-    if "locked" in str(error) or "busy" in str(error):
-        return StoreBusy(f"another process has been busy with the index for too long ({error}); try again")
-    said = error.strerror if isinstance(error, OSError) else error
-    return StoreReadOnly(
-        f"the index cannot be written: {said}; make room or set ENGRAM_CACHE. What reached the journal is kept and is "
-        "indexed as soon as that is possible"
-    )
-
-
-class FilesStore:
+class FilesStore(Mendable):
     """Implements `protocol.Store` on plain files."""
 
     def __init__(
@@ -117,7 +72,7 @@ class FilesStore:
         token: Callable[[int], str] = random_hex,
         deadline: float = DEFAULT_DEADLINE,
     ) -> None:
-        self.guard = threading.RLock()
+        super().__init__()
         self._deadline = deadline
         self._noticed_at = float("-inf")
         self.parts = Parts(
@@ -131,7 +86,6 @@ class FilesStore:
             clock=clock,
             token=token,
         )
-        _living.add(self)
         self._settle()
 
     def _settle(self) -> None:
@@ -146,7 +100,7 @@ class FilesStore:
             if self.parts.index.fresh:
                 self._fill_unlocked()
 
-    @_healing
+    @healing
     def _fill(self) -> None:
         with self.parts.lock.held(self._deadline):
             # Another process may have filled it while this one waited.
@@ -155,7 +109,7 @@ class FilesStore:
             self.parts.index.fresh = False
             self._ready_to_write()
 
-    @_healing
+    @healing
     def _look_up(self) -> None:
         self._catch_up_if_free()
         self._fill_vectors()
@@ -177,12 +131,12 @@ class FilesStore:
 
     def mend(self, error: sqlite3.DatabaseError | OSError) -> None:
         """Make a damaged index anew; a full disk or a busy neighbour is told to the caller instead."""
-        if not _is_damage(error, self.parts.home.index) and not self.parts.index.reopen_if_replaced():
-            raise _explained(error) from error
+        if not is_damage(error, self.parts.home.index) and not self.parts.index.reopen_if_replaced():
+            raise explained(error) from error
         try:
             self.heal()
         except (sqlite3.DatabaseError, OSError) as again:
-            raise _explained(again) from again
+            raise explained(again) from again
 
     def _catch_up_if_free(self) -> None:
         parts = self.parts
@@ -226,7 +180,7 @@ class FilesStore:
 
     # -- reads
 
-    @_healing
+    @healing
     def get(self, ref: str) -> Memory | None:
         """A memory by id, name or alias."""
         row = self._row(ref)
@@ -247,7 +201,7 @@ class FilesStore:
             raise InvalidInput(f"{ref!r} names {len(live)} memories: {', '.join(r[1] for r in live)}; use the id")
         return (live[0][0], live[0][1]) if live else None
 
-    @_healing
+    @healing
     def get_many(self, numbers: Sequence[int]) -> list[Found]:
         """Records by document number; those whose file changed are read anew."""
         return self._fresh_records(numbers)
@@ -302,13 +256,13 @@ class FilesStore:
             following.list_folder(self.parts, folder, noticed)
         return noticed
 
-    @_healing
+    @healing
     def exact(self, content_hash: str, scope: str) -> Memory | None:
         """The live memory with this content in this scope."""
         row = self.parts.index.one("exact", content_hash, scope) if content_hash else None
         return decode_record(row[1]) if row else None
 
-    @_healing
+    @healing
     def owned(self, memory_ids: Iterable[str]) -> list[str]:
         """Those of the memories that live in the owner's own store."""
         return [i for i in memory_ids if not following.is_team(following.place_of(self.parts, i))]
@@ -318,16 +272,16 @@ class FilesStore:
         """The number of the last change."""
         return self._mark()
 
-    @_healing
+    @healing
     def _mark(self) -> int:
         return self.parts.index.change
 
-    @_healing
+    @healing
     def event(self, event_id: str) -> Event | None:
         """An event by id."""
         return events.find(self.parts, event_id)
 
-    @_healing
+    @healing
     def listing(self, filters: Filters, limit: int | None = None, offset: int = 0) -> list[Memory]:
         """Memories, newest first."""
         self._notice()
@@ -341,12 +295,12 @@ class FilesStore:
         numbers = self.numbers([json.loads(record)["id"] for record in listed])
         return [f.record for f in self._fresh_records(list(numbers.values())) if isinstance(f.record, Memory)]
 
-    @_healing
+    @healing
     def count(self, filters: Filters) -> int:
         """How many documents pass the filters."""
         return self.parts.index.counted(filters)
 
-    @_healing
+    @healing
     def candidates(self, query: Query, filters: Filters) -> Candidates:
         """What each retriever finds."""
         self._notice()
@@ -363,22 +317,22 @@ class FilesStore:
                 f"{self.parts.embedder.name}; run `engram index --reembed`"
             )
 
-    @_healing
+    @healing
     def parents(self, numbers: Sequence[int]) -> dict[int, str]:
         """The session or file each document belongs to."""
         return dict(self.parts.index.all("parents", json.dumps(list(numbers))))
 
-    @_healing
+    @healing
     def passages(self, numbers: Sequence[int], parents: Sequence[str], filters: Filters) -> list[Placed]:
         """These documents, then every document of these parents."""
         return self.parts.index.passages(numbers, parents, filters)
 
-    @_healing
+    @healing
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
         """In how many documents each term occurs."""
         return self.parts.index.frequencies(terms)
 
-    @_healing
+    @healing
     def numbers(self, memory_ids: Sequence[str]) -> dict[str, int]:
         """The document numbers of memories."""
         rows = self.parts.index.db.execute(
@@ -386,7 +340,7 @@ class FilesStore:
         )
         return dict(rows.fetchall())
 
-    @_healing
+    @healing
     def known_at(self, moment: datetime) -> dict[str, Memory | None]:
         """What Engram held then of every memory it has decided about since."""
         rows = self.parts.index.db.execute(
@@ -404,7 +358,7 @@ class FilesStore:
         after = next((c.after for c in entry.changes if c.id == memory_id), None)
         return memories.from_image(after) if after is not None else None
 
-    @_healing
+    @healing
     def vectors(self, numbers: Sequence[int]) -> "Vectors | None":
         """Vectors of documents."""
         return self.parts.index.vectors(numbers)
@@ -413,11 +367,11 @@ class FilesStore:
         """Vectors of texts in the store's space, or None."""
         return self.parts.embedder.embed(texts) if self.parts.embedder and self._can_embed() else None
 
-    @_healing
+    @healing
     def _can_embed(self) -> bool:
         return self.parts.index.can_embed()
 
-    @_healing
+    @healing
     def history(self, memory_id: str) -> list[Image]:
         """Everything that was decided about a memory."""
         rows = self.parts.index.db.execute(
@@ -433,12 +387,12 @@ class FilesStore:
             images.append(Image(entry.seq, entry.at, entry.op, entry.actor, entry.reason, memory))
         return images
 
-    @_healing
+    @healing
     def links_to(self, memory_ids: Iterable[str]) -> list[tuple[str, str, str, float]]:
         """Links that point at these memories."""
         return self.parts.index.all("links_to", json.dumps(list(memory_ids)))
 
-    @_healing
+    @healing
     def sync(self, *, seconds: float | None = None) -> Noticed:
         """Bring the index in step with all files, or with as many as the time allows."""
         with self.parts.lock.held(self._deadline):
@@ -510,59 +464,25 @@ class FilesStore:
         """Append a use; no lock, no wait."""
         self.parts.usage.append(use)
 
-    @_healing
+    @healing
     def uses_of(self, memory_ids: Iterable[str]) -> list[Use]:
         """Every noted use of these memories, oldest first."""
-        self._follow_usage()
-        rows = self.parts.index.db.execute(
-            "SELECT u.kind, u.id, u.at, u.session, u.signal, u.position FROM json_each(?) j CROSS JOIN uses u ON u.id = j.value "
-            "ORDER BY u.position",
-            (json.dumps(list(memory_ids)),),
-        )
-        return [_use(row) for row in rows]
+        return uses.of(self.parts, memory_ids)
 
-    @_healing
+    @healing
     def uses_in(self, session: str) -> list[Use]:
         """Every use noted in a session."""
-        self._follow_usage()
-        rows = self.parts.index.db.execute(
-            "SELECT kind, id, at, session, signal, position FROM uses WHERE session = ? ORDER BY position", (session,)
-        )
-        return [_use(row) for row in rows]
+        return uses.in_session(self.parts, session)
 
-    @_healing
+    @healing
     def used_since(self, position: int) -> list[str]:
         """Ids of memories used after a position."""
-        self._follow_usage()
-        rows = self.parts.index.db.execute("SELECT DISTINCT id FROM uses WHERE position >= ?", (position,))
-        return [row[0] for row in rows]
+        return uses.since(self.parts, position)
 
-    def _follow_usage(self) -> None:
-        parts = self.parts
-        end, known = parts.usage.end(), int(parts.index.get("usage") or 0)
-        if end <= known:
-            return
-        # SQLite's own lock is enough here, and a read-only home has no other.
-        with parts.index.writing():
-            for use in parts.usage.read(int(parts.index.get("usage") or 0)):
-                for memory_id in use.ids:
-                    parts.index.db.execute(
-                        "INSERT OR IGNORE INTO uses (position, id, kind, signal, session, at) SELECT ?, ?, ?, ?, ?, ? "
-                        "WHERE NOT EXISTS (SELECT 1 FROM tombstones WHERE id = ?)",
-                        (use.position, memory_id, use.kind, use.signal, use.session, use.at.timestamp(), memory_id),
-                    )
-            parts.index.set("usage", end)
-
-    @_healing
+    @healing
     def last_use(self, kind: str) -> Use | None:
         """The newest use of a kind, with all its ids."""
-        self._follow_usage()
-        rows = self.parts.index.db.execute(
-            "SELECT kind, id, at, session, signal, position FROM uses WHERE position = "
-            "(SELECT max(position) FROM uses WHERE kind = ?)",
-            (kind,),
-        ).fetchall()
-        return replace(_use(rows[0]), ids=tuple(row[1] for row in rows)) if rows else None
+        return uses.last(self.parts, kind)
 
     # -- events and sessions
 
@@ -575,11 +495,11 @@ class FilesStore:
                 self.mend(late.error)
             return late.events
 
-    @_healing
+    @healing
     def _append_events(self, session: str, new: Sequence[NewEvent]) -> list[Event]:
         return events.append(self.parts, session, new)
 
-    @_healing
+    @healing
     def events(self, session: str) -> list[Event]:
         """A session's events, in order."""
         return events.of_session(self.parts, session)
@@ -603,7 +523,7 @@ class FilesStore:
         """Random hex digits."""
         return self.parts.token(size)
 
-    @_healing
+    @healing
     def sync_team(self, folder: Path, *, again: bool = False) -> Noticed:
         """Take in what a team store holds; `again` reads files anew because their trust changed."""
         with self.parts.lock.held(self._deadline):
@@ -614,21 +534,21 @@ class FilesStore:
         self._fill_vectors()
         return noticed
 
-    @_healing
+    @healing
     def reembed(self, progress: Progress = lambda *_: None) -> int:
         """Make all vectors anew with this process's embedder, beside the old ones until complete."""
         from engram.store.files.reembedding import reembed
 
         return reembed(self.parts, self._deadline, progress)
 
-    @_healing
+    @healing
     def purge(self, ids: Sequence[str], *, actor: str) -> Purged:
         """Destroy memories and events, and prove it."""
         with self.parts.lock.held(self._deadline):
             self._finish()
             return purging.purge(self.parts, ids, actor)
 
-    @_healing
+    @healing
     def prune(self, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
         """Let go of history older than so many days, or say what would go."""
         from engram.store.files import pruning
@@ -649,12 +569,12 @@ class FilesStore:
 
         return verdicts.read(self.parts.home, since)
 
-    @_healing
+    @healing
     def verify_ledgers(self) -> list[str]:
         """What is wrong with the ledgers' chains."""
         return [problem for name in sorted(self.parts.ledger.sizes()) for problem in self.parts.ledger.verify(name)]
 
-    @_healing
+    @healing
     def facts(self) -> Mapping[str, Any]:
         """What `status` and `doctor` say of the store."""
         rows = self.parts.index.db.execute("SELECT status, count(*) FROM docs WHERE kind = 'memory' GROUP BY status")
@@ -667,36 +587,3 @@ class FilesStore:
             "index": self.parts.index.facts(),
             "embedder": self.parts.embedder.name if self.parts.embedder else None,
         }
-
-
-def _use(row: tuple[Any, ...]) -> Use:
-    kind, memory_id, at, session, signal, position = row
-    return Use(kind, (memory_id,), datetime.fromtimestamp(at, UTC), session, signal, position)
-
-
-_living: "weakref.WeakSet[FilesStore]" = weakref.WeakSet()
-
-
-_FORK_PATIENCE = 5.0
-_guards: list[Any] = []
-
-
-def _before_fork() -> None:
-    """No thread may be inside SQLite while the process is copied: its own locks would stay locked in the child."""
-    guards = [store.guard for store in list(_living)]
-    _guards[:] = [guard for guard in guards if guard.acquire(timeout=_FORK_PATIENCE)]
-
-
-def _after_fork_in_parent() -> None:
-    while _guards:
-        _guards.pop().release()
-
-
-def _after_fork_in_child() -> None:
-    """Threads that hold a guard do not exist in the child; nobody there would ever release it."""
-    _after_fork_in_parent()
-    for store in list(_living):
-        store.guard = threading.RLock()
-
-
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -1,0 +1,1 @@
+"""What the store survives: real processes, real kills, real locks."""

@@ -1,0 +1,91 @@
+"""Forked children and many threads on one store."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from engram import Engram
+from engram.model.errors import StoreBusy
+from engram.store.files.home import open_home
+from engram.store.files.lock import WriterLock
+from engram.store.files.store import FilesStore
+from tests.faults.consistency import assert_consistent
+from tests.faults.processes import finish, start
+from tests.faults.workers.operations import sentence
+
+
+@pytest.mark.parametrize(
+    "case", ["after_the_block", "inside_a_decision", "a_child_outlives_the_lock", "while_threads_write"]
+)
+def test_a_forked_child_is_a_process_of_its_own(tmp_path: Path, case: str) -> None:
+    home, cache = tmp_path / "home", tmp_path / "cache"
+    [answer] = finish(start("forking", case, str(home), str(cache)))
+    assert answer == {"status": 0, "found": True}
+    assert_consistent(home, cache)
+
+
+def test_many_threads_share_one_object(tmp_path: Path) -> None:
+    home, cache = tmp_path / "home", tmp_path / "cache"
+    with Engram.open(home, cache=cache, directory=home) as mem:
+        shared = mem.add("Everyone rates this one")
+
+        def work(number: int) -> list[str]:
+            made = []
+            for i in range(6):
+                text = sentence(number * 100 + i)
+                decision = mem.learn(text, scope=f"project:thread-{number}")
+                assert decision.memory is not None, decision
+                made.append(decision.memory.id)
+                assert mem.search(text)[0].text == text
+                mem.feedback(shared.id, "positive")
+                mem.observe(f"talk-{number}", "user", text, key=str(i))
+            return made
+
+        with ThreadPoolExecutor(8) as pool:
+            made = [memory_id for ids in pool.map(work, range(8)) for memory_id in ids]
+        assert len(set(made)) == 48
+        assert mem.get(shared.id).feedback.positive == 48
+    assert_consistent(home, cache)
+
+
+def test_a_writer_that_waits_too_long_is_told_who_to_look_for(tmp_path: Path) -> None:
+    home = open_home(tmp_path / "home", tmp_path / "cache")
+    store = FilesStore(home, deadline=0.05)
+    held, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with WriterLock(home.lock).held():
+            held.set()
+            release.wait(10)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(10)
+    with pytest.raises(StoreBusy, match="another process"), store.deciding("add", actor="test"):
+        pass
+    release.set()
+    thread.join()
+    with store.deciding("add", actor="test"):
+        pass
+    store.close()
+
+
+def test_an_abandoned_wait_gives_the_lock_back(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with WriterLock(path).held():
+        for _ in range(3):
+            with pytest.raises(StoreBusy), WriterLock(path).held(0.01):
+                pass
+    for _ in range(3):
+        with WriterLock(path).held(5):
+            pass
+
+
+def test_the_lock_may_be_taken_again_by_its_holder(tmp_path: Path) -> None:
+    lock = WriterLock(tmp_path / "lock")
+    with lock.held(), lock.held(0.01):
+        pass
+    with WriterLock(tmp_path / "lock").held(0.1):
+        pass

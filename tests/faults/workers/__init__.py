@@ -1,0 +1,1 @@
+"""Programs the fault tests run as processes of their own."""

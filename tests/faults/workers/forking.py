@@ -1,0 +1,110 @@
+"""Forks while the parent holds the lock, an open connection and a half-made decision."""
+
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+from engram import Engram
+from engram.model.errors import StoreError
+from tests.faults.workers.operations import sentence
+
+
+def _in_child(work: object) -> int:
+    """Exit status of a forked child that runs `work`; 99 if it hangs."""
+    process = os.fork()
+    if process == 0:
+        status = 1
+        try:
+            assert callable(work)
+            work()
+            status = 0
+        finally:
+            os._exit(status)
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        found, status = os.waitpid(process, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.005)
+    os.kill(process, 9)
+    os.waitpid(process, 0)
+    return 99
+
+
+def after_the_block(home: Path, cache: Path) -> dict[str, object]:
+    """A child of an idle parent reads and writes through the object it inherited."""
+    with Engram.open(home, cache=cache, directory=home) as mem:
+        mem.add(sentence(1))
+        status = _in_child(lambda: mem.add(sentence(2)))
+        mem.add(sentence(3))
+        found = sorted(memory.statement for memory in mem.list())
+    return {"status": status, "found": found == sorted(sentence(n) for n in (1, 2, 3))}
+
+
+def inside_a_decision(home: Path, cache: Path) -> dict[str, object]:
+    """A child forked inside a decision neither holds the lock nor commits what its parent decides."""
+    told = []
+    with Engram.open(home, cache=cache, directory=home) as mem:
+        target = mem.add(sentence(1))
+        process = 0
+        try:
+            with mem.store.deciding("update", actor="test") as deciding:
+                deciding.put(target.but(rationale="the parent decided"))
+                process = os.fork()
+        except StoreError as error:
+            told.append(str(error))
+        if process == 0:
+            os._exit(0 if told and "forked" in told[0] else 1)
+        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        images = len(mem.history(target.id))
+        return {"status": status, "found": mem.get(target.id).rationale == "the parent decided" and images == 2}
+
+
+def a_child_outlives_the_lock(home: Path, cache: Path) -> dict[str, object]:
+    """A child that keeps every inherited descriptor open does not keep the lock."""
+    with Engram.open(home, cache=cache, directory=home) as mem:
+        target = mem.add(sentence(1))
+        with mem.store.deciding("update", actor="test") as deciding:
+            deciding.put(target.but(rationale="decided"))
+            process = os.fork()
+            if process == 0:
+                time.sleep(60)
+                os._exit(0)
+        began = time.monotonic()
+        mem.add(sentence(2))
+        waited = time.monotonic() - began
+        os.kill(process, 9)
+        os.waitpid(process, 0)
+        return {"status": 0, "found": waited < 5 and mem.get(target.id).rationale == "decided"}
+
+
+def while_threads_write(home: Path, cache: Path) -> dict[str, object]:
+    """Children forked while other threads hold guard and lock can use the store."""
+    with Engram.open(home, cache=cache, directory=home) as mem:
+        stop = threading.Event()
+        # What is made on first use is made before there are threads: Python 3.11 holds a lock of its own while it is.
+        mem.add(" ".join(f"word{n:x}{n:b}" for n in range(3000)))
+
+        def busy(number: int) -> None:
+            for i in range(1000):
+                if stop.is_set():
+                    return
+                mem.add(sentence(number * 10_000 + i))
+
+        threads = [threading.Thread(target=busy, args=(n,)) for n in (1, 2)]
+        for thread in threads:
+            thread.start()
+        statuses = [_in_child(lambda n=n: mem.add(sentence(90_000 + n))) for n in range(8)]
+        stop.set()
+        for thread in threads:
+            thread.join()
+        children = {memory.statement for memory in mem.list(limit=None)} & {sentence(90_000 + n) for n in range(8)}
+    return {"status": max(statuses), "found": len(children) == 8}
+
+
+if __name__ == "__main__":
+    case = {f.__name__: f for f in (after_the_block, inside_a_decision, a_child_outlives_the_lock, while_threads_write)}
+    sys.stdout.write(json.dumps(case[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3]))) + "\n")

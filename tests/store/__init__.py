@@ -1,0 +1,1 @@
+"""How a files store behaves, whoever uses it."""
