@@ -21,12 +21,14 @@ from engram.recall.recalling import Recall, Recaller
 from engram.recall.search import Ask, Searcher
 from engram.rules.scopes import parse_scope
 from engram.settings import Settings, load_settings
+from engram.store.documents import meaning_of
 from engram.store.files.home import Home, open_home
 from engram.store.files.store import FilesStore
 from engram.store.protocol import LIVE, Filters, Image, Store
 
 if TYPE_CHECKING:
     from engram.capture.learning import Learner
+    from engram.embedding.protocol import Vectors
     from engram.review.queue import Review
     from engram.sessions.sessions import SessionHandle, Sessions
     from engram.upkeep.upkeep import Upkeep
@@ -290,10 +292,17 @@ class Engram:
 
     def _change(self, ref: str, op: str, actor: str, reason: str, change: Callable[[Memory], Memory]) -> Memory:
         found = self.get(ref)
+        meaning, vector = self._meaning_after(change(found), found)
         with self.store.deciding(op, actor=actor, reason=reason) as deciding:
             memory = change(deciding.get(found.id) or found)
-            deciding.put(memory)
+            deciding.put(memory, vector if meaning_of(memory) == meaning else None)
         return memory
+
+    def _meaning_after(self, memory: Memory, before: Memory) -> "tuple[str, Vectors | None]":
+        """The new text and its vector, made before the lock is taken; none where the text stays."""
+        meaning = meaning_of(memory)
+        vectors = self.store.embed([meaning]) if meaning != meaning_of(before) else None
+        return meaning, vectors[0] if vectors is not None else None
 
     # -- sessions and the ledger
 

@@ -51,11 +51,10 @@ class StoreKnown:
         filters = Filters(scopes=scope, statuses=COMPARED)
         found = self.store.candidates(Query(self._telling(proposal), self.vector, NEIGHBOURS), filters)
         numbers = list(dict.fromkeys([n for n, _ in found.semantic] + [n for n, _ in found.lexical]))
-        return [
-            Neighbour(hit.record, cosine)
-            for hit, cosine in zip(self.store.get_many(numbers), self._cosines(numbers), strict=False)
-            if isinstance(hit.record, Memory)
-        ]
+        hits = self.store.get_many(numbers)
+        cosines = self._cosines([hit.n for hit in hits])
+        pairs = zip(hits, cosines, strict=True)
+        return [Neighbour(hit.record, cosine) for hit, cosine in pairs if isinstance(hit.record, Memory)]
 
     def _telling(self, proposal: Proposal) -> tuple[str, ...]:
         """The rarest words of a statement: whatever says the same, or the opposite, shares them."""
@@ -138,7 +137,8 @@ class Learner:
             if known is None:
                 return Decision(Outcome.NOOP, None, verdict.other, "the known memory is gone", verdict.gate)
             counted = any(use.kind == "derived" and use.session == key for use in self.store.uses_of([memory_id]))
-            if not counted:
+            # A team's file is changed by decisions, never by use.
+            if not counted and self.store.owned([memory_id]):
                 # Noted first: a crash in between may leave it uncounted, never counted twice.
                 self.store.note_use(Use("derived", (memory_id,), now, key))
                 known = reinforced(known, now).but(derivation_count=known.derivation_count + 1, last_verified=now)

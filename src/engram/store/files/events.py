@@ -21,7 +21,7 @@ def append(parts: Parts, session: str, events: Sequence[NewEvent]) -> list[Event
     scope = session_scope(parts.home, session)
     vectors = parts.embed([spoken(event.role, event.content[:MAX_INDEXED_CHARS]) for event in events])
     with parts.lock.held():
-        recovery.catch_up(parts)
+        recovery.catch_up(parts, ledger=parts.ledger.path(session).name)
         known = _known_keys(parts, session, events)
         fresh = _fresh(events, known)
         if not fresh:

@@ -42,6 +42,13 @@ class Ledger:
             return {}
         return {path.name: path.stat().st_size for path in self._folder.glob("*.jsonl")}
 
+    def size(self, name: str) -> int | None:
+        """One ledger file's size; None where there is none."""
+        try:
+            return (self._folder / name).stat().st_size
+        except FileNotFoundError:
+            return None
+
     def append(self, session: str, events: Sequence[Event]) -> tuple[str, int]:
         """Write chained events and fsync once; return file name and new size."""
         path = self.path(session)

@@ -31,11 +31,17 @@ class IndexOutdated(sqlite3.DatabaseError):
     """The journal is not the one the index has read (purged by another version, pruned, restored): as good as damaged."""
 
 
-def catch_up(parts: Parts) -> None:
-    """Finish what another writer's crash, or another version's index, left for us: journal first, then ledger."""
+def catch_up(parts: Parts, *, ledger: str | None = None) -> None:
+    """Finish what another writer's crash, or another version's index, left for us: journal first, then ledgers.
+
+    A decision about memories needs no ledger (""), an event only its own; all of them are looked at when a store is opened.
+    """
     if parts.journal.grew_since(parts.position):
         _follow_journal(parts)
-    follow_ledgers(parts)
+    if ledger is None:
+        follow_ledgers(parts)
+    elif ledger:
+        _follow_ledger(parts, ledger)
 
 
 def _follow_journal(parts: Parts) -> None:
@@ -161,6 +167,12 @@ def follow_ledgers(parts: Parts) -> None:
         if before != size:
             _index_ledger(parts, name, before if 0 <= before < size else 0, size)
     forget_ledgers(parts, [name for name in known if name not in sizes])
+
+
+def _follow_ledger(parts: Parts, name: str) -> None:
+    known = parts.index.db.execute("SELECT size FROM ledgers WHERE name = ?", (name,)).fetchone()
+    if parts.ledger.size(name) != (known[0] if known else None):
+        follow_ledgers(parts)
 
 
 def _index_ledger(parts: Parts, name: str, offset: int, size: int) -> None:

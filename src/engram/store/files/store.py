@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 NOTICE_EVERY = 0.25
 """Seconds between two looks at the folders' times."""
+LEDGERS_EVERY = 2.0
+"""Seconds between two looks at the sizes of all ledgers."""
 PATIENCE = 2.0
 """How long a reader waits for the lock to journal a hand edit it saw; after that it answers from the file."""
 FILL_BATCH = 256
@@ -74,7 +76,7 @@ class FilesStore(Mendable):
     ) -> None:
         super().__init__()
         self._deadline = deadline
-        self._noticed_at = float("-inf")
+        self._noticed_at = self._ledgers_at = float("-inf")
         self.parts = Parts(
             home=home,
             journal=Journal(home.journal, home.quarantine),
@@ -146,13 +148,18 @@ class FilesStore(Mendable):
             self._finish()
         self._fill_vectors()
 
-    def _finish(self) -> None:
+    def _finish(self, ledger: str | None = None) -> None:
         """What a crash left undone; for the holder of the writer lock."""
-        recovery.catch_up(self.parts)
+        recovery.catch_up(self.parts, ledger=ledger)
         if purging.unfinished(self.parts):
             purging.resume(self.parts)
 
     def _ledgers_grew(self) -> bool:
+        """Whether events wait to be indexed, which only a crash or another version's index leaves; looked at now and then."""
+        now = time.monotonic()
+        if now - self._ledgers_at < LEDGERS_EVERY:
+            return False
+        self._ledgers_at = now
         known = dict(self.parts.index.db.execute("SELECT name, size FROM ledgers").fetchall())
         return self.parts.ledger.sizes() != known
 
@@ -430,7 +437,7 @@ class FilesStore(Mendable):
     def _ready_to_write(self) -> None:
         try:
             self.follow_replacement()
-            self._finish()
+            self._finish(ledger="")
         except (sqlite3.DatabaseError, OSError) as error:
             self.mend(error)
             self._finish()
