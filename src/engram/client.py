@@ -173,12 +173,11 @@ class Engram:
 
     def _team_place(self) -> tuple[str, str]:
         from engram.store.files.team import begin_team
-        from engram.store.scope_of import scope_of
 
         if not isinstance(self.store, FilesStore):
             raise InvalidInput("a team store is kept in files; this Engram is not")
         folder = begin_team(self.store, self.directory)
-        return str(folder), scope_of(self.directory) or "global"
+        return str(folder), self.scope_here()
 
     def add_batch(
         self,
@@ -244,31 +243,41 @@ class Engram:
 
     def update(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Any) -> Memory:
         """Change fields of a memory in place."""
+        from engram.capture.admission import admit
         from engram.capture.drafting import checked_fields
 
         changes = checked_fields(fields)
         if not changes:
             raise InvalidInput("nothing to change: name at least one field")
-        return self._change(ref, "update", actor, reason, lambda m: _updated(m, changes, self._clock()))
+        self._check_name(ref, changes)
+        return self._change(ref, "update", actor, reason, lambda m: admit(_updated(m, changes, self._clock())))
 
-    def pin(self, ref: str, pinned: bool = True, *, actor: str = "human") -> Memory:
+    def _check_name(self, ref: str, changes: Mapping[str, Any]) -> None:
+        """A name means one memory in its scope."""
+        wanted = [*([changes["name"]] if changes.get("name") else []), *changes.get("aliases", ())]
+        scope = changes.get("scope") or self.get(ref).scope
+        for name in wanted:
+            taken = self.store.named(name, scope)
+            if taken and taken != self.get(ref).id:
+                raise InvalidInput(f"the name {name!r} belongs to {taken} in {scope}; choose another")
+
+    def pin(self, ref: str, pinned: bool = True, *, actor: str = "manual") -> Memory:
         """A pinned memory never sinks, and is offered first."""
         return self._change(
             ref, "pin" if pinned else "unpin", actor, "", lambda m: m.but(pinned=pinned, updated=self._clock())
         )
 
-    def verify(self, ref: str, *, actor: str = "human") -> Memory:
-        """Confirm that a memory is still true; its freshness begins anew."""
+    def verify(self, ref: str, *, actor: str = "manual") -> Memory:
+        """Confirm that a memory is still true; its freshness begins anew. Only a person's word marks it confirmed."""
         now = self._clock()
-        return self._change(
-            ref, "verify", actor, "", lambda m: m.but(verification="user_confirmed", last_verified=now, updated=now)
-        )
+        confirmed = {"verification": "user_confirmed"} if actor == "human" else {}
+        return self._change(ref, "verify", actor, "", lambda m: m.but(**confirmed, last_verified=now, updated=now))
 
-    def reinforce(self, ref: str, *, actor: str = "human") -> Memory:
+    def reinforce(self, ref: str, *, actor: str = "manual") -> Memory:
         """Strengthen a memory by hand."""
         return self.review.reinforce(ref, actor=actor)
 
-    def forget(self, ref: str, *, purge: bool = False, actor: str = "human", reason: str = "") -> Memory | None:
+    def forget(self, ref: str, *, purge: bool = False, actor: str = "manual", reason: str = "") -> Memory | None:
         """Retire a memory: it is out of every answer and stays readable. `purge=True` destroys it instead, and returns None."""
         memory = self.get(ref)
         if memory.status == "retired" and not purge:
@@ -278,7 +287,7 @@ class Engram:
             return None
         return self._change(ref, "forget", actor, reason, lambda m: m.but(status="retired", updated=self._clock()))
 
-    def undo(self, ref: str, *, actor: str = "human") -> Memory:
+    def undo(self, ref: str, *, actor: str = "manual") -> Memory:
         """Take the last decision about a memory back."""
         from engram.review.undo import undo
 
@@ -291,10 +300,12 @@ class Engram:
         return feedback.rate(self.store, ref, signal, self._clock(), session)
 
     def _change(self, ref: str, op: str, actor: str, reason: str, change: Callable[[Memory], Memory]) -> Memory:
+        from engram.review.queue import held
+
         found = self.get(ref)
         meaning, vector = self._meaning_after(change(found), found)
         with self.store.deciding(op, actor=actor, reason=reason) as deciding:
-            memory = change(deciding.get(found.id) or found)
+            memory = change(held(deciding, found.id))
             deciding.put(memory, vector if meaning_of(memory) == meaning else None)
         return memory
 
@@ -336,7 +347,16 @@ class Engram:
     def _seen_from(self, scope: ScopeLike) -> tuple[str, ...]:
         from engram.store.scopes import scopes_seen
 
-        return scopes_seen(scope, self.directory)
+        return scopes_seen(scope, self.directory, self._trusted())
+
+    def scope_here(self) -> str:
+        """The scope of the directory this was opened for; `global` outside of any repository."""
+        from engram.store.scope_of import scope_of
+
+        return scope_of(self.directory, self._trusted()) or "global"
+
+    def _trusted(self) -> frozenset[str]:
+        return self.store.trusted_here(self.directory)
 
     def _filters(
         self,
@@ -364,7 +384,7 @@ class Engram:
             domain=domain,
             since=aware(since),
             until=aware(until),
-            valid_at=aware(as_of) or self._clock(),
+            valid_at=aware(as_of) or (self._clock() if status is None else None),
             as_of=as_of is not None,
             known_at=aware(known_at),
             parents=(session,) if session else None,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.model.errors import InvalidInput
+from engram.rules.numbers import DEFAULT_BUDGET
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,7 @@ class Settings:
 
     embedder: str = "static"
     """Who makes vectors: static, fastembed:<model>, openai:<model>@<base_url>, none."""
-    budget: int = 2000
+    budget: int = DEFAULT_BUDGET
     """Tokens an injection may take."""
     autopromote_remember: bool = True
     """An explicit `learn` or `remember` of a harmless type is active at once."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
-from engram.model.errors import NotFound
+from engram.model.errors import NotFound, StoreCorrupt
 from tests.faults.consistency import assert_consistent, store_of
 
 OLD = "The staging database listens on port 5433"
@@ -61,7 +61,8 @@ def test_an_unreadable_file_stays_as_it_is_and_its_last_good_version_in_force(me
     problems = mem.upkeep.sync().problems
     assert len(problems) == 1 and str(path) in problems[0]
     assert not mem.doctor()["ok"]
-    assert mem.update(target.id, rationale="decided while the file was broken").rationale
+    with pytest.raises(StoreCorrupt, match="mend it first"):
+        mem.update(target.id, rationale="decided while the file was broken")
     mem.feedback(target.id, "positive")
     mem.rebuild_index()
 
@@ -164,7 +165,8 @@ def test_one_id_twice_in_a_file_counts_once(mem: Engram) -> None:
     )
     assert any("stands twice" in problem for problem in mem.upkeep.sync().problems)
     assert mem.get("ENG-2026-0101-001").statement == OLD
-    assert mem.update("ENG-2026-0101-001", rationale="r").statement == OLD
+    with pytest.raises(StoreCorrupt):
+        mem.update("ENG-2026-0101-001", rationale="r")
     assert NEW in (mem.home.engrams / "both.yaml").read_text("utf-8")
     mem.close()
 
@@ -215,7 +217,8 @@ def test_a_link_out_of_the_store_is_neither_followed_nor_overwritten(mem: Engram
 
     assert any("not a plain file" in problem for problem in mem.upkeep.sync().problems)
     assert mem.get(target.id).statement == OLD
-    mem.update(target.id, rationale="r")
+    with pytest.raises(StoreCorrupt):
+        mem.update(target.id, rationale="r")
     mem.rebuild_index()
     assert outside.read_text("utf-8") == f"- id: ENG-2026-0101-777\n  statement: {NEW}\n"
     for outsider in ("ENG-2026-0101-777", "ENG-2026-0101-778"):

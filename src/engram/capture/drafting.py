@@ -1,12 +1,24 @@
 """Turning what a caller says into a memory: accepted names, checked values, what the way it came in implies."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
 from engram.model.errors import InvalidInput
-from engram.model.memory import STATUSES, VERIFICATIONS, Anchor, Association, Evidence, Feedback, Memory, render_form
+from engram.model.memory import (
+    FORMS,
+    SIGNALS,
+    STATUSES,
+    VERIFICATIONS,
+    Anchor,
+    Association,
+    Evidence,
+    Feedback,
+    Memory,
+    render_form,
+)
 from engram.model.times import aware
 from engram.model.types import memory_type
 from engram.rules import numbers as n
@@ -15,6 +27,11 @@ from engram.rules.scopes import parse_scope
 ALIASES = {"content": "statement", "fact": "statement", "main_content": "context", "memory_type": "type"}
 _TIMES = ("created", "updated", "occurred_at", "valid_from", "valid_until", "last_verified")
 _UNIT = ("confidence", "importance")
+_TEXTS = (
+    "statement", "situation", "context", "rationale", "trigger_context", "lineage", "superseded_by", "conflict_key",
+    "critical_slot", "source", "policy_class", "box", "trace", "session", "task",
+)  # fmt: skip
+_LIKE_AN_ID = re.compile(r"(?:ENG|ABS|META|EVT|CHK|SRC)-\w+-")
 _NOT_YOURS = frozenset({"id", "version", "activation", "extra", "learned_by"})
 _FIELDS = frozenset(field.name for field in fields(Memory)) - _NOT_YOURS
 
@@ -76,6 +93,8 @@ def _type(value: Any) -> str:
 
 
 def _words(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, (str, Iterable)) or isinstance(value, (bytes, Mapping)):
+        raise InvalidInput(f"{value!r} is no list of words")
     items = value.split(",") if isinstance(value, str) else list(value)
     return tuple(dict.fromkeys(str(item).strip() for item in items if str(item).strip()))
 
@@ -95,11 +114,67 @@ def _text(value: Any) -> str:
     return value
 
 
-def _items(kind: type[Any]) -> Any:
+def _items(kind: type[Any], what: str) -> Any:
     def check(value: Any) -> tuple[Any, ...]:
-        return tuple(item if isinstance(item, kind) else kind(**item) for item in value)
+        if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+            raise InvalidInput(f"{what} are a list, not {value!r:.60}")
+        try:
+            return tuple(item if isinstance(item, kind) else kind(**item) for item in value)
+        except TypeError:
+            known = ", ".join(field.name for field in fields(kind) if field.name != "extra")
+            raise InvalidInput(f"each of {what} is a mapping of: {known}") from None
 
     return check
+
+
+def _form(value: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping) or not all(isinstance(part, str) for pair in value.items() for part in pair):
+        raise InvalidInput("a form is a mapping of parts to text")
+    if value and not any(set(value) <= set(form) for form in FORMS):
+        raise InvalidInput(f"a form has the parts {' or '.join(', '.join(form) for form in FORMS)}")
+    return dict(value)
+
+
+def _feedback(value: Any) -> Feedback:
+    if isinstance(value, Mapping):
+        if not set(value) <= set(SIGNALS):
+            raise InvalidInput(f"feedback counts {', '.join(SIGNALS)}")
+        value = Feedback(**value)
+    if not isinstance(value, Feedback) or any(_whole(0)(getattr(value, signal)) < 0 for signal in SIGNALS):
+        raise InvalidInput("feedback is a mapping of counts")
+    return value
+
+
+def _whole(least: int) -> Any:
+    def check(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise InvalidInput(f"{value!r} must be a whole number, at least {least}")
+        return value
+
+    return check
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{value!r} is neither True nor False")
+    return value
+
+
+def _days(value: Any) -> float | None:
+    if value is not None and _number(value) <= 0:
+        raise InvalidInput(f"decay_days {value!r} must be more than 0; leave it out for never")
+    return None if value is None else float(value)
+
+
+def _name(value: Any) -> str:
+    name = _text(value).strip()
+    if _LIKE_AN_ID.match(name):
+        raise InvalidInput(f"{name!r} looks like an id; a name must not")
+    return name
+
+
+def _domain(value: Any) -> str:
+    return "/".join(part.strip() for part in _text(value).split("/") if part.strip())
 
 
 def _metadata(value: Any) -> dict[str, Any]:
@@ -108,7 +183,7 @@ def _metadata(value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise InvalidInput("metadata is a mapping of your own keys and values")
     try:
-        loaded: dict[str, Any] = json.loads(json.dumps(value, ensure_ascii=False))
+        loaded: dict[str, Any] = json.loads(json.dumps(value, ensure_ascii=False, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"metadata must be JSON data: {error}") from None
     return loaded
@@ -117,7 +192,12 @@ def _metadata(value: Any) -> dict[str, Any]:
 _CHECKS: dict[str, Any] = {
     **dict.fromkeys(_TIMES, aware),
     **dict.fromkeys(_UNIT, _unit),
-    **dict.fromkeys(("statement", "situation", "context", "rationale", "domain", "name", "trigger_context"), _text),
+    **dict.fromkeys(_TEXTS, _text),
+    **dict.fromkeys(("derivation_count", "revision"), _whole(1)),
+    "name": _name,
+    "domain": _domain,
+    "form": _form,
+    "memory_kind": _one_of(("", "episode", "note"), "memory_kind"),
     "emotional_weight": _weight,
     "type": _type,
     "scope": parse_scope,
@@ -128,10 +208,11 @@ _CHECKS: dict[str, Any] = {
     "status": _one_of(STATUSES, "status"),
     "verification": _one_of(VERIFICATIONS, "verification"),
     "metadata": _metadata,
-    "anchors": _items(Anchor),
-    "associations": _items(Association),
-    "evidence": _items(Evidence),
-    "pinned": bool,
-    "feedback": lambda v: v if isinstance(v, Feedback) else Feedback(**v),
-    "decay_days": lambda v: None if v is None else _number(v),
+    "anchors": _items(Anchor, "anchors"),
+    "associations": _items(Association, "associations"),
+    "evidence": _items(Evidence, "evidence"),
+    "pinned": _flag,
+    "consolidated": _flag,
+    "feedback": _feedback,
+    "decay_days": _days,
 }

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from engram.capture.admission import admit
 from engram.capture.drafting import draft
-from engram.gates.pipeline import judge, judge_trusted
+from engram.gates.pipeline import judge
 from engram.gates.proposal import GateSettings, Neighbour, Proposal, Verdict
 from engram.model.decision import Decision, Outcome
-from engram.model.errors import Refused, SecretRefused
-from engram.model.memory import Association, Memory
+from engram.model.memory import CONTRADICTS, Association, Memory
 from engram.model.usage import Use
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
@@ -30,7 +30,6 @@ TELLING = 6
 """Words by which they are looked up."""
 BATCH = 500
 """Memories per decision of `add_batch`: bounds how long other writers wait."""
-CONTRADICTS = "contradicts"
 COMPARED = ("active", "dormant", "candidate")
 
 
@@ -173,14 +172,8 @@ class Learner:
         return stored
 
     def _trusted(self, item: Mapping[str, Any], source: str, now: datetime) -> Proposal:
-        memory = draft(item, learned_by=str(item.get("learned_by", "add")), source=source, now=now)
-        # Duplicates are looked up once, under the lock.
-        proposal = Proposal(memory, False, content_hash(memory.statement), ())
-        verdict = judge_trusted(proposal, LateKnown(()), self.settings)
-        if verdict.outcome == Outcome.REJECTED:
-            error = SecretRefused if verdict.gate == "secrets" else Refused
-            raise error(verdict.reason)
-        return proposal
+        memory = draft(item, learned_by="add", source=source, now=now)
+        return Proposal(admit(memory, self.settings), False, content_hash(memory.statement), ())
 
     def _add_slice(self, proposals: Sequence[Proposal], source: str, now: datetime, team: str) -> list[Memory]:
         vectors = self._embed([proposal.memory for proposal in proposals])

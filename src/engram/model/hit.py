@@ -56,6 +56,8 @@ class Hit:
     event: Event | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     trace: HitTrace | None = None
+    relevance: float = 0.0
+    """How well it matches, of ten, before state, feedback and the like weigh in."""
     note: str = ""
     """A caveat the reader should see, such as "archived" or "disputed"."""
 

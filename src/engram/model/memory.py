@@ -20,11 +20,17 @@ STATUSES: tuple[Status, ...] = (
 SIGNALS: tuple[Signal, ...] = ("positive", "negative", "neutral")
 VERIFICATIONS = ("unverified", "user_confirmed", "system_inferred", "disputed")
 SCHEMA_VERSION = 2
+CONTRADICTS = "contradicts"
+"""The type of link from a candidate to the memory it contradicts."""
+FORMS = (("behavior", "impact", "action"), ("subject", "predicate", "object"))
+"""The two forms a statement can be rendered from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """How strongly a memory is held; what time does to it is computed, never stored."""
+    """How strongly a memory is held; what time does to it is computed, never stored. A new one begins at .7 and .5
+    (DESIGN §10), so that its first decay is spec 1's formula exactly.
+    """
 
     retrieval_strength: float = 0.7
     storage_strength: float = 0.5

@@ -47,7 +47,9 @@ class Recaller:
     def recall(self, ask: Ask, session: str = "") -> Recall:
         """Search, note the use, phrase the answer."""
         hits = self.searcher.search(ask)
-        warning = self._note("recalled", [hit.id for hit in hits if hit.memory is not None], session)
+        # What only happens to be all there is answers, but is not strengthened by it.
+        meant = [hit.id for hit in hits if hit.memory is not None and _means_something(hit)]
+        warning = self._note("recalled", meant, session)
         warnings = (*hits.warnings, *([warning] if warning else []))
         return Recall(ask.text, hits, "\n".join(_line(hit) for hit in hits), warnings)
 
@@ -103,7 +105,7 @@ class Recaller:
 
 
 def _means_something(hit: Hit) -> bool:
-    if hit.trace is None or hit.trace.parts[0].value < RELEVANCE_FLOOR:
+    if hit.trace is None or hit.relevance < RELEVANCE_FLOOR:
         return False
     return "keyword" in hit.trace.found_by or hit.trace.raw.get("semantic", 0.0) >= MEANING_FLOOR
 

@@ -49,7 +49,9 @@ class Ask:
             raise InvalidInput(f"{self.mode!r} is no mode; one of {', '.join(MODES)}")
         if self.fusion not in FUSIONS:
             raise InvalidInput(f"{self.fusion!r} is no fusion; 'rrf', or leave it out for the best")
-        if not 1 <= self.limit <= 1000:
+        if not isinstance(self.text, str):
+            raise InvalidInput(f"a question is text, not {type(self.text).__name__}")
+        if type(self.limit) is not int or not 1 <= self.limit <= 1000:
             raise InvalidInput(f"limit {self.limit} must lie between 1 and 1000")
         return self
 
@@ -75,6 +77,9 @@ class Searcher:
         dated = spans(question)
         terms = tuple(query_terms(without(question, dated))) or tuple(query_terms(question))
         vector = self._vector(ask)
+        without_meaning = ask.mode == "semantic" and vector is None
+        if without_meaning:
+            ask = replace(ask, mode="keyword")
         query = Query(terms if ask.mode != "semantic" else (), vector, max(POOL, ask.limit * WEIGHED))
         filters = (
             ask.filters
@@ -91,6 +96,8 @@ class Searcher:
         hits = self._weighed(ask, terms, ranked, then)
         hits.mode = ask.mode if vector is not None or ask.mode == "keyword" else "keyword"
         hits.warnings += candidates.warnings
+        if without_meaning and not candidates.warnings:
+            hits.warnings.append("searched by keyword: this store has no embedder (`engram config embedder static`)")
         hits.terms, hits.pruned_terms = terms, candidates.pruned
         return hits
 
@@ -145,9 +152,8 @@ class Searcher:
             text, memory, event, note = record.content, None, record, ""
         trace = HitTrace(parts, place.found_by, place.raw)
         score = trace.replay()
-        return Hit(
-            record.id, found.kind, score, text, memory, event, record.metadata, self._trace(ask, trace, place), note
-        )
+        told = self._trace(ask, trace, place)
+        return Hit(record.id, found.kind, score, text, memory, event, record.metadata, told, place.relevance, note)
 
     def _trace(self, ask: Ask, trace: HitTrace, place: Ranked) -> HitTrace:
         """The whole account when asked for: relevance taken apart into what each retriever gave."""

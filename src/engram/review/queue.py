@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from engram.capture.admission import admit
 from engram.model.errors import InvalidInput, NotFound
-from engram.model.memory import Association, Memory
+from engram.model.memory import CONTRADICTS, Association, Memory
 from engram.rules.eligibility import eligibility
 from engram.rules.strength import consolidated, reinforced
 from engram.store.protocol import Filters, Store, Transaction
@@ -13,7 +14,6 @@ from engram.store.protocol import Filters, Store, Transaction
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-CONTRADICTS = "contradicts"
 DIFFERS = "valid_elsewhere"
 CHOICES = ("new", "old", "merge", "both")
 
@@ -70,7 +70,7 @@ class Review:
     # -- decisions about contradictions
 
     def resolve(
-        self, ref: str, keep: str, *, statement: str = "", situations: tuple[str, str] = ("", ""), actor: str = "human"
+        self, ref: str, keep: str, *, statement: str = "", situations: tuple[str, str] = ("", ""), actor: str = "manual"
     ) -> Memory:
         """Settle a contradiction: keep `new` or `old`, `merge` both into `statement`, or let `both` stand in their situations."""
         if keep not in CHOICES:
@@ -78,7 +78,7 @@ class Review:
         new, old = self._pair(ref)
         now = self.clock()
         with self.store.deciding("resolve", actor=actor, reason=f"keep {keep}") as deciding:
-            new, old = deciding.get(new.id) or new, deciding.get(old.id) or old
+            new, old = held(deciding, new.id), held(deciding, old.id)
             if keep == "both":
                 return _keep_both(deciding, new, old, situations, now)
             if keep == "merge":
@@ -97,8 +97,11 @@ class Review:
 
     # -- decisions about single memories
 
-    def approve(self, ref: str, *, actor: str = "human") -> Memory:
-        """A candidate becomes active."""
+    def approve(self, ref: str, *, actor: str = "manual") -> Memory:
+        """A candidate becomes active. One that contradicts a memory in force is resolved, not approved."""
+        waiting = self.store.get(ref)
+        if waiting is not None and waiting.status == "candidate" and (other := self._contradicted(waiting)):
+            raise InvalidInput(f"{waiting.id} contradicts {other.id}: resolve it (keep new, old, both, or merge)")
         return self._set(
             ref,
             "approve",
@@ -107,17 +110,17 @@ class Review:
             lambda m, now: _approved(m, actor, now),
         )
 
-    def reject(self, ref: str, *, actor: str = "human", reason: str = "") -> Memory:
+    def reject(self, ref: str, *, actor: str = "manual", reason: str = "") -> Memory:
         """A candidate is turned down; it stays readable."""
         return self._set(
             ref, "reject", actor, {"candidate"}, lambda m, now: m.but(status="rejected", updated=now), reason
         )
 
-    def retire(self, ref: str, *, actor: str = "human") -> Memory:
+    def retire(self, ref: str, *, actor: str = "manual") -> Memory:
         """Let a memory go; it stays readable."""
         return self._set(ref, "forget", actor, None, lambda m, now: m.but(status="retired", updated=now))
 
-    def reinforce(self, ref: str, *, actor: str = "human") -> Memory:
+    def reinforce(self, ref: str, *, actor: str = "manual") -> Memory:
         """Confirm that a memory still serves."""
         return self._set(ref, "reinforce", actor, None, lambda m, now: reinforced(m, now).but(last_verified=now))
 
@@ -134,12 +137,20 @@ class Review:
         if found is None:
             raise NotFound(f"no memory {ref!r}")
         with self.store.deciding(op, actor=actor, reason=reason) as deciding:
-            memory = deciding.get(found.id) or found
+            memory = held(deciding, found.id)
             if allowed is not None and memory.status not in allowed:
                 raise InvalidInput(f"{memory.id} is {memory.status}; {op} takes {' or '.join(sorted(allowed))}")
             memory = change(memory, self.clock())
             deciding.put(memory)
         return memory
+
+
+def held(deciding: Transaction, memory_id: str) -> Memory:
+    """A memory under the lock; one that was purged meanwhile does not come back."""
+    memory = deciding.get(memory_id)
+    if memory is None:
+        raise NotFound(f"{memory_id} was purged meanwhile")
+    return memory
 
 
 def _approved(memory: Memory, actor: str, now: datetime) -> Memory:
@@ -173,6 +184,7 @@ def _merge(deciding: Transaction, new: Memory, old: Memory, statement: str, now:
         raise InvalidInput("merging needs the merged statement")
     tags = tuple(dict.fromkeys(old.tags + new.tags))
     merged = consolidated(old, now).but(statement=statement.strip(), form={}, tags=tags, updated=now, entities=())
+    admit(merged)
     deciding.put(new.but(status="superseded", superseded_by=old.id, updated=now))
     deciding.put(merged.but(supersedes=(*merged.supersedes, new.id)))
     return merged
@@ -187,8 +199,8 @@ def _keep_both(deciding: Transaction, new: Memory, old: Memory, situations: tupl
         kept_new = kept_new.but(situation=situations[0])
     if situations[1]:
         kept_old = kept_old.but(situation=situations[1])
-    deciding.put(kept_old.but(updated=now))
-    deciding.put(kept_new)
+    deciding.put(admit(kept_old.but(updated=now)))
+    deciding.put(admit(kept_new))
     return kept_new
 
 

@@ -3,40 +3,62 @@
 from datetime import datetime
 
 from engram.model.errors import InvalidInput, NotFound, Refused
-from engram.model.memory import Memory
-from engram.store.protocol import Image, Store
+from engram.model.memory import Activation, Memory
+from engram.review.queue import held
+from engram.store.protocol import Image, Store, Transaction
+
+JOINT = frozenset({"resolve"})
+"""Decisions that mean something only as a whole; a batch of additions does not."""
+MAKING = frozenset({"add", "learn", "import", "edit", "split"})
+"""Decisions a memory's history can begin with. One that begins with another has been pruned."""
 
 
-def undo(store: Store, ref: str, now: datetime, *, actor: str = "human") -> Memory:
-    """Undo the last decision about a memory. What it made is retired; what it changed is as before. It can be undone too."""
+def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Memory:
+    """Undo the last decision about a memory, and about the others it settled. It can be undone too.
+
+    What the decision made is retired; what it changed is as before. Strength gained by use meanwhile stays.
+    """
     memory = store.get(ref)
     if memory is None:
         raise NotFound(f"no memory {ref!r}; a purged one cannot come back")
     history = store.history(memory.id)
     if not history:
         raise InvalidInput(f"nothing is known about how {memory.id} came to be (a team's memory has no journal here)")
-    last, before = history[-1], _before(history)
+    last = _last_decision(history)
+    ids = last.ids if last.op in JOINT or last.op == "undo" else (memory.id,)
     with store.deciding("undo", actor=actor, reason=f"undo {last.op} of {last.at:%Y-%m-%d %H:%M}") as deciding:
-        current = deciding.get(memory.id) or memory
-        if before is None:
-            if current.status == "retired":
-                raise Refused(f"{memory.id} has nothing left to undo")
-            restored = current.but(status="retired", updated=now)
-        else:
-            # Uses that were folded since must not be folded again.
-            restored = before.but(activation=current.activation, updated=now)
-        deciding.put(restored)
-    return restored
+        restored = {i: _restored(deciding, i, store.history(i), last, now) for i in dict.fromkeys((memory.id, *ids))}
+        for other in restored.values():
+            deciding.put(other)
+    return restored[memory.id]
 
 
-def _before(history: list[Image]) -> Memory | None:
-    """What a memory was before its last decision; use and folding are not decisions."""
-    last = history[-1].memory
-    for image in reversed(history[:-1]):
-        if image.memory is None or last is None or _decided(image.memory) != _decided(last):
-            return image.memory
-    return None
+def _restored(deciding: Transaction, memory_id: str, history: list[Image], last: Image, now: datetime) -> Memory:
+    current = held(deciding, memory_id)
+    before = _before(history, last)
+    if before is not None:
+        # Uses that were folded since must not be folded again.
+        activation = before.activation if last.op == "reinforce" else current.activation
+        return before.but(activation=activation, updated=now)
+    if history[0].op not in MAKING:
+        raise Refused(f"what {memory_id} was before {last.op} has been pruned; it cannot be brought back")
+    if current.status == "retired":
+        raise Refused(f"{memory_id} has nothing left to undo")
+    return current.but(status="retired", updated=now)
 
 
-def _decided(memory: Memory) -> Memory:
-    return memory.but(activation=Memory(id="", statement="").activation, updated=None)
+def _last_decision(history: list[Image]) -> Image:
+    """The last entry that changed more than what use changes by itself."""
+    for later, earlier in zip(reversed(history), reversed(history[:-1]), strict=False):
+        if later.op == "reinforce" or _decided(later.memory) != _decided(earlier.memory):
+            return later
+    return history[0]
+
+
+def _before(history: list[Image], last: Image) -> Memory | None:
+    earlier = [image.memory for image in history if image.seq < last.seq]
+    return earlier[-1] if earlier else None
+
+
+def _decided(memory: Memory | None) -> Memory | None:
+    return memory.but(activation=Activation(), updated=None) if memory is not None else None

@@ -3,8 +3,6 @@
 # Strength — spec 1 "Activation model"; base rate and floor from DIP-0019 (reference/1 §1.2); forms settled in DESIGN §10.
 BASE_DECAY = 0.05
 STRENGTH_FLOOR = 0.05
-NEW_RETRIEVAL_STRENGTH = 0.7
-NEW_STORAGE_STRENGTH = 0.5
 REINFORCE_RETRIEVAL = 0.10
 REINFORCE_STORAGE = 0.05
 CONSOLIDATION_FACTOR = 2.0

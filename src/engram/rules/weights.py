@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
-from engram.model.memory import Anchor, Feedback
+from engram.model.memory import Feedback
 from engram.rules import numbers as n
 from engram.rules.strength import days_between
 
@@ -47,8 +47,3 @@ def schema_boost(activated: int, members: int) -> float:
     """The share of the other members of a memory's schema that the query activated, worth at most two points."""
     others = members - 1
     return n.SCHEMA_BOOST_MAX * min(1.0, activated / others) if others > 0 and activated > 0 else 0.0
-
-
-def shared_anchors(left: Iterable[Anchor], right: Iterable[Anchor]) -> int:
-    """How many paths two memories both rest on."""
-    return len({a.path for a in left} & {a.path for a in right})

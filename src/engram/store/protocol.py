@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from engram.model.event import Event, Session
@@ -101,6 +102,8 @@ class Image:
     actor: str
     reason: str
     memory: Memory | None
+    ids: tuple[str, ...] = ()
+    """Every memory the decision was about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +200,12 @@ class Store(Protocol):
 
     def owned(self, memory_ids: Iterable[str]) -> list[str]:
         """Those of the memories that live in the owner's own store, not in a team's."""
+
+    def trusted_here(self, directory: Path) -> frozenset[str]:
+        """Digests of what the owner trusts of a directory's repository."""
+
+    def named(self, name: str, scope: str) -> str:
+        """The id of the memory that goes by this name in a scope, or ""."""
 
     @property
     def mark(self) -> int:

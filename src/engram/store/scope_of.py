@@ -1,6 +1,7 @@
 """Which scope a directory belongs to: one place, for every surface (DESIGN §11)."""
 
 import re
+from collections.abc import Container
 from pathlib import Path
 
 from engram.model.errors import InvalidInput
@@ -9,15 +10,16 @@ from engram.rules.scopes import parse_scope
 _NOT_IN_SCOPE = re.compile(r"[^\w.@+-]+")
 
 
-def scope_of(path: Path) -> str | None:
+def scope_of(path: Path, trusted: Container[str] = ()) -> str | None:
     """The project scope of a directory: `.engram/config.toml`'s override, the repository's remote, or its folder's name.
 
-    None outside of any repository.
+    The override counts only where its digest is among `trusted`: a cloned repository must not choose whose memories it
+    sees. None outside of any repository.
     """
     top = repository_of(path)
     if top is None:
         return None
-    return _override(top) or _from_remote(top) or f"project:{_clean(_main_worktree(top).name)}"
+    return _override(top, trusted) or _from_remote(top) or f"project:{_clean(_main_worktree(top).name)}"
 
 
 def repository_of(path: Path) -> Path | None:
@@ -36,16 +38,24 @@ def team_folder(path: Path) -> Path | None:
     return folder if folder is not None and folder.is_dir() else None
 
 
-def _override(top: Path) -> str | None:
-    config = top / ".engram" / "config.toml"
-    if not config.exists():
+def config_of(top: Path) -> Path:
+    """Where a repository keeps its settings for Engram."""
+    return top / ".engram" / "config.toml"
+
+
+def _override(top: Path, trusted: Container[str]) -> str | None:
+    config = config_of(top)
+    if trusted == () or not config.is_file():
         return None
+    import hashlib
     import tomllib
 
     try:
-        with config.open("rb") as file:
-            scope = tomllib.load(file).get("scope")
-    except (OSError, tomllib.TOMLDecodeError) as error:
+        data = config.read_bytes()
+        if hashlib.sha256(data).hexdigest() not in trusted:
+            return None
+        scope = tomllib.loads(data.decode()).get("scope")
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidInput(f"{config}: {error}") from None
     return parse_scope(scope) if isinstance(scope, str) else None
 

@@ -1,16 +1,16 @@
 """Which scopes a caller's question sees."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 from engram.rules.scopes import USER, parse_scope, visible_from
 from engram.store.scope_of import scope_of
 
 
-def scopes_seen(scope: str | Sequence[str] | None, directory: Path) -> tuple[str, ...]:
+def scopes_seen(scope: str | Sequence[str] | None, directory: Path, trusted: Container[str] = ()) -> tuple[str, ...]:
     """The given scopes, or the directory's own, then the user's; each with its ancestors, then global."""
     if scope is None:
-        own = scope_of(directory)
+        own = scope_of(directory, trusted)
         return visible_from([own, USER] if own else [USER])
     given = [scope] if isinstance(scope, str) else list(scope)
     return visible_from([parse_scope(item) for item in given] + [USER])

@@ -64,6 +64,7 @@ def is_damage(error: Exception, index: Path) -> bool:
 
 
 def explained(error: Exception) -> StoreError:
+    """What a failure of the index means to the caller."""
     if "locked" in str(error) or "busy" in str(error):
         return StoreBusy(f"another process has been busy with the index for too long ({error}); try again")
     said = error.strerror if isinstance(error, OSError) else error

@@ -274,6 +274,20 @@ class FilesStore(Mendable):
         """Those of the memories that live in the owner's own store."""
         return [i for i in memory_ids if not following.is_team(following.place_of(self.parts, i))]
 
+    def trusted_here(self, directory: Path) -> frozenset[str]:
+        """Digests of what the owner trusts of a directory's repository."""
+        from engram.store.files.trust import trusted_digests
+        from engram.store.scope_of import repository_of
+
+        top = repository_of(directory)
+        return frozenset(trusted_digests(self.parts, top / ".engram" / "engrams")) if top else frozenset()
+
+    @healing
+    def named(self, name: str, scope: str) -> str:
+        """The id of the memory that goes by this name in a scope, or ""."""
+        row = self.parts.index.db.execute("SELECT id FROM names WHERE name = ? AND scope = ?", (name, scope)).fetchone()
+        return row[0] if row else ""
+
     @property
     def mark(self) -> int:
         """The number of the last change."""
@@ -391,7 +405,8 @@ class FilesStore(Mendable):
                 raise recovery.IndexOutdated(f"{memory_id}: the journal was rewritten since it was indexed")
             after = next((c.after for c in entry.changes if c.id == memory_id), None)
             memory = memories.from_image(after) if after is not None else None
-            images.append(Image(entry.seq, entry.at, entry.op, entry.actor, entry.reason, memory))
+            ids = tuple(change.id for change in entry.changes)
+            images.append(Image(entry.seq, entry.at, entry.op, entry.actor, entry.reason, memory, ids))
         return images
 
     @healing

@@ -37,7 +37,7 @@ def attach_team(store: FilesStore, directory: Path) -> None:
     waiting = [f for f in team_files(store.parts, folder) if not f.trusted and not f.error]
     if waiting:
         store.parts.warnings.append(
-            f"{folder.parent} holds {len(waiting)} memory file(s) you have not trusted; nothing of them is used. "
+            f"{folder.parent} holds {len(waiting)} file(s) you have not trusted; nothing of them is used. "
             f"Read them, then run `engram trust`."
         )
 
@@ -57,14 +57,22 @@ def begin_team(store: FilesStore, directory: Path) -> Path:
 
 
 def team_files(parts: Parts, folder: Path) -> list[TeamFile]:
-    """Every file of a team store, with its trust."""
+    """Every file of a team store, and the repository's settings, with their trust."""
     known = trusted_digests(parts, folder)
-    found = []
+    found = [_config_file(config, known)] if (config := folder.parent / "config.toml").is_file() else []
     for place in memories.walk(folder):
         for path in sorted(place.iterdir()) if place.is_dir() else []:
             if memories.is_memory_file(path.name):
                 found.append(_team_file(path, known))
     return found
+
+
+def _config_file(path: Path, known: set[str]) -> TeamFile:
+    try:
+        digest = hashlib.sha256(memories.content(path)).hexdigest()
+    except EngramError as error:
+        return TeamFile(path, "", False, (), str(error))
+    return TeamFile(path, digest, digest in known, ())
 
 
 def _team_file(path: Path, known: set[str]) -> TeamFile:
@@ -79,19 +87,22 @@ def _team_file(path: Path, known: set[str]) -> TeamFile:
 
 def trust(store: FilesStore, directory: Path) -> list[TeamFile]:
     """Trust what the team store holds now; return what was not trusted before."""
-    folder = team_folder(directory)
-    if folder is None:
-        raise NotFound(f"{directory} lies in no repository with a team store (.engram/engrams)")
+    folder = _trusted_folder(directory)
     files = team_files(store.parts, folder)
     save_trust(store.parts, folder, {f.digest for f in files if f.digest})
     store.sync_team(folder, again=True)
     return [f for f in files if not f.trusted]
 
 
+def _trusted_folder(directory: Path) -> Path:
+    top = repository_of(directory)
+    if top is None or not (top / ".engram").is_dir():
+        raise NotFound(f"{directory} lies in no repository that has memories or settings of its own (.engram)")
+    return top / ".engram" / "engrams"
+
+
 def distrust(store: FilesStore, directory: Path) -> None:
     """Trust nothing of the team store any more."""
-    folder = team_folder(directory)
-    if folder is None:
-        raise NotFound(f"{directory} lies in no repository with a team store (.engram/engrams)")
+    folder = _trusted_folder(directory)
     save_trust(store.parts, folder, set())
     store.sync_team(folder, again=True)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from engram.model.errors import EngramError
+from engram.model.errors import EngramError, NotFound, StoreCorrupt
 from engram.model.memory import Memory
 from engram.store.files import following, memories
 from engram.store.files.index.writing import DocumentWriter
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
 TEAM_TOKEN_BYTES = 6
+UNDECIDED = frozenset({"use", "derive"})
+"""What use does by itself; it waits with the record until a broken file is mended."""
 
 
 @dataclass(slots=True)
@@ -128,14 +130,24 @@ class FilesTransaction:
             return
         place = "" if memory.id in self._minted else following.place_of(self._parts, memory.id)
         if not place:
+            self._refuse_purged(memory.id)
             root = team or str(self._parts.home.engrams)
             self._pending[memory.id] = _Pending(memory, vector, self._free_place(root, memory), None)
             return
         place = self._split_if_shared(place, memory.id)
         if following.stamp_known(self._parts, place) is None:
             following.pick_up(self._parts, [place])
+        if following.is_broken(self._parts, place) and self._op not in UNDECIDED:
+            raise StoreCorrupt(
+                f"{self._parts.path(place)} cannot be read as it stands; mend it first, nothing was changed"
+            )
         expected, broken = following.stamp_known(self._parts, place), following.is_broken(self._parts, place)
         self._pending[memory.id] = _Pending(memory, vector, place, expected, broken)
+
+    def _refuse_purged(self, memory_id: str) -> None:
+        run = self._parts.index.db.execute
+        if memory_id not in self._minted and run("SELECT 1 FROM tombstones WHERE id = ?", (memory_id,)).fetchone():
+            raise NotFound(f"{memory_id} was purged and does not come back")
 
     def _free_place(self, root: str, memory: Memory) -> str:
         """Where a new memory's file goes; a file someone else put there keeps its name."""
@@ -185,10 +197,17 @@ class FilesTransaction:
         if not self._pending:
             return
         pending = list(self._pending.values())
-        changes = [Change(p.memory.id, image(p.memory), p.file) for p in pending]
+        changes = [Change(p.memory.id, _readable_image(p.memory), p.file) for p in pending]
         placed = append_entry(self._parts, self._op, self._actor, self._reason, changes, self._session)
         self.journaled = True
         write_through(self._parts, placed, pending)
+
+
+def _readable_image(memory: Memory) -> dict[str, Any]:
+    """A memory's image, proven to read back: what is journaled must never be what no one can read."""
+    mapping = image(memory)
+    memories.from_image(mapping)
+    return mapping
 
 
 def write_through(parts: Parts, placed: PlacedEntry, pending: Sequence[_Pending]) -> None:

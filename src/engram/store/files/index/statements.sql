@@ -82,9 +82,6 @@ ORDER BY d.parent, d.position
 SELECT l.source, l.target, l.type, l.strength FROM json_each(?) t CROSS JOIN links l ON l.target = t.value
 CROSS JOIN docs d ON d.id = l.source WHERE d.trusted
 
--- name: links_from
-SELECT l.source, l.target, l.type, l.strength FROM json_each(?) t CROSS JOIN links l ON l.source = t.value
-
 -- name: stamps
 SELECT d.n, d.id, p.path, f.mtime_ns, f.size, f.inode FROM json_each(?) j
 CROSS JOIN docs d ON d.n = j.value JOIN places p ON p.id = d.id JOIN files f ON f.path = p.path

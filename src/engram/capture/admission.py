@@ -1,0 +1,27 @@
+"""What every record must pass before it is written, however it came about: shape, size and secrets."""
+
+from engram.gates.pipeline import judge_trusted
+from engram.gates.proposal import GateSettings, Proposal
+from engram.model.decision import Outcome
+from engram.model.errors import Refused, SecretRefused
+from engram.model.memory import Memory
+
+
+class _Nobody:
+    """Knows no other memory: duplicates are looked up by whoever writes, under the lock."""
+
+    def exact(self, content_hash: str, scope: str) -> Memory | None:
+        """None."""
+        return None
+
+    def near(self, proposal: Proposal) -> tuple[()]:
+        """None."""
+        return ()
+
+
+def admit(memory: Memory, settings: GateSettings | None = None) -> Memory:
+    """The memory, if it may be written; `SecretRefused` or `Refused` say why not."""
+    verdict = judge_trusted(Proposal(memory, False, "", ()), _Nobody(), settings or GateSettings())
+    if verdict.outcome == Outcome.REJECTED:
+        raise (SecretRefused if verdict.gate == "secrets" else Refused)(verdict.reason)
+    return memory
