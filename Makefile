@@ -13,13 +13,20 @@ help:
 	@echo "make bench   speed at 1,000 and 10,000 memories, each figure beside its floor"
 	@echo "make docs    write docs/cli.md again from the program"
 
-$(READY): pyproject.toml
+$(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit("Engram needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+
+# What a user needs, and what a developer needs besides.
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-demo: $(READY)
+$(READY): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(VENV)/.installed
+
+demo: $(VENV)/.installed
 	@$(BIN)/engram demo
 
 test: $(READY)
