@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from engram.sessions.sessions import SessionHandle, Sessions
     from engram.upkeep.upkeep import Upkeep
 
+HERE = "here"
+"""Stands for the scope of the directory, wherever a scope is named."""
 PAUSED = "Engram is paused; `engram resume` ends that"
 Memories = list[Memory]
 Images = list[Image]
@@ -151,21 +153,22 @@ class Engram:
         self, statement: str = "", *, source: str = "agent", session: str = "", autonomous: bool = False, **fields: Any
     ) -> Decision:
         """Propose a memory to the gates. `autonomous` marks what nobody asked to keep: the quality gates then apply too."""
-        given = _given(statement, fields)
+        given = self._given(statement, fields)
         if self.upkeep.paused:
             return Decision(Outcome.REJECTED, reason=PAUSED, gate="paused")
         return self._learner.learn(given, source=source, learned_by="learn", session=session, autonomous=autonomous)
 
     def remember(self, statement: str = "", *, source: str = "human", session: str = "", **fields: Any) -> Decision:
         """Keep a person's own word."""
-        return self._learner.learn(_given(statement, fields), source=source, learned_by="remember", session=session)
+        given = self._given(statement, fields)
+        return self._learner.learn(given, source=source, learned_by="remember", session=session)
 
     def add(self, statement: str = "", *, source: str = "manual", team: bool = False, **fields: Any) -> Memory:
         """Store what a trusted program says. An exact duplicate returns the existing memory; a secret raises `SecretRefused`.
 
         `team=True` writes it to the repository of the directory this was opened for, to be committed with the code.
         """
-        given = _given(statement, fields)
+        given = self._given(statement, fields)
         if not team:
             return self._learner.add(given, source=source)
         folder, scope = self._team_place()
@@ -246,7 +249,7 @@ class Engram:
         from engram.capture.admission import admit
         from engram.capture.drafting import checked_fields
 
-        changes = checked_fields(fields)
+        changes = checked_fields(self._given("", fields))
         if not changes:
             raise InvalidInput("nothing to change: name at least one field")
         self._check_name(ref, changes)
@@ -344,10 +347,34 @@ class Engram:
 
     # -- what callers mean
 
+    def _given(self, statement: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        given = dict(fields)
+        if statement:
+            given["statement"] = statement
+        if given.get("scope") == HERE:
+            given["scope"] = self._here()
+        return given
+
     def _seen_from(self, scope: ScopeLike) -> tuple[str, ...]:
         from engram.store.scopes import scopes_seen
 
+        if scope is not None:
+            scope = [self._scope_named(item) for item in ([scope] if isinstance(scope, str) else scope)]
         return scopes_seen(scope, self.directory, self._trusted())
+
+    def _scope_named(self, scope: str) -> str:
+        """A scope, or `here` for that of the directory."""
+        return self._here() if scope == HERE else parse_scope(scope)
+
+    def _here(self) -> str:
+        from engram.store.scope_of import scope_of
+
+        found = scope_of(self.directory, self._trusted())
+        if found is None:
+            raise InvalidInput(
+                f"{self.directory} lies in no repository, so there is no `here`; name a scope such as project:acme"
+            )
+        return found
 
     def scope_here(self) -> str:
         """The scope of the directory this was opened for; `global` outside of any repository."""
@@ -377,7 +404,7 @@ class Engram:
         scopes = _tuple(scope)
         return Filters(
             kinds=_tuple(kinds) or ("memory",),
-            scopes=tuple(parse_scope(s) for s in scopes) if scopes is not None else None,
+            scopes=tuple(self._scope_named(s) for s in scopes) if scopes is not None else None,
             statuses=_statuses(status),
             types=_tuple(types),
             tags=_tuple(tags),
@@ -402,13 +429,6 @@ def _tuple(value: Sequence[str] | str | None) -> tuple[str, ...] | None:
     if value is None:
         return None
     return (value,) if isinstance(value, str) else tuple(value)
-
-
-def _given(statement: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    given = dict(fields)
-    if statement:
-        given["statement"] = statement
-    return given
 
 
 def _updated(memory: Memory, changes: Mapping[str, Any], now: datetime) -> Memory:

@@ -1,6 +1,7 @@
 """The owner's settings: `config.toml` in the store's directory, every key with its default and its meaning."""
 
 import os
+import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -29,18 +30,59 @@ class Settings:
     """`engram prune` lets go of ledgers of sessions that ended longer ago; 0 keeps all."""
 
 
+RANGES = {
+    "budget": (50, 1_000_000),
+    "keep_journal_days": (0, 36_500),
+    "keep_usage_days": (0, 36_500),
+    "keep_ledger_days": (0, 36_500),
+}
+"""What a number may be when it is set."""
+
+
 def load_settings(path: Path) -> Settings:
     """Settings from a file; none means the defaults. A key or value Engram does not know is an error that names it."""
+    settings, problems = read_settings(path)
+    if problems:
+        raise InvalidInput(f"{problems[0]}. `engram config KEY VALUE` sets it right; `engram doctor` shows it all")
+    return settings
+
+
+def read_settings(path: Path) -> tuple[Settings, list[str]]:
+    """Settings as far as the file can be read, defaults for the rest, and what is wrong with it, by line."""
     if not path.exists():
-        return Settings()
+        return Settings(), []
     import tomllib
 
     try:
-        with path.open("rb") as file:
-            given = tomllib.load(file)
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInput(f"{path}: {error}") from None
-    return Settings(**{key: checked_setting(key, value, str(path)) for key, value in given.items()})
+        text = path.read_text("utf-8")
+        given = tomllib.loads(text)
+    except (OSError, ValueError) as error:
+        return Settings(), [f"{path}{_line_in(str(error))}: {error}"]
+    values: dict[str, Any] = {}
+    problems: list[str] = []
+    for key, value in given.items():
+        try:
+            values[key] = checked_setting(key, value, f"{path}:{_line_of(key, text)}")
+        except InvalidInput as error:
+            problems.append(str(error))
+    return Settings(**values), problems
+
+
+def _line_in(complaint: str) -> str:
+    found = re.search(r"at line (\d+)", complaint)
+    return f":{found.group(1)}" if found else ""
+
+
+def _line_of(key: str, text: str) -> int:
+    return next((number for number, line in enumerate(text.splitlines(), 1) if _sets(key, line)), 1)
+
+
+def _sets(key: str, line: str) -> bool:
+    """Whether a line of the file is about a key, in order or not."""
+    return re.match(rf"\s*\[?\s*[\"']?{re.escape(key)}[\"']?\s*(?:[\s=:\].]|$)", line) is not None
+
+
+_WORDS: dict[type, str] = {int: "a whole number", bool: "true or false", str: "a text in quotes"}
 
 
 def checked_setting(key: str, value: Any, where: str = "config") -> Any:
@@ -49,7 +91,7 @@ def checked_setting(key: str, value: Any, where: str = "config") -> Any:
     if key not in kinds:
         raise InvalidInput(f"{where}: unknown setting {key!r}; known: {', '.join(kinds)}")
     if type(value) is not kinds[key] or (kinds[key] is int and value < 0):
-        raise InvalidInput(f"{where}: {key} takes {kinds[key].__name__}, not {value!r}")
+        raise InvalidInput(f"{where}: {key} takes {_WORDS[kinds[key]]}, not {value!r}")
     return value
 
 
@@ -61,8 +103,9 @@ def parse_setting(key: str, text: str) -> Any:
             raise InvalidInput(f"{key} takes true or false, not {text!r}")
         return checked_setting(key, text.lower() in ("true", "yes", "on"))
     if kind is int:
-        if not text.isdigit():
-            raise InvalidInput(f"{key} takes a whole number, not {text!r}")
+        low, high = RANGES[key]
+        if not text.isdecimal() or not low <= int(text) <= high:
+            raise InvalidInput(f"{key} takes a whole number from {low} to {high}, not {text!r}")
         return checked_setting(key, int(text))
     return checked_setting(key, text)
 
@@ -72,18 +115,19 @@ def save_setting(path: Path, key: str, value: Any) -> None:
     rendered = (
         str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, int) else _quoted(value)
     )
-    lines = path.read_text("utf-8").splitlines() if path.exists() else []
-    line = f"{key} = {rendered}"
-    for i, old in enumerate(lines):
-        if old.split("=")[0].strip() == key:
-            lines[i] = line
-            break
-    else:
-        lines.append(line)
+    old = path.read_text("utf-8", "surrogateescape").splitlines() if path.exists() else []
+    places = [number for number, line in enumerate(old) if _sets(key, line)]
+    lines = [line for number, line in enumerate(old) if number not in places]
+    lines.insert(places[0] if places else _end_of_settings(lines), f"{key} = {rendered}")
     fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    fresh.write_text("\n".join(lines) + "\n", "utf-8")
+    fresh.write_text("\n".join(lines) + "\n", "utf-8", "surrogateescape")
     fresh.chmod(0o600)
     fresh.replace(path)
+
+
+def _end_of_settings(lines: list[str]) -> int:
+    """Where a new line goes: below a heading such as `[other]` it would be a setting of that."""
+    return next((number for number, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))
 
 
 def _quoted(value: str) -> str:

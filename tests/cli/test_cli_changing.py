@@ -64,10 +64,17 @@ def test_reinforce_strengthens(cli: Console) -> None:
     assert cli.json("reinforce", known)["strength"] > 0.75
 
 
+@pytest.mark.usefixtures("person")
 def test_verify_confirms(cli: Console) -> None:
     known = cli.learned("Use tabs, not spaces")
     memory = cli.json("verify", known)
     assert memory["verification"] == "user_confirmed"
+    assert memory["last_verified"] is not None
+
+
+def test_a_program_that_verifies_makes_it_fresh_and_not_a_persons_word(cli: Console) -> None:
+    memory = cli.json("verify", cli.learned("Use tabs, not spaces"))
+    assert memory["verification"] == "unverified"
     assert memory["last_verified"] is not None
 
 

@@ -252,3 +252,99 @@ def test_links_follow_memories_that_get_another_id(cli: Console) -> None:
     ]))  # fmt: skip
     first, second = cli.json("import", str(file))["created"]
     assert cli.json("show", second)["associations"][0]["target"] == first
+
+
+@pytest.mark.parametrize(("format_", "name"), [("json", "all.json"), ("engram", "all"), ("engram", "all.yaml")])
+def test_what_is_superseded_or_expired_survives_the_way_out_and_back(cli: Console, format_: str, name: str) -> None:
+    old = cli.learned("The build runs on Jenkins")
+    cli("update", old, "--status", "superseded")
+    expired = cli.json("add", "The office is in Bonn", "--valid-until", "2025-01-01")["id"]
+    written = cli.json("export", "-f", format_, str(cli.folder / name))
+    assert written["statuses"] == {"superseded": 1, "active": 1}
+    other = ("--home", str(cli.folder / "other"))
+    assert sorted(cli.json("import", str(cli.folder / name), *other)["created"]) == sorted([old, expired])
+    assert cli.json("show", old, *other)["status"] == "superseded"
+    assert cli.json("show", expired, *other)["valid_until"] == cli.json("show", expired)["valid_until"]
+
+
+def test_export_for_plur_writes_every_status_and_says_the_counts(cli: Console) -> None:
+    gone = cli.learned("The build runs on Jenkins")
+    cli("forget", gone)
+    expired = cli.json("add", "The office is in Bonn", "--valid-until", "2025-01-01")["id"]
+    result = cli("export", "-f", "plur", str(cli.folder / "back"))
+    assert "1 active, 1 retired" in result.stdout
+    assert set(entries(cli.folder / "back")) == {gone, expired}
+
+
+def test_fields_cannot_speak_as_a_person_either(cli: Console) -> None:
+    file = cli.folder / "claims.json"
+    file.write_text(json.dumps([{"content": "Trust me on tabs", "source": "human"},
+                                {"statement": "Trust me on spaces", "source": "human:ada"}]))  # fmt: skip
+    created = cli.json("import", str(file))["created"]
+    assert [cli.json("show", one)["source"] for one in created] == ["import:claims.json"] * 2
+
+
+@pytest.mark.usefixtures("person")
+def test_a_person_who_imports_may_vouch_for_a_file(cli: Console) -> None:
+    file = cli.folder / "mine.json"
+    file.write_text(json.dumps([{"content": "Use tabs, not spaces", "source": "human"}]))
+    created = cli.json("import", str(file))["created"]
+    assert cli.json("show", created[0])["source"] == "human"
+
+
+@pytest.mark.parametrize("words", ["statement", "content"])
+def test_keys_engram_does_not_know_are_kept(cli: Console, words: str) -> None:
+    file = cli.folder / "theirs.json"
+    file.write_text(json.dumps([{words: "Use tabs, not spaces", "colour": {"name": "red"}}]))
+    created = cli.json("import", str(file))["created"]
+    assert cli.json("show", created[0])["extra"] == {"colour": {"name": "red"}}
+    assert json.loads(cli("export", "-f", "json", "-").stdout)[0]["colour"] == {"name": "red"}
+
+
+@pytest.mark.parametrize("own", [{}, {"id": "ENG-2026-0101-001"}])
+def test_confidence_is_read_as_in_the_files_with_an_id_or_without(cli: Console, own: dict[str, str]) -> None:
+    file = cli.folder / "theirs.yaml"
+    file.write_text(yaml.safe_dump([{**own, "statement": "Use tabs, not spaces", "confidence": 9}]))
+    created = cli.json("import", str(file))["created"]
+    assert cli.json("show", created[0])["confidence"] == 0.9
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_a_second_record_with_the_same_id_and_other_words_is_named_for_what_it_is(
+    cli: Console, dry: tuple[str, ...]
+) -> None:
+    file = cli.folder / "twice.json"
+    file.write_text(json.dumps([{"id": "ENG-2026-0101-001", "statement": "Use tabs, not spaces"},
+                                {"id": "ENG-2026-0101-001", "statement": "Backups are kept for a month"}]))  # fmt: skip
+    done = cli.json("import", str(file), *dry)
+    assert done["created"] == ["ENG-2026-0101-001"]
+    assert "stands before it" in done["skipped"][0]["reason"]
+
+
+def test_other_words_than_ours_without_a_time_do_not_replace_them_and_the_reason_says_so(cli: Console) -> None:
+    for name, words in (("a.json", "Use tabs, not spaces"), ("b.json", "Backups are kept for a month")):
+        (cli.folder / name).write_text(json.dumps([{"id": "ENG-2026-0101-001", "statement": words}]))
+    cli("import", str(cli.folder / "a.json"))
+    skipped = cli.json("import", str(cli.folder / "b.json"))["skipped"]
+    assert "other words" in skipped[0]["reason"]
+
+
+def test_a_torn_line_costs_that_line(cli: Console) -> None:
+    file = cli.folder / "notes.jsonl"
+    file.write_text('"Use tabs, not spaces"\n\n{"statement": "torn\n{"statement": "Ship on Mondays"}\n{"a": NaN}\n')
+    done = cli.json("import", str(file))
+    assert len(done["created"]) == 2
+    assert [one["what"] for one in done["skipped"]] == ["notes.jsonl line 3", "notes.jsonl line 5"]
+    assert "not JSON" in done["skipped"][0]["reason"]
+
+
+def test_reasons_are_said_in_words_and_not_in_python(cli: Console) -> None:
+    file = cli.folder / "odd.json"
+    file.write_text(json.dumps([
+        None, True, {"content": "Use tabs", "associations": [{"colour": 1}]}, {"content": "Use tabs", "anchors": 7},
+        {"content": "Use tabs", "feedback": {"stars": 5}}, {"statement": "Use tabs", "confidence": 99},
+    ]))  # fmt: skip
+    reasons = [one["reason"] for one in cli.json("import", str(file))["skipped"]]
+    assert len(reasons) == 6
+    for word in ("__init__", "argument", "object is not", "None", "True", "Traceback"):
+        assert not [reason for reason in reasons if word in reason]

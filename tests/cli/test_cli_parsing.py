@@ -88,4 +88,4 @@ def test_a_session_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -
 def test_values_have_their_types() -> None:
     read = quick.read(["--home", "h", "backup", "f"], verb_of)
     assert read is not None
-    assert (read[1]["home"], read[1]["target"]) == (Path("h"), Path("f"))
+    assert (read[1]["home"], read[1]["target"]) == ("h", Path("f"))

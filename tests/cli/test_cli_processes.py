@@ -138,3 +138,17 @@ def test_a_cold_start_loads_neither_typer_nor_rich_nor_pydantic() -> None:
     run("learn", "Deploys go through staging first")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("loaded []\n")
+
+
+@pytest.mark.usefixtures("cli")
+@pytest.mark.parametrize(
+    "line",
+    ["learn - <&-", "hook recall <&-", "list >&-", "list 2>&-", "show nothing >&- 2>&-", "status <&- >&- 2>&-"],
+)
+def test_a_closed_stream_is_no_traceback(line: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m engram.cli {line}"], capture_output=True, text=True, check=False
+    )
+    assert "Traceback" not in done.stderr
+    assert "Error" not in done.stderr
+    assert done.returncode == {"learn": 1, "show": 3}.get(line.split()[0], 0)

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from .conftest import Console
 
 
@@ -100,3 +102,36 @@ def test_history_in_json_is_a_list_of_steps(cli: Console) -> None:
     assert [step["op"] for step in steps] == ["learn", "pin"]
     assert steps[1]["changes"]["pinned"] == {"before": False, "after": True}
     assert steps[0]["actor"] == "agent"
+
+
+def test_list_as_of_shows_the_state_of_that_time(cli: Console) -> None:
+    cli.json("add", "The office is in Bonn", "--valid-from", "2024-01-01", "--valid-until", "2025-01-01")
+    assert cli.json("list") == []
+    assert cli.json("list", "--as-of", "2024-07-01")[0]["state"] == "active"
+    assert "no longer valid" not in cli("list", "--as-of", "2024-07-01").stdout
+    assert cli.json("search", "office", "--as-of", "2024-07-01")["hits"][0]["memory"]["state"] == "active"
+
+
+@pytest.mark.parametrize("words", [("list",), ("search", "tabs")])
+@pytest.mark.parametrize(("option", "known"), [("--status", "superseded"), ("--type", "preference")])
+def test_an_unknown_filter_value_is_wrong_usage_and_the_known_ones_are_named(
+    cli: Console, words: tuple[str, ...], option: str, known: str
+) -> None:
+    result = cli(*words, option, "bogus")
+    assert result.exit_code == 2
+    assert "bogus" in result.stderr
+    assert known in result.stderr
+
+
+def test_an_unknown_kind_or_type_of_a_question_is_wrong_usage(cli: Console) -> None:
+    assert "memory, event" in cli("search", "tabs", "--kind", "bogus").stderr
+    assert cli("search", "tabs", "--kind", "bogus").exit_code == 2
+    assert cli("recall", "tabs", "--type", "bogus").exit_code == 2
+
+
+def test_a_type_that_only_a_file_has_can_be_asked_for(cli: Console) -> None:
+    known = cli.learned("Use tabs, not spaces", "--type", "preference")
+    file = Path(cli.json("show", known)["file"])
+    file.write_text(file.read_text("utf-8").replace("type: preference", "type: terminological"), "utf-8")
+    cli("sync")
+    assert [memory["id"] for memory in cli.json("list", "--type", "terminological")] == [known]

@@ -78,5 +78,22 @@ def test_an_unknown_session_is_exit_3(cli: Console) -> None:
     assert cli("session", "show", "S-nope").exit_code == 3
 
 
+def test_a_session_begun_by_observing_can_be_ended(cli: Console) -> None:
+    cli("session", "observe", "my-own-name", "user", "hello", "--at", "2026-01-02T03:04:05Z")
+    ended = cli.json("session", "end", "my-own-name", "--summary", "greeted")
+    assert ended["started"] == "2026-01-02T03:04:05Z"
+    assert ended["ended"] is not None
+    assert [one["id"] for one in cli.json("session", "list")] == ["my-own-name"]
+
+
+def test_a_session_that_has_ended_takes_nothing_more(cli: Console) -> None:
+    session = cli.json("session", "start", "x")["id"]
+    cli("session", "end", session)
+    result = cli("session", "observe", session, "user", "too late")
+    assert result.exit_code == 1
+    assert "has ended" in result.stderr
+    assert cli.json("session", "show", session)["events"] == []
+
+
 def test_observe_needs_a_role_or_a_batch(cli: Console) -> None:
     assert cli("session", "observe", "S-1").exit_code == 2

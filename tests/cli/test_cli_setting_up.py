@@ -82,3 +82,55 @@ def test_bench_says_what_it_cannot_use(cli: Console) -> None:
     missing = cli("bench", "longmemeval", "nowhere.json")
     assert missing.exit_code in (1, 2, 3)
     assert missing.stderr.startswith("engram: ")
+
+
+def test_without_an_embedder_nobody_is_sent_to_make_vectors(cli: Console) -> None:
+    assert "keyword" in cli("config", "embedder", "none").stderr
+    assert "--reembed" not in cli("config", "embedder", "none").stderr
+    assert "--reembed" in cli("config", "embedder", "static").stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [('# mine\nbudget = "x"\n', 2), ("\nbudget = = 5\n", 2), ("budget = 5\nbudget = 6\n", 2), ("budget 2000\n", 1)],
+)
+def test_a_broken_setting_is_named_with_its_line_and_can_be_set_right(cli: Console, text: str, line: int) -> None:
+    cli("init")
+    file = cli.folder / "home" / "config.toml"
+    file.write_text(text + "autopromote_harvest = true\n")
+    refused = cli("list")
+    assert refused.exit_code == 2
+    assert f"{file}:{line}" in refused.stderr
+    shown = cli("config", "budget")
+    assert (shown.exit_code, shown.stdout) == (0, "2000\n")
+    assert f"{file}:{line}" in shown.stderr
+    examined = cli("doctor")
+    assert examined.exit_code == 1
+    assert f"{file}:{line}" in examined.stdout
+    assert cli("config", "budget", "900").exit_code == 0
+    assert cli.json("config") == {**cli.json("config"), "budget": 900, "autopromote_harvest": True}
+    assert cli("doctor").exit_code == cli("list").exit_code == 0
+
+
+def test_a_setting_that_is_still_broken_is_named_when_another_is_set(cli: Console) -> None:
+    cli("init")
+    (cli.folder / "home" / "config.toml").write_text('colour = "red"\n[other]\nx = 1\n')
+    assert "colour" in cli("config", "budget", "900").stderr
+    assert cli("config", "budget").stdout == "900\n"
+
+
+def test_the_doctor_examines_a_store_whose_embedder_nobody_knows(cli: Console) -> None:
+    cli("init")
+    (cli.folder / "home" / "config.toml").write_text('embedder = "telepathy"\n')
+    examined = cli("doctor")
+    assert examined.exit_code == 1
+    assert "telepathy" in examined.stdout
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("budget", "49"), ("keep_usage_days", "-1"), ("keep_journal_days", "99999999999"), ("budget", "²")],
+)
+def test_config_refuses_numbers_out_of_range(cli: Console, key: str, value: str) -> None:
+    assert cli("config", "set", "--", key, value).exit_code == 2
+    assert not (cli.folder / "home" / "config.toml").exists()

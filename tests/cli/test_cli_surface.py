@@ -11,6 +11,7 @@ from engram.cli.exits import code_of
 from engram.cli.main import VERBS, verb_of
 from engram.cli.plain_text import ago, line, shown
 from engram.cli.reference import described, markdown
+from engram.cli.surface import Surface
 from engram.model import errors
 
 from .conftest import Console
@@ -110,3 +111,71 @@ def test_times_are_said_as_people_say_them() -> None:
     assert ago(now - timedelta(days=3), now) == "3 days ago"
     assert ago(now + timedelta(hours=2), now) == "in 2 hours"
     assert ago(None, now) == "never"
+
+
+def test_under_json_an_error_is_an_object_too(cli: Console) -> None:
+    result = cli("show", "nothing", "--json")
+    error = json.loads(result.stdout)
+    assert error["code"] == result.exit_code == 3
+    assert result.stderr == f"engram: {error['error']}\n"
+
+
+def test_under_json_wrong_usage_is_an_object_too(cli: Console) -> None:
+    result = cli("list", "--nonsense", "--json")
+    assert json.loads(result.stdout)["code"] == result.exit_code == 2
+    assert "--nonsense" in json.loads(result.stdout)["error"]
+    assert cli("list", "--nonsense").stdout == ""
+
+
+def test_a_refused_learn_prints_its_decision_and_nothing_else(cli: Console) -> None:
+    result = cli("learn", "The key is AKIA" + "IOSFODNN7ABCDEFG" + " and more", "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["outcome"] == "REJECTED"
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", "1e999", "[1, NaN]"])
+def test_a_number_json_does_not_know_is_refused(cli: Console, value: str) -> None:
+    result = cli("add", "Use tabs", "--meta", f"a={value}")
+    assert result.exit_code == 2
+    assert cli.json("list") == []
+
+
+def test_json_on_stdout_is_always_json(capsys: pytest.CaptureFixture[str]) -> None:
+    Surface(as_json=True).json({"a": float("nan"), "b": [float("inf")]})
+    assert json.loads(capsys.readouterr().out, parse_constant=pytest.fail) == {"a": "nan", "b": ["inf"]}
+
+
+@pytest.mark.parametrize("words", [("--home", "", "add", "x"), ("add", "x", "--home", " "), ("add", "x", "--home=")])
+def test_an_empty_home_is_refused_and_makes_no_store(cli: Console, words: tuple[str, ...]) -> None:
+    result = cli(*words)
+    assert result.exit_code == 2
+    assert "--home" in result.stderr
+    assert list(Path.cwd().iterdir()) == []
+    assert not (cli.folder / "home").exists()
+
+
+def test_a_relative_home_that_was_asked_for_lies_here(cli: Console) -> None:
+    assert cli.json("init", "--home", "stores/mine")["home"] == str(Path.cwd() / "stores" / "mine")
+
+
+def test_an_empty_variable_means_the_usual_store(cli: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENGRAM_HOME", "")
+    monkeypatch.setenv("XDG_DATA_HOME", str(cli.folder / "data"))
+    assert cli.json("init")["home"] == str(cli.folder / "data" / "engram")
+
+
+def test_a_relative_xdg_directory_is_ignored(cli: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ENGRAM_HOME")
+    monkeypatch.setenv("XDG_DATA_HOME", "relative")
+    monkeypatch.setenv("HOME", str(cli.folder / "me"))
+    assert cli.json("init")["home"] == str(cli.folder / "me" / ".local" / "share" / "engram")
+
+
+def test_a_relative_home_variable_is_refused(cli: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ENGRAM_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", "relative")
+    result = cli("init")
+    assert result.exit_code == 2
+    assert "$HOME" in result.stderr
+    assert list(Path.cwd().iterdir()) == []

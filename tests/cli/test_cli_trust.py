@@ -1,5 +1,6 @@
 """trust: a repository's own memories."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -32,12 +33,19 @@ def test_nothing_counts_before_it_is_trusted(cli: Console) -> None:
 
 
 @pytest.mark.usefixtures("repository")
-def test_without_yes_it_only_lists(cli: Console) -> None:
+def test_without_yes_and_without_anyone_to_ask_it_only_lists_and_is_wrong_usage(cli: Console) -> None:
     result = cli("trust")
-    assert result.exit_code == 0
+    assert result.exit_code == 2
     assert "imperative" in result.stdout
     assert "nothing was trusted" in result.stderr
     assert found(cli) == []
+
+
+@pytest.mark.usefixtures("repository")
+def test_in_json_a_trust_that_was_not_confirmed_answers_once(cli: Console) -> None:
+    result = cli("trust", "--json")
+    assert result.exit_code == 2
+    assert json.loads(result.stdout)["trusted"] is False
 
 
 @pytest.mark.usefixtures("repository")

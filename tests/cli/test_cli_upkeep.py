@@ -2,6 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
+from engram.cli.surface import Surface
+
 from .conftest import Console
 
 
@@ -14,6 +18,33 @@ def test_pause_stops_learning_and_injecting_until_resume(cli: Console) -> None:
     assert cli("learn", "Another thing to know about deploys").exit_code == 1
     assert cli.json("resume") == {"paused": False}
     assert "staging" in cli("inject", "deploys").stdout
+
+
+def test_while_paused_only_a_person_adds_by_hand(cli: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli("pause")
+    for verb in ("remember", "add"):
+        result = cli(verb, f"What {verb} says about deploys")
+        assert result.exit_code == 1
+        assert "paused" in result.stderr
+    assert cli.json("list", "--status", "any") == []
+    monkeypatch.setattr(Surface, "person", property(lambda _: True))
+    for verb in ("remember", "add"):
+        assert cli(verb, f"What {verb} says about deploys").exit_code == 0
+    assert len(cli.json("list")) == 2
+
+
+def test_while_paused_recall_still_answers(cli: Console) -> None:
+    known = cli.learned("Deploys go through staging first")
+    cli("pause")
+    assert known in cli("recall", "deploys").stdout
+
+
+@pytest.mark.parametrize("days", ["-1", "0", "99999999999"])
+def test_prune_refuses_days_that_mean_nothing(cli: Console, days: str) -> None:
+    known = cli.learned("Use tabs, not spaces")
+    cli("pin", known)
+    assert cli("prune", "--days", days, "--yes").exit_code == 2
+    assert len(cli.json("history", known)) == 2
 
 
 def test_sync_takes_in_hand_edits(cli: Console) -> None:

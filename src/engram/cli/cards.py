@@ -117,11 +117,11 @@ def _links(memory: "Memory") -> list[tuple[str, Cell]]:
     ]
 
 
-def listing(memories: "Sequence[Memory]", now: datetime) -> None:
-    """Memories as a table."""
+def listing(memories: "Sequence[Memory]", now: datetime, at: datetime | None = None) -> None:
+    """Memories as a table, with their state at a time."""
     rows: list[list[Cell]] = []
     for memory in memories:
-        state = eligibility(memory, now)
+        state = eligibility(memory, at or now)
         strength = (f"{drawing.bar(state.strength)} {state.state}", drawing.state_style(state.state))
         statement = f"★ {line(memory.statement)}" if memory.pinned else line(memory.statement)
         rows.append([memory.id, memory.type, memory.scope, strength, age(memory.created, now), statement])

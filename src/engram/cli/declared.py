@@ -6,7 +6,6 @@ declarations in microseconds and leaves every command line that is not plainly r
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, get_args, get_origin
 
@@ -66,7 +65,7 @@ def parameters(verb: Verb) -> Iterator[Parameter]:
         yield Parameter(entry.name, entry.annotation, entry.default)
 
 
-Home = Annotated[Path | None, Option("--home", metavar="DIR", help="The store's directory instead of $ENGRAM_HOME.")]
+Home = Annotated[str | None, Option("--home", metavar="DIR", help="The store's directory instead of $ENGRAM_HOME.")]
 Json = Annotated[bool, Option("--json", help="Answer in JSON.")]
 GLOBALS = (Parameter("home", Home, None), Parameter("as_json", Json, False))
 """What every verb takes, before or after its name."""

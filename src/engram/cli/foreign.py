@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from engram.cli import strict_json
 from engram.dialects.engram_yaml import decode, from_mapping, load_mappings
 from engram.model.errors import EngramError, InvalidInput, NotFound
 from engram.model.memory import Memory
@@ -66,25 +67,41 @@ def _files(folder: Path) -> Iterator[Path]:
 def _read_file(file: Path, reading: Reading) -> None:
     text = decode(file.read_bytes(), where=str(file))
     if file.suffix == ".jsonl":
-        records = [_json(line, f"{file}:{number}") for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+        records = list(_lines(text, file, reading))
     elif file.suffix == ".json":
-        records = _list_in(_json(text, str(file)), file)
+        records = _numbered(_list_in(_json(text, str(file)), file), file)
     elif file.suffix in (".yaml", ".yml"):
-        records = load_mappings(text, where=str(file))
+        records = _numbered(load_mappings(text, where=str(file)), file)
     else:
         raise InvalidInput(f"{file} is neither YAML nor JSON; `engram import` reads ~/.plur, engram YAML and JSON")
-    for number, record in enumerate(records, 1):
-        where = f"{file.name} record {number}"
+    for where, record in records:
         try:
             reading.found.append((where, _record(record)))
         except EngramError as error:
             reading.skipped.append((called(record, where), str(error)))
 
 
+def _numbered(records: list[Any], file: Path) -> list[tuple[str, Any]]:
+    return [(f"{file.name} record {number}", record) for number, record in enumerate(records, 1)]
+
+
+def _lines(text: str, file: Path, reading: Reading) -> Iterator[tuple[str, Any]]:
+    """One record per line; a line that is torn costs that line."""
+    for number, line in enumerate(text.split("\n"), 1):
+        where = f"{file.name} line {number}"
+        if line.strip():
+            try:
+                yield where, _json(line, where)
+            except InvalidInput as error:
+                reading.skipped.append((where, str(error)))
+
+
 def _json(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return strict_json.loads(text)
+    except RecursionError:
+        raise InvalidInput(f"{where} is nested too deep") from None
+    except ValueError as error:
         raise InvalidInput(f"{where} is not JSON: {error}") from None
 
 
@@ -97,13 +114,15 @@ def _list_in(tree: Any, file: Path) -> list[Any]:
 
 
 def _record(record: Any) -> "Memory | Mapping[str, Any]":
-    """A whole record of Engram's or PLUR's; anything else is fields for a new memory."""
+    """A record in Engram's or PLUR's own wording as a memory, without an id where it has none; anything else stays fields."""
     if isinstance(record, str):
         return {"statement": record}
     if not isinstance(record, Mapping):
-        raise InvalidInput(f"a record must be fields or a text, is {record!r:.60}")
-    if not (record.get("id") and "statement" in record):
+        raise InvalidInput(f"a record must be fields or a text, is {json.dumps(record, default=str):.60}")
+    if "statement" not in record:
         return dict(record)
+    if not record.get("id"):
+        return from_mapping({**record, "id": "this record"}).but(id="")
     if not _PLURS_OWN.isdisjoint(record):
         from engram.dialects.plur import from_plur
 

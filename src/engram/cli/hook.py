@@ -12,6 +12,7 @@ import sqlite3
 import sys
 from pathlib import Path
 
+from engram.text.shown import HIDDEN, one_line
 from engram.text.tokens import query_terms
 
 USAGE = """Usage: engram hook recall [OPTIONS] [TEXT]
@@ -50,8 +51,13 @@ def main(arguments: list[str]) -> int:
         return 2
     cwd = options.get("cwd") or payload.get("cwd") or Path.cwd()
     answer = recall(str(payload.get("prompt", "")), str(cwd), options.get("home", ""), limit)
-    sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
+    sys.stdout.write(_visible(json.dumps(answer, ensure_ascii=False)) + "\n")
     return 0
+
+
+def _visible(dumped: str) -> str:
+    """The same JSON with hidden characters as JSON's own escapes: agents put a hook's output into the prompt as it is."""
+    return HIDDEN.sub(lambda found: found[0] if found["flag"] else json.dumps(found[0])[1:-1], dumped)
 
 
 def _parsed(arguments: list[str]) -> tuple[list[str], dict[str, str]]:
@@ -105,7 +111,7 @@ def recall(prompt: str, cwd: str, home: str = "", limit: int = 5) -> dict[str, o
 
 
 def _answer(prompt: str, hits: list[dict[str, object]], warning: str = "") -> dict[str, object]:
-    text = "\n".join(f"[{hit['id']}] {hit['type']}: {' '.join(str(hit['text']).split())}" for hit in hits)
+    text = "\n".join(one_line(f"[{hit['id']}] {hit['type']}: {hit['text']}") for hit in hits)
     answer: dict[str, object] = {"query": prompt, "mode": "keyword", "hits": hits, "text": text}
     return {**answer, "warnings": [warning]} if warning else answer
 

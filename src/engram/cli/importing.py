@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from engram.capture.drafting import draft
+from engram.capture.drafting import ALIASES, draft
 from engram.cli.foreign import Reading, called
 from engram.cli.progress import Report
 from engram.dialects.engram_yaml import to_mapping
@@ -22,6 +22,8 @@ from engram.gates.trust import is_human
 from engram.model.errors import EngramError
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
+from engram.rules.numbers import HORIZON_DAYS
+from engram.rules.scopes import parse_scope
 from engram.text.content_hash import content_hash
 from engram.text.slug import slug
 
@@ -33,6 +35,7 @@ BATCH = 500
 """Memories per decision: bounds how long other writers wait."""
 PERSON_ONLY = 3
 _ID = re.compile(r"(?:ENG|ABS|META|EP)-[A-Za-z0-9-]{1,80}")
+_FIELDS = frozenset(Memory.__dataclass_fields__)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -61,6 +64,8 @@ class Importing:
     """The id a record had elsewhere → the id it has here."""
     mine: dict[tuple[str, str], str] = field(default_factory=dict)
     """What this import has taken in so far, by content and scope."""
+    read: dict[str, Memory] = field(default_factory=dict)
+    """The same by the id it has here."""
 
     def take(self, reading: Reading, report: Report, *, dry_run: bool = False) -> Imported:
         """Take in what this store lacks; a dry run only says what that is."""
@@ -80,18 +85,26 @@ class Importing:
 
     def _drafted(self, where: str, record: "Memory | Mapping[str, Any]") -> Memory | None:
         try:
-            if isinstance(record, Memory):
-                memory = self._stamped(record)
-            else:
-                memory = draft(record, learned_by="import", source=self.source, now=self.mem.upkeep.clock())
+            memory = self._stamped(self._memory(record))
         except (EngramError, TypeError, ValueError) as error:
-            self.done.skipped.append((called(record, where), str(error)))
+            reason = str(error) if isinstance(error, EngramError) else "its fields do not have the form of a memory's"
+            self.done.skipped.append((called(record, where), reason))
             return None
         problem = added_problem(memory, GateSettings()) or secrets_problem(memory)
         if problem:
             self.done.skipped.append((memory.id or where, problem))
             return None
         return self._trusted(memory)
+
+    def _memory(self, record: "Memory | Mapping[str, Any]") -> Memory:
+        """The memory a record describes; one without an id begins now."""
+        now = self.mem.upkeep.clock()
+        if not isinstance(record, Memory):
+            return _from_fields(record, now)
+        if record.id:
+            return record
+        days = HORIZON_DAYS if record.decay_days is None else record.decay_days
+        return record.but(scope=parse_scope(record.scope), created=record.created or now, decay_days=days)
 
     def _stamped(self, memory: Memory) -> Memory:
         """Nothing read from a file speaks as a person, unless a person at a terminal brings it."""
@@ -132,7 +145,7 @@ class Importing:
 
     def _judged(self, memory: Memory, deciding: "Transaction") -> Memory | None:
         """What to write for a record, if anything. Two stores give the same id to different memories; they stay two."""
-        known = deciding.get(self.here.get(memory.id, memory.id)) if memory.id else None
+        known = self._known(memory.id, deciding) if memory.id else None
         if known is not None and known.created == memory.created:
             self.here[memory.id] = known.id
             return self._merged(memory, known)
@@ -149,6 +162,11 @@ class Importing:
         self.mine[key] = new.id
         return new
 
+    def _known(self, memory_id: str, deciding: "Transaction") -> Memory | None:
+        """What has this id here, or had it in what was read before it: a dry run writes nothing that could be asked for."""
+        here = self.here.get(memory_id, memory_id)
+        return deciding.get(here) or self.read.get(here)
+
     def _new(self, memory: Memory, deciding: "Transaction", *, taken: bool) -> Memory:
         old = memory.id
         if taken or not _ID.fullmatch(old):
@@ -159,6 +177,7 @@ class Importing:
         name = memory.name or slug(memory.situation or memory.statement)
         memory = self._relinked(memory.but(name=deciding.free_name(name, memory.scope)))
         self.done.created.append(memory.id)
+        self.read[memory.id] = memory
         return memory
 
     def _merged(self, memory: Memory, known: Memory) -> Memory | None:
@@ -168,10 +187,17 @@ class Importing:
         theirs = memory.updated or memory.created or _LONG_AGO
         ours = known.updated or known.created or _LONG_AGO
         if theirs <= ours:
-            self.done.skipped.append((memory.id, "is here already, and was not changed elsewhere since"))
+            self.done.skipped.append((memory.id, self._why_ours_stays(memory, known)))
             return None
         self.done.updated.append(known.id)
         return self._relinked(memory.but(id=known.id, name=known.name, aliases=known.aliases or memory.aliases))
+
+    def _why_ours_stays(self, memory: Memory, known: Memory) -> str:
+        if memory.statement == known.statement:
+            return "is here already, and was not changed elsewhere since"
+        if known.id in self.read:
+            return "another record with this id stands before it and says something else; that one counts"
+        return "is here with other words, and nothing says that these are newer; ours stay"
 
     def _relinked(self, memory: Memory) -> Memory:
         """Links follow memories that have another id here."""
@@ -187,6 +213,14 @@ class Importing:
     def _was_purged(self, memory_id: str) -> bool:
         history = self.mem.store.history(memory_id) if memory_id else []
         return bool(history) and history[-1].memory is None
+
+
+def _from_fields(record: Mapping[str, Any], now: datetime) -> Memory:
+    """A memory from fields named as callers name them; keys that are none of a memory's are kept as they are."""
+    fields = {key: value for key, value in record.items() if key in _FIELDS or key in ALIASES}
+    extra = {key: value for key, value in record.items() if key not in fields}
+    own = str(fields.pop("id", "") or "")
+    return draft(fields, learned_by="import", source="", now=now).but(id=own, extra=extra)
 
 
 def _same(theirs: Memory, ours: Memory) -> bool:

@@ -78,13 +78,21 @@ def main(arguments: Sequence[str]) -> None:
 
         perform(*call)
     else:
-        from engram.cli.program import build
+        from engram.cli.program import explain
 
-        build()(list(arguments), prog_name="engram")
+        explain(arguments)
+
+
+def _open_closed_streams() -> None:
+    """Started with a stream closed (`<&-`), Python has None there, and the store's next file would take its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
 def run() -> None:
     """The program's entry point."""
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         # A memory may hold half a character; printing it must not end the program.
         cast(Any, stream).reconfigure(errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""Proving that a person decides: a controlling terminal and a typed code (DESIGN §12, tier 3)."""
+"""Proving that a person decides: a controlling terminal and a typed code (DESIGN §12)."""
 
 import os
 import secrets
@@ -7,22 +7,35 @@ from pathlib import Path
 from engram.model.errors import Refused
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
+from engram.text.shown import shown
 
 PERSON_ONLY = 3
+IN_FORCE = ("active", "dormant")
 _TERMINAL = Path("/dev/tty")
 
 
-def needs_person(memory: Memory) -> bool:
-    """Whether only a person may put this memory in force."""
-    return memory.status == "candidate" and type_or_default(memory.type).tier >= PERSON_ONLY
+def reason_for_person(memory: Memory) -> str:
+    """Why only a person may put this memory in force; "" when anyone may, or when it is in force already."""
+    if memory.status in IN_FORCE:
+        return ""
+    if type_or_default(memory.type).tier >= PERSON_ONLY:
+        return f"it is of type {memory.type!r}, which always waits for a person"
+    from engram.gates.instructions import injection_problem
+
+    return injection_problem(memory)
 
 
-def require_person(memory: Memory) -> None:
-    """Have the person at the controlling terminal type a code; anything else is refused.
+def lowers_tier(memory: Memory, type_name: str) -> bool:
+    """Whether another type would take a memory that is not in force out of a person's hands."""
+    return memory.status not in IN_FORCE and type_or_default(type_name).tier < type_or_default(memory.type).tier
+
+
+def require_person(memory: Memory, reason: str) -> None:
+    """Where there is a reason, have the person at the controlling terminal type a code; anything else is refused.
 
     A program can write to its own stdin; it does not hold the terminal that started it.
     """
-    if not needs_person(memory):
+    if not reason:
         return
     try:
         # Read and write apart: a terminal cannot be sought in.
@@ -30,12 +43,10 @@ def require_person(memory: Memory) -> None:
             if not os.isatty(heard.fileno()):
                 raise OSError
             code = f"{secrets.randbelow(9000) + 1000}"
-            told.write(f"{memory.id} is of type {memory.type}: only a person may put it in force.\nType {code}: ")
+            told.write(f"{memory.id} needs a person: {shown(reason)}.\nType {code}: ")
             told.flush()
             answer = heard.readline().strip()
     except OSError:
-        raise Refused(
-            f"{memory.id} is of type {memory.type!r}, which always waits for a person; run this at a terminal"
-        ) from None
+        raise Refused(f"{memory.id} needs a person: {reason}; run this at a terminal") from None
     if answer != code:
         raise Refused(f"the code was not {code}; {memory.id} still waits")

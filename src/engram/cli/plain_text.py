@@ -1,24 +1,15 @@
 """Text as it may be shown: one line where one is wanted, control characters visible, never obeyed."""
 
-import re
 from datetime import datetime
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+from engram.text.shown import one_line, shown
 
-
-def shown(text: str) -> str:
-    """The text with control and direction characters as escapes: a memory cannot move the cursor or hide itself."""
-    return _CONTROL.sub(_escaped, text)
-
-
-def _escaped(match: re.Match[str]) -> str:
-    code = ord(match.group())
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+__all__ = ["age", "ago", "count", "line", "moment", "shown"]
 
 
 def line(text: str, width: int = 0) -> str:
     """The text on one line, cut to a width if one is given."""
-    flat = shown(" ".join(text.split()))
+    flat = one_line(text)
     return flat if not width or len(flat) <= width else flat[: max(1, width - 1)].rstrip() + "…"
 
 

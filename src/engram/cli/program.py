@@ -1,9 +1,8 @@
 """The program as typer sees it: help, error messages and suggestions, made from the verbs' declarations."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +10,21 @@ import typer
 from engram.cli.declared import GLOBALS, Argument, Group, Parameter, Verb, parameters
 from engram.cli.main import VERBS, verb_of
 from engram.cli.surface import Surface, perform
+
+# The base of typer's usage errors; which package it lives in differs between versions of typer.
+_Complaint: Any = typer.BadParameter.__mro__[2]
+
+
+def explain(arguments: Sequence[str]) -> None:
+    """Run a command line through typer, which says what is wrong with it. Ends in SystemExit."""
+    try:
+        code = build()(list(arguments), prog_name="engram", standalone_mode=False)
+    except _Complaint as error:
+        error.show()
+        if "--json" in arguments:
+            Surface(as_json=True).failed(error.format_message(), error.exit_code)
+        raise SystemExit(error.exit_code) from None
+    raise SystemExit(code or 0)
 
 
 def build() -> typer.Typer:
@@ -45,8 +59,8 @@ def _grouped(group: Group) -> typer.Typer:
 def _root() -> Callable[..., None]:
     """Hold the global options until the verb asks for them."""
 
-    def root(typer_context: typer.Context, home: Path | None, as_json: bool) -> None:
-        typer_context.obj = Surface(home, as_json)
+    def root(typer_context: typer.Context, home: str | None, as_json: bool) -> None:
+        typer_context.obj = {"home": home, "as_json": as_json}
 
     return _signed(root, [*GLOBALS])
 
@@ -55,9 +69,10 @@ def _command(function: Verb) -> Callable[..., None]:
     """A verb as a command of typer's: it gains --home and --json."""
 
     @wraps(function)
-    def command(typer_context: typer.Context, home: Path | None, as_json: bool, **given: Any) -> None:
-        before = typer_context.obj if isinstance(typer_context.obj, Surface) else Surface()
-        perform(function, {**given, "home": home or before.home, "as_json": as_json or before.as_json})
+    def command(typer_context: typer.Context, home: str | None, as_json: bool, **given: Any) -> None:
+        before = typer_context.obj
+        home = before["home"] if home is None else home
+        perform(function, {**given, "home": home, "as_json": as_json or before["as_json"]})
 
     return _signed(command, [*parameters(function), *GLOBALS])
 

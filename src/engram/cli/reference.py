@@ -23,6 +23,9 @@ colours and progress bars appear on terminals only.
 | 2 | wrong usage |
 | 3 | not found |
 
+With `--json` an error is also an object on stdout, `{"error": "what happened", "code": 2}`, where the verb has not answered
+yet; a refused `learn` answers with its decision. The words for a person stay on stderr.
+
 `learn` and `remember` stamp where a memory comes from: `human` only when a person types at a terminal, else `agent` or
 `tool:remember`. No option can claim otherwise. This protects against what an agent reads, not against a program that runs as you.
 """

@@ -22,6 +22,8 @@ class Surface:
     home: Path | None = None
     as_json: bool = False
     said: set[str] = field(default_factory=set)
+    answered: bool = False
+    """Whether JSON was printed already; a program reads one document, not two."""
 
     @property
     def person(self) -> bool:
@@ -60,8 +62,14 @@ class Surface:
 
         from engram.cli.records import plain
 
-        text = json.dumps(plain(data), ensure_ascii=False, indent=2)
+        text = json.dumps(plain(data), ensure_ascii=False, indent=2, allow_nan=False)
+        self.answered = True
         sys.stdout.write(text.encode("utf-8", "backslashreplace").decode() + "\n")
+
+    def failed(self, message: str, code: int) -> None:
+        """Tell a program that reads JSON what went wrong, unless it has its answer."""
+        if self.as_json and not self.answered:
+            self.json({"error": message, "code": code})
 
     def say(self, text: str) -> None:
         """A remark to the person, on stderr."""
@@ -87,20 +95,32 @@ class Surface:
             return False
         import typer
 
-        return typer.confirm(question, default=False, err=True)
+        try:
+            return typer.confirm(question, default=False, err=True)
+        except typer.Abort:
+            return False
 
 
 def perform(function: Callable[..., None], given: dict[str, Any]) -> None:
     """Run a verb with the values of its command line; its errors become one line and an exit code."""
-    surface = Surface(given.pop("home"), given.pop("as_json"))
-    with reporting():
+    home = given.pop("home")
+    surface = Surface(as_json=given.pop("as_json"))
+    with _reporting(surface):
+        surface.home = _home(home)
         function(surface, **given)
         sys.stdout.flush()
 
 
+def _home(given: str | None) -> Path | None:
+    """The directory asked for. An empty one is a variable that was not set, not this directory."""
+    if given is not None and not given.strip():
+        raise InvalidInput("--home is empty; name a directory, or leave it out for the usual store")
+    return None if given is None else Path(given)
+
+
 @contextmanager
-def reporting() -> Iterator[None]:
-    """Turn errors into a line on stderr and an exit code."""
+def _reporting(surface: Surface) -> Iterator[None]:
+    """Turn errors into a line on stderr and an exit code; under --json into an object on stdout too."""
     try:
         yield
     except BrokenPipeError:
@@ -111,6 +131,7 @@ def reporting() -> Iterator[None]:
         from engram.cli.plain_text import shown
 
         sys.stderr.write(f"engram: {shown(words_of(error))}\n")
+        surface.failed(words_of(error), code_of(error))
         raise SystemExit(code_of(error)) from None
 
 

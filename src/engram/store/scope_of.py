@@ -1,5 +1,6 @@
 """Which scope a directory belongs to: one place, for every surface (DESIGN §11)."""
 
+import json
 import re
 from collections.abc import Container
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 from engram.model.errors import InvalidInput
 from engram.rules.scopes import parse_scope
 
+TRUST_FILE = "trust.json"
 _NOT_IN_SCOPE = re.compile(r"[^\w.@+-]+")
 
 
@@ -29,6 +31,23 @@ def repository_of(path: Path) -> Path | None:
         if (folder / ".git").exists() or (folder / ".engram" / "engrams").is_dir():
             return folder
     return None
+
+
+def trusted_of(state: Path, directory: Path) -> frozenset[str]:
+    """Digests of what a store's owner trusts of a directory's repository; `state` is the store's state folder."""
+    top = repository_of(directory)
+    if top is None:
+        return frozenset()
+    return frozenset(trusted_by_folder(state).get(str(top / ".engram" / "engrams"), ()))
+
+
+def trusted_by_folder(state: Path) -> dict[str, list[str]]:
+    """Everything a store's owner trusts: digests by folder."""
+    try:
+        loaded = json.loads((state / TRUST_FILE).read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return loaded if isinstance(loaded, dict) else {}
 
 
 def team_folder(path: Path) -> Path | None:

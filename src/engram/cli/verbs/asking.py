@@ -21,9 +21,11 @@ from engram.cli.verbs.options import (
     Tags,
     Types,
     Until,
+    check_types,
     filters,
     scopes_given,
 )
+from engram.model.times import aware
 
 Question = Annotated[str, Argument("QUESTION", "What to look for; - reads it from stdin.")]
 Task = Annotated[str, Argument("TASK", "What the agent is about to do; - reads it from stdin.")]
@@ -60,6 +62,7 @@ def recall(
         scope=scope, types=type_, tags=tag, domain=domain, since=since, until=until, as_of=as_of, known_at=known_at
     )
     with surface.memory() as mem:
+        check_types(mem, type_)
         found = mem.recall(
             text_or_stdin(question), limit=limit, mode=mode, fusion=fusion, explain=explain, session=session, **asked
         )
@@ -68,7 +71,7 @@ def recall(
         if surface.as_json:
             from engram.cli.records import recall_data
 
-            surface.json(recall_data(found, now, explain=explain))
+            surface.json(recall_data(found, aware(as_of) or now, explain=explain))
         elif explain or surface.drawn:
             from engram.cli import cards
 
@@ -109,13 +112,15 @@ def search(
     )  # fmt: skip
     query = text_or_stdin(query)
     with surface.memory() as mem:
+        check_types(mem, type_)
         found = mem.search(query, limit=limit, mode=mode, fusion=fusion, explain=explain, **asked)
         now = mem.upkeep.clock()
+        at = aware(as_of) or now
         surface.warn(found.warnings)
         data = {
             "query": query,
             "mode": found.mode,
-            "hits": [hit_data(hit, now, explain=explain) for hit in found],
+            "hits": [hit_data(hit, at, explain=explain) for hit in found],
             "warnings": found.warnings,
         }
         surface.answer(data, lambda: cards.hits(found, now, explain=explain))

@@ -1,11 +1,14 @@
 """update, pin, feedback, reinforce, verify, undo: a memory changes."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli.declared import Argument, Option
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import Ref, Session, pairs, scope_here
 from engram.model.errors import Refused
+
+if TYPE_CHECKING:
+    from engram.model.memory import Memory
 
 Statement = Annotated[str | None, Option("--statement", metavar="TEXT", help="What it says; - reads stdin.")]
 Situation = Annotated[str | None, Option("--when", metavar="TEXT", help="The situation in which it matters.")]
@@ -64,11 +67,22 @@ def update(
     fields: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
     with surface.memory() as mem:
         before = mem.get(ref)
-        if fields.get("status") == "active" and before.status == "candidate":
-            raise Refused(f"{before.id} waits for review; `engram review {before.id} --approve` puts it in force")
+        _allowed(before, fields)
         if form:
             fields["form"] = {**before.form, **{part: str(words) for part, words in pairs(form).items()}}
         _changed(surface, mem, before, mem.update(before.id, actor=surface.actor, reason=reason, **fields))
+
+
+def _allowed(before: "Memory", fields: dict[str, Any]) -> None:
+    """What review decides is not decided here, and what needs a person there needs one here."""
+    from engram.cli.person import IN_FORCE, lowers_tier, reason_for_person, require_person
+
+    if fields.get("status") in IN_FORCE:
+        if before.status == "candidate":
+            raise Refused(f"{before.id} waits for review; `engram review {before.id} --approve` puts it in force")
+        require_person(before, reason_for_person(before))
+    if lowers_tier(before, fields.get("type", before.type)):
+        require_person(before, f"as {fields['type']!r} it would be decided with less care than as {before.type!r}")
 
 
 def pin(surface: Surface, ref: Ref, unpin: Unpin = False) -> None:

@@ -1,11 +1,12 @@
 """import and export: other stores, other formats."""
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli.declared import Argument, Option
 from engram.cli.surface import Surface
-from engram.cli.verbs.options import Scopes, Statuses, filters
+from engram.cli.verbs.options import Scopes, filters
 from engram.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -17,6 +18,10 @@ Path_ = Annotated[
 ]
 Target = Annotated[Path, Argument("PATH", "A directory; for json, or one YAML file, a file (- for stdout).")]
 Format = Annotated[str, Option("--format", "-f", metavar="FORMAT", help="engram (YAML), json or plur.")]
+Statuses = Annotated[
+    list[str] | None,
+    Option("--status", metavar="STATUS", help="Only this status (repeatable). Default: all of them."),
+]
 Wait = Annotated[bool, Option("--candidates", help="Let everything wait for review instead of keeping its status.")]
 Packs = Annotated[bool, Option("--packs", help="Of a PLUR directory, take its packs too.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Only say what would be taken in and what would not.")]
@@ -28,7 +33,9 @@ def import_(
 ) -> None:
     """Take memories in from elsewhere.
 
-    Doing it twice changes nothing; everything left out is named with its reason.
+    Doing it twice changes nothing; everything left out is named with its reason. A record with a `statement` is read as the
+    store's own files are (confidence from 1 to 10), and keys Engram does not know are kept. Only what a person imports at a
+    terminal may say that it comes from a person.
     """
     from engram.cli import foreign, importing
     from engram.cli.progress import bar
@@ -84,7 +91,8 @@ def export(
 ) -> None:
     """Write memories out as YAML, JSON or for PLUR.
 
-    Every status unless --status says otherwise. A team's memories stay with the team.
+    Everything this store holds, superseded, expired and retired memories too, unless --status or --scope narrows it. A team's
+    memories stay with the team.
     """
     from engram.cli import drawing, exporting
     from engram.cli.progress import bar
@@ -98,11 +106,14 @@ def export(
         chosen = [memory for memory in reversed(memories) if memory.id in own]
         with bar("Exporting") as report:
             done = exporting.FORMATS[format_](path.expanduser(), chosen, mem.upkeep.clock(), force, report)
+        statuses = Counter(memory.status for memory in chosen)
+        words = ", ".join(f"{number:,} {name}" for name, number in sorted(statuses.items())) or "none"
         if str(path) == "-":
+            surface.hint(f"engram: wrote {len(chosen):,} memories: {words}")
             return
         surface.answer(
-            {"path": str(path), "format": format_, **plain(done)},
-            lambda: drawing.lines([("wrote", "green"), f"  {path}  ({done['written']} of {len(chosen)})"]),
+            {"path": str(path), "format": format_, "statuses": statuses, **plain(done)},
+            lambda: drawing.lines([("wrote", "green"), f"  {path}  ({done['written']} of {len(chosen)}: {words})"]),
         )
         for what, reason in done.get("left_out", ()):
             surface.say(f"engram: left out {what}: {reason}")

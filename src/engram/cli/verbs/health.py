@@ -1,6 +1,7 @@
 """index, doctor, status: how the store is."""
 
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 from engram.cli.declared import Option
@@ -52,22 +53,55 @@ def doctor(surface: Surface, repair: Repair = False) -> None:
     from engram.cli import drawing
 
     moved = _repair(surface) if repair else []
-    with surface.memory() as mem:
-        found = mem.doctor()
-        surface.said |= set(mem.store.warnings)
+    found = _diagnosed(surface)
 
-        def draw() -> None:
-            for check in found["checks"]:
-                sign, style = ("✓", "green") if check["ok"] else ("✗", "bold red")
-                drawing.lines([(f"{sign} ", style), (f"{check['name']:<11}", "bold"), check["detail"]])
-                if check["advice"]:
-                    drawing.lines([(f"  {'':<11}→ {check['advice']}", "yellow")])
-            for line in moved:
-                drawing.lines([("moved to quarantine  ", "yellow"), line])
+    def draw() -> None:
+        for check in found["checks"]:
+            sign, style = ("✓", "green") if check["ok"] else ("✗", "bold red")
+            drawing.lines([(f"{sign} ", style), (f"{check['name']:<11}", "bold"), check["detail"]])
+            if check["advice"]:
+                drawing.lines([(f"  {'':<11}→ {check['advice']}", "yellow")])
+        for line in moved:
+            drawing.lines([("moved to quarantine  ", "yellow"), line])
 
-        surface.answer({**found, "repaired": moved} if repair else found, draw)
-        if not found["ok"]:
-            raise SystemExit(1)
+    surface.answer({**found, "repaired": moved} if repair else found, draw)
+    if not found["ok"]:
+        raise SystemExit(1)
+
+
+def _diagnosed(surface: Surface) -> dict[str, Any]:
+    """What the doctor finds. Wrong settings keep the store from opening, so it is examined with the defaults for those."""
+    from engram.embedding import load_embedder
+    from engram.model.errors import EmbedderError
+    from engram.settings import read_settings
+    from engram.store.files.home import open_home
+    from engram.store.files.parts import utc_now
+    from engram.store.files.store import FilesStore
+    from engram.store.files.team import attach_team
+    from engram.upkeep.doctor import diagnose
+
+    home = open_home(surface.home)
+    settings, problems = read_settings(home.config)
+    try:
+        embedder = load_embedder(settings.embedder)
+    except EmbedderError as error:
+        embedder = None
+        problems.append(f"{home.config}: {error}")
+    store = FilesStore(home, embedder)
+    try:
+        attach_team(store, Path.cwd())
+        found = diagnose(store, utc_now())
+    finally:
+        store.close()
+    check = _settings_check(problems)
+    return {**found, "ok": found["ok"] and check["ok"], "checks": [check, *found["checks"]]}
+
+
+def _settings_check(problems: list[str]) -> dict[str, Any]:
+    if not problems:
+        return {"name": "settings", "ok": True, "detail": "every setting can be used", "advice": ""}
+    advice = "`engram config KEY VALUE` sets a key right; defaults hold until then"
+    return {"name": "settings", "ok": False, "detail": "; ".join(problems), "advice": advice}
 
 
 def _repair(surface: Surface) -> list[str]:
@@ -98,8 +132,6 @@ def status(surface: Surface) -> None:
 
 
 def _scope() -> str:
-    from pathlib import Path
-
     from engram.store.scope_of import scope_of
 
     return scope_of(Path.cwd()) or "global"

@@ -1,9 +1,17 @@
 """Arguments and options that several verbs take, with their one wording."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli.declared import Argument, Option
 from engram.model.errors import InvalidInput
+from engram.model.memory import STATUSES
+from engram.model.types import known_types, memory_type
+
+if TYPE_CHECKING:
+    from engram.client import Engram
+
+KINDS = ("memory", "event")
+"""What a search can find."""
 
 Ref = Annotated[str, Argument("ID", "Id, name or alias of a memory.")]
 Text = Annotated[str, Argument("TEXT", "The statement; - reads it from stdin.")]
@@ -56,6 +64,8 @@ def filters(**given: Any) -> dict[str, Any]:
     """The filters that were given, as the client takes them."""
     meta = pairs(given.pop("meta", None))
     status = given.pop("status", None)
+    _known("status", status, (*STATUSES, "any"))
+    _known("kind", given.get("kinds"), KINDS)
     chosen = {name: value for name, value in given.items() if value}
     if chosen.get("scope"):
         chosen["scope"] = scopes_given(chosen["scope"])
@@ -66,9 +76,22 @@ def filters(**given: Any) -> dict[str, Any]:
     return chosen
 
 
+def _known(what: str, given: list[str] | None, known: tuple[str, ...]) -> None:
+    for value in given or ():
+        if value not in known:
+            raise InvalidInput(f"unknown {what} {value!r}; known: {', '.join(known)}")
+
+
+def check_types(mem: "Engram", types: list[str] | None) -> None:
+    """Refuse a type that neither the registry nor any memory here has: files from elsewhere may bring words of their own."""
+    for name in types or ():
+        if not any(entry.name == name for entry in known_types()) and not mem.list(limit=1, types=[name], status="any"):
+            memory_type(name)
+
+
 def pairs(items: list[str] | None) -> dict[str, Any]:
     """`key=value` texts as a mapping; a value that is JSON is read as such."""
-    import json
+    from engram.cli import strict_json
 
     found: dict[str, Any] = {}
     for item in items or ():
@@ -76,7 +99,7 @@ def pairs(items: list[str] | None) -> dict[str, Any]:
         if not equals or not key.strip():
             raise InvalidInput(f"{item!r} is not of the form key=value")
         try:
-            found[key.strip()] = json.loads(value)
+            found[key.strip()] = strict_json.loads(value)
         except ValueError:
             found[key.strip()] = value
     return found

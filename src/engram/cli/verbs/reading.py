@@ -17,8 +17,10 @@ from engram.cli.verbs.options import (
     Tags,
     Types,
     Until,
+    check_types,
     filters,
 )
+from engram.model.times import aware
 
 Offset = Annotated[int, Option("--offset", metavar="N", help="Leave out the first N.")]
 
@@ -93,10 +95,12 @@ def list_(
         known_at=known_at, meta=meta,
     )  # fmt: skip
     with surface.memory() as mem:
+        check_types(mem, type_)
         found = mem.list(limit=limit, offset=offset, **asked)
         now = mem.upkeep.clock()
+        at = aware(as_of) or now
         surface.answer(
-            [memory_data(memory, now) for memory in found], lambda: cards.listing(found, now) if found else None
+            [memory_data(memory, at) for memory in found], lambda: cards.listing(found, now, at) if found else None
         )
         if not found:
             surface.hint('engram: nothing here yet; `engram learn "…"` teaches it something')

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli.declared import Argument, Option
-from engram.cli.person import require_person
+from engram.cli.person import reason_for_person, require_person
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import Limit
 from engram.model.errors import InvalidInput
@@ -73,7 +73,8 @@ def decide(
     """Carry one decision out; what only a person may decide asks for one first."""
     memory = mem.get(ref)
     if choice == "approve" or (choice == "keep" and keep != "old"):
-        require_person(memory)
+        merged = memory.but(statement=statement or memory.statement)
+        require_person(memory, reason_for_person(memory) or reason_for_person(merged))
     match choice:
         case "keep":
             return mem.review.resolve(memory.id, keep, statement=statement, situations=situations, actor=actor)

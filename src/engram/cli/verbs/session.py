@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from engram.cli.declared import Argument, Group, Option
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import Limit, Scopes, scopes_given
-from engram.model.errors import InvalidInput, NotFound
+from engram.model.errors import InvalidInput, NotFound, Refused
 
 if TYPE_CHECKING:
+    from engram.client import Engram
     from engram.model.event import Session
 
 Id = Annotated[str, Argument("SESSION", "The session's id.", envvar="ENGRAM_SESSION")]
@@ -57,7 +58,10 @@ def observe(
     at: At = None,
     batch: Batch = False,
 ) -> None:
-    """Append to a session's ledger. Secrets are redacted first."""
+    """Append to a session's ledger. Secrets are redacted first.
+
+    A name of your own begins a session too. One that has ended takes nothing more.
+    """
     from engram.cli import drawing
     from engram.cli.plain_text import line
     from engram.cli.records import plain
@@ -66,6 +70,11 @@ def observe(
         raise InvalidInput("give a role and a text, or --batch with events on stdin")
     items = _events_on_stdin() if batch else [_event(role, text_or_stdin(content), event_type, key, at)]
     with surface.memory() as mem:
+        known = mem.store.session(session_id)
+        if known is not None and known.ended is not None:
+            raise Refused(
+                f"session {session_id!r} has ended; nothing was written. Begin another: `engram session start`"
+            )
         events = mem.observe_batch(session_id, items)
         rows: list[list[drawing.Cell]] = [
             [(event.id, "cyan"), f"  {event.role}: {line(event.content, 80)}"] for event in events
@@ -99,8 +108,18 @@ def end(surface: Surface, session_id: Id, summary: Summary = "") -> None:
     from engram.cli.records import plain
 
     with surface.memory() as mem:
+        _begun_by_observing(mem, session_id)
         ended = mem.sessions.end(session_id, text_or_stdin(summary))
         surface.answer(plain(ended), lambda: drawing.lines([("ended", "green"), "  ", (ended.id, "cyan")]))
+
+
+def _begun_by_observing(mem: "Engram", session_id: str) -> None:
+    """Give a session that only has a ledger its record; it began with its first event."""
+    from engram.model.event import Session
+
+    events = mem.store.events(session_id) if mem.store.session(session_id) is None else []
+    if events:
+        mem.store.save_session(Session(session_id, "", (), min(event.at for event in events)))
 
 
 def list_(surface: Surface, limit: Limit = 20) -> None:

@@ -32,8 +32,12 @@ def init(surface: Surface) -> None:
 
 
 def config(surface: Surface, words: Words = None) -> None:
-    """Show the settings, one of them, or change one."""
-    from engram.settings import Settings, parse_setting, save_setting
+    """Show the settings, one of them, or change one.
+
+    What the file has wrong is named with its line, and its default shown; setting that key sets it right.
+    """
+    from engram.settings import Settings, parse_setting, read_settings, save_setting
+    from engram.store.files.home import open_home
 
     given = list(words or [])
     if given[:1] in (["get"], ["set"]):
@@ -44,26 +48,27 @@ def config(surface: Surface, words: Words = None) -> None:
         raise InvalidInput("write `engram config`, `engram config KEY` or `engram config KEY VALUE`")
     if given and given[0] not in Settings.__dataclass_fields__:
         raise InvalidInput(f"unknown setting {given[0]!r}; known: {', '.join(Settings.__dataclass_fields__)}")
-    home, settings = _settings(surface)
+    home = open_home(surface.home)
     if len(given) == 2:
         value = parse_setting(given[0], given[1])
         _check(given[0], value)
         save_setting(home.config, given[0], value)
+        surface.warn(read_settings(home.config)[1])
         surface.answer({given[0]: value}, lambda: _draw_settings({given[0]: value}))
         if given[0] == "embedder":
-            surface.hint("engram: run `engram index --reembed` to make vectors with it")
+            surface.hint(_after_embedder(value))
         return
+    # Not through the store: a wrong setting must not keep its owner from setting another.
+    settings, problems = read_settings(home.config)
+    surface.warn(problems)
     chosen = {key: getattr(settings, key) for key in (given or Settings.__dataclass_fields__)}
     surface.answer(chosen, lambda: _draw_settings(chosen, only_value=bool(given)))
 
 
-def _settings(surface: Surface) -> tuple[Any, Any]:
-    """Settings without the store: a wrong embedder must not keep its owner from setting another."""
-    from engram.settings import load_settings
-    from engram.store.files.home import open_home
-
-    home = open_home(surface.home)
-    return home, load_settings(home.config)
+def _after_embedder(value: str) -> str:
+    if value == "none":
+        return "engram: search is by keyword from now on"
+    return "engram: run `engram index --reembed` to make vectors with it"
 
 
 def _check(key: str, value: Any) -> None:

@@ -1,11 +1,14 @@
 """learn, remember, add: knowledge comes in."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli.declared import Argument, Option
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import Session, Text, pairs, scope_here
-from engram.model.errors import InvalidInput
+from engram.model.errors import InvalidInput, Refused
+
+if TYPE_CHECKING:
+    from engram.client import Engram
 
 TextOrForm = Annotated[
     str,
@@ -109,6 +112,7 @@ def remember(
     )  # fmt: skip
     source = "human" if surface.person else "tool:remember"
     with surface.memory() as mem:
+        _refuse_while_paused(surface, mem)
         _decided(surface, mem, mem.remember(text_or_stdin(text), source=source, session=session, **given))
 
 
@@ -142,9 +146,18 @@ def add(
         valid_until=valid_until, metadata=pairs(meta),
     )  # fmt: skip
     with surface.memory() as mem:
+        _refuse_while_paused(surface, mem)
         memory = mem.add(text_or_stdin(text), team=team, **given)
         now = mem.upkeep.clock()
         surface.answer(memory_data(memory, now), lambda: cards.listing([memory], now))
+
+
+def _refuse_while_paused(surface: Surface, mem: "Engram") -> None:
+    """A pause holds for programs; a person at the terminal means what they type."""
+    if mem.upkeep.paused and not surface.person:
+        from engram.client import PAUSED
+
+        raise Refused(f"{PAUSED}; until then only a person at a terminal adds to it")
 
 
 def _fields(**given: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from engram.cli.declared import Argument, Option
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Yes
-from engram.model.errors import NotFound, Refused
+from engram.model.errors import InvalidInput, NotFound, Refused
 
 if TYPE_CHECKING:
     from engram.store.files.store import FilesStore
@@ -19,7 +19,8 @@ Revoke = Annotated[bool, Option("--revoke", help="Trust nothing of it any more."
 def trust(surface: Surface, directory: Directory = None, revoke: Revoke = False, yes: Yes = False) -> None:
     """Trust a repository's own memories (.engram/).
 
-    What it holds now is listed and, once confirmed, counts; anything that changes later must be trusted again.
+    What it holds now is listed and, once confirmed, counts; anything that changes later must be trusted again. Where nobody
+    can be asked, --yes confirms; without it nothing is trusted and the exit code is 2.
     """
     from engram.store.files import team
 
@@ -40,11 +41,13 @@ def trust(surface: Surface, directory: Directory = None, revoke: Revoke = False,
         )
         if not readable:
             surface.hint("engram: everything here that can be read is trusted already")
+        elif not yes and not surface.person:
+            raise InvalidInput("nothing was trusted; read what is listed, then add --yes to trust it")
         elif yes or surface.confirm(f"Trust these {len(readable)} file(s)?"):
             _trust_exactly(store, place, readable)
             surface.hint(f"engram: trusted {len(readable)} file(s); `engram trust --revoke` takes it back")
         else:
-            surface.hint("engram: nothing was trusted; --yes trusts what is listed")
+            surface.hint("engram: nothing was trusted")
 
 
 def files_store(mem: Any) -> "FilesStore":

@@ -6,16 +6,27 @@ from typing import Annotated
 from engram.cli.declared import Argument, Option
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Yes
+from engram.model.errors import InvalidInput
+
+MOST_DAYS = 36_500
+"""A century; the calendar ends before much larger numbers do."""
 
 Target = Annotated[Path, Argument("FILE", "The archive to write, such as memory.tar.gz.")]
 Source = Annotated[Path, Argument("FILE", "An archive that `engram backup` wrote.")]
 Force = Annotated[bool, Option("--force", help="Set a store that is there aside, then restore.")]
 Overwrite = Annotated[bool, Option("--force", help="Replace a file that is there.")]
-Days = Annotated[int | None, Option("--days", metavar="N", help="Older than this, instead of the settings' ages.")]
+Days = Annotated[
+    int | None,
+    Option("--days", metavar="N", help="Older than so many days (at least 1), instead of the settings' ages."),
+]
 
 
 def pause(surface: Surface) -> None:
-    """Stop learning and injecting until `resume`. Your own verbs go on."""
+    """Stop learning and injecting until `resume`.
+
+    Meanwhile `learn` is refused, `inject` and `session start` inject nothing and `hook recall` answers nothing; `remember` and
+    `add` take only what a person types at a terminal. Everything else goes on: `recall` and `search` still answer.
+    """
     with surface.memory() as mem:
         mem.upkeep.pause()
         surface.answer({"paused": True}, lambda: None)
@@ -61,6 +72,8 @@ def prune(surface: Surface, days: Days = None, yes: Yes = False) -> None:
     from engram.cli.plain_text import count
     from engram.cli.records import plain
 
+    if days is not None and not 1 <= days <= MOST_DAYS:
+        raise InvalidInput(f"--days takes a number from 1 to {MOST_DAYS}, not {days}")
     with surface.memory() as mem:
         if days is not None:
             mem.upkeep.settings = replace(
@@ -84,7 +97,6 @@ def backup(surface: Surface, target: Target, force: Overwrite = False) -> None:
     """Write the whole store to one archive. The index is left out: it can be made again."""
     from engram.cli import drawing
     from engram.cli.plain_text import count
-    from engram.model.errors import InvalidInput
 
     if target.exists() and not force:
         raise InvalidInput(f"{target} exists; choose another name, or --force to replace it")

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from engram.model.errors import StoreCorrupt, StoreReadOnly, UnknownVersion
+from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly, UnknownVersion
 
 FORMAT = 1
 INDEX_SCHEMA = 1
@@ -82,8 +82,19 @@ def default_cache() -> Path:
 def _from_environment(own: str, xdg: str, fallback: str) -> Path:
     if os.environ.get(own):
         return Path(os.environ[own]).expanduser()
-    base = os.environ.get(xdg)
-    return (Path(base) if base else Path.home() / fallback) / "engram"
+    base = Path(os.environ.get(xdg, ""))
+    # A relative one is to be ignored, says the XDG specification: it would be another store in every directory.
+    return (base if base.is_absolute() else _user_home(own) / fallback) / "engram"
+
+
+def _user_home(own: str) -> Path:
+    try:
+        found = Path.home()
+    except RuntimeError:
+        raise InvalidInput(f"this user has no home directory; set ${own} to where Engram should live") from None
+    if not found.is_absolute():
+        raise InvalidInput(f"$HOME is {str(found)!r}, which is no absolute path; mend it, or set ${own}")
+    return found
 
 
 def open_home(root: Path | None = None, cache: Path | None = None, *, create: bool = True) -> Home:

@@ -47,6 +47,7 @@ from engram.store.protocol import (
     Purged,
     Query,
 )
+from engram.store.scope_of import trusted_of
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder, Vectors
@@ -276,11 +277,7 @@ class FilesStore(Mendable):
 
     def trusted_here(self, directory: Path) -> frozenset[str]:
         """Digests of what the owner trusts of a directory's repository."""
-        from engram.store.files.trust import trusted_digests
-        from engram.store.scope_of import repository_of
-
-        top = repository_of(directory)
-        return frozenset(trusted_digests(self.parts, top / ".engram" / "engrams")) if top else frozenset()
+        return trusted_of(self.parts.home.state, directory)
 
     @healing
     def named(self, name: str, scope: str) -> str:
@@ -599,7 +596,9 @@ class FilesStore(Mendable):
     @healing
     def facts(self) -> Mapping[str, Any]:
         """What `status` and `doctor` say of the store."""
-        rows = self.parts.index.db.execute("SELECT status, count(*) FROM docs WHERE kind = 'memory' GROUP BY status")
+        rows = self.parts.index.db.execute(
+            "SELECT status, count(*) FROM docs WHERE kind = 'memory' AND trusted GROUP BY status"
+        )
         broken = self.parts.index.db.execute("SELECT error FROM files WHERE error <> ''")
         return {
             "home": str(self.parts.home.root),

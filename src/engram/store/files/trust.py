@@ -8,21 +8,20 @@ from pathlib import Path
 
 from engram.store.files.home import write_private
 from engram.store.files.parts import Parts
-
-_NAME = "trust.json"
+from engram.store.scope_of import TRUST_FILE, trusted_by_folder
 
 
 def trusted_digests(parts: Parts, folder: Path) -> set[str]:
     """The digests of the contents a reader trusted in a folder."""
-    return set(_load(parts).get(str(folder), []))
+    return set(trusted_by_folder(parts.home.state).get(str(folder), []))
 
 
 def save_trust(parts: Parts, folder: Path, digests: set[str]) -> None:
     """Trust exactly these contents of a folder from now on."""
     with parts.lock.held():
-        everything = _load(parts)
+        everything = trusted_by_folder(parts.home.state)
         everything[str(folder)] = sorted(digests)
-        path = parts.home.state / _NAME
+        path = parts.home.state / TRUST_FILE
         fresh = path.with_name(f".trust.{os.getpid()}.tmp")
         write_private(fresh, json.dumps(everything, indent=1).encode() + b"\n")
         fresh.replace(path)
@@ -36,11 +35,3 @@ def trust_own_writes(parts: Parts, stored: Iterable[str]) -> None:
         if team:
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
             save_trust(parts, Path(team), trusted_digests(parts, Path(team)) | {digest})
-
-
-def _load(parts: Parts) -> dict[str, list[str]]:
-    try:
-        loaded = json.loads((parts.home.state / _NAME).read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return loaded if isinstance(loaded, dict) else {}
