@@ -50,6 +50,22 @@ SECRETS = [
     ("token", "the secret key is " + "9f8a7b6c5d4e", "9f8a7b"),
     ("high-entropy-token", "aws_secret_access_key = " + "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "wJalr"),
     ("token", "stripeSecretKey=" + "abCd1234efGh", "abCd1234"),
+    ("command-line-password", "mysql -uroot -p" + "S3cretPw99", "S3cretPw99"),
+    ("command-line-password", "sshpass -p '" + "S3cretPw99' ssh host", "S3cretPw99"),
+    ("command-line-password", "docker login -u bob -p " + "hunter22x", "hunter22x"),
+    ("password", "Das Passwort lautet " + "Sommer2024", "Sommer2024"),
+    ("password", "the password was changed to " + "Winter2024", "Winter2024"),
+    ("password", "user bob, pass " + "Winter2024!", "Winter2024"),
+    ("password", "root password " + "Winter2024", "Winter2024"),
+    ("password", "pass\u200bword: " + "x1y2z3w4", "x1y2z3w4"),
+    ("password", "ｐａｓｓｗｏｒｄ：" + "hunter2hunter2", "hunter2"),
+    ("cookie", "Cookie: sessionid=" + "0123456789abcdef" * 2, "0123456789abcdef"),
+    ("cookie", "-H 'Cookie: a=b; sid=" + "9f8a7b6c5d4e3f2a; other=1b2c3d4e5f6a7b8c'", "1b2c3d4e"),
+    ("password-hash", "bob:$apr1$" + "abcdefgh$0123456789abcdefghijkl", "0123456789"),
+    ("password-hash", "$2b$12$" + "a1B2" * 13 + "x", "a1B2a1B2"),
+    ("password-hash", "root:$6$" + "saltsalt$" + "aB3/" * 21, "aB3/aB3/"),
+    ("seed-phrase", "my seed phrase is " + "abandon " * 11 + "about", "abandon"),
+    ("seed-phrase", "mnemonic: " + "legal, winner, thank, year, wave, sausage, worth, " * 2, "sausage"),
     ("high-entropy-token", "use secret " + "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "wJalrXU"),
 ]
 
@@ -103,6 +119,18 @@ def test_a_secret_is_found_and_cut_out(kind: str, text: str, value: str) -> None
         "pinned version is 3.2.1",
         "keyboard layout is dvorak",
         "密码必须保密",
+        "All tests pass Python3.11 and PostgreSQL16!",
+        "pass alice2@Example.com as the sender",
+        "mysql -u root -p mydb asks for it",
+        "For mysql run docker with -p3306:3306",
+        "docker login takes -p too",
+        "Cookie: SameSite=Strict; Secure",
+        "password SHA256 hashing",
+        "The password is set to expire after 90 days",
+        "Das Passwort lautet anders",
+        "It costs $5 or $6, not $1,000",
+        "The seed phrase must never be stored in plain text because anyone who reads it can take all the coins",
+        "The random seed is fixed so that every test run gives the same numbers again and again",
         "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
     ],
 )
@@ -168,3 +196,11 @@ def test_work_grows_no_faster_than_the_text(unit: str, monkeypatch: pytest.Monke
     text = unit * (200_000 // len(unit))
     find_secrets(text)
     assert looked_at <= 16 * len(text)
+
+
+@given(st.text(alphabet="pasword: 1xy\u200b\u00adｐａｓｗｏｒｄ：ﬁ㍿", max_size=60))
+def test_spans_lead_back_to_the_text_that_was_folded(text: str) -> None:
+    secret = "hun" + "ter2x"
+    redacted, found = redact(f"{text}\n;\npass\u200bword: {secret}\n;\n{text}")
+    assert secret not in redacted
+    assert any(one.start == len(text) + 14 and one.end == one.start + len(secret) for one in found)

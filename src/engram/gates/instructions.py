@@ -60,6 +60,11 @@ _HIDDEN_NAMES = {
     "bidi": "characters that reverse the reading order",
     "invisible": "a run of invisible characters",
 }
+# What is shown to an agent. Ids, sources and the caller's own metadata are not.
+_READ = frozenset((
+    "statement", "situation", "rationale", "domain", "trigger_context", "name",
+    "tags", "entities", "aliases", "anchors", "form",
+))  # fmt: skip
 _BLACK_FLAG = "\U0001f3f4"
 
 
@@ -77,7 +82,7 @@ def find_injections(text: str) -> list[Injection]:
 def injection_problem(memory: Memory) -> str:
     """What in a memory speaks to the agent that will read it; "" when nothing does."""
     for field, text in texts(memory):
-        if field not in ("metadata", "context") and (found := find_injections(text)):
+        if field in _READ and (found := find_injections(text)):
             first = found[0]
             return f"{field} speaks to the agent that reads it ({first.kind}: {first.quote})"
     return ""

@@ -10,6 +10,8 @@ __all__ = ["KEY_OWNERS", "PATTERNS", "PLACEHOLDERS", "SECRET_WORDS"]
 _NOT_BEFORE = r"(?<![A-Za-z0-9_-])"
 _END = r"(?![A-Za-z0-9_-])"
 
+_SEED_WORD = r"(?!(?:the|and|for|are|was|not|with|its|any|but|has|our|your|from|which|who|how|does|did|been|were|would|could|should|may|also|very|more|most)\b)[a-z]{3,8}\b"
+
 PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "aws-access-key",
@@ -98,6 +100,45 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "command-line-password",
         ("curl ", "wget "),
         r"(?:\s-u|--user)[ =]{1,4}[\"']?[^\s:\"']{1,128}:(?P<secret>[^\s\"'@]{3,255})",
+    ),
+    # Behind -p without a blank; 3306:3306 would be docker's ports.
+    (
+        "command-line-password",
+        ("mysql", "mariadb"),
+        r"(?i:\b(?:mysql|mariadb)[a-z-]{0,12})\b[^\n|;&]{0,200}?\s-p(?!\d{1,5}(?::\d{1,5})?(?!\S))[\"']?(?P<secret>[^\s\"'`]{4,255})",
+    ),
+    (
+        "command-line-password",
+        ("sshpass", "redis-cli", " login "),
+        r"(?:\bsshpass\s{1,4}-p|\bredis-cli\b[^\n|;&]{0,100}?\s-a|\b(?:docker|podman|az|oc) login\b[^\n|;&]{0,200}?\s-p(?=\s{1,4}[\"']?[a-z]{0,64}[A-Z0-9]))\s{0,4}[\"']?(?P<secret>[^\s\"'`]{4,255})",
+    ),
+    # From the first long value with a digit to the end of the header: the cookies behind it are no better.
+    (
+        "cookie",
+        ("cookie",),
+        r"(?i:\bcookie)[\"']?\s{0,4}:\s{0,4}[\"']?[^\n\"']{0,200}?=(?P<secret>(?=[^\s;=]{16})(?=[^\s;\d]{0,64}\d)[A-Za-z0-9%._~+/-]{16,4096}[^\n\"']{0,4096})",
+    ),
+    # "pass" is a verb too, so what follows must look like nothing but a password.
+    (
+        "password",
+        ("pass ", "pw "),
+        r"(?i:(?<![a-z0-9_-])(?:pass|pw)) {1,2}[\"'`]?(?P<secret>(?=[^\s]{0,64}[a-z])(?=[^\s]{0,64}[A-Z])(?=[^\s]{0,64}\d)(?=[^\s]{0,64}[!#$%^&*?@])(?![^\s@]{1,64}@[^\s@]{1,64}\.)[A-Za-z0-9!#$%^&*?@._+-]{8,64})(?![^\s\"'`,;.)])",
+    ),
+    (
+        "password",
+        ("password ", "passwort ", "kennwort ", "passwd ", "pwd ", "passphrase ", "passcode "),
+        r"(?i:pass(?:word|wort|wd|phrase|code)|kennwort|pwd) {1,2}[\"'`]?(?P<secret>(?=[^\s]{0,64}[a-z])(?=[^\s]{0,64}[A-Z])(?=[^\s]{0,64}(?:\d{3}|\d[^\s]{0,64}[!#$%^&*?]|[!#$%^&*?][^\s]{0,64}\d))(?![^\s@]{1,64}@[^\s@]{1,64}\.)[A-Za-z0-9!#$%^&*?@._+-]{8,64})(?![^\s\"'`,;.)])",
+    ),
+    (
+        "password-hash",
+        ("$apr1$", "$2a$", "$2b$", "$2x$", "$2y$", "$1$", "$5$", "$6$", "$y$", "$argon2", "$scrypt$"),
+        r"\$(?:apr1|[156y]|scrypt|argon2(?:id|i|d))\$[A-Za-z0-9./=,+$-]{20,512}|\$2[abxy]\$\d\d\$[A-Za-z0-9./]{30,64}",
+    ),
+    # Twelve words and more, none of them one that a sentence needs and the lists of such words lack.
+    (
+        "seed-phrase",
+        ("seed", "mnemonic", "recovery phrase", "recovery words", "backup phrase"),
+        rf"(?i:\b(?:(?:seed|recovery|backup)[ -]?(?:phrase|words)|mnemonic(?: (?:phrase|seed|words))?|wallet seed)\b(?:[^\n:=]{{0,40}}?(?:[:=]|\b(?:is|are|was|lautet)\b))?[\s\"'“`(]{{0,4}}(?:1[.)] ?)?(?:{_SEED_WORD}[\s,]{{1,3}}(?:\d\d?[.)] ?)?){{11,23}}{_SEED_WORD})",
     ),
 )
 

@@ -6,16 +6,20 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import count
+from typing import Any
 
+from engram.gates.folding import folded
 from engram.gates.secret_patterns import KEY_OWNERS, PATTERNS, PLACEHOLDERS, SECRET_WORDS
-from engram.gates.shape import texts
+from engram.gates.shape import RECORD, texts
 from engram.gates.tables import rows
+from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
 
-__all__ = ["Secret", "find_secrets", "redact", "secrets_problem"]
+__all__ = ["Secret", "find_secrets", "redact", "redact_all", "refuse_secret", "secrets_problem"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,11 @@ _LONGEST_PLACEHOLDER = 128
 _LONGEST_KEY = 20_000
 # How far before a random string the word may stand that makes it a secret.
 _NEAR = 48
+# Names and paths: random parts are usual in them, so only what is a secret by itself counts.
+_NAMES = frozenset((
+    "scope", "lineage", "supersedes", "superseded_by", "conflict_key", "critical_slot", "source",
+    "evidence", "associations", "box", "trace", "session",
+))  # fmt: skip
 _KEY_BEGIN = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d")
 _KEY_END = re.compile(r"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_BODY = re.compile(r"[A-Za-z0-9+/=\s:,-]*")
@@ -55,7 +64,8 @@ _OWNED = re.compile(rf"(?:{KEY_OWNERS})[ _-]?\Z")
 _GIVEN = re.compile(
     r"[A-Za-z0-9_-]{0,30}[\"'`*_]{0,3}(?:\s?\([^()\n]{0,40}\))?"
     r"(?: (?:for|of|to|on)(?: (?:the|our|my|this|its))? [\w@.:/-]{1,60}(?: [\w@.-]{1,40})?)?"
-    r"(?:\s{0,4}(?P<sign>:=|=>|==|=|:|：|->)\s{0,4}|\s{1,4}(?:is set to|is now|is|was|are|ist|est|es|é)\s{1,4}"
+    r"(?:\s{0,4}(?P<sign>:=|=>|==|=|:|：|->)\s{0,4}|\s{1,4}(?:(?:(?:is|was|has been|got) )?(?:set|changed|reset|updated|rotated) to"
+    r"|is now|is|was|are|ist|lautet|lauten|heißt|heisst|war|est|es|é)\s{1,4}"
     r"|\s?(?P<unspaced>[是为為は])\s?|\s?[—–-]\s)"
     r"[\"'`“”*_]{0,3}(?P<secret>[^\s\"'`“”,;]{1,512})",
     re.IGNORECASE,
@@ -89,10 +99,12 @@ def _non_values() -> frozenset[str]:
     return frozenset(word for row in rows("nonsecrets.txt") for word in row)
 
 
-def find_secrets(text: str) -> list[Secret]:
-    """Every secret in a text, in order, without overlaps."""
-    lowered = _lowered(text)
-    return _apart([*_known_shapes(text, lowered), *_private_keys(text), *_named(text, lowered)])
+def find_secrets(text: str, *, nearby: bool = True) -> list[Secret]:
+    """Every secret in a text, in order, without overlaps. `nearby=False` leaves random strings near a word alone."""
+    plain = folded(text)
+    lowered = _lowered(plain.text)
+    found = [*_known_shapes(plain.text, lowered), *_private_keys(plain.text), *_named(plain.text, lowered, nearby)]
+    return _apart([Secret(secret.kind, *plain.span(secret.start, secret.end)) for secret in found])
 
 
 def _lowered(text: str) -> str:
@@ -106,23 +118,71 @@ def _lowered(text: str) -> str:
 def redact(text: str) -> tuple[str, list[Secret]]:
     """The text with `[redacted:kind]` for each secret, and where the secrets stood."""
     found = find_secrets(text)
-    pieces, position = [], 0
-    for secret in found:
-        pieces += [text[position : secret.start], f"[redacted:{secret.kind}]"]
-        position = secret.end
-    return "".join([*pieces, text[position:]]), found
+    return _without(text, found), found
+
+
+def redact_all(value: Any, key: str = "") -> Any:
+    """The same value with every secret in it redacted: texts, keys and what stands behind a telling key, to any depth."""
+    if isinstance(value, str):
+        return _redacted_behind(key, value)
+    if isinstance(value, Mapping):
+        redacted: dict[str, Any] = {}
+        for name, item in value.items():
+            redacted[_unused(redact(str(name))[0], redacted)] = redact_all(item, str(name))
+        return redacted
+    if isinstance(value, list | tuple | set | frozenset):
+        return [redact_all(item, key) for item in value]
+    if key and isinstance(value, int | float) and not isinstance(value, bool):
+        redacted_number = _redacted_behind(key, str(value))
+        return value if redacted_number == str(value) else redacted_number
+    return value
+
+
+def refuse_secret(text: str, what: str) -> None:
+    """`InvalidInput` when an id or key holds a secret: redacting what tells things apart would make two things one."""
+    if found := find_secrets(text, nearby=False):
+        raise InvalidInput(
+            f"{what} holds what looks like a secret ({_kinds(found)}); nothing was stored. Use another name"
+        )
 
 
 def secrets_problem(memory: Memory) -> str:
     """Why a memory must not be stored: the kinds of secrets found and the fields they are in; "" when there are none."""
-    for field, text in texts(memory):
-        if found := find_secrets(text):
-            kinds = ", ".join(dict.fromkeys(secret.kind for secret in found))
+    held = list(texts(memory))
+    # Nearly every memory holds no secret, and reading all its fields at once is cheaper than one by one.
+    if not find_secrets(RECORD.join(text for _, text in held)):
+        return ""
+    for field, text in held:
+        if found := find_secrets(text, nearby=field not in _NAMES):
             return (
-                f"{field} holds what looks like a secret ({kinds}); nothing was stored. "
+                f"{field} holds what looks like a secret ({_kinds(found)}); nothing was stored. "
                 "Say where the secret is kept instead of what it is"
             )
     return ""
+
+
+def _kinds(found: list[Secret]) -> str:
+    return ", ".join(dict.fromkeys(secret.kind for secret in found))
+
+
+def _without(text: str, found: list[Secret]) -> str:
+    pieces, position = [], 0
+    for secret in found:
+        pieces += [text[position : secret.start], f"[redacted:{secret.kind}]"]
+        position = secret.end
+    return "".join([*pieces, text[position:]])
+
+
+def _redacted_behind(key: str, text: str) -> str:
+    """What stands behind a key, redacted with the key in view: "hunter2" alone says nothing."""
+    lead = f"{key}: " if key else ""
+    found = [secret for secret in find_secrets(lead + text) if secret.end > len(lead)]
+    return _without(text, [Secret(s.kind, max(0, s.start - len(lead)), s.end - len(lead)) for s in found])
+
+
+def _unused(name: str, taken: Mapping[str, Any]) -> str:
+    """Two keys that held a secret stay two."""
+    return name if name not in taken else next(n for i in count(2) if (n := f"{name} {i}") not in taken)
 
 
 def _known_shapes(text: str, lowered: str) -> Iterator[Secret]:
@@ -148,7 +208,7 @@ def _private_keys(text: str) -> Iterator[Secret]:
         yield Secret("private-key", begin.start(), position)
 
 
-def _named(text: str, lowered: str) -> Iterator[Secret]:
+def _named(text: str, lowered: str, nearby: bool) -> Iterator[Secret]:
     """Values behind a word such as password or token, and random strings soon after one."""
     words = [word for word in _NAMED.finditer(lowered) if not word["key"] or _is_credential(lowered, word.start())]
     passed = 0
@@ -159,7 +219,7 @@ def _named(text: str, lowered: str) -> Iterator[Secret]:
         found = _assigned(word, given) if given else None
         if found:
             yield found
-        elif not word["pin"]:
+        elif nearby and not word["pin"]:
             following = words[place + 1].start() if place + 1 < len(words) else len(text)
             yield from _random(text, word.end(), min(following, word.end() + _NEAR))
         if given and given.end() - given.start("secret") > _LONG_VALUE:

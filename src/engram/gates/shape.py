@@ -2,20 +2,28 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from operator import attrgetter
 
 from engram.gates.proposal import GateSettings
 from engram.model.errors import InvalidInput
-from engram.model.memory import Memory
+from engram.model.memory import Activation, Feedback, Memory
 from engram.model.types import memory_type
 
-__all__ = ["BARE_SCOPES", "added_problem", "scope_problem", "statement_problem", "texts"]
+__all__ = ["BARE_SCOPES", "RECORD", "added_problem", "scope_problem", "statement_problem", "strings", "texts"]
 
 BARE_SCOPES = ("global", "user", "local", "public")
 _MAX_SCOPE_CHARS = 512
 # A part becomes the name of a folder; file systems allow 255 bytes.
 _MAX_PART_BYTES = 200
-# Between two values: no pattern reads across it.
-_RECORD = "\n\u241e\n"
+RECORD = "\n;\n"
+"""Between two values: no pattern reads across it."""
+# The id is the store's own. Numbers and times hold no text; leaving them out halves the walk, which `add` makes for every memory.
+_NO_TEXT = (bool, int, float, datetime)
+_TEXTLESS = (*_NO_TEXT, datetime | None, float | None, Activation, Feedback)
+_FIELDS = tuple(part.name for part in fields(Memory) if part.type not in _TEXTLESS and part.name != "id")
+_values = attrgetter(*_FIELDS)
 _KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}\Z")
 # C0 and C1 controls but tab, line feed and carriage return; lone surrogates cannot be written as UTF-8.
 _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -43,31 +51,41 @@ def added_problem(memory: Memory, settings: GateSettings) -> str:
 
 
 def texts(memory: Memory) -> Iterator[tuple[str, str]]:
-    """Every text a memory carries, with the name of its field; metadata to any depth."""
-    for name in ("statement", "situation", "context", "rationale", "domain", "trigger_context", "name"):
-        if text := getattr(memory, name):
-            yield name, text
-    for name in ("tags", "entities", "aliases"):
-        if values := getattr(memory, name):
-            yield name, _RECORD.join(map(str, values))
-    if memory.anchors:
-        yield "anchors", _RECORD.join(f"{anchor.path}\n{anchor.snippet}" for anchor in memory.anchors)
-    for name in ("form", "metadata"):
-        if values := getattr(memory, name):
-            yield name, _RECORD.join(_strings(values))
+    """Every text a memory carries, with the name of its field; to any depth, keys included."""
+    for name, value in zip(_FIELDS, _values(memory), strict=True):
+        if not value:
+            continue
+        if isinstance(value, str):
+            yield name, value
+        elif found := RECORD.join(strings(value)):
+            yield name, found
 
 
-def _strings(value: object) -> Iterator[str]:
+def strings(value: object) -> Iterator[str]:
     """The strings inside a value, each behind its key, since a key can tell what the value is."""
     stack: list[tuple[str, object]] = [("", value)]
     while stack:
         key, item = stack.pop()
         if isinstance(item, str):
             yield f"{key}: {item}" if key else item
-        elif isinstance(item, Mapping):
-            stack.extend((str(inner), deeper) for inner, deeper in item.items())
-        elif isinstance(item, list | tuple | set | frozenset):
-            stack.extend((key, deeper) for deeper in item)
+        elif inner := _inside(key, item):
+            stack += inner
+        elif key:
+            # A secret may be the key, or a number behind a telling one.
+            yield f"{key}: {item}" if isinstance(item, int | float) else key
+
+
+def _inside(key: str, item: object) -> list[tuple[str, object]]:
+    """What a value is made of; a mapping's own key is one of its texts."""
+    if isinstance(item, _NO_TEXT) or not item:
+        return []
+    if isinstance(item, list | tuple | set | frozenset):
+        return [(key, deeper) for deeper in item]
+    if isinstance(item, Mapping):
+        return [("", key), *((str(inner), deeper) for inner, deeper in item.items())]
+    if is_dataclass(item):
+        return [("", getattr(item, part.name)) for part in fields(item)]
+    return []
 
 
 def _problem(memory: Memory) -> str:

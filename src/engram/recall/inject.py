@@ -10,6 +10,7 @@ from engram.model.types import type_or_default
 from engram.recall.spread import Reached
 from engram.rules import numbers as n
 from engram.rules.eligibility import Eligibility, eligibility
+from engram.text.shown import one_line, quoted
 
 Counter = Callable[[str], int]
 
@@ -67,7 +68,7 @@ def build(
     for reached in spread(chosen):
         state = eligibility(reached.memory, now)
         if state.consider and reached.memory.id not in placed:
-            reason = f"linked ({reached.link.replace('_', ' ')}) to {reached.source}"
+            reason = f"linked as {quoted(reached.link.replace('_', ' '))} to {reached.source}"
             sheet.place("related", _item(reached.memory, reached.score, reason, "related"))
     return _finished(sheet, hits, budget, count)
 
@@ -117,9 +118,8 @@ def _item(memory: Memory, score: float, reason: str, section: str, hit: Hit | No
 
 def _phrase(memory: Memory, reason: str) -> str:
     label = type_or_default(memory.type).label
-    statement = " ".join(memory.statement.split())
-    when = f" When: {' '.join(memory.situation.split())}." if memory.situation else ""
-    return f"- [{label}] {statement}{when} ({memory.id}: {reason})"
+    when = f" When: {quoted(memory.situation)}." if memory.situation.strip() else ""
+    return f"- [{label}] {quoted(memory.statement)}{when} ({one_line(f'{memory.id}: {reason}')})"
 
 
 def _priority(item: Injected) -> tuple[int, float, str]:

@@ -13,6 +13,7 @@ from engram.model.usage import Use
 from engram.recall.search import Ask, Searcher
 from engram.rules import numbers as n
 from engram.store.protocol import Filters, Store
+from engram.text.shown import one_line
 
 if TYPE_CHECKING:
     from engram.recall.spread import Reached
@@ -113,4 +114,4 @@ def _means_something(hit: Hit) -> bool:
 def _line(hit: Hit) -> str:
     label = type_or_default(hit.memory.type).label if hit.memory else hit.event.role if hit.event else hit.kind
     note = f" ({hit.note})" if hit.note else ""
-    return f"[{hit.id}] {label}: {' '.join(hit.text.split())}{note}"
+    return one_line(f"[{hit.id}] {label}: {hit.text}{note}")

@@ -6,7 +6,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
-from engram.gates.secrets import redact
+from engram.gates.secrets import redact, redact_all, refuse_secret
 from engram.model.errors import InvalidInput, NotFound, StoreReadOnly
 from engram.model.event import EVENT_TYPES, Event, Session
 from engram.model.hit import Injection
@@ -35,6 +35,7 @@ class Sessions:
     def start(self, task: str, scopes: tuple[str, ...], budget: int | None = None) -> "SessionHandle":
         """Begin a session and choose its injection."""
         now = self.clock()
+        task = redact(task)[0]
         session = Session(f"S-{now:%Y%m%d-%H%M%S}-{self.store.new_token(3)}", task, scopes, now)
         warnings: list[str] = []
         try:
@@ -72,6 +73,7 @@ class Sessions:
         """Append events; secrets in them are redacted before anything touches the disk."""
         if not session_id.strip():
             raise InvalidInput("observing needs a session's id, or a name of your own for one")
+        refuse_secret(session_id, "the session's id")
         events = [_new_event(item, self.clock()) for item in items]
         return self.store.append_events(session_id, events) if events else []
 
@@ -90,26 +92,18 @@ def _new_event(item: Mapping[str, Any], now: datetime) -> NewEvent:
     event_type = item.get("event_type", "message")
     if event_type not in EVENT_TYPES:
         raise InvalidInput(f"{event_type!r} is no event type; one of {', '.join(EVENT_TYPES)}")
+    key = str(item.get("key", "") or "")
+    refuse_secret(key, "the event's key")
     return NewEvent(
-        role=role.strip(),
+        role=redact(role.strip())[0],
         content=redact(content.encode("utf-8", "replace").decode())[0],
         at=aware(item.get("at")) or now,
         event_type=event_type,
-        task=str(item.get("task", "")),
-        key=str(item.get("key", "") or ""),
-        payload=_redacted(item.get("payload") or {}),
-        metadata=dict(item.get("metadata") or {}),
+        task=redact(str(item.get("task", "")))[0],
+        key=key,
+        payload=redact_all(item.get("payload") or {}),
+        metadata=redact_all(dict(item.get("metadata") or {})),
     )
-
-
-def _redacted(value: Any) -> Any:
-    if isinstance(value, str):
-        return redact(value)[0]
-    if isinstance(value, Mapping):
-        return {str(key): _redacted(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_redacted(item) for item in value]
-    return value
 
 
 @dataclass(slots=True)
