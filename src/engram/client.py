@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from engram.model.decision import Decision, Outcome
-from engram.model.errors import InvalidInput, NotFound
+from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.event import Event
 from engram.model.hit import Hits, Injection
 from engram.model.memory import Memory, render_form
@@ -153,14 +153,14 @@ class Engram:
         self, statement: str = "", *, source: str = "agent", session: str = "", autonomous: bool = False, **fields: Any
     ) -> Decision:
         """Propose a memory to the gates. `autonomous` marks what nobody asked to keep: the quality gates then apply too."""
-        given = self._given(statement, fields)
+        given = self._given(statement, fields, session)
         if self.upkeep.paused:
             return Decision(Outcome.REJECTED, reason=PAUSED, gate="paused")
         return self._learner.learn(given, source=source, learned_by="learn", session=session, autonomous=autonomous)
 
     def remember(self, statement: str = "", *, source: str = "human", session: str = "", **fields: Any) -> Decision:
         """Keep a person's own word."""
-        given = self._given(statement, fields)
+        given = self._given(statement, fields, session)
         return self._learner.learn(given, source=source, learned_by="remember", session=session)
 
     def add(self, statement: str = "", *, source: str = "manual", team: bool = False, **fields: Any) -> Memory:
@@ -253,7 +253,17 @@ class Engram:
         if not changes:
             raise InvalidInput("nothing to change: name at least one field")
         self._check_name(ref, changes)
+        self._check_commands(changes, actor)
         return self._change(ref, "update", actor, reason, lambda m: admit(_updated(m, changes, self._clock())))
+
+    def _check_commands(self, changes: Mapping[str, Any], actor: str) -> None:
+        """Only a person may put words into a memory that command whoever reads it."""
+        from engram.gates.instructions import injection_problem
+
+        draft = Memory(id="", statement=changes.get("statement", ""), situation=changes.get("situation", ""))
+        problem = "" if actor == "human" else injection_problem(draft)
+        if problem:
+            raise Refused(f"{problem}; a person may change it at a terminal")
 
     def _check_name(self, ref: str, changes: Mapping[str, Any]) -> None:
         """A name means one memory in its scope."""
@@ -298,13 +308,17 @@ class Engram:
 
     def feedback(self, ref: str, signal: str, *, session: str = "") -> Memory:
         """Rate a memory: positive, negative or neutral."""
+        from engram.gates.secrets import refuse_secret
         from engram.sessions import feedback
 
+        refuse_secret(session, "the session's id")
         return feedback.rate(self.store, ref, signal, self._clock(), session)
 
     def _change(self, ref: str, op: str, actor: str, reason: str, change: Callable[[Memory], Memory]) -> Memory:
+        from engram.gates.secrets import redact
         from engram.review.queue import held
 
+        reason = redact(reason)[0]
         found = self.get(ref)
         meaning, vector = self._meaning_after(change(found), found)
         with self.store.deciding(op, actor=actor, reason=reason) as deciding:
@@ -347,7 +361,10 @@ class Engram:
 
     # -- what callers mean
 
-    def _given(self, statement: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def _given(self, statement: str, fields: Mapping[str, Any], session: str = "") -> dict[str, Any]:
+        from engram.gates.secrets import refuse_secret
+
+        refuse_secret(session, "the session's id")
         given = dict(fields)
         if statement:
             given["statement"] = statement

@@ -6,11 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from engram.cli import hook
-from engram.store.documents import FIELD_WEIGHTS
-from engram.store.files.home import INDEX_SCHEMA, open_home
-from engram.store.files.index.searching import POSTINGS_BUDGET
-
 from .conftest import Console
 
 LESSONS = (
@@ -23,17 +18,6 @@ LESSONS = (
 
 def taught(cli: Console) -> list[str]:
     return [cli.learned(text) for text in LESSONS]
-
-
-def test_its_numbers_are_those_of_the_index() -> None:
-    assert ", ".join(str(weight) for weight in FIELD_WEIGHTS) == hook.FIELD_WEIGHTS
-    assert hook.POSTINGS_BUDGET == POSTINGS_BUDGET
-    assert hook.INDEX_SCHEMA == INDEX_SCHEMA
-
-
-def test_it_looks_where_the_store_keeps_its_index(cli: Console) -> None:
-    cli("init")
-    assert hook.index_path(cli.folder / "home") == open_home().index / "index.db"
 
 
 def test_it_answers_as_keyword_search_does(cli: Console) -> None:

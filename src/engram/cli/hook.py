@@ -1,17 +1,22 @@
 """`engram hook recall`: keyword recall for hooks, on the standard library alone, in a few dozen milliseconds.
 
-A hook runs before every prompt, so its start is its cost: this path imports neither typer nor numpy nor pydantic, and not even
-the store's own modules. It asks the index that is there, read-only, by the same terms, weights and filters as
-`engram search --mode keyword` (a test holds them together). It notes no use and takes in no hand edits; the next ordinary verb
-does that.
+A hook runs before every prompt, so its start is its cost: this path imports neither typer nor numpy nor pydantic. It asks the
+index that is there, read-only, by the same terms, weights and filters as `engram search --mode keyword` (a test holds them
+together). It notes no use and takes in no hand edits; the next ordinary verb does that.
 """
 
 import json
-import os
 import sqlite3
 import sys
+import time
 from pathlib import Path
 
+from engram.model.errors import EngramError
+from engram.store.documents import FIELD_WEIGHTS
+from engram.store.files.home import open_home
+from engram.store.files.index.searching import document_frequencies, prune
+from engram.store.scope_of import trusted_of
+from engram.store.scopes import scopes_seen
 from engram.text.shown import HIDDEN, one_line
 from engram.text.tokens import query_terms
 
@@ -27,9 +32,6 @@ Options:
   --json      Accepted for company; the answer is always JSON.
   -h, --help  Show this message and exit.
 """
-INDEX_SCHEMA = 1
-FIELD_WEIGHTS = "1.0, 0.8, 0.4"
-POSTINGS_BUDGET = 12_000
 _WANTS_VALUE = ("--limit", "--home", "--cwd")
 
 
@@ -94,16 +96,17 @@ def _payload(words: list[str]) -> dict[str, object]:
 
 def recall(prompt: str, cwd: str, home: str = "", limit: int = 5) -> dict[str, object]:
     """Memories that share words with the prompt, best first, as plain data."""
-    root = Path(home).expanduser().absolute() if home else _place("ENGRAM_HOME", "XDG_DATA_HOME", ".local/share")
     try:
-        index = index_path(root)
-        if (root / "state" / "paused").exists():
+        place = open_home(Path(home) if home else None, create=False)
+        if (place.state / "paused").exists():
             return _answer(prompt, [], "Engram is paused; `engram resume` ends that")
+        index = place.index / "index.db"
         database = sqlite3.connect(f"{index.as_uri()}?mode=ro", uri=True, timeout=1, isolation_level=None)
-    except (OSError, ValueError, KeyError, sqlite3.Error) as error:
+    except (EngramError, OSError, sqlite3.Error) as error:
         return _answer(prompt, [], f"no memory to ask yet: {error}")
     try:
-        return _answer(prompt, _hits(database, prompt, cwd, limit))
+        scopes = scopes_seen(None, Path(cwd), trusted_of(place.state, Path(cwd)))
+        return _answer(prompt, _hits(database, prompt, scopes, limit))
     except sqlite3.Error as error:
         return _answer(prompt, [], f"the index cannot be read ({error}); run `engram doctor`")
     finally:
@@ -116,34 +119,14 @@ def _answer(prompt: str, hits: list[dict[str, object]], warning: str = "") -> di
     return {**answer, "warnings": [warning]} if warning else answer
 
 
-def _place(own: str, xdg: str, fallback: str) -> Path:
-    if os.environ.get(own):
-        return Path(os.environ[own]).expanduser().absolute()
-    base = os.environ.get(xdg)
-    return ((Path(base) if base else Path.home() / fallback) / "engram").absolute()
-
-
-def index_path(root: Path) -> Path:
-    """Where the index of a store lies; the same place `engram.store.files.home` computes."""
-    from hashlib import sha256
-
-    card = json.loads((root / "store.json").read_text("utf-8"))
-    store_id = "".join(char for char in str(card["id"]) if char.isascii() and (char.isalnum() or char == "-"))
-    where = sha256(os.fsencode(root.resolve())).hexdigest()[:8]
-    cache = _place("ENGRAM_CACHE", "XDG_CACHE_HOME", ".cache")
-    return cache / f"{store_id or 'store'}-{where}" / f"v{INDEX_SCHEMA}" / "index.db"
-
-
-def _hits(database: sqlite3.Connection, prompt: str, cwd: str, limit: int) -> list[dict[str, object]]:
-    terms = _worth_walking(database, query_terms(prompt[:10_000]))
+def _hits(database: sqlite3.Connection, prompt: str, scopes: tuple[str, ...], limit: int) -> list[dict[str, object]]:
+    terms = prune(document_frequencies(database, query_terms(prompt[:10_000])))
     if not terms or limit < 1:
         return []
-    scopes = _scopes(cwd)
-    import time
-
     now = time.time()
+    weights = ", ".join(str(weight) for weight in FIELD_WEIGHTS)
     rows = database.execute(
-        f"SELECT d.id, -bm25(words, {FIELD_WEIGHTS}), r.record FROM words JOIN docs d ON d.n = words.rowid "
+        f"SELECT d.id, -bm25(words, {weights}), r.record FROM words JOIN docs d ON d.n = words.rowid "
         f"JOIN records r ON r.n = d.n WHERE words MATCH ? AND d.kind = 'memory' AND d.trusted "
         f"AND d.scope IN ({', '.join('?' * len(scopes))}) AND d.status IN ('active', 'dormant') "
         "AND (d.valid_from IS NULL OR d.valid_from <= ?) AND (d.valid_until IS NULL OR d.valid_until > ?) "
@@ -162,26 +145,3 @@ def _hit(memory_id: str, score: float, record: dict[str, object]) -> dict[str, o
         "scope": record.get("scope", "global"),
         "situation": record.get("situation", ""),
     }
-
-
-def _worth_walking(database: sqlite3.Connection, terms: list[str]) -> list[str]:
-    """The terms that occur, rarest first, within the budget of postings; the rarest one always."""
-    frequency = {}
-    for term in terms:
-        row = database.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone()
-        if row is not None:
-            frequency[term] = row[0]
-    kept: list[str] = []
-    spent = 0
-    for term in sorted(frequency, key=lambda t: (frequency[t], t)):
-        spent += frequency[term]
-        if kept and spent > POSTINGS_BUDGET:
-            break
-        kept.append(term)
-    return kept
-
-
-def _scopes(cwd: str) -> tuple[str, ...]:
-    from engram.store.scopes import scopes_seen
-
-    return scopes_seen(None, Path(cwd))

@@ -6,7 +6,6 @@ and a decision made here is the agent's, never a person's.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engram.mcp import arguments as asks
@@ -50,14 +49,14 @@ class Tool:
 def _learn(mem: "Engram", asked: asks.Learn) -> Learned:
     given = asked.model_dump(exclude={"autonomous", "session_id"}, exclude_unset=True)
     if asked.scope:
-        given["scope"] = _scope(asked.scope)
+        given["scope"] = asked.scope
     return Learned.of(mem.learn(source=AGENT, session=asked.session_id, autonomous=asked.autonomous, **given))
 
 
 def _recall(mem: "Engram", asked: asks.Recall) -> Recalled:
     found = mem.recall(
         asked.question,
-        scope=_scope(asked.scope),
+        scope=asked.scope or None,
         limit=asked.limit,
         mode=asked.mode,
         types=asked.types or None,
@@ -70,7 +69,7 @@ def _recall(mem: "Engram", asked: asks.Recall) -> Recalled:
 
 def _inject(mem: "Engram", asked: asks.Inject) -> Prepared:
     return Prepared.of(
-        mem.inject(asked.task, scope=_scope(asked.scope), budget=asked.budget or None, session=asked.session_id)
+        mem.inject(asked.task, scope=asked.scope or None, budget=asked.budget or None, session=asked.session_id)
     )
 
 
@@ -85,7 +84,7 @@ def _forget(mem: "Engram", asked: asks.Forget) -> Forgotten:
 
 
 def _session_start(mem: "Engram", asked: asks.SessionStart) -> Started:
-    session = mem.session(asked.task, scope=_scope(asked.scope), budget=asked.budget or None)
+    session = mem.session(asked.task, scope=asked.scope or None, budget=asked.budget or None)
     # What the owner should hear of (a team store not trusted yet, a file that does not parse) is said once, here.
     warnings = list(dict.fromkeys([*session.injection.warnings, *mem.store.warnings]))
     return Started.of(session.injection, session_id=session.id, warnings=warnings)
@@ -93,21 +92,6 @@ def _session_start(mem: "Engram", asked: asks.SessionStart) -> Started:
 
 def _session_end(mem: "Engram", asked: asks.SessionEnd) -> Ended:
     return Ended.of(mem.sessions.end(asked.session_id, asked.summary))
-
-
-def _scope(given: str) -> str | None:
-    """The scope named; `here` is that of the directory the server was started in."""
-    if given != "here":
-        return given or None
-    from engram.model.errors import InvalidInput
-    from engram.store.scope_of import scope_of
-
-    found = scope_of(Path.cwd())
-    if found is None:
-        raise InvalidInput(
-            f"{Path.cwd()} lies in no repository, so there is no `here`; name a scope such as project:acme"
-        )
-    return found
 
 
 _IDS = "Ids come from recall, inject and session_start."

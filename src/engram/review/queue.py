@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from engram.capture.admission import admit
+from engram.gates.secrets import redact
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.memory import CONTRADICTS, Association, Memory
 from engram.rules.eligibility import eligibility
@@ -136,7 +137,7 @@ class Review:
         found = self.store.get(ref)
         if found is None:
             raise NotFound(f"no memory {ref!r}")
-        with self.store.deciding(op, actor=actor, reason=reason) as deciding:
+        with self.store.deciding(op, actor=actor, reason=redact(reason)[0]) as deciding:
             memory = held(deciding, found.id)
             if allowed is not None and memory.status not in allowed:
                 raise InvalidInput(f"{memory.id} is {memory.status}; {op} takes {' or '.join(sorted(allowed))}")

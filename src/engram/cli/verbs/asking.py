@@ -23,7 +23,6 @@ from engram.cli.verbs.options import (
     Until,
     check_types,
     filters,
-    scopes_given,
 )
 from engram.model.times import aware
 
@@ -137,7 +136,7 @@ def inject(surface: Surface, task: Task, scope: Scopes = None, budget: Budget = 
     from engram.cli.records import injection_data
 
     with surface.memory() as mem:
-        found = mem.inject(text_or_stdin(task), scope=scopes_given(scope), budget=budget, session=session)
+        found = mem.inject(text_or_stdin(task), scope=scope or None, budget=budget, session=session)
         surface.warn(found.warnings)
         surface.answer(injection_data(found, mem.upkeep.clock()), lambda: cards.injection(found))
         if surface.drawn:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli.declared import Argument, Option
 from engram.cli.surface import Surface, text_or_stdin
-from engram.cli.verbs.options import Ref, Session, pairs, scope_here
+from engram.cli.verbs.options import Ref, Session, pairs
 from engram.model.errors import Refused
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def update(
     given = {
         "situation": when, "rationale": why, "context": context, "type": type_, "status": status, "tags": tag,
         "domain": domain, "confidence": confidence, "importance": importance, "name": name, "valid_from": valid_from,
-        "valid_until": valid_until, "metadata": pairs(meta) or None, "scope": scope_here() if scope == "here" else scope,
+        "valid_until": valid_until, "metadata": pairs(meta) or None, "scope": scope,
         "statement": text_or_stdin(statement) if statement is not None else None,
     }  # fmt: skip
     fields: dict[str, Any] = {field: value for field, value in given.items() if value is not None}

@@ -127,14 +127,8 @@ def status(surface: Surface) -> None:
     from engram.cli.records import plain
 
     with surface.memory() as mem:
-        found = {**mem.upkeep.status(), "scope": _scope()}
+        found = {**mem.upkeep.status(), "scope": mem.scope_here()}
         surface.answer(plain(found), lambda: _draw_status(found, mem.upkeep.clock()))
-
-
-def _scope() -> str:
-    from engram.store.scope_of import scope_of
-
-    return scope_of(Path.cwd()) or "global"
 
 
 def _draw_status(found: dict[str, Any], now: datetime) -> None:

@@ -43,23 +43,6 @@ Session = Annotated[
 ]
 
 
-def scopes_given(scopes: list[str] | None) -> list[str] | None:
-    """The scopes as typed, with `here` read as the scope of this directory."""
-    return [scope_here() if scope == "here" else scope for scope in scopes] if scopes else None
-
-
-def scope_here() -> str:
-    """The scope of the directory the verb runs in."""
-    from pathlib import Path
-
-    from engram.store.scope_of import scope_of
-
-    found = scope_of(Path.cwd())
-    if found is None:
-        raise InvalidInput(f"{Path.cwd()} lies in no repository; name a scope such as project:acme")
-    return found
-
-
 def filters(**given: Any) -> dict[str, Any]:
     """The filters that were given, as the client takes them."""
     meta = pairs(given.pop("meta", None))
@@ -68,7 +51,7 @@ def filters(**given: Any) -> dict[str, Any]:
     _known("kind", given.get("kinds"), KINDS)
     chosen = {name: value for name, value in given.items() if value}
     if chosen.get("scope"):
-        chosen["scope"] = scopes_given(chosen["scope"])
+        chosen["scope"] = list(chosen["scope"])
     if status:
         chosen["status"] = "any" if "any" in status else status
     if meta:

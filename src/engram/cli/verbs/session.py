@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli.declared import Argument, Group, Option
 from engram.cli.surface import Surface, text_or_stdin
-from engram.cli.verbs.options import Limit, Scopes, scopes_given
+from engram.cli.verbs.options import Limit, Scopes
 from engram.model.errors import InvalidInput, NotFound, Refused
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def start(surface: Surface, task: Task = "", scope: Scopes = None, budget: Budge
     from engram.cli.records import injection_data
 
     with surface.memory() as mem:
-        begun = mem.session(text_or_stdin(task), scope=scopes_given(scope), budget=budget)
+        begun = mem.session(text_or_stdin(task), scope=scope or None, budget=budget)
         surface.warn(begun.injection.warnings)
 
         def draw() -> None:

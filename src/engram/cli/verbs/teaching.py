@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli.declared import Argument, Option
 from engram.cli.surface import Surface, text_or_stdin
-from engram.cli.verbs.options import Session, Text, pairs, scope_here
+from engram.cli.verbs.options import Session, Text, pairs
 from engram.model.errors import InvalidInput, Refused
 
 if TYPE_CHECKING:
@@ -161,8 +161,6 @@ def _refuse_while_paused(surface: Surface, mem: "Engram") -> None:
 
 
 def _fields(**given: Any) -> dict[str, Any]:
-    if given.get("scope") == "here":
-        given["scope"] = scope_here()
     return {name: value for name, value in given.items() if value not in ("", None, [], {}, False)}
 
 
