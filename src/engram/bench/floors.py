@@ -67,6 +67,18 @@ def write_floor(folder: Path, times: int = 50, size: int = 700) -> float:
             os.close(descriptor)
 
 
+def files_floor(folder: Path, count: int = 1000, size: int = 400) -> float:
+    """Bare small files created per second: one per memory is the least a batch must do."""
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+
+        def create(number: int) -> None:
+            descriptor = os.open(f"{place}/{number}", os.O_WRONLY | os.O_CREAT, 0o600)
+            os.write(descriptor, b"x" * size)
+            os.close(descriptor)
+
+        return 1000 / (sum(samples_ms(create, count)) / count)
+
+
 def start_floor(times: int = 11) -> float:
     """A bare Python start."""
     return process_ms([sys.executable, "-c", "pass"], times)

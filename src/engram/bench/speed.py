@@ -51,6 +51,7 @@ def _measure(folder: Path, count: int, cold: bool, progress: Progress) -> dict[s
     figures: list[Figure] = []
     with Engram.open(folder / "home", cache=folder / "cache", directory=folder) as mem:
         figures.append(_fill(mem, count, progress))
+        figures.append(Figure("bare creation of small files", floors.files_floor(folder), "files/s"))
         figures += _serve(mem, folder, count)
         figures.append(_rebuild(mem, progress))
     if cold:
