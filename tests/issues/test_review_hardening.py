@@ -9,7 +9,7 @@ import pytest
 
 from engram import Engram
 from engram.cli import hook
-from engram.gates.secrets import redact_all, refuse_secret, secrets_problem
+from engram.gates.secrets import find_secrets, redact_all, refuse_secret, secrets_problem
 from engram.model.errors import InvalidInput, SecretRefused
 from engram.model.memory import Association, Evidence, Memory
 from engram.text.shown import quoted, shown
@@ -107,7 +107,9 @@ def test_two_keys_that_were_secrets_stay_two() -> None:
 
 
 def test_an_ordinary_name_is_not_refused() -> None:
-    refuse_secret("session-2026-05-11-token-refresh-a1b2c3d4e5", "the session's id")
+    name = "session-2026-05-11-token-refresh-a1b2c3d4e5"
+    refuse_secret(name, "the session's id")
+    assert find_secrets(name, nearby=False) == []
 
 
 # -- what a reader sees

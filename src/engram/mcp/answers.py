@@ -1,5 +1,6 @@
 """What each tool returns: data under a published schema, and the same for a reader as text."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -29,12 +30,12 @@ def whole(text: Any) -> Any:
 Text = Annotated[str, BeforeValidator(whole)]
 
 
-class Answer(BaseModel):
+class Answer(BaseModel, ABC):
     """Base of all answers."""
 
+    @abstractmethod
     def as_text(self) -> str:
         """The answer as a model or a person reads it."""
-        raise NotImplementedError
 
 
 class Card(BaseModel):

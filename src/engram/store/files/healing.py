@@ -4,6 +4,7 @@ import os
 import sqlite3
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -18,20 +19,20 @@ ATTEMPTS = 3
 _FORK_PATIENCE = 5.0
 
 
-class Mendable:
+class Mendable(ABC):
     """A store whose index can be made anew. One thread at a time passes its guard."""
 
     def __init__(self) -> None:
         self.guard = threading.RLock()
         _living.add(self)
 
+    @abstractmethod
     def follow_replacement(self) -> None:
         """Use the index that lies at its place, should another process have put a new one there."""
-        raise NotImplementedError
 
+    @abstractmethod
     def mend(self, error: sqlite3.DatabaseError | OSError) -> None:
         """Make a damaged index anew, or raise what the caller should know."""
-        raise NotImplementedError
 
 
 def healing(method: Callable[P, R]) -> Callable[P, R]:

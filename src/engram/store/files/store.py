@@ -18,7 +18,7 @@ from engram.store.documents import matches_metadata, stored_meaning
 from engram.store.files import (
     events,
     following,
-    memories,
+    images,
     purging,
     recovery,
     sessions,
@@ -27,7 +27,7 @@ from engram.store.files import (
 from engram.store.files.healing import Mendable, explained, healing, is_damage
 from engram.store.files.home import Home
 from engram.store.files.index.index import Index
-from engram.store.files.journal import Journal, Position
+from engram.store.files.journal import Journal
 from engram.store.files.ledger import Ledger
 from engram.store.files.lock import DEFAULT_DEADLINE, WriterLock
 from engram.store.files.memories import Stamp, stamp_of
@@ -361,20 +361,7 @@ class FilesStore(Mendable):
     @healing
     def known_at(self, moment: datetime) -> dict[str, Memory | None]:
         """What Engram held then of every memory it has decided about since."""
-        rows = self.parts.index.db.execute(
-            "SELECT l.id, (SELECT max(i.seq) FROM images i WHERE i.id = l.id AND i.at <= ?1) "
-            "FROM (SELECT DISTINCT id FROM images WHERE at > ?1) l",
-            (moment.timestamp(),),
-        ).fetchall()
-        return {memory_id: self._image(memory_id, seq) if seq is not None else None for memory_id, seq in rows}
-
-    def _image(self, memory_id: str, seq: int) -> Memory | None:
-        month, offset = self.parts.index.db.execute(
-            "SELECT month, offset FROM images WHERE id = ? AND seq = ?", (memory_id, seq)
-        ).fetchone()
-        entry = self.parts.journal.at(Position(month, offset))
-        after = next((c.after for c in entry.changes if c.id == memory_id), None)
-        return memories.from_image(after) if after is not None else None
+        return images.known_at(self.parts, moment)
 
     @healing
     def vectors(self, numbers: Sequence[int]) -> "Vectors | None":
@@ -392,19 +379,7 @@ class FilesStore(Mendable):
     @healing
     def history(self, memory_id: str) -> list[Image]:
         """Everything that was decided about a memory."""
-        rows = self.parts.index.db.execute(
-            "SELECT seq, month, offset FROM images WHERE id = ? ORDER BY seq", (memory_id,)
-        ).fetchall()
-        images = []
-        for seq, month, offset in rows:
-            entry = self.parts.journal.at(Position(month, offset))
-            if entry.seq != seq:
-                raise recovery.IndexOutdated(f"{memory_id}: the journal was rewritten since it was indexed")
-            after = next((c.after for c in entry.changes if c.id == memory_id), None)
-            memory = memories.from_image(after) if after is not None else None
-            ids = tuple(change.id for change in entry.changes)
-            images.append(Image(entry.seq, entry.at, entry.op, entry.actor, entry.reason, memory, ids))
-        return images
+        return images.history(self.parts, memory_id)
 
     @healing
     def links_to(self, memory_ids: Iterable[str]) -> list[tuple[str, str, str, float]]:
