@@ -121,7 +121,10 @@ class Learner:
             if late:
                 verdict = judge(proposal, LateKnown(late), self.settings)
             if verdict.admitted:
-                stored = _stored(deciding, memory, verdict, session, self.clock())
+                now = self.clock()
+                stored = _stored(deciding, memory, verdict, session, now)
+                if verdict.outcome == Outcome.SUPERSEDED and verdict.other is not None:
+                    stored = _superseding(deciding, stored, verdict.other.id, now)
                 deciding.put(stored, vector[0] if vector is not None else None)
                 return Decision(verdict.outcome, stored, verdict.other, verdict.reason, verdict.gate)
         if verdict.outcome == Outcome.DUPLICATE and verdict.other is not None:
@@ -212,6 +215,22 @@ def _stored(deciding: Transaction, memory: Memory, verdict: Verdict, session: st
         link = Association(verdict.other.id, CONTRADICTS, 0.5, last_reinforced=now)
         memory = memory.but(associations=(*memory.associations, link))
     return _named(deciding, memory, now)
+
+
+def _superseding(deciding: Transaction, new: Memory, old_id: str, now: datetime) -> Memory:
+    """The new head of a fact that changed; the old one stays readable, true until now."""
+    old = deciding.get(old_id)
+    if old is None:
+        return new
+    lineage = old.lineage or old.id
+    until = old.valid_until or new.valid_from or now
+    deciding.put(old.but(status="superseded", superseded_by=new.id, valid_until=until, lineage=lineage, updated=now))
+    return new.but(
+        supersedes=(*new.supersedes, old.id),
+        lineage=lineage,
+        revision=old.revision + 1,
+        valid_from=new.valid_from or now,
+    )
 
 
 def _named(deciding: Transaction, memory: Memory, now: datetime, *, team: bool = False) -> Memory:

@@ -7,8 +7,8 @@ from engram.model.memory import Activation, Memory
 from engram.review.queue import held
 from engram.store.protocol import Image, Store, Transaction
 
-JOINT = frozenset({"resolve"})
-"""Decisions that mean something only as a whole; a batch of additions does not."""
+SEPARATE = frozenset({"add", "import", "use", "edit", "split", "remove"})
+"""Entries about several memories that have nothing to do with each other; the others mean something only as a whole."""
 MAKING = frozenset({"add", "learn", "import", "edit", "split"})
 """Decisions a memory's history can begin with. One that begins with another has been pruned."""
 
@@ -25,7 +25,7 @@ def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Mem
     if not history:
         raise InvalidInput(f"nothing is known about how {memory.id} came to be (a team's memory has no journal here)")
     last = _last_decision(history)
-    ids = last.ids if last.op in JOINT or last.op == "undo" else (memory.id,)
+    ids = (memory.id,) if last.op in SEPARATE else last.ids
     with store.deciding("undo", actor=actor, reason=f"undo {last.op} of {last.at:%Y-%m-%d %H:%M}") as deciding:
         restored = {i: _restored(deciding, i, store.history(i), last, now) for i in dict.fromkeys((memory.id, *ids))}
         for other in restored.values():
