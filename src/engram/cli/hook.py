@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from engram.model.errors import EngramError
-from engram.store.documents import FIELD_WEIGHTS
+from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.files.home import open_home
 from engram.store.files.index.searching import document_frequencies, prune
 from engram.store.scope_of import trusted_of

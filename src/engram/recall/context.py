@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from engram.recall.expand import Floats, Integers, Lexicon
+from engram.rules.numbers import FIELD_WEIGHTS
 from engram.text.tokens import tokens
 
 __all__ = ["Passage", "Passages", "Windows", "best_parents", "near_in_time", "spoken_by", "telling", "word_evidence"]
@@ -29,8 +30,6 @@ ASKED_ANSWERED = 1.0
 """What they count in the next turn, which answers. With ASKED_ITSELF: words alone .785 to .805."""
 SATURATION, LENGTH = 1.2, 0.75
 """BM25's k1 and b, at their customary values; b = .4 costs .01."""
-FIELD_WEIGHTS = (1.0, 0.8, 0.4)
-"""A word in the statement, in what it is about, in what supports it (as the index weighs them)."""
 FORGETTING_DAYS = 7.0
 """People speak of what happened within about a week."""
 TELLING_TERMS = 20

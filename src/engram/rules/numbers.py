@@ -30,6 +30,9 @@ CANDIDATE_WEIGHT, DISPUTED_WEIGHT, ARCHIVED_WEIGHT = 0.8, 0.7, 0.6
 RECENCY_BOOST, RECENCY_HALF_LIFE_DAYS = 0.2, 30.0
 IMPORTANCE_BOOST = 0.4
 
+# How much a word counts by where it stands: in the statement, in what it is about, in what supports it (DESIGN §9).
+FIELD_WEIGHTS = (1.0, 0.8, 0.4)
+
 # Injection — spec 1 "Injection scoring", DESIGN §10.
 MAX_DIRECTIVES, MAX_CONSIDER, MAX_RELATED = 10, 5, 3
 DIRECTIVE_SHARE, CONSIDER_SHARE, RELATED_SHARE = 0.75, 0.10, 0.15

@@ -10,8 +10,6 @@ from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.text.tokens import marked_terms, tokens
 
-FIELD_WEIGHTS = (1.0, 0.8, 0.4)
-"""How much a word counts by where it stands: in the statement, in what it is about, in what supports it."""
 MAX_INDEXED_CHARS = 200_000
 """Of a longer text only this much is searchable; the whole is stored. Bounds the work of one write."""
 

@@ -5,15 +5,15 @@ import sqlite3
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from engram.store.documents import FIELD_WEIGHTS
-from engram.store.files.index.filters import Clause
-from engram.store.files.index.matrix import Matrix
+from engram.rules.numbers import FIELD_WEIGHTS
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from engram.embedding.protocol import Vectors
+    from engram.store.files.index.filters import Clause
+    from engram.store.files.index.matrix import Matrix
 
 Ranking = list[tuple[int, float]]
 
@@ -45,7 +45,7 @@ def prune(frequency: dict[str, int]) -> list[str]:
     return kept
 
 
-def lexical(connection: sqlite3.Connection, terms: Sequence[str], clause: Clause, limit: int) -> Ranking:
+def lexical(connection: sqlite3.Connection, terms: Sequence[str], clause: "Clause", limit: int) -> Ranking:
     """Documents holding any of the terms, by BM25 over the weighted fields."""
     if not terms:
         return []
@@ -62,7 +62,7 @@ def lexical(connection: sqlite3.Connection, terms: Sequence[str], clause: Clause
     return _lexical_joined(connection, match, weights, clause, limit)
 
 
-def _lexical_joined(connection: sqlite3.Connection, match: str, weights: str, clause: Clause, limit: int) -> Ranking:
+def _lexical_joined(connection: sqlite3.Connection, match: str, weights: str, clause: "Clause", limit: int) -> Ranking:
     condition, values = clause
     return connection.execute(
         f"SELECT words.rowid, -bm25(words, {weights}) FROM words JOIN docs d ON d.n = words.rowid "
@@ -71,7 +71,7 @@ def _lexical_joined(connection: sqlite3.Connection, match: str, weights: str, cl
     ).fetchall()
 
 
-def allowed_among(connection: sqlite3.Connection, numbers: Sequence[int], clause: Clause) -> set[int]:
+def allowed_among(connection: sqlite3.Connection, numbers: Sequence[int], clause: "Clause") -> set[int]:
     """Which of these documents pass the filter."""
     condition, values = clause
     rows = connection.execute(
@@ -82,7 +82,7 @@ def allowed_among(connection: sqlite3.Connection, numbers: Sequence[int], clause
 
 
 def semantic(
-    connection: sqlite3.Connection, matrix: Matrix, count: int, vector: "Vectors", clause: Clause, limit: int
+    connection: sqlite3.Connection, matrix: "Matrix", count: int, vector: "Vectors", clause: "Clause", limit: int
 ) -> Ranking:
     """Documents by likeness to a vector: an exact scan of all, best first."""
     import numpy as np
@@ -99,7 +99,7 @@ def semantic(
     return [(n, float(scores[n])) for n in kept[:limit] if scores[n] > 0]
 
 
-def all_allowed(connection: sqlite3.Connection, clause: Clause) -> list[int]:
+def all_allowed(connection: sqlite3.Connection, clause: "Clause") -> list[int]:
     """Every document that passes the filter."""
     condition, values = clause
     return [n for (n,) in connection.execute(f"SELECT d.n FROM docs d WHERE {condition}", values)]
