@@ -33,6 +33,23 @@ if TYPE_CHECKING:
     from engram.sessions.sessions import SessionHandle, Sessions
     from engram.upkeep.upkeep import Upkeep
 
+FILTERS = frozenset(
+    {
+        "kinds",
+        "scope",
+        "types",
+        "status",
+        "tags",
+        "domain",
+        "since",
+        "until",
+        "as_of",
+        "known_at",
+        "metadata",
+        "session",
+    }
+)
+"""What `search`, `list` and `recall` can be narrowed by."""
 HERE = "here"
 """Stands for the scope of the directory, wherever a scope is named."""
 PAUSED = "Engram is paused; `engram resume` ends that"
@@ -203,6 +220,8 @@ class Engram:
 
     def list(self, *, limit: int | None = 100, offset: int = 0, **filters: Any) -> Memories:
         """Memories, newest first. Takes the filters of `search`."""
+        if any(type(number) is not int or number < 0 for number in (0 if limit is None else limit, offset)):
+            raise InvalidInput(f"limit {limit!r} and offset {offset!r} must be whole numbers, at least 0")
         return self.store.listing(self._filters(**filters), limit, offset)
 
     def search(
@@ -402,7 +421,13 @@ class Engram:
     def _trusted(self) -> frozenset[str]:
         return self.store.trusted_here(self.directory)
 
-    def _filters(
+    def _filters(self, **given: Any) -> Filters:
+        unknown = sorted(set(given) - FILTERS)
+        if unknown:
+            raise InvalidInput(f"unknown filter {unknown[0]!r}; known: {', '.join(sorted(FILTERS))}")
+        return self._filtered(**given)
+
+    def _filtered(
         self,
         *,
         kinds: Sequence[str] = ("memory",),

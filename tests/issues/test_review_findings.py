@@ -178,10 +178,12 @@ def test_a_cloned_repository_does_not_choose_whose_memories_it_sees(tmp_path: Pa
         assert mem.scope_here() == "project:clone"
 
 
-@pytest.mark.parametrize("arguments", [{"query": None}, {"query": "x", "limit": "3"}])
+@pytest.mark.parametrize("arguments", [{"query": None}, {"query": "x", "limit": "3"}, {"query": "x", "bogus": 1}])
 def test_wrong_kinds_of_arguments_are_named_errors(mem: Engram, arguments: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         mem.search(**arguments)
+    with pytest.raises(InvalidInput):
+        mem.list(limit="x")  # type: ignore[arg-type]
 
 
 def test_no_secret_slips_in_beside_the_statement(mem: Engram) -> None:

@@ -7,6 +7,7 @@ writing to the newest file.
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -106,6 +107,14 @@ class Journal:
         except OSError as error:
             raise StoreReadOnly(f"cannot append to {path}: {error.strerror}; nothing was written") from error
         return Placed(entry, Position(month, start), Position(month, start + len(line)))
+
+    def last_seq(self) -> int:
+        """The number of the last whole entry, from the journal itself."""
+        for month in reversed(self.months()):
+            found = _SEQ.match(_last_line(self.path(month)))
+            if found is not None:
+                return int(found[1])
+        return 0
 
     def cut(self, position: Position) -> None:
         """Take back what was appended from `position` on and never acknowledged. For the holder of the writer lock."""
@@ -246,6 +255,27 @@ def sync_directory(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+_SEQ = re.compile(rb'\{"seq":(\d+)')
+
+
+def _last_line(path: Path) -> bytes:
+    """The beginning of a file's last whole line."""
+    with path.open("rb") as file:
+        torn = torn_tail(path)
+        end = file.seek(0, os.SEEK_END) if torn is None else torn
+        position = max(0, end - 1)
+        while position > 0:
+            step = min(1 << 16, position)
+            position -= step
+            file.seek(position)
+            found = file.read(step).rfind(b"\n")
+            if found >= 0:
+                position += found + 1
+                break
+        file.seek(position)
+        return file.read(32)
 
 
 def torn_tail(path: Path) -> int | None:

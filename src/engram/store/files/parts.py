@@ -155,4 +155,6 @@ def append_entry(
     parts: Parts, op: str, actor: str, reason: str, changes: Sequence[Change], session: str = ""
 ) -> PlacedEntry:
     """Journal one decision: the commit point."""
-    return parts.journal.append(Entry(parts.seq + 1, parts.clock(), op, actor, reason, tuple(changes), session))
+    # The index may have been replaced by an empty one a moment ago; the journal knows its own last number.
+    last = parts.journal.last_seq() if parts.journal.grew_since(parts.position) else parts.seq
+    return parts.journal.append(Entry(last + 1, parts.clock(), op, actor, reason, tuple(changes), session))
