@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engram.model.errors import EngramError, NotFound, StoreCorrupt
+from engram.model.errors import EngramError, NotFound, StoreCorrupt, StoreError
 from engram.model.memory import Memory
 from engram.store.files import following, memories
 from engram.store.files.index.writing import DocumentWriter
@@ -196,6 +196,9 @@ class FilesTransaction:
         """Journal the decision, then carry it out. Nothing pending, nothing written."""
         if not self._pending:
             return
+        if self._parts.index.get("filled") is None:
+            # An empty one knows no id and no duplicate: what was decided by it must not count.
+            raise StoreError("the index was replaced while this was decided; nothing was written, try again")
         pending = list(self._pending.values())
         changes = [Change(p.memory.id, _readable_image(p.memory), p.file) for p in pending]
         placed = append_entry(self._parts, self._op, self._actor, self._reason, changes, self._session)
