@@ -178,9 +178,6 @@ class Transaction(Protocol):
     def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "") -> None:
         """Add or replace a memory. Without a vector, a changed text is embedded when the block ends."""
 
-    def drop_file(self, memory_id: str) -> None:
-        """Keep the record, without a file (its owner removed it)."""
-
 
 class Store(Protocol):
     """A backend."""

@@ -168,10 +168,6 @@ class FilesTransaction:
         except EngramError:
             return True
 
-    def drop_file(self, memory_id: str) -> None:
-        """Keep the record without a file."""
-        self._pending[memory_id].file = ""
-
     def _split_if_shared(self, place: str, memory_id: str) -> str:
         """A file that holds several memories is split before one of them changes; the original stays as `.orig`."""
         parts = self._parts
