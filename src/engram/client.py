@@ -22,15 +22,16 @@ from engram.recall.search import Ask, Searcher
 from engram.rules.scopes import parse_scope
 from engram.settings import Settings, load_settings
 from engram.store.documents import meaning_of
-from engram.store.files.home import Home, open_home
-from engram.store.files.store import FilesStore
+from engram.store.opening import open_server, owner_config, server_asked
 from engram.store.protocol import LIVE, Filters, Image, Store
+from engram.store.sources import utc_now
 
 if TYPE_CHECKING:
     from engram.capture.learning import Learner
     from engram.embedding.protocol import Vectors
     from engram.review.queue import Review
     from engram.sessions.sessions import SessionHandle, Sessions
+    from engram.store.files.home import Home
     from engram.upkeep.upkeep import Upkeep
 
 FILTERS = frozenset(
@@ -65,10 +66,11 @@ class Engram:
     Facets: `mem.review` (what waits for a person), `mem.sessions`, `mem.upkeep` (doctor, backup, prune, index).
     """
 
-    def __init__(self, store: Store, settings: Settings, home: Home, clock: Callable[[], datetime]) -> None:
+    def __init__(self, store: Store, settings: Settings, home: "Home | None", clock: Callable[[], datetime]) -> None:
         self.store = store
         self.settings = settings
         self.home = home
+        """The store's directory; None where memories are not files."""
         self._clock = clock
         self.directory = Path.cwd()
         self._temporary: str | None = None
@@ -111,13 +113,15 @@ class Engram:
         """Doctor, backup, prune, index, pause."""
         from engram.upkeep.upkeep import Upkeep
 
-        return Upkeep(self.store, self.home, self._clock, self.settings)
+        return Upkeep(self.store, self._clock, self.settings)
 
     @classmethod
     def open(
         cls,
         home: str | Path | None = None,
         *,
+        url: str | None = None,
+        tenant: str | None = None,
         cache: str | Path | None = None,
         ephemeral: bool = False,
         create: bool = True,
@@ -127,26 +131,45 @@ class Engram:
     ) -> Self:
         """Open a store, making it where there is none.
 
-        `ephemeral=True` is a store in a temporary directory that goes when it is closed, for tests. `directory` is where the
-        agent works: its repository's team store, if trusted, is part of what is searched. `embedder` overrides the setting.
+        `home` is a directory of files, `url` a Postgres server (with `tenant`, whose memories nobody else's are); with neither,
+        `$ENGRAM_URL` and `$ENGRAM_TENANT` are looked at, then the usual directory. `ephemeral=True` is a store in a temporary
+        directory that goes when it is closed, for tests. `directory` is where the agent works: its repository's team store, if
+        trusted, is part of what is searched. `embedder` overrides the setting.
         """
-        from engram.store.files.parts import utc_now
+        server = server_asked(home, url, tenant, ephemeral=ephemeral)
+        where = Path(directory).absolute() if directory else Path.cwd()
+        now = clock or utc_now
+        if server is not None:
+            settings = _chosen(load_settings(owner_config()), embedder)
+            client = cls(open_server(server, _embedder(settings), clock=now, create=create), settings, None, now)
+        else:
+            temporary = _temporary_folder() if ephemeral else None
+            if temporary is not None:
+                home, cache = Path(temporary, "home"), Path(temporary, "cache")
+            client = cls._on_files(home, cache, create, where, embedder, now)
+            client._temporary = temporary
+        client.directory = where
+        return client
+
+    @classmethod
+    def _on_files(
+        cls,
+        home: str | Path | None,
+        cache: str | Path | None,
+        create: bool,
+        directory: Path,
+        embedder: str | None,
+        clock: Callable[[], datetime],
+    ) -> Self:
+        from engram.store.files.home import open_home
+        from engram.store.files.store import FilesStore
         from engram.store.files.team import attach_team
 
-        temporary = _temporary_folder() if ephemeral else None
-        if temporary is not None:
-            home, cache = Path(temporary, "home"), Path(temporary, "cache")
         place = open_home(Path(home) if home else None, Path(cache) if cache else None, create=create)
-        settings = load_settings(place.config)
-        if embedder is not None:
-            settings = replace(settings, embedder=embedder)
-        store = FilesStore(place, _embedder(settings), clock=clock or utc_now)
-        where = Path(directory).absolute() if directory else Path.cwd()
-        attach_team(store, where)
-        client = cls(store, settings, place, clock or utc_now)
-        client.directory = where
-        client._temporary = temporary
-        return client
+        settings = _chosen(load_settings(place.config), embedder)
+        store = FilesStore(place, _embedder(settings), clock=clock)
+        attach_team(store, directory)
+        return cls(store, settings, place, clock)
 
     def close(self) -> None:
         """Let go of the store; an ephemeral one is removed."""
@@ -192,10 +215,14 @@ class Engram:
         return self._learner.add({"scope": scope, **given}, source=source, team=folder)
 
     def _team_place(self) -> tuple[str, str]:
+        from engram.store.files.store import FilesStore
         from engram.store.files.team import begin_team
 
         if not isinstance(self.store, FilesStore):
-            raise InvalidInput("a team store is kept in files; this Engram is not")
+            raise InvalidInput(
+                "a team's memories are files in its repository, and this store is a server's: open a home instead, or "
+                "give the memory a scope that the team shares"
+            )
         folder = begin_team(self.store, self.directory)
         return str(folder), self.scope_here()
 
@@ -271,9 +298,13 @@ class Engram:
         changes = checked_fields(self._given("", fields))
         if not changes:
             raise InvalidInput("nothing to change: name at least one field")
-        self._check_name(ref, changes)
         self._check_commands(changes, actor)
-        return self._change(ref, "update", actor, reason, lambda m: admit(_updated(m, changes, self._clock())))
+
+        def updated(memory: Memory) -> Memory:
+            self._check_name(memory, changes)
+            return admit(_updated(memory, changes, self._clock()))
+
+        return self._change(ref, "update", actor, reason, updated)
 
     def _check_commands(self, changes: Mapping[str, Any], actor: str) -> None:
         """Only a person may put words into a memory that command whoever reads it."""
@@ -284,13 +315,13 @@ class Engram:
         if problem:
             raise Refused(f"{problem}; a person may change it at a terminal")
 
-    def _check_name(self, ref: str, changes: Mapping[str, Any]) -> None:
+    def _check_name(self, memory: Memory, changes: Mapping[str, Any]) -> None:
         """A name means one memory in its scope."""
         wanted = [*([changes["name"]] if changes.get("name") else []), *changes.get("aliases", ())]
-        scope = changes.get("scope") or self.get(ref).scope
+        scope = changes.get("scope") or memory.scope
         for name in wanted:
             taken = self.store.named(name, scope)
-            if taken and taken != self.get(ref).id:
+            if taken and taken != memory.id:
                 raise InvalidInput(f"the name {name!r} belongs to {taken} in {scope}; choose another")
 
     def pin(self, ref: str, pinned: bool = True, *, actor: str = "manual") -> Memory:
@@ -339,8 +370,10 @@ class Engram:
 
         reason = redact(reason)[0]
         found = self.get(ref)
-        meaning, vector = self._meaning_after(change(found), found)
-        with self.store.deciding(op, actor=actor, reason=reason) as deciding:
+        wanted = change(found)
+        meaning, vector = self._meaning_after(wanted, found)
+        scopes = _scopes_touched(found, wanted)
+        with self.store.deciding(op, actor=actor, reason=reason, scopes=scopes, about=[found.id]) as deciding:
             memory = change(held(deciding, found.id))
             deciding.put(memory, vector if meaning_of(memory) == meaning else None)
         return memory
@@ -473,6 +506,16 @@ def _tuple(value: Sequence[str] | str | None) -> tuple[str, ...] | None:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
+def _scopes_touched(before: Memory, after: Memory) -> list[str]:
+    """The scopes in which a change depends on what else is there: it says, calls or places something anew."""
+    same = (
+        meaning_of(before) == meaning_of(after)
+        and (before.scope, before.name, before.aliases) == (after.scope, after.name, after.aliases)
+        and (before.status in LIVE or after.status not in LIVE)
+    )
+    return [] if same else sorted({before.scope, after.scope})
+
+
 def _updated(memory: Memory, changes: Mapping[str, Any], now: datetime) -> Memory:
     memory = memory.but(**changes, updated=now)
     if "form" in changes and "statement" not in changes:
@@ -480,6 +523,10 @@ def _updated(memory: Memory, changes: Mapping[str, Any], now: datetime) -> Memor
     if "statement" in changes:
         memory = memory.but(form=changes.get("form", {}), entities=changes.get("entities", ()))
     return memory
+
+
+def _chosen(settings: Settings, embedder: str | None) -> Settings:
+    return settings if embedder is None else replace(settings, embedder=embedder)
 
 
 def _embedder(settings: Settings) -> Any:

@@ -39,7 +39,7 @@ RANGES = {
 """What a number may be when it is set."""
 
 
-def load_settings(path: Path) -> Settings:
+def load_settings(path: Path | None) -> Settings:
     """Settings from a file; none means the defaults. A key or value Engram does not know is an error that names it."""
     settings, problems = read_settings(path)
     if problems:
@@ -47,9 +47,9 @@ def load_settings(path: Path) -> Settings:
     return settings
 
 
-def read_settings(path: Path) -> tuple[Settings, list[str]]:
+def read_settings(path: Path | None) -> tuple[Settings, list[str]]:
     """Settings as far as the file can be read, defaults for the rest, and what is wrong with it, by line."""
-    if not path.exists():
+    if path is None or not path.exists():
         return Settings(), []
     import tomllib
 

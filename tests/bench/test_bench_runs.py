@@ -12,6 +12,7 @@ from engram.bench.retrieval import Asking, fill, measure
 from engram.bench.run import main, parse_sizes
 from engram.bench.speed import measure as measure_speed
 from engram.model.errors import InvalidInput
+from tests.homes import home_of
 
 DATA = [
     {
@@ -68,7 +69,7 @@ def test_ids_of_the_data_set_never_reach_indexed_text(data: Path, tmp_path: Path
         fill(mem, conversation)
         for key in ("ZQ1:1", "ZQ1", "conv-zq1", "session_1", "zq"):
             assert mem.search(key, kinds=("event",), mode="keyword") == []
-        index = sqlite3.connect(mem.home.index / "index.db")
+        index = sqlite3.connect(home_of(mem).index / "index.db")
         terms = [term for (term,) in index.execute("SELECT term FROM vocabulary")]
         index.close()
     assert "figaro" in terms

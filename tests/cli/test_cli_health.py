@@ -20,7 +20,7 @@ def test_status_in_json(cli: Console) -> None:
     found = cli.json("status")
     assert found["statuses"] == {"active": 1}
     assert found["paused"] is False
-    assert found["home"] == str(cli.folder / "home")
+    assert found["store"] == str(cli.folder / "home")
 
 
 def test_index_says_what_it_holds(cli: Console) -> None:

@@ -155,20 +155,20 @@ def test_an_empty_home_is_refused_and_makes_no_store(cli: Console, words: tuple[
 
 
 def test_a_relative_home_that_was_asked_for_lies_here(cli: Console) -> None:
-    assert cli.json("init", "--home", "stores/mine")["home"] == str(Path.cwd() / "stores" / "mine")
+    assert cli.json("init", "--home", "stores/mine")["store"] == str(Path.cwd() / "stores" / "mine")
 
 
 def test_an_empty_variable_means_the_usual_store(cli: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENGRAM_HOME", "")
     monkeypatch.setenv("XDG_DATA_HOME", str(cli.folder / "data"))
-    assert cli.json("init")["home"] == str(cli.folder / "data" / "engram")
+    assert cli.json("init")["store"] == str(cli.folder / "data" / "engram")
 
 
 def test_a_relative_xdg_directory_is_ignored(cli: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ENGRAM_HOME")
     monkeypatch.setenv("XDG_DATA_HOME", "relative")
     monkeypatch.setenv("HOME", str(cli.folder / "me"))
-    assert cli.json("init")["home"] == str(cli.folder / "me" / ".local" / "share" / "engram")
+    assert cli.json("init")["store"] == str(cli.folder / "me" / ".local" / "share" / "engram")
 
 
 def test_a_relative_home_variable_is_refused(cli: Console, monkeypatch: pytest.MonkeyPatch) -> None:

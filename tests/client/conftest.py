@@ -1,36 +1,29 @@
-"""A store in a temporary directory, with a clock the test moves."""
+"""An empty memory on each backend, with a clock the test moves."""
 
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from engram import Engram
-
-
-class Clock:
-    """Time as the test wants it."""
-
-    def __init__(self) -> None:
-        self.now = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        self.now += timedelta(milliseconds=1)
-        return self.now
-
-    def forward(self, **amount: float) -> datetime:
-        """Let time pass."""
-        self.now += timedelta(**amount)
-        return self.now
+from tests.backends import Backend
+from tests.clock import Clock as Clock
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def mem(backend: Backend) -> Engram:
+    """A memory; each test that asks for it runs on every backend."""
+    return backend.client()
 
 
 @pytest.fixture
-def mem(tmp_path: Path, clock: Clock) -> Iterator[Engram]:
+def everything(backend: Backend) -> Callable[[], str]:
+    """All that the memory's store holds, as text."""
+    return backend.everything
+
+
+@pytest.fixture
+def files(tmp_path: Path, clock: Clock) -> Iterator[Engram]:
+    """A memory on files, for what is about files."""
     with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path, clock=clock) as opened:
         yield opened

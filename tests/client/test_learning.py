@@ -1,11 +1,14 @@
 """What a caller can teach, and what the answer says."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
 
 from engram import Engram, Outcome
 from engram.model.errors import InvalidInput, NotFound, SecretRefused
+from engram.store.protocol import Transaction
 
 TABS = "Indent the acme sources with tabs, because the linter refuses spaces"
 
@@ -57,21 +60,68 @@ def test_a_person_settles_a_contradiction(mem: Engram, keep: str, old_status: st
     assert mem.review.queue() == []
 
 
-def test_a_secret_is_refused_before_anything_touches_the_disk(mem: Engram) -> None:
+class Meanwhile:
+    """Lets something happen once, between what the gates said of a proposal and the lock it is written under."""
+
+    def __init__(self, mem: Engram, monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
+        self._deciding, self._happens = mem.store.deciding, happens
+        monkeypatch.setattr(mem.store, "deciding", self)
+
+    def __call__(self, op: str, **options: Any) -> AbstractContextManager[Transaction]:
+        if op == "learn":
+            happens, self._happens = self._happens, lambda: None
+            happens()
+        return self._deciding(op, **options)
+
+
+def test_what_came_meanwhile_and_is_unrelated_hides_no_contradiction(
+    mem: Engram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = mem.add("The api listens on port 8080 in production")
+    Meanwhile(mem, monkeypatch, lambda: mem.add("The staging server is called nightshift"))
+    answer = mem.learn("The api listens on port 9090 in production")
+    assert (answer.outcome, answer.other and answer.other.id) == (Outcome.CONTRADICTION, old.id)
+
+
+def test_what_came_meanwhile_and_is_unrelated_hides_nothing_that_is_superseded(
+    mem: Engram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = mem.add("The api listens on port 8080 in production", conflict_key="api-port")
+    Meanwhile(mem, monkeypatch, lambda: mem.add("The staging server is called nightshift"))
+    answer = mem.learn("The api listens on port 9090 in production", conflict_key="api-port")
+    assert (answer.outcome, mem.get(old.id).status) == (Outcome.SUPERSEDED, "superseded")
+
+
+def test_what_came_meanwhile_and_says_the_same_makes_a_duplicate(mem: Engram, monkeypatch: pytest.MonkeyPatch) -> None:
+    Meanwhile(mem, monkeypatch, lambda: mem.add(TABS))
+    answer = mem.learn(TABS)
+    assert (answer.outcome, len(mem.list())) == (Outcome.DUPLICATE, 1)
+
+
+def test_what_was_contradicted_and_left_meanwhile_is_contradicted_no_more(
+    mem: Engram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = mem.add("The api listens on port 8080 in production")
+    Meanwhile(mem, monkeypatch, lambda: mem.forget(old.id))
+    answer = mem.learn("The api listens on port 9090 in production")
+    assert (answer.outcome, answer.other) == (Outcome.CREATED, None)
+
+
+def test_a_secret_is_refused_before_anything_touches_the_disk(mem: Engram, everything: Callable[[], str]) -> None:
     secret = "sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc"
     answer = mem.learn(f"The payment key is {secret}")
     assert (answer.outcome, answer.gate) == (Outcome.REJECTED, "secrets")
     with pytest.raises(SecretRefused):
         mem.add(f"The payment key is {secret}")
-    files = [path.read_bytes() for path in mem.home.root.rglob("*") if path.is_file()]
-    assert not any(secret.encode() in data for data in files)
+    assert secret not in everything()
 
 
-def test_a_secret_in_the_ledger_is_redacted(mem: Engram) -> None:
+def test_a_secret_in_the_ledger_is_redacted(mem: Engram, everything: Callable[[], str]) -> None:
     event = mem.observe("talk", "user", "my password is hunter2hunter2, keep it")
     assert "hunter2" not in event.content
-    files = [path.read_bytes() for path in mem.home.root.rglob("*") if path.is_file()]
-    assert not any(b"hunter2" in data for data in files)
+    kept = everything()
+    assert "hunter2" not in kept
+    assert "keep it" in kept
 
 
 def test_add_returns_the_existing_memory_for_an_exact_duplicate(mem: Engram) -> None:

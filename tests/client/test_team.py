@@ -10,6 +10,7 @@ from engram.model.errors import NotFound
 from engram.store.files.store import FilesStore
 from engram.store.files.team import trust
 from tests.client.conftest import Clock
+from tests.homes import home_of
 
 
 @pytest.fixture
@@ -33,13 +34,13 @@ def test_a_team_memory_is_a_file_of_the_repository_with_an_id_no_colleague_will_
     assert [path.stem for path in files] == [kept.id]
     assert len(kept.id.rpartition("-")[2]) > 9
     assert kept.scope == "project:shop"
-    assert list(mine.home.engrams.rglob("*.yaml")) == []
+    assert list(home_of(mine).engrams.rglob("*.yaml")) == []
     assert [hit.id for hit in mine.recall("how is the changelog written").hits] == [kept.id]
 
 
 def test_what_i_wrote_i_trust_and_a_colleague_has_to_look_first(mine: Engram, repository: Path, tmp_path: Path) -> None:
     kept = mine.add("Write the changelog in the imperative", team=True)
-    with Engram.open(mine.home.root, cache=tmp_path / "cache", directory=repository) as again:
+    with Engram.open(home_of(mine).root, cache=tmp_path / "cache", directory=repository) as again:
         assert [hit.id for hit in again.search("changelog")] == [kept.id]
     with Engram.open(tmp_path / "other", cache=tmp_path / "cache", directory=repository) as colleague:
         assert colleague.search("changelog") == []
@@ -59,6 +60,6 @@ def test_use_never_changes_a_team_file(mine: Engram, repository: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_outside_a_repository_there_is_no_team(mem: Engram) -> None:
+def test_outside_a_repository_there_is_no_team(files: Engram) -> None:
     with pytest.raises(NotFound, match="repository"):
-        mem.add("Write the changelog in the imperative", team=True)
+        files.add("Write the changelog in the imperative", team=True)

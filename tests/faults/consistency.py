@@ -18,8 +18,8 @@ from engram.embedding import load_embedder
 from engram.store.documents import memory_document
 from engram.store.files import memories
 from engram.store.files.index.writing import from_blob, to_blob
-from engram.store.files.parts import decode_record
 from engram.store.files.store import FilesStore
+from engram.store.records import decode_record
 
 Snapshot = dict[str, Any]
 Image = Mapping[str, Any]

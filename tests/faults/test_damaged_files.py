@@ -10,6 +10,7 @@ import pytest
 from engram import Engram
 from engram.model.errors import NotFound, StoreCorrupt
 from tests.faults.consistency import assert_consistent, store_of
+from tests.homes import home_of
 
 OLD = "The staging database listens on port 5433"
 NEW = "The staging database listens on port 6000, since Tuesday"
@@ -23,7 +24,7 @@ def mem(tmp_path: Path) -> Engram:
 def file_of(mem: Engram, memory_id: str) -> Path:
     place = "SELECT path FROM places WHERE id = ?"
     [stored] = store_of(mem).parts.index.db.execute(place, (memory_id,)).fetchone()
-    return mem.home.root / str(stored)
+    return home_of(mem).root / str(stored)
 
 
 def _bomb_of_aliases() -> bytes:
@@ -122,22 +123,22 @@ def test_a_file_removed_by_hand_retires_its_memory_and_can_be_put_back(mem: Engr
 
 def test_a_folder_of_memories_that_is_gone_retires_nothing(mem: Engram) -> None:
     target = mem.add(OLD)
-    mem.home.engrams.rename(mem.home.root / "elsewhere")
+    home_of(mem).engrams.rename(home_of(mem).root / "elsewhere")
     assert any("is not there" in problem for problem in mem.upkeep.sync().problems)
     assert mem.get(target.id).status == "active"
-    (mem.home.root / "elsewhere").rename(mem.home.engrams)
+    (home_of(mem).root / "elsewhere").rename(home_of(mem).engrams)
     assert mem.upkeep.sync().problems == []
     mem.close()
 
 
 def test_a_file_moved_to_another_folder_is_followed(mem: Engram, tmp_path: Path) -> None:
     target = mem.add(OLD)
-    (mem.home.engrams / "mine").mkdir()
-    file_of(mem, target.id).rename(mem.home.engrams / "mine" / "database.yaml")
+    (home_of(mem).engrams / "mine").mkdir()
+    file_of(mem, target.id).rename(home_of(mem).engrams / "mine" / "database.yaml")
     assert mem.upkeep.sync().removed == []
     assert mem.get(target.id).status == "active"
     assert mem.update(target.id, statement=NEW).statement == NEW
-    assert NEW in (mem.home.engrams / "mine" / "database.yaml").read_text("utf-8")
+    assert NEW in (home_of(mem).engrams / "mine" / "database.yaml").read_text("utf-8")
     mem.close()
     assert_consistent(tmp_path / "home", tmp_path / "cache")
 
@@ -160,14 +161,14 @@ def test_two_files_with_one_id_are_reported_and_neither_is_touched(mem: Engram) 
 
 
 def test_one_id_twice_in_a_file_counts_once(mem: Engram) -> None:
-    (mem.home.engrams / "both.yaml").write_text(
+    (home_of(mem).engrams / "both.yaml").write_text(
         f"- id: ENG-2026-0101-001\n  statement: {OLD}\n- id: ENG-2026-0101-001\n  statement: {NEW}\n", "utf-8"
     )
     assert any("stands twice" in problem for problem in mem.upkeep.sync().problems)
     assert mem.get("ENG-2026-0101-001").statement == OLD
     with pytest.raises(StoreCorrupt):
         mem.update("ENG-2026-0101-001", rationale="r")
-    assert NEW in (mem.home.engrams / "both.yaml").read_text("utf-8")
+    assert NEW in (home_of(mem).engrams / "both.yaml").read_text("utf-8")
     mem.close()
 
 
@@ -213,7 +214,7 @@ def test_a_link_out_of_the_store_is_neither_followed_nor_overwritten(mem: Engram
     path = file_of(mem, target.id)
     path.unlink()
     path.symlink_to(outside)
-    (mem.home.engrams / "linked").symlink_to(tmp_path / "folder", target_is_directory=True)
+    (home_of(mem).engrams / "linked").symlink_to(tmp_path / "folder", target_is_directory=True)
 
     assert any("not a plain file" in problem for problem in mem.upkeep.sync().problems)
     assert mem.get(target.id).statement == OLD
@@ -243,7 +244,7 @@ def test_a_next_id_taken_by_hand_is_not_given_out(mem: Engram, tmp_path: Path) -
 
 
 def test_a_file_of_many_is_read_as_it_is_and_split_at_the_first_change(mem: Engram, tmp_path: Path) -> None:
-    shared = mem.home.engrams / "shared.yaml"
+    shared = home_of(mem).engrams / "shared.yaml"
     lines = [f"- id: ENG-2026-0101-00{i}\n  statement: Rule {i} of the house\n  mine: {i}\n" for i in range(1, 4)]
     shared.write_text("# kept as it was\n" + "".join(lines), "utf-8")
     original = shared.read_bytes()

@@ -12,6 +12,7 @@ from engram.model.errors import EngramError, InvalidInput, StoreCorrupt
 from engram.store.files.backup import restore
 from engram.store.files.home import scope_folder
 from tests.faults.consistency import assert_consistent
+from tests.homes import home_of
 
 HOSTILE = ["..", "../..", "../../etc/passwd", "/etc/passwd", "a/../../b", "a\0b", "a\nb", ".", "~root", "a\\b", "C:\\x"]
 
@@ -30,7 +31,7 @@ def test_a_scope_cannot_leave_its_folder(tmp_path: Path, name: str) -> None:
             except EngramError as error:
                 assert str(error)
                 continue
-            assert (mem.home.engrams / scope_folder(scope)).resolve().parent == mem.home.engrams.resolve()
+            assert (home_of(mem).engrams / scope_folder(scope)).resolve().parent == home_of(mem).engrams.resolve()
             assert mem.get(memory.id).scope == scope
     _inside(tmp_path, {"home", "cache"})
     assert_consistent(tmp_path / "home", tmp_path / "cache")
@@ -40,7 +41,7 @@ def test_a_scope_cannot_leave_its_folder(tmp_path: Path, name: str) -> None:
 def test_an_id_written_by_hand_cannot_lead_a_file_out_of_the_store(tmp_path: Path, name: str) -> None:
     with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as mem:
         records = [{"id": name, "statement": "First of two"}, {"id": "ENG-2026-0101-001", "statement": "Second"}]
-        (mem.home.engrams / "mine.yaml").write_text(json.dumps(records), "utf-8")
+        (home_of(mem).engrams / "mine.yaml").write_text(json.dumps(records), "utf-8")
         told = mem.upkeep.sync()
         if name in told.added:
             assert mem.update(name, statement="Changed, and split into a file of its own").id == name

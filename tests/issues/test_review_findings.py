@@ -10,6 +10,7 @@ from engram import Engram
 from engram.model.errors import EngramError, InvalidInput, NotFound, Refused, SecretRefused
 from engram.store.files.store import FilesStore
 from engram.store.files.team import trust
+from tests.homes import home_of
 
 TOKEN = "ghp_" + "a1B2" * 9
 
@@ -68,7 +69,7 @@ def test_an_update_is_checked_like_a_new_memory(mem: Engram, fields: dict[str, A
         mem.update(kept.id, **fields)
     with pytest.raises(Refused):
         mem.update(kept.id, statement="")
-    assert TOKEN.encode() not in b"".join(p.read_bytes() for p in mem.home.root.rglob("*") if p.is_file())
+    assert TOKEN.encode() not in b"".join(p.read_bytes() for p in home_of(mem).root.rglob("*") if p.is_file())
 
 
 def test_a_merge_is_checked_like_a_new_memory(mem: Engram) -> None:
@@ -89,7 +90,7 @@ def test_a_name_means_one_memory_in_its_scope(mem: Engram) -> None:
 
 def test_a_decision_does_not_bring_a_purged_memory_back(mem: Engram, tmp_path: Path) -> None:
     kept = mem.add("A statement about otters")
-    with Engram.open(mem.home.root, cache=tmp_path / "cache", directory=tmp_path) as other:
+    with Engram.open(home_of(mem).root, cache=tmp_path / "cache", directory=tmp_path) as other:
         original = mem.get
 
         def purge_in_between(ref: str) -> Any:
@@ -100,7 +101,7 @@ def test_a_decision_does_not_bring_a_purged_memory_back(mem: Engram, tmp_path: P
         mem.get = purge_in_between  # type: ignore[method-assign]
         with pytest.raises(NotFound, match="purged"):
             mem.pin(kept.id)
-    assert not any(b"otters" in path.read_bytes() for path in mem.home.root.rglob("*") if path.is_file())
+    assert not any(b"otters" in path.read_bytes() for path in home_of(mem).root.rglob("*") if path.is_file())
 
 
 def test_undoing_a_resolution_brings_both_memories_back(mem: Engram) -> None:
@@ -196,7 +197,7 @@ def test_no_secret_slips_in_beside_the_statement(mem: Engram) -> None:
     ):
         with pytest.raises(InvalidInput):
             attempt()
-    assert TOKEN.encode() not in b"".join(p.read_bytes() for p in mem.home.root.rglob("*") if p.is_file())
+    assert TOKEN.encode() not in b"".join(p.read_bytes() for p in home_of(mem).root.rglob("*") if p.is_file())
 
 
 def test_a_program_cannot_put_a_command_into_a_memory_by_updating_it(mem: Engram) -> None:

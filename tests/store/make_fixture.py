@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from engram import Engram
+from tests.homes import home_of
 
 BEGAN = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 
@@ -41,7 +42,7 @@ def make(home: Path) -> None:
         mem.forget(mem.add("A rule nobody follows").id, reason="outdated")
         now += timedelta(days=30)
         mem.upkeep.purge([mem.add("Something that had to go").id])
-        (mem.home.engrams / "by-hand.yaml").write_text(
+        (home_of(mem).engrams / "by-hand.yaml").write_text(
             "# written by a person\n- id: ENG-2025-1231-001\n  statement: Rotate the logs on Fridays\n  colour: blue\n"
             "- id: ENG-2025-1231-002\n  statement: Name branches after their ticket\n", "utf-8"
         )  # fmt: skip

@@ -8,6 +8,7 @@ import pytest
 from engram import Engram
 from tests.faults.consistency import assert_consistent, free_of, index_terms, last_images, store_of
 from tests.faults.processes import finish, start, together
+from tests.homes import home_of
 
 SECRETS = {
     "plain": "The quagga enclosure opens with the brindled keycard",
@@ -53,7 +54,7 @@ def _live_through(mem: Engram, text: str) -> str:
     name = store_of(mem).parts.path(_place(mem, memory.id)).name
     for left in (f"{name}~", f".{name}.4711.tmp", f"{name}.orig", f"{name[:-5]}.sync-conflict-2026.yaml"):
         (folder / left).write_bytes((folder / name).read_bytes())
-    (mem.home.quarantine / "torn.txt").write_text(f"half a line with {text}", "utf-8")
+    (home_of(mem).quarantine / "torn.txt").write_text(f"half a line with {text}", "utf-8")
     mem.forget(memory.id)
     mem.undo(memory.id)
     return memory.id
@@ -93,7 +94,7 @@ def test_a_purged_id_is_never_given_out_again(tmp_path: Path) -> None:
         assert mem.add("Number four").id not in (last.id,)
         mem.rebuild_index()
         assert mem.add("Number five").id != last.id
-        path = mem.home.engrams / "back.yaml"
+        path = home_of(mem).engrams / "back.yaml"
         path.write_text(f"- id: {last.id}\n  statement: I am back\n", "utf-8")
         assert any("was purged" in problem for problem in mem.upkeep.sync().problems)
         assert mem.store.get(last.id) is None
@@ -133,7 +134,7 @@ def test_an_event_can_be_purged_and_its_chain_still_verifies(tmp_path: Path) -> 
 
 def test_a_purge_leaves_the_others_in_a_shared_file_alone(tmp_path: Path) -> None:
     with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as mem:
-        shared = mem.home.engrams / "shared.yaml"
+        shared = home_of(mem).engrams / "shared.yaml"
         shared.write_text(
             f"- id: ENG-2026-0101-001\n  statement: {SECRETS['plain']}\n- id: ENG-2026-0101-002\n  statement: Kept\n"
         )

@@ -79,6 +79,7 @@ def _serve(mem: Engram, folder: Path, count: int) -> list[Figure]:
         mem.recall(question, scope=SCOPE)
     recall = floors.samples_ms(lambda i: mem.recall(asked[i % len(asked)], scope=SCOPE), ROUNDS)
     rss = _rss()  # before the floor takes a matrix of its own
+    assert mem.home is not None, "measured on a store of files"
     floor = floors.search_floor(count, mem.home.index / "index.db", _pruned(mem, asked))
     recall_p50 = floors.percentile(recall, 0.5)
     inject = floors.samples_ms(lambda i: mem.inject(asked[i % len(asked)], scope=SCOPE), ROUNDS)
@@ -106,7 +107,7 @@ def _timed(name: str, samples: list[float], floor: float, against: str) -> Figur
 
 def _pruned(mem: Engram, asked: list[str]) -> list[str]:
     """The questions as the FTS5 queries the store itself would run."""
-    from engram.store.files.index.searching import prune
+    from engram.store.pruned_terms import prune
     from engram.text.tokens import query_terms
 
     found = []
@@ -127,6 +128,7 @@ def _cold(folder: Path) -> list[Figure]:
     env = {**os.environ, "ENGRAM_HOME": str(folder / "home"), "ENGRAM_CACHE": str(folder / "cache")}
     # An installed package has its byte code; a checkout gets it with the first run, unless this forbids it.
     env.pop("PYTHONDONTWRITEBYTECODE", None)
+    env.pop("ENGRAM_URL", None)
     bare = floors.start_floor()
     question = "how do we deploy the api to production"
     engram = [sys.executable, "-m", "engram"]

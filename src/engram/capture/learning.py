@@ -31,6 +31,7 @@ TELLING = 6
 BATCH = 500
 """Memories per decision of `add_batch`: bounds how long other writers wait."""
 COMPARED = ("active", "dormant", "candidate")
+_FOUND = {Outcome.SUPERSEDED: 2, Outcome.CONTRADICTION: 3}
 
 
 @dataclass(slots=True)
@@ -102,7 +103,7 @@ class Learner:
         memory = draft(given, learned_by=learned_by, source=source, now=now)
         proposal = propose(memory, autonomous=autonomous)
         vector = self._embed([memory])
-        mark = self.store.mark
+        mark = self.store.mark(memory.scope)
         verdict = judge(proposal, StoreKnown(self.store, vector[0] if vector is not None else None), self.settings)
         if autonomous:
             self.store.note_verdict(verdict.gate, verdict.outcome, now)
@@ -116,10 +117,16 @@ class Learner:
         self, proposal: Proposal, verdict: Verdict, vector: "Vectors | None", session: str, mark: int
     ) -> Decision:
         memory = proposal.memory
-        with self.store.deciding("learn", actor=memory.source, reason=_noted(verdict), session=session) as deciding:
-            late = [m for m in deciding.changed_since(mark) if m.scope == memory.scope and m.status in COMPARED]
-            if late:
-                verdict = judge(proposal, LateKnown(late), self.settings)
+        about = [verdict.other.id] if verdict.other is not None else []
+        with self.store.deciding(
+            "learn",
+            actor=memory.source,
+            reason=_noted(verdict),
+            session=session,
+            scopes=[memory.scope],
+            about=about,
+        ) as deciding:
+            verdict = self._judged_late(proposal, verdict, deciding, mark)
             if verdict.admitted:
                 now = self.clock()
                 stored = _stored(deciding, memory, verdict, session, now)
@@ -131,10 +138,20 @@ class Learner:
             return self._derived_again(verdict, verdict.other.id, session, self.clock())
         return Decision(verdict.outcome, None, verdict.other, verdict.reason, verdict.gate)
 
+    def _judged_late(self, proposal: Proposal, verdict: Verdict, deciding: Transaction, mark: int) -> Verdict:
+        """The verdict, unless what others wrote between it and the lock says more about the proposal."""
+        changed = deciding.changed_since(proposal.memory.scope, mark)
+        if not changed:
+            return verdict
+        late = judge(proposal, LateKnown([m for m in changed if m.status in COMPARED]), self.settings)
+        return late if _is_outdated(verdict, changed) or _weight(late) >= _weight(verdict) else verdict
+
     def _derived_again(self, verdict: Verdict, memory_id: str, session: str, now: datetime) -> Decision:
         """A known fact met again: counted, and strengthened, at most once per session (without one, per day)."""
         key = session or f"day:{now.date().isoformat()}"
-        with self.store.deciding("derive", actor="engram", reason=_noted(verdict), session=session) as deciding:
+        with self.store.deciding(
+            "derive", actor="engram", reason=_noted(verdict), session=session, about=[memory_id]
+        ) as deciding:
             known = deciding.get(memory_id)
             if known is None:
                 return Decision(Outcome.NOOP, None, verdict.other, "the known memory is gone", verdict.gate)
@@ -182,13 +199,16 @@ class Learner:
         vectors = self._embed([proposal.memory for proposal in proposals])
         stored: list[Memory] = []
         mine: dict[tuple[str, str], Memory] = {}
-        with self.store.deciding("add", actor=source) as deciding:
+        scopes = sorted({proposal.memory.scope for proposal in proposals})
+        names = [_wanted_name(proposal.memory) for proposal in proposals]
+        with self.store.deciding("add", actor=source, scopes=scopes) as deciding:
+            deciding.foresee([(p.content_hash, p.memory.scope, n) for p, n in zip(proposals, names, strict=True)])
             for i, proposal in enumerate(proposals):
                 memory = proposal.memory
                 key = (proposal.content_hash, memory.scope)
                 known = mine.get(key) or deciding.exact(*key)
                 if known is None or not same_text(known.statement, memory.statement):
-                    known = _named(deciding, memory, now, team=bool(team))
+                    known = _named(deciding, memory, names[i], now, team=bool(team))
                     deciding.put(known, vectors[i] if vectors is not None else None, team=team)
                     if proposal.content_hash:
                         mine[key] = known
@@ -204,6 +224,23 @@ def propose(memory: Memory, *, autonomous: bool = False) -> Proposal:
     return Proposal(memory, autonomous, content_hash(memory.statement), tuple(tokens(memory.statement[:20_000])))
 
 
+def _weight(verdict: Verdict) -> int:
+    """How much a verdict found among the memories it was held against; of two, the one that found more counts."""
+    if not verdict.admitted:
+        return 4
+    if verdict.outcome in _FOUND:
+        return _FOUND[verdict.outcome]
+    return 1 if verdict.other is not None else 0
+
+
+def _is_outdated(verdict: Verdict, changed: Sequence[Memory]) -> bool:
+    """Whether the memory a verdict is about has left, or says something else, since."""
+    other = verdict.other
+    return other is not None and any(
+        m.id == other.id and (m.status not in COMPARED or m.statement != other.statement) for m in changed
+    )
+
+
 def _noted(verdict: Verdict) -> str:
     """A verdict as the journal keeps it: never a word of another memory, so that purging one leaves none behind."""
     return f"{verdict.gate}: {verdict.other.id}" if verdict.other is not None else verdict.gate
@@ -214,7 +251,7 @@ def _stored(deciding: Transaction, memory: Memory, verdict: Verdict, session: st
     if verdict.outcome == Outcome.CONTRADICTION and verdict.other is not None:
         link = Association(verdict.other.id, CONTRADICTS, 0.5, last_reinforced=now)
         memory = memory.but(associations=(*memory.associations, link))
-    return _named(deciding, memory, now)
+    return _named(deciding, memory, _wanted_name(memory), now)
 
 
 def _superseding(deciding: Transaction, new: Memory, old_id: str, now: datetime) -> Memory:
@@ -233,6 +270,9 @@ def _superseding(deciding: Transaction, new: Memory, old_id: str, now: datetime)
     )
 
 
-def _named(deciding: Transaction, memory: Memory, now: datetime, *, team: bool = False) -> Memory:
-    wanted = memory.name or slug(memory.situation or memory.statement)
+def _wanted_name(memory: Memory) -> str:
+    return memory.name or slug(memory.situation or memory.statement)
+
+
+def _named(deciding: Transaction, memory: Memory, wanted: str, now: datetime, *, team: bool = False) -> Memory:
     return memory.but(id=deciding.new_id(now, team=team), name=deciding.free_name(wanted, memory.scope))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from engram.cli import cards, drawing, past
 from engram.cli.records import decision_data, hit_data, injection_data, memory_data, plain
-from engram.cli.verbs.reading import file_of
 from engram.rules.eligibility import eligibility
 from engram.rules.strength import strength
 
@@ -219,7 +218,7 @@ class Demo:
             "A memory is a file. Edit it with anything; what you write wins, and is journaled.",
         )
         memory = self.mem.get(self.ids["convention"])
-        path = Path(file_of(self.mem, memory.id))
+        path = Path(self.mem.store.file_of(memory.id))
         text = path.read_text("utf-8")
         self.step(
             f"cat …/{path.parent.name}/{path.name}",

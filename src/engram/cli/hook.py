@@ -6,6 +6,7 @@ together). It notes no use and takes in no hand edits; the next ordinary verb do
 """
 
 import json
+import os
 import sqlite3
 import sys
 import time
@@ -14,7 +15,8 @@ from pathlib import Path
 from engram.model.errors import EngramError
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.files.home import open_home
-from engram.store.files.index.searching import document_frequencies, prune
+from engram.store.files.index.searching import document_frequencies
+from engram.store.pruned_terms import prune
 from engram.store.scope_of import trusted_of
 from engram.store.scopes import scopes_seen
 from engram.text.shown import HIDDEN, one_line
@@ -32,6 +34,7 @@ Options:
   --json      Accepted for company; the answer is always JSON.
   -h, --help  Show this message and exit.
 """
+PAUSED = "Engram is paused; `engram resume` ends that"
 _WANTS_VALUE = ("--limit", "--home", "--cwd")
 
 
@@ -96,10 +99,12 @@ def _payload(words: list[str]) -> dict[str, object]:
 
 def recall(prompt: str, cwd: str, home: str = "", limit: int = 5) -> dict[str, object]:
     """Memories that share words with the prompt, best first, as plain data."""
+    if not home and os.environ.get("ENGRAM_URL", "").strip():
+        return _recall_on_server(prompt, Path(cwd), limit)
     try:
         place = open_home(Path(home) if home else None, create=False)
         if (place.state / "paused").exists():
-            return _answer(prompt, [], "Engram is paused; `engram resume` ends that")
+            return _answer(prompt, [], PAUSED)
         index = place.index / "index.db"
         database = sqlite3.connect(f"{index.as_uri()}?mode=ro", uri=True, timeout=1, isolation_level=None)
     except (EngramError, OSError, sqlite3.Error) as error:
@@ -111,6 +116,25 @@ def recall(prompt: str, cwd: str, home: str = "", limit: int = 5) -> dict[str, o
         return _answer(prompt, [], f"the index cannot be read ({error}); run `engram doctor`")
     finally:
         database.close()
+
+
+def _recall_on_server(prompt: str, cwd: Path, limit: int) -> dict[str, object]:
+    """The same from a server's store, through the ordinary engine: it has no index here that could be read."""
+    from engram.client import Engram
+    from engram.store.records import image
+
+    try:
+        with Engram.open(create=False, directory=cwd, embedder="none") as mem:
+            if mem.store.paused:
+                return _answer(prompt, [], PAUSED)
+            if not prompt.strip() or limit < 1:
+                return _answer(prompt, [])
+            scopes = scopes_seen(None, cwd, mem.store.trusted_here(cwd))
+            found = mem.search(prompt[:10_000], limit=limit, mode="keyword", scope=scopes)
+    except (EngramError, OSError) as error:
+        return _answer(prompt, [], f"no memory to ask: {error}")
+    hits = [(hit.score, hit.memory) for hit in found if hit.memory is not None]
+    return _answer(prompt, [_hit(memory.id, score, image(memory)) for score, memory in hits])
 
 
 def _answer(prompt: str, hits: list[dict[str, object]], warning: str = "") -> dict[str, object]:

@@ -133,7 +133,15 @@ class Importing:
                     self.here[memory.id] = known.id
 
     def _take_slice(self, memories: Sequence[Memory], dry_run: bool) -> None:
-        with self.mem.store.deciding("import", actor=self.source, reason=f"from {self.name}") as deciding:
+        known = self._here_already(memories)
+        scopes = sorted({memory.scope for memory in (*memories, *known)})
+        with self.mem.store.deciding(
+            "import",
+            actor=self.source,
+            reason=f"from {self.name}",
+            scopes=scopes,
+            about=[memory.id for memory in known],
+        ) as deciding:
             for memory in memories:
                 taken = self._judged(memory, deciding)
                 if taken is None:
@@ -142,6 +150,12 @@ class Importing:
                     deciding.put(taken)
                 if taken.status == "candidate":
                     self.done.waiting.append(taken.id)
+
+    def _here_already(self, memories: Sequence[Memory]) -> list[Memory]:
+        """The memories here that records of this slice may replace."""
+        wanted = dict.fromkeys(self.here.get(memory.id, memory.id) for memory in memories if memory.id)
+        found = self.mem.store.get_many(list(self.mem.store.numbers(list(wanted)).values()))
+        return [hit.record for hit in found if isinstance(hit.record, Memory)]
 
     def _judged(self, memory: Memory, deciding: "Transaction") -> Memory | None:
         """What to write for a record, if anything. Two stores give the same id to different memories; they stay two."""

@@ -16,6 +16,17 @@ Made from the program by `python -m engram.cli.reference > docs/cli.md`; a test 
 the verb. Wherever a memory is named, its id, its name or an alias will do. Answers go to stdout, remarks to stderr; tables,
 colours and progress bars appear on terminals only.
 
+| variable | means |
+|---|---|
+| `ENGRAM_HOME` | the store's directory, and that of `config.toml`; default `$XDG_DATA_HOME/engram` |
+| `ENGRAM_CACHE` | where the index is kept; default `$XDG_CACHE_HOME/engram` |
+| `ENGRAM_URL` | a Postgres server instead of files, as in `postgresql://user@host:5432/database`; `--home` beats it |
+| `ENGRAM_TENANT` | whose memories on that server; default `default` |
+| `ENGRAM_SESSION` | the session that `--session` and `engram session …` mean |
+
+On a server every verb works as on files, but `trust`, `add --team`, `backup`, `restore` and `doctor --repair`: these are about
+files and say what to do instead. `engram hook` then asks the server, so it costs a connection.
+
 | exit | means |
 |---|---|
 | 0 | done; DUPLICATE and CONTRADICTION are answers too |

@@ -49,6 +49,13 @@ class Surface:
             yield mem
             self.warn(mem.store.warnings)
 
+    def refuse_server(self, why: str) -> None:
+        """Refuse what only a store of files can do, where a server's is asked for."""
+        from engram.store.opening import server_asked
+
+        if server_asked(self.home) is not None:
+            raise InvalidInput(f"{why}. --home DIR works on a store of files instead of $ENGRAM_URL's")
+
     def answer(self, data: Any, draw: Callable[[], None]) -> None:
         """Print the answer: as JSON where that was asked for, else drawn."""
         if self.as_json:

@@ -13,7 +13,7 @@ __all__ = ["main"]
 
 
 def main(home: str | None = None) -> None:
-    """Serve the store in `home` (default: `$ENGRAM_HOME`) on stdin and stdout, until stdin ends or a signal comes.
+    """Serve the store in `home` (default: `$ENGRAM_URL`'s, else `$ENGRAM_HOME`) on stdin and stdout, until stdin ends or a signal comes.
 
     Raises `EngramError` where the `mcp` extra is not installed.
     """

@@ -8,7 +8,9 @@
     │   └── NotTrusted        the store or source is not trusted yet
     ├── StoreError            the store could not do it; nothing half-written
     │   ├── StoreBusy         another writer held the lock for too long
-    │   ├── StoreReadOnly     the directory or disk does not accept writes
+    │   ├── StoreReadOnly     the directory, disk or server does not accept writes
+    │   ├── StoreUnreachable  the server cannot be reached, or went away
+    │   ├── StoreDenied       the server refuses the user, the password or the privilege
     │   ├── StoreCorrupt      a file of the store cannot be read
     │   └── UnknownVersion    written by a newer Engram
     └── EmbedderError         an embedding provider is missing or failed
@@ -50,7 +52,15 @@ class StoreBusy(StoreError):
 
 
 class StoreReadOnly(StoreError):
-    """The directory or disk does not accept writes."""
+    """The directory, disk or server does not accept writes."""
+
+
+class StoreUnreachable(StoreError):
+    """The server cannot be reached, or went away."""
+
+
+class StoreDenied(StoreError):
+    """The server refuses the user, the password or the privilege."""
 
 
 class StoreCorrupt(StoreError):

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DIFFERS = "valid_elsewhere"
+APPROVE = "approve"
+"""The one decision about a single memory that depends on what else is in force."""
 CHOICES = ("new", "old", "merge", "both")
 
 
@@ -78,7 +80,8 @@ class Review:
             raise InvalidInput(f"{keep!r} is no choice; one of {', '.join(CHOICES)}")
         new, old = self._pair(ref)
         now = self.clock()
-        with self.store.deciding("resolve", actor=actor, reason=f"keep {keep}") as deciding:
+        scopes, about = sorted({new.scope, old.scope}), [new.id, old.id]
+        with self.store.deciding("resolve", actor=actor, reason=f"keep {keep}", scopes=scopes, about=about) as deciding:
             new, old = held(deciding, new.id), held(deciding, old.id)
             if keep == "both":
                 return _keep_both(deciding, new, old, situations, now)
@@ -105,7 +108,7 @@ class Review:
             raise InvalidInput(f"{waiting.id} contradicts {other.id}: resolve it (keep new, old, both, or merge)")
         return self._set(
             ref,
-            "approve",
+            APPROVE,
             actor,
             {"candidate"},
             lambda m, now: _approved(m, actor, now),
@@ -137,7 +140,10 @@ class Review:
         found = self.store.get(ref)
         if found is None:
             raise NotFound(f"no memory {ref!r}")
-        with self.store.deciding(op, actor=actor, reason=redact(reason)[0]) as deciding:
+        scopes = [found.scope] if op == APPROVE else []
+        with self.store.deciding(
+            op, actor=actor, reason=redact(reason)[0], scopes=scopes, about=[found.id]
+        ) as deciding:
             memory = held(deciding, found.id)
             if allowed is not None and memory.status not in allowed:
                 raise InvalidInput(f"{memory.id} is {memory.status}; {op} takes {' or '.join(sorted(allowed))}")

@@ -26,11 +26,19 @@ def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Mem
         raise InvalidInput(f"nothing is known about how {memory.id} came to be (a team's memory has no journal here)")
     last = _last_decision(history)
     ids = (memory.id,) if last.op in SEPARATE else last.ids
-    with store.deciding("undo", actor=actor, reason=f"undo {last.op} of {last.at:%Y-%m-%d %H:%M}") as deciding:
-        restored = {i: _restored(deciding, i, store.history(i), last, now) for i in dict.fromkeys((memory.id, *ids))}
+    wanted = list(dict.fromkeys((memory.id, *ids)))
+    reason = f"undo {last.op} of {last.at:%Y-%m-%d %H:%M}"
+    scopes = _scopes(store, wanted)
+    with store.deciding("undo", actor=actor, reason=reason, scopes=scopes, about=wanted) as deciding:
+        restored = {i: _restored(deciding, i, store.history(i), last, now) for i in wanted}
         for other in restored.values():
             deciding.put(other)
     return restored[memory.id]
+
+
+def _scopes(store: Store, ids: list[str]) -> list[str]:
+    """Every scope these memories were in, and so may come back to."""
+    return sorted({image.memory.scope for i in ids for image in store.history(i) if image.memory is not None})
 
 
 def _restored(deciding: Transaction, memory_id: str, history: list[Image], last: Image, now: datetime) -> Memory:

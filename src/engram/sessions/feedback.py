@@ -50,7 +50,7 @@ def fold(
     for use in store.uses_of(wanted):
         uses[use.ids[0]].append(use)
     changed = []
-    with store.deciding("use", actor="engram", session=session) as deciding:
+    with store.deciding("use", actor="engram", session=session, about=wanted) as deciding:
         for memory_id in wanted:
             memory = deciding.get(memory_id)
             if memory is None:

@@ -1,5 +1,6 @@
 """A memory or an event as a document of the one index: which of its words are searched, and with what weight."""
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -131,6 +132,11 @@ def stored_meaning(kind: str, record: str) -> str:
 
 def _meaning(statement: str, situation: str) -> str:
     return f"{statement}\n{situation}" if situation else statement
+
+
+def meaning_digest(text: str) -> bytes:
+    """Tells whether the embedded text changed."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 def spoken(role: str, content: str) -> str:

@@ -153,12 +153,21 @@ class Pruned:
     ledgers: tuple[str, ...] = ()
 
 
-class Transaction(Protocol):
-    """One decision in the making, alone with the store. Nothing is written before the block ends without an error."""
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing the doctor looked at."""
 
-    @property
-    def mark(self) -> int:
-        """The change number everything before this transaction carries at most."""
+    name: str
+    ok: bool
+    detail: str
+    advice: str = ""
+
+
+class Transaction(Protocol):
+    """One decision in the making, alone with what it named. Nothing is written before the block ends without an error."""
+
+    def foresee(self, proposals: Sequence[tuple[str, str, str]]) -> None:
+        """Content hash, scope and wanted name of what will be asked about; a backend far away looks it all up at once."""
 
     def get(self, memory_id: str) -> Memory | None:
         """A memory as it stands, hand edits included."""
@@ -166,8 +175,8 @@ class Transaction(Protocol):
     def exact(self, content_hash: str, scope: str) -> Memory | None:
         """The live memory with this content, if any."""
 
-    def changed_since(self, mark: int) -> Sequence[Memory]:
-        """Memories written by others after `mark`."""
+    def changed_since(self, scope: str, mark: int) -> Sequence[Memory]:
+        """Memories of a scope that others wrote after `mark`."""
 
     def new_id(self, at: datetime, *, team: bool = False) -> str:
         """The next id of a day; never one that was ever given out."""
@@ -181,6 +190,10 @@ class Transaction(Protocol):
 
 class Store(Protocol):
     """A backend."""
+
+    @property
+    def place(self) -> str:
+        """Where the store lives, safe to show: a path, or a URL without its password."""
 
     # reads
     def get(self, ref: str) -> Memory | None:
@@ -204,9 +217,11 @@ class Store(Protocol):
     def named(self, name: str, scope: str) -> str:
         """The id of the memory that goes by this name in a scope, or ""."""
 
-    @property
-    def mark(self) -> int:
-        """The number of the last change."""
+    def mark(self, scope: str) -> int:
+        """The number of the last change, as far as a scope is concerned; for `Transaction.changed_since`."""
+
+    def file_of(self, memory_id: str) -> str:
+        """The file that holds a memory; "" where memories are not files."""
 
     def event(self, event_id: str) -> Event | None:
         """An event by id."""
@@ -246,9 +261,20 @@ class Store(Protocol):
 
     # decisions
     def deciding(
-        self, op: str, *, actor: str, reason: str = "", session: str = ""
+        self,
+        op: str,
+        *,
+        actor: str,
+        reason: str = "",
+        session: str = "",
+        scopes: Sequence[str] = (),
+        about: Iterable[str] = (),
     ) -> AbstractContextManager[Transaction]:
-        """Open one decision; it is committed when the block ends."""
+        """Open one decision; it is committed when the block ends.
+
+        `scopes` are those in which it depends on what else is there (duplicates, names): nobody else decides there
+        meanwhile. `about` names existing memories it may change. A backend may lock no more than that.
+        """
 
     # usage
     def note_use(self, use: Use) -> None:
@@ -276,6 +302,9 @@ class Store(Protocol):
     def session(self, session_id: str) -> Session | None:
         """A session by id."""
 
+    def sessions(self, limit: int | None = None) -> list[Session]:
+        """Every session, newest first."""
+
     def new_token(self, size: int) -> str:
         """Random hex digits, from the injected source."""
 
@@ -283,6 +312,13 @@ class Store(Protocol):
     @property
     def warnings(self) -> list[str]:
         """What the owner should hear of; collected as it is met."""
+
+    @property
+    def paused(self) -> bool:
+        """Whether the owner has paused learning and injection."""
+
+    def pause(self, paused: bool) -> None:
+        """Begin or end a pause."""
 
     def sync(self, *, seconds: float | None = None) -> Noticed:
         """Take in what was changed outside of Engram, or as much of it as the time allows."""
@@ -299,6 +335,9 @@ class Store(Protocol):
     def prune(self, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
         """Let go of history older than so many days, or say what would go; 0 keeps all."""
 
+    def backup(self, target: Path, now: datetime) -> dict[str, int]:
+        """Write everything the store holds to one archive. Returns counts."""
+
     def note_verdict(self, gate: str, outcome: str, at: datetime) -> None:
         """Count what the gates said of an autonomous proposal; never its text."""
 
@@ -312,7 +351,10 @@ class Store(Protocol):
         """What is wrong with the ledgers' chains."""
 
     def facts(self) -> Mapping[str, Any]:
-        """What `status` and `doctor` say of the store."""
+        """What `status` and `doctor` say of the store; `store` is its place."""
+
+    def examine(self) -> list[Check]:
+        """What this backend can say about its own health."""
 
     def close(self) -> None:
         """Let go of files and connections."""

@@ -1,12 +1,12 @@
 """The doctor: what is healthy, what is not, and what to do about it."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
 from engram.model.memory import Memory
 from engram.rules import numbers as n
-from engram.store.protocol import Filters, Store
+from engram.store.protocol import Check, Filters, Store
 
 SAMPLE = 2000
 """Newest memories whose statements are measured."""
@@ -17,62 +17,14 @@ FAR = 2.0
 """A statement is far from 25–60 words when it has less than half, or more than twice, of that."""
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing the doctor looked at."""
-
-    name: str
-    ok: bool
-    detail: str
-    advice: str = ""
-
-
 def diagnose(store: Store, now: datetime) -> dict[str, Any]:
-    """Look at files, index, ledgers, gates and statements."""
-    facts = store.facts()
-    noticed = store.sync()
-    checks = [
-        _files([*noticed.problems, *facts["problems"]]),
-        _index(facts),
-        _embedder(facts),
-        _ledgers(store),
-        _gates(store, now),
-        _statements(store),
-        _warnings(store),
-    ]
+    """Look at what the backend says of itself, then at ledgers, gates and statements."""
+    checks = [*store.examine(), _ledgers(store), _gates(store, now), _statements(store), _warnings(store)]
     return {
         "ok": all(check.ok for check in checks),
         "checks": [asdict(check) for check in checks],
-        "facts": dict(facts),
+        "facts": dict(store.facts()),
     }
-
-
-def _files(problems: list[str]) -> Check:
-    unique = list(dict.fromkeys(problems))
-    if not unique:
-        return Check("files", True, "every memory file can be read")
-    return Check("files", False, "; ".join(unique[:10]), "mend the files named; their last good versions stay in force")
-
-
-def _index(facts: Any) -> Check:
-    documents = sum(facts["index"]["documents"].values())
-    missing = documents - facts["index"]["vectors"]
-    detail = f"{documents} documents, {facts['index']['vectors']} vectors"
-    if missing > 0 and facts["embedder"]:
-        return Check("index", False, f"{detail}; {missing} lack a vector", "run `engram index --reembed`")
-    return Check("index", True, detail)
-
-
-def _embedder(facts: Any) -> Check:
-    here, there = facts["embedder"], facts["index"]["embedder"]
-    if here is None:
-        return Check("embedder", True, "none: search is by keyword")
-    if here != there:
-        advice = "run `engram index --reembed`"
-        return Check(
-            "embedder", False, f"configured {here}, the index holds {there or 'none'}; search is by keyword", advice
-        )
-    return Check("embedder", True, str(here))
 
 
 def _ledgers(store: Store) -> Check:

@@ -8,10 +8,11 @@ from typing import Any
 
 from engram.sessions.feedback import fold
 from engram.settings import Settings
-from engram.store.files.backup import backup
-from engram.store.files.home import Home, write_private
 from engram.store.protocol import Noticed, Pruned, Purged, Store
 from engram.upkeep.doctor import diagnose, status
+
+SLICE = 500
+"""Memories whose uses are folded in by one decision: bounds how long other writers wait."""
 
 
 @dataclass(slots=True)
@@ -19,7 +20,6 @@ class Upkeep:
     """Index, backup, pruning, pause, and the doctor."""
 
     store: Store
-    home: Home
     clock: Callable[[], datetime]
     settings: Settings
 
@@ -41,11 +41,13 @@ class Upkeep:
 
     def backup(self, target: str | Path) -> dict[str, int]:
         """Write the whole store to one archive."""
-        return backup(self.home, Path(target).absolute(), self.clock())
+        return self.store.backup(Path(target).absolute(), self.clock())
 
     def fold(self) -> list[str]:
         """Fold every use not yet folded in; sessions that never ended leave some."""
-        return fold(self.store, self.store.used_since(0))
+        used = self.store.used_since(0)
+        slices = (used[start : start + SLICE] for start in range(0, len(used), SLICE))
+        return [memory_id for ids in slices for memory_id in fold(self.store, ids)]
 
     def prune(self, *, dry_run: bool = True) -> Pruned:
         """Let go of history older than the settings keep; a dry run only says what would go."""
@@ -63,15 +65,15 @@ class Upkeep:
     @property
     def paused(self) -> bool:
         """Whether the owner has paused learning and injection."""
-        return (self.home.state / "paused").exists()
+        return self.store.paused
 
     def pause(self) -> None:
         """Stop learning and injecting until `resume`; reading and the owner's own verbs go on."""
-        write_private(self.home.state / "paused", b"")
+        self.store.pause(True)
 
     def resume(self) -> None:
         """End a pause."""
-        (self.home.state / "paused").unlink(missing_ok=True)
+        self.store.pause(False)
 
     def doctor(self) -> dict[str, Any]:
         """What is healthy and what is not, with what to do."""

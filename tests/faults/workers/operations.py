@@ -7,6 +7,7 @@ from typing import Any
 
 from engram import Engram
 from engram.store.files.store import FilesStore
+from tests.homes import home_of
 
 Ack = dict[str, Any]
 _ANIMALS = ("otter", "heron", "lynx", "badger", "osprey", "marten", "stoat", "plover", "viper", "newt")
@@ -95,7 +96,7 @@ def edit(mem: Engram, n: int) -> Ack:
 
 def split(mem: Engram, n: int) -> Ack:
     """A file of many, copied from elsewhere, of which one is changed."""
-    folder = Path(mem.home.engrams, "shared")
+    folder = Path(home_of(mem).engrams, "shared")
     folder.mkdir(exist_ok=True)
     ids = [f"ENG-2020-0101-{n:03d}{i}" for i in range(2)]
     lines = [f"- id: {i}\n  statement: {sentence(n)} in {i}\n" for i in ids]

@@ -1,12 +1,18 @@
 """index, doctor, status: how the store is."""
 
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli.declared import Option
 from engram.cli.surface import Surface
 from engram.model.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Embedder
+    from engram.store.files.home import Home
+    from engram.store.protocol import Store
 
 Rebuild = Annotated[bool, Option("--rebuild", help="Make the index anew from the files.")]
 Reembed = Annotated[
@@ -41,7 +47,7 @@ def index(surface: Surface, rebuild: Rebuild = False, reembed: Reembed = False) 
         rows = [
             ("documents", documents),
             ("vectors", f"{facts['vectors']:,} by {facts['embedder'] or 'no embedder'}"),
-            ("file", facts["path"]),
+            ("file", facts.get("path", "")),
         ]
         surface.answer({**plain(facts), **done}, lambda: drawing.fields(rows))
         if reembed:
@@ -74,27 +80,46 @@ def _diagnosed(surface: Surface) -> dict[str, Any]:
     from engram.embedding import load_embedder
     from engram.model.errors import EmbedderError
     from engram.settings import read_settings
-    from engram.store.files.home import open_home
-    from engram.store.files.parts import utc_now
-    from engram.store.files.store import FilesStore
-    from engram.store.files.team import attach_team
+    from engram.store.sources import utc_now
     from engram.upkeep.doctor import diagnose
 
-    home = open_home(surface.home)
-    settings, problems = read_settings(home.config)
+    config, opened = _to_examine(surface.home)
+    settings, problems = read_settings(config)
     try:
         embedder = load_embedder(settings.embedder)
     except EmbedderError as error:
         embedder = None
-        problems.append(f"{home.config}: {error}")
-    store = FilesStore(home, embedder)
+        problems.append(f"{config}: {error}")
+    store = opened(embedder)
     try:
-        attach_team(store, Path.cwd())
         found = diagnose(store, utc_now())
     finally:
         store.close()
     check = _settings_check(problems)
     return {**found, "ok": found["ok"] and check["ok"], "checks": [check, *found["checks"]]}
+
+
+def _to_examine(home: Path | None) -> "tuple[Path | None, Callable[[Embedder | None], Store]]":
+    """Where the settings are, and how the store is opened once they are read."""
+    from engram.store.opening import open_server, owner_config, server_asked
+    from engram.store.sources import utc_now
+
+    server = server_asked(home)
+    if server is not None:
+        return owner_config(), lambda embedder: open_server(server, embedder, clock=utc_now)
+    from engram.store.files.home import open_home
+
+    place = open_home(home)
+    return place.config, lambda embedder: _files_store(place, embedder)
+
+
+def _files_store(place: "Home", embedder: "Embedder | None") -> "Store":
+    from engram.store.files.store import FilesStore
+    from engram.store.files.team import attach_team
+
+    store = FilesStore(place, embedder)
+    attach_team(store, Path.cwd())
+    return store
 
 
 def _settings_check(problems: list[str]) -> dict[str, Any]:
@@ -111,6 +136,9 @@ def _repair(surface: Surface) -> list[str]:
     from engram.store.files.journal import Journal
     from engram.store.files.lock import WriterLock
 
+    surface.refuse_server(
+        "--repair mends a journal of files; a server keeps its own log and is mended with its own tools"
+    )
     home = open_home(surface.home, create=False)
     with WriterLock(home.lock).held():
         moved = Journal(home.journal, home.quarantine).repair()
@@ -140,7 +168,7 @@ def _draw_status(found: dict[str, Any], now: datetime) -> None:
     waiting = found["waiting_for_review"]
     drawing.fields(
         [
-            ("store", found["home"]),
+            ("store", found["store"]),
             ("memories", f"{total:,}" + (f" ({states})" if states else "")),
             ("events", f"{found['index']['documents'].get('event', 0):,}"),
             ("scope here", found["scope"]),

@@ -39,19 +39,8 @@ def show(surface: Surface, ref: Ref) -> None:
             surface.answer(plain(event), lambda: _show_event(event))
             return
         memory, now = mem.get(ref), mem.upkeep.clock()
-        file = file_of(mem, memory.id)
+        file = mem.store.file_of(memory.id)
         surface.answer({**memory_data(memory, now), "file": file}, lambda: cards.card(memory, now, file))
-
-
-def file_of(mem: Any, memory_id: str) -> str:
-    """The file that holds a memory, or ""."""
-    from engram.store.files.following import place_of
-    from engram.store.files.store import FilesStore
-
-    if not isinstance(mem.store, FilesStore):
-        return ""
-    place = place_of(mem.store.parts, memory_id)
-    return str(mem.store.parts.path(place)) if place else ""
 
 
 def _show_event(event: Any) -> None:

@@ -129,8 +129,10 @@ def list_(surface: Surface, limit: Limit = 20) -> None:
     from engram.cli.plain_text import ago, line
     from engram.cli.records import plain
 
+    if limit < 0:
+        raise InvalidInput(f"--limit takes a number, at least 0, not {limit}")
     with surface.memory() as mem:
-        found, now = _sessions(mem)[:limit], mem.upkeep.clock()
+        found, now = mem.store.sessions(limit), mem.upkeep.clock()
         rows: list[list[drawing.Cell]] = [
             [
                 (one.id, "cyan"),
@@ -182,12 +184,6 @@ def _fields(found: "Session") -> list[tuple[str, Any]]:
         ("ended", moment(found.ended)),
         ("summary", found.summary),
     ]
-
-
-def _sessions(mem: Any) -> "list[Session]":
-    folder = mem.home.state / "sessions"
-    found = [mem.store.session(path.stem) for path in folder.glob("*.json")]
-    return sorted((one for one in found if one is not None), key=lambda one: (one.started, one.id), reverse=True)
 
 
 session = Group(

@@ -1,5 +1,6 @@
 """init, config, mcp, demo, version: the store and the program itself."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 from engram.cli.declared import Argument, Option
@@ -20,15 +21,23 @@ Fast = Annotated[bool, Option("--fast", help="Do not pause between the scenes on
 def init(surface: Surface) -> None:
     """Make a store, or say that there is one. Other verbs make one too when there is none."""
     from engram.cli import drawing
-    from engram.store.files.home import default_root
 
-    root = (surface.home or default_root()).expanduser().absolute()
-    made = not (root / "store.json").exists()
+    made = _is_missing(surface.home)
     with surface.memory() as mem:
-        data = {"home": str(mem.home.root), "created": made, "embedder": mem.settings.embedder}
+        data = {"store": mem.store.place, "created": made, "embedder": mem.settings.embedder}
         words = ("made", "green") if made else ("ready", "green")
-        surface.answer(data, lambda: drawing.lines([words, f"  {mem.home.root}"]))
+        surface.answer(data, lambda: drawing.lines([words, f"  {mem.store.place}"]))
         surface.hint('engram: now try `engram learn "…"`, then `engram recall "…"`; `engram demo` shows the rest')
+
+
+def _is_missing(home: Path | None) -> bool:
+    """Whether opening the store makes its directory."""
+    from engram.store.files.home import default_root
+    from engram.store.opening import server_asked
+
+    if server_asked(home) is not None:
+        return False
+    return not ((home or default_root()).expanduser().absolute() / "store.json").exists()
 
 
 def config(surface: Surface, words: Words = None) -> None:
@@ -37,7 +46,6 @@ def config(surface: Surface, words: Words = None) -> None:
     What the file has wrong is named with its line, and its default shown; setting that key sets it right.
     """
     from engram.settings import Settings, parse_setting, read_settings, save_setting
-    from engram.store.files.home import open_home
 
     given = list(words or [])
     if given[:1] in (["get"], ["set"]):
@@ -48,21 +56,33 @@ def config(surface: Surface, words: Words = None) -> None:
         raise InvalidInput("write `engram config`, `engram config KEY` or `engram config KEY VALUE`")
     if given and given[0] not in Settings.__dataclass_fields__:
         raise InvalidInput(f"unknown setting {given[0]!r}; known: {', '.join(Settings.__dataclass_fields__)}")
-    home = open_home(surface.home)
+    file = _config_file(surface.home)
     if len(given) == 2:
         value = parse_setting(given[0], given[1])
         _check(given[0], value)
-        save_setting(home.config, given[0], value)
-        surface.warn(read_settings(home.config)[1])
+        save_setting(file, given[0], value)
+        surface.warn(read_settings(file)[1])
         surface.answer({given[0]: value}, lambda: _draw_settings({given[0]: value}))
         if given[0] == "embedder":
             surface.hint(_after_embedder(value))
         return
     # Not through the store: a wrong setting must not keep its owner from setting another.
-    settings, problems = read_settings(home.config)
+    settings, problems = read_settings(file)
     surface.warn(problems)
     chosen = {key: getattr(settings, key) for key in (given or Settings.__dataclass_fields__)}
     surface.answer(chosen, lambda: _draw_settings(chosen, only_value=bool(given)))
+
+
+def _config_file(home: Path | None) -> Path:
+    """The settings' file. A server's store keeps none: there the owner's own hold, and no store is made beside them."""
+    from engram.store.files.home import DIRECTORY_MODE, default_root, open_home
+    from engram.store.opening import server_asked
+
+    if server_asked(home) is None:
+        return open_home(home).config
+    root = default_root().expanduser().absolute()
+    root.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+    return root / "config.toml"
 
 
 def _after_embedder(value: str) -> str:

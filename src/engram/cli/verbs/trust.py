@@ -55,7 +55,10 @@ def files_store(mem: Any) -> "FilesStore":
     from engram.store.files.store import FilesStore
 
     if not isinstance(mem.store, FilesStore):
-        raise Refused("this store is not kept in files")
+        raise InvalidInput(
+            "a team's memories are files in its repository, which a server's store does not read; name a store of files "
+            "with --home DIR, or take them in with `engram import DIR/.engram/engrams`"
+        )
     return mem.store
 
 

@@ -58,7 +58,8 @@ def sync(surface: Surface) -> None:
 
         surface.answer(plain(noticed), draw)
         if not noticed:
-            surface.hint("engram: files and index agree")
+            agreed = "files and index agree" if mem.home is not None else "nothing to take in: this store has no files"
+            surface.hint(f"engram: {agreed}")
 
 
 def prune(surface: Surface, days: Days = None, yes: Yes = False) -> None:
@@ -115,6 +116,7 @@ def restore(surface: Surface, source: Source, force: Force = False) -> None:
     from engram.store.files.backup import restore as unpack
     from engram.store.files.home import default_root
 
+    surface.refuse_server("an archive is restored to files, and `engram migrate` takes files to a server")
     root = (surface.home or default_root()).expanduser().absolute()
     root.parent.mkdir(parents=True, exist_ok=True)
     restored = unpack(source.expanduser().absolute(), root, force=force)

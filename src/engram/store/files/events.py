@@ -1,18 +1,16 @@
 """Appending to a session's ledger: secrets never reach this room, digests chain the events, keys make a repeat harmless."""
 
-import json
 import sqlite3
 from collections.abc import Sequence
-from datetime import UTC
 
 from engram.model.errors import StoreError
 from engram.model.event import Event
 from engram.store.documents import MAX_INDEXED_CHARS, event_document, spoken
 from engram.store.files import recovery
 from engram.store.files.index.writing import Row
-from engram.store.files.ledger import chained, from_fields, to_fields
 from engram.store.files.parts import Parts
 from engram.store.files.sessions import session_scope
+from engram.store.ledgers import decode_event, following_on, to_fields, unrepeated
 from engram.store.protocol import NewEvent
 
 
@@ -23,7 +21,7 @@ def append(parts: Parts, session: str, events: Sequence[NewEvent]) -> list[Event
     with parts.lock.held():
         recovery.catch_up(parts, ledger=parts.ledger.path(session).name)
         known = _known_keys(parts, session, events)
-        fresh = _fresh(events, known)
+        fresh = unrepeated(events, known)
         if not fresh:
             return [known[event.key] for event in events]
         new = _chain(parts, session, [events[i] for i in fresh])
@@ -62,41 +60,13 @@ def _known_keys(parts: Parts, session: str, events: Sequence[NewEvent]) -> dict[
     return known
 
 
-def _fresh(events: Sequence[NewEvent], known: dict[str, Event]) -> list[int]:
-    seen = set(known)
-    fresh = []
-    for i, event in enumerate(events):
-        if event.key and event.key in seen:
-            continue
-        seen.add(event.key)
-        fresh.append(i)
-    return fresh
-
-
 def _chain(parts: Parts, session: str, events: Sequence[NewEvent]) -> list[Event]:
     row = parts.index.db.execute(
         "SELECT r.record FROM docs d JOIN records r ON r.n = d.n WHERE d.parent = ? AND d.parent <> '' ORDER BY d.position DESC LIMIT 1",
         (session,),
     ).fetchone()
     head = decode_event(row[0]) if row else None
-    first = head.seq + 1 if head else 1
-    made = [
-        Event(
-            id=f"EVT-{event.at.astimezone(UTC).strftime('%Y%m%d')}-{parts.token(6)}",
-            session=session,
-            seq=first + i,
-            role=event.role,
-            content=event.content,
-            at=event.at,
-            event_type=event.event_type,
-            task=event.task,
-            key=event.key,
-            payload=event.payload,
-            metadata=event.metadata,
-        )
-        for i, event in enumerate(events)
-    ]
-    return chained(made, head.digest if head else "")
+    return following_on(head, session, events, parts.token)
 
 
 def _note_key(parts: Parts, event: Event) -> None:
@@ -120,8 +90,3 @@ def of_session(parts: Parts, session: str) -> list[Event]:
         (session,),
     )
     return [decode_event(record) for (record,) in rows]
-
-
-def decode_event(record: str) -> Event:
-    """An event from the index's JSON."""
-    return from_fields(json.loads(record))

@@ -18,14 +18,13 @@ from engram.store.files.memories import UNSEEN, Stamp, stamp_of
 from engram.store.files.parts import (
     Parts,
     append_entry,
-    decode_record,
-    image,
     index_entry,
     index_memory,
     note_file,
     note_place,
 )
 from engram.store.protocol import Noticed
+from engram.store.records import decode_record, image
 
 HAND = "hand"
 """The actor of what a person did to the files with an editor."""

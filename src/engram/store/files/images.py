@@ -3,11 +3,11 @@
 from datetime import datetime
 
 from engram.model.memory import Memory
-from engram.store.files import memories
 from engram.store.files.journal import Entry, Position
 from engram.store.files.parts import Parts
 from engram.store.files.recovery import IndexOutdated
 from engram.store.protocol import Image
+from engram.store.records import from_image
 
 
 def history(parts: Parts, memory_id: str) -> list[Image]:
@@ -38,6 +38,6 @@ def _entry(parts: Parts, memory_id: str, seq: int, month: str, offset: int) -> E
 
 def _image(entry: Entry, memory_id: str) -> Image:
     after = next((change.after for change in entry.changes if change.id == memory_id), None)
-    memory = memories.from_image(after) if after is not None else None
+    memory = from_image(after) if after is not None else None
     ids = tuple(change.id for change in entry.changes)
     return Image(entry.seq, entry.at, entry.op, entry.actor, entry.reason, memory, ids)

@@ -1,23 +1,16 @@
-"""What was said and done: one append-only file per session, each event chained to the one before it.
-
-`body` is a salted digest of what was said; `digest` covers `prev`, the event's place and `body`. Purging an event takes
-its content and salt away and leaves `body`, so the chain still verifies and the words cannot be guessed from it.
-"""
+"""What was said and done: one append-only file per session, each event chained to the one before it (`store.ledgers`)."""
 
 import hashlib
 import json
-import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from engram.model.errors import StoreCorrupt, StoreReadOnly
 from engram.model.event import Event
 from engram.store.files.home import DIRECTORY_MODE
 from engram.store.files.journal import append_durably, replace_file, set_aside, sync_directory, torn_tail
+from engram.store.ledgers import blanked, from_fields, problems_of, to_fields
 
 _SAFE = re.compile(r"[^A-Za-z0-9._-]")
 
@@ -96,93 +89,7 @@ class Ledger:
 
     def verify(self, name: str) -> list[str]:
         """What is wrong with a chain: altered, reordered or dropped events."""
-        problems = []
-        prev, seq = "", 0
-        for event in self.read(name):
-            seq += 1
-            if event.seq != seq:
-                problems.append(f"{name}: event {event.id} has number {event.seq} where {seq} was due")
-                seq = event.seq
-            if event.prev != prev:
-                problems.append(f"{name}: event {event.id} does not follow the one before it")
-            if event.salt and event.body != body_digest(event):
-                problems.append(f"{name}: the content of event {event.id} was altered")
-            if event.digest != chain_digest(event):
-                problems.append(f"{name}: event {event.id} was altered")
-            prev = event.digest
-        return problems
-
-
-def blanked(event: Event) -> Event:
-    """An event without what was said; `body` and `digest` stay."""
-    return replace(event, content="", payload={}, metadata={}, key="", salt="")
-
-
-def chained(events: Sequence[Event], prev: str) -> list[Event]:
-    """The events with salt, body and digest filled in, each following the one before."""
-    result = []
-    for event in events:
-        event = replace(event, salt=os.urandom(16).hex(), prev=prev)
-        event = replace(event, body=body_digest(event))
-        event = replace(event, digest=chain_digest(event))
-        prev = event.digest
-        result.append(event)
-    return result
-
-
-def body_digest(event: Event) -> str:
-    """Salted digest of what was said."""
-    said = [event.content, event.payload, event.metadata, event.key]
-    return _sha256(event.salt, json.dumps(said, ensure_ascii=False, sort_keys=True, separators=(",", ":")))
-
-
-def chain_digest(event: Event) -> str:
-    """Digest of an event's place in its chain and its body."""
-    at = event.at.astimezone(UTC).isoformat()
-    return _sha256(event.prev, event.id, event.session, str(event.seq), event.role, event.event_type, at, event.body)
-
-
-def _sha256(*parts: str) -> str:
-    return hashlib.sha256("\x00".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def to_fields(event: Event) -> dict[str, Any]:
-    """An event as JSON-safe data; what is empty is left out."""
-    fields: dict[str, Any] = {
-        "id": event.id,
-        "seq": event.seq,
-        "session": event.session,
-        "role": event.role,
-        "type": event.event_type,
-        "at": event.at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
-        "content": event.content,
-    }
-    for name in ("task", "key", "payload", "metadata", "salt", "body", "prev", "digest"):
-        value = getattr(event, name)
-        if value:
-            fields[name] = value
-    return fields
-
-
-def from_fields(fields: Mapping[str, Any]) -> Event:
-    """The event of parsed data."""
-    return Event(
-        id=fields["id"],
-        seq=int(fields["seq"]),
-        session=fields["session"],
-        role=fields["role"],
-        event_type=fields.get("type", "message"),
-        at=datetime.fromisoformat(fields["at"]),
-        content=fields.get("content", ""),
-        task=fields.get("task", ""),
-        key=fields.get("key", ""),
-        payload=fields.get("payload", {}),
-        metadata=fields.get("metadata", {}),
-        salt=fields.get("salt", ""),
-        body=fields.get("body", ""),
-        prev=fields.get("prev", ""),
-        digest=fields.get("digest", ""),
-    )
+        return problems_of(self.read(name), name)
 
 
 def encode(event: Event) -> bytes:

@@ -235,11 +235,6 @@ def _rename_call() -> Callable[[Path, Path, int], int] | None:
     return None
 
 
-def from_image(mapping: Mapping[str, Any]) -> Memory:
-    """The memory of a journal image."""
-    return engram_yaml.from_mapping(mapping)
-
-
 def rendered(found: list[Memory]) -> bytes:
     """A file's bytes for some memories."""
     return engram_yaml.dump(found).encode("utf-8", "surrogatepass")

@@ -1,14 +1,12 @@
 """The parts of an open files store, handed to the functions that work on them."""
 
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engram.dialects import engram_yaml
 from engram.model.memory import Memory
 from engram.store.documents import memory_document
 from engram.store.files.home import Home
@@ -20,20 +18,10 @@ from engram.store.files.ledger import Ledger
 from engram.store.files.lock import WriterLock
 from engram.store.files.memories import Stamp, stamp_of
 from engram.store.files.usage import Usage
+from engram.store.sources import random_hex, utc_now
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder, Vectors
-
-
-def utc_now() -> datetime:
-    """The clock, where none is injected; to the millisecond, as a person can still read it in a file."""
-    now = datetime.now(UTC)
-    return now.replace(microsecond=now.microsecond // 1000 * 1000)
-
-
-def random_hex(size: int) -> str:
-    """Random bytes as hex digits, where no source of them is injected."""
-    return os.urandom(size).hex()
 
 
 @dataclass(slots=True)
@@ -77,16 +65,6 @@ class Parts:
         """How far into the journal the index has read."""
         stored = self.index.get("journal")
         return Position(*json.loads(stored)[:2]) if stored else Position()
-
-
-def decode_record(record: str) -> Memory:
-    """A memory from the index's JSON."""
-    return engram_yaml.from_mapping(json.loads(record))
-
-
-def image(memory: Memory) -> dict[str, Any]:
-    """A memory as the journal and the index keep it."""
-    return engram_yaml.to_mapping(memory)
 
 
 def index_memory(

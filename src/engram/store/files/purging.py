@@ -17,12 +17,13 @@ from engram.store.documents import event_document
 from engram.store.files import events, following, memories
 from engram.store.files.index.writing import Row
 from engram.store.files.journal import Change, replace_file
-from engram.store.files.ledger import blanked, to_fields
-from engram.store.files.parts import Parts, append_entry, decode_record, forget_memory, index_entry
+from engram.store.files.parts import Parts, append_entry, forget_memory, index_entry
 from engram.store.files.recovery import remove_stray
 from engram.store.files.reindexing import reindex_journal
 from engram.store.files.sessions import session_scope
+from engram.store.ledgers import blanked, to_fields
 from engram.store.protocol import Purged
+from engram.store.records import decode_record, from_image
 
 OUT_OF_REACH = ("git history of a team store", "backups and copies made earlier", "other machines")
 _SHORTEST_NEEDLE = 6
@@ -96,7 +97,7 @@ def _as_it_stands(parts: Parts, row: tuple[int, str, str]) -> Iterator[Memory]:
 
 def _texts_of_image(mapping: Mapping[str, Any]) -> list[str]:
     try:
-        return _texts(memories.from_image(mapping))
+        return _texts(from_image(mapping))
     except EngramError:
         return [str(mapping.get("statement", ""))]
 
@@ -117,7 +118,7 @@ def _events_to_blank(parts: Parts, wanted: frozenset[str], said: Sequence[str]) 
     found = {i: e for i in wanted if (e := events.find(parts, i)) is not None}
     for memory_id in wanted:
         row = parts.index.one("by_ref", memory_id)
-        memory = memories.from_image(json.loads(row[2])) if row else None
+        memory = decode_record(row[2]) if row else None
         for evidence in memory.evidence if memory else ():
             event = events.find(parts, evidence.event)
             if event is not None:

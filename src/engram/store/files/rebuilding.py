@@ -15,12 +15,13 @@ from engram.store.files import following, memories
 from engram.store.files.index.writing import DocumentWriter, Row
 from engram.store.files.journal import Placed as PlacedEntry
 from engram.store.files.journal import Position
-from engram.store.files.ledger import to_fields
 from engram.store.files.memories import UNSEEN, Stamp, stamp_of
-from engram.store.files.parts import Parts, image, index_entry, note_file, note_place
+from engram.store.files.parts import Parts, index_entry, note_file, note_place
 from engram.store.files.recovery import redo_file
 from engram.store.files.sessions import session_scope
+from engram.store.ledgers import to_fields
 from engram.store.protocol import Noticed, Progress
+from engram.store.records import from_image, image
 
 BATCH = 512
 
@@ -166,7 +167,7 @@ def _mapping_at(parts: Parts, memory_id: str, position: Position) -> Mapping[str
 
 
 def _image_of(parts: Parts, memory_id: str, last: _Last) -> Memory:
-    return memories.from_image(_mapping_at(parts, memory_id, last.start))
+    return from_image(_mapping_at(parts, memory_id, last.start))
 
 
 def _index_batch(parts: Parts, writer: DocumentWriter, batch: Sequence[_Read], last: dict[str, _Last]) -> None:

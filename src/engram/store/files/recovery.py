@@ -19,10 +19,11 @@ from engram.store.files import following, memories
 from engram.store.files.index.writing import Row
 from engram.store.files.journal import Change, Position, keep_aside
 from engram.store.files.journal import Placed as PlacedEntry
-from engram.store.files.ledger import to_fields
 from engram.store.files.memories import UNSEEN, stamp_of
-from engram.store.files.parts import Parts, forget_memory, image, index_entry, index_memory, note_file, note_place
+from engram.store.files.parts import Parts, forget_memory, index_entry, index_memory, note_file, note_place
 from engram.store.files.sessions import session_scope
+from engram.store.ledgers import to_fields
+from engram.store.records import from_image, image
 
 Images = Sequence[Mapping[str, Any]]
 
@@ -86,7 +87,7 @@ def redo_file(parts: Parts, change: Change, older: Images) -> None:
     memory = readable_image(parts, change)
     if memory is None or not change.file or (following.is_team(change.file) and not path.parent.is_dir()):
         return
-    spellings = [memories.rendered([memory]), *(memories.rendered([memories.from_image(old)]) for old in older)]
+    spellings = [memories.rendered([memory]), *(memories.rendered([from_image(old)]) for old in older)]
     _clear_leftovers(parts, path, spellings)
     stamp = stamp_of(path)
     if stamp is None or _is_ours(path, spellings, older, change):
@@ -133,7 +134,7 @@ def readable_image(parts: Parts, change: Change) -> Memory | None:
     if change.after is None:
         return None
     try:
-        return memories.from_image(change.after)
+        return from_image(change.after)
     except EngramError as error:
         parts.warnings.append(f"{parts.home.journal}: {change.id}: {error}")
         return None

@@ -40,10 +40,19 @@ def save_session(home: Home, session: Session) -> None:
 
 def load_session(home: Home, session_id: str) -> Session | None:
     """A session, or None."""
+    session = _read(session_path(home, session_id))
+    return session if session is not None and session.id == session_id else None
+
+
+def all_sessions(home: Home) -> list[Session]:
+    """Every session, newest first."""
+    found = [_read(path) for path in (home.state / "sessions").glob("*.json")]
+    return sorted((one for one in found if one is not None), key=lambda one: (one.started, one.id), reverse=True)
+
+
+def _read(path: Path) -> Session | None:
     with contextlib.suppress(OSError, ValueError, KeyError):
-        fields = json.loads(session_path(home, session_id).read_text("utf-8"))
-        if fields["id"] != session_id:
-            return None
+        fields = json.loads(path.read_text("utf-8"))
         return Session(
             id=fields["id"],
             task=fields["task"],

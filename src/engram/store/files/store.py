@@ -14,15 +14,19 @@ from engram.model.errors import EmbedderError, InvalidInput, StoreBusy, StoreErr
 from engram.model.event import Event, Session
 from engram.model.memory import Memory
 from engram.model.usage import Use
-from engram.store.documents import matches_metadata, stored_meaning
+from engram.store.documents import matches_metadata
 from engram.store.files import (
     events,
+    examining,
+    filling,
     following,
     images,
+    pausing,
     purging,
     recovery,
     sessions,
     uses,
+    verdicts,
 )
 from engram.store.files.healing import Mendable, explained, healing, is_damage
 from engram.store.files.home import Home
@@ -31,11 +35,13 @@ from engram.store.files.journal import Journal
 from engram.store.files.ledger import Ledger
 from engram.store.files.lock import DEFAULT_DEADLINE, WriterLock
 from engram.store.files.memories import Stamp, stamp_of
-from engram.store.files.parts import Parts, decode_record, random_hex, utc_now
+from engram.store.files.parts import Parts
 from engram.store.files.transaction import FilesTransaction
 from engram.store.files.usage import Usage
+from engram.store.ledgers import decode_event
 from engram.store.protocol import (
     Candidates,
+    Check,
     Filters,
     Found,
     Image,
@@ -47,7 +53,9 @@ from engram.store.protocol import (
     Purged,
     Query,
 )
+from engram.store.records import decode_record
 from engram.store.scope_of import trusted_of
+from engram.store.sources import random_hex, utc_now
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder, Vectors
@@ -58,7 +66,6 @@ LEDGERS_EVERY = 2.0
 """Seconds between two looks at the sizes of all ledgers."""
 PATIENCE = 2.0
 """How long a reader waits for the lock to journal a hand edit it saw; after that it answers from the file."""
-FILL_BATCH = 256
 LOOKED_AT = 200
 """Up to so many listed memories have their files looked at for edits; `engram sync` looks at all."""
 
@@ -182,6 +189,11 @@ class FilesStore(Mendable):
         self.parts.warnings += noticed.problems
         return noticed
 
+    @property
+    def place(self) -> str:
+        """The store's directory."""
+        return str(self.parts.home.root)
+
     def close(self) -> None:
         """Close the index."""
         self.parts.index.close()
@@ -220,7 +232,7 @@ class FilesStore(Mendable):
         return [self._found(n, *rows[n]) for n in numbers if n in rows]
 
     def _found(self, n: int, kind: str, record: str) -> Found:
-        return Found(n, kind, decode_record(record) if kind == "memory" else events.decode_event(record))
+        return Found(n, kind, decode_record(record) if kind == "memory" else decode_event(record))
 
     def _pick_up_changed(self, numbers: Sequence[int]) -> None:
         stamps = self.parts.index.all("stamps", json.dumps(list(numbers)))
@@ -285,14 +297,16 @@ class FilesStore(Mendable):
         row = self.parts.index.db.execute("SELECT id FROM names WHERE name = ? AND scope = ?", (name, scope)).fetchone()
         return row[0] if row else ""
 
-    @property
-    def mark(self) -> int:
-        """The number of the last change."""
-        return self._mark()
+    @healing
+    def mark(self, scope: str) -> int:
+        """The number of the last change; all scopes share one count."""
+        return self.parts.index.change
 
     @healing
-    def _mark(self) -> int:
-        return self.parts.index.change
+    def file_of(self, memory_id: str) -> str:
+        """The file that holds a memory, or ""."""
+        place = following.place_of(self.parts, memory_id)
+        return str(self.parts.path(place)) if place else ""
 
     @healing
     def event(self, event_id: str) -> Event | None:
@@ -324,16 +338,8 @@ class FilesStore(Mendable):
         self._notice()
         found = self.parts.index.candidates(query, filters)
         if query.vector is None or not self.parts.index.can_embed():
-            self._explain_missing_vectors(found)
+            found.warnings += examining.foreign_vectors(self.parts)
         return found
-
-    def _explain_missing_vectors(self, found: Candidates) -> None:
-        made_by = self.parts.index.get("embedder")
-        if self.parts.embedder is not None and made_by != self.parts.embedder.name:
-            found.warnings.append(
-                f"searched by keyword: the index holds vectors of {made_by or 'no embedder'}, this process has "
-                f"{self.parts.embedder.name}; run `engram index --reembed`"
-            )
 
     @healing
     def parents(self, numbers: Sequence[int]) -> dict[int, str]:
@@ -398,8 +404,17 @@ class FilesStore(Mendable):
     # -- decisions
 
     @contextlib.contextmanager
-    def deciding(self, op: str, *, actor: str, reason: str = "", session: str = "") -> Iterator[FilesTransaction]:
-        """One decision, alone with the store."""
+    def deciding(
+        self,
+        op: str,
+        *,
+        actor: str,
+        reason: str = "",
+        session: str = "",
+        scopes: Sequence[str] = (),
+        about: Iterable[str] = (),
+    ) -> Iterator[FilesTransaction]:
+        """One decision, alone with the store: there is one lock, whatever scopes and memories it is about."""
         process = os.getpid()
         with self.guard:
             with self.parts.lock.held(self._deadline):
@@ -429,28 +444,12 @@ class FilesStore(Mendable):
             self.mend(error)
             self._finish()
 
-    def _fill_vectors(self) -> int:
-        """Embed what was indexed without a vector (hand edits, replays); a few at a time, outside any transaction."""
-        parts = self.parts
-        if parts.embedder is None or not parts.index.get("lacking") or not parts.index.can_embed():
-            return 0
-        after = done = 0
-        while rows := parts.index.without_vector(after, FILL_BATCH):
-            try:
-                vectors = parts.embedder.embed([stored_meaning(kind, record) for _, kind, record in rows])
-            except EmbedderError as error:
-                self._warn(f"{len(rows)} or more documents are found by keyword only for now: {error}")
-                return done
-            with parts.lock.held(self._deadline), parts.index.writing() as writer:
-                # While this was being embedded another writer may have changed, embedded or purged it.
-                still = parts.index.without_vector(after, FILL_BATCH)
-                for row, vector in zip(rows, vectors, strict=True):
-                    if row in still:
-                        writer.put_vector(row[0], vector)
-                if not parts.index.without_vector(0, 1):
-                    parts.index.set("lacking", 0)
-            after, done = rows[-1][0], done + len(rows)
-        return done
+    def _fill_vectors(self) -> None:
+        """Embed what was indexed without a vector (hand edits, replays), outside any transaction."""
+        try:
+            filling.fill_vectors(self.parts, self._deadline)
+        except EmbedderError as error:
+            self._warn(f"some documents are found by keyword only for now: {error}")
 
     # -- usage
 
@@ -506,6 +505,10 @@ class FilesStore(Mendable):
         """A session by id."""
         return sessions.load_session(self.parts.home, session_id)
 
+    def sessions(self, limit: int | None = None) -> list[Session]:
+        """Every session, newest first."""
+        return sessions.all_sessions(self.parts.home)[:limit]
+
     # -- upkeep
 
     @property
@@ -516,6 +519,15 @@ class FilesStore(Mendable):
     def new_token(self, size: int) -> str:
         """Random hex digits."""
         return self.parts.token(size)
+
+    @property
+    def paused(self) -> bool:
+        """Whether the owner has paused learning and injection."""
+        return pausing.is_paused(self.parts.home)
+
+    def pause(self, paused: bool) -> None:
+        """Begin or end a pause."""
+        pausing.pause(self.parts.home, paused)
 
     @healing
     def sync_team(self, folder: Path, *, again: bool = False) -> Noticed:
@@ -551,16 +563,18 @@ class FilesStore(Mendable):
             self._finish()
             return (pruning.plan if dry_run else pruning.prune)(self.parts, now, journal, usage, ledger)
 
+    def backup(self, target: Path, now: datetime) -> dict[str, int]:
+        """Write everything the store holds to one archive."""
+        from engram.store.files.backup import backup
+
+        return backup(self.parts.home, target, now)
+
     def note_verdict(self, gate: str, outcome: str, at: datetime) -> None:
         """Count what the gates said of an autonomous proposal."""
-        from engram.store.files import verdicts
-
         verdicts.note(self.parts.home, gate, outcome, at)
 
     def verdicts(self, since: datetime) -> list[tuple[str, str]]:
         """Gate and outcome of the proposals since then."""
-        from engram.store.files import verdicts
-
         return verdicts.read(self.parts.home, since)
 
     @healing
@@ -571,15 +585,9 @@ class FilesStore(Mendable):
     @healing
     def facts(self) -> Mapping[str, Any]:
         """What `status` and `doctor` say of the store."""
-        rows = self.parts.index.db.execute(
-            "SELECT status, count(*) FROM docs WHERE kind = 'memory' AND trusted GROUP BY status"
-        )
-        broken = self.parts.index.db.execute("SELECT error FROM files WHERE error <> ''")
-        return {
-            "home": str(self.parts.home.root),
-            "statuses": dict(rows.fetchall()),
-            "problems": [error for (error,) in broken.fetchall()],
-            "decisions": self.parts.seq,
-            "index": self.parts.index.facts(),
-            "embedder": self.parts.embedder.name if self.parts.embedder else None,
-        }
+        return examining.facts(self.parts)
+
+    def examine(self) -> list[Check]:
+        """What the files, the index and the embedder are like; changes made by hand are taken in first."""
+        noticed = self.sync()
+        return examining.checks(self.facts(), noticed.problems)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engram.model.errors import EngramError, NotFound, StoreCorrupt, StoreError
 from engram.model.memory import Memory
@@ -18,14 +18,13 @@ from engram.store.files.memories import UNSEEN, Stamp, relative_path
 from engram.store.files.parts import (
     Parts,
     append_entry,
-    decode_record,
-    image,
     index_entry,
     index_memory,
     note_file,
     note_place,
 )
 from engram.store.files.trust import trust_own_writes
+from engram.store.records import decode_record, image, readable_image
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -58,10 +57,12 @@ class FilesTransaction:
         self._minted: set[str] = set()
         self._day: tuple[datetime | None, str] = (None, "")
         self._names: set[tuple[str, str]] = set()
-        self.mark = parts.index.change
         self.journaled = False
 
     # -- reading, hand edits included
+
+    def foresee(self, proposals: Sequence[tuple[str, str, str]]) -> None:
+        """The index is at hand: nothing is gained by asking early."""
 
     def get(self, memory_id: str) -> Memory | None:
         """A memory as it stands, with what this decision has put so far."""
@@ -78,11 +79,11 @@ class FilesTransaction:
         row = self._parts.index.one("exact", content_hash, scope) if content_hash else None
         return decode_record(row[1]) if row else None
 
-    def changed_since(self, mark: int) -> Sequence[Memory]:
-        """What others wrote after `mark`."""
-        if self.mark <= mark:
+    def changed_since(self, scope: str, mark: int) -> Sequence[Memory]:
+        """What others wrote in a scope after `mark`."""
+        if self._parts.index.change <= mark:
             return []
-        return [decode_record(record) for _, record in self._parts.index.all("changed_since", mark)]
+        return [decode_record(record) for _, record in self._parts.index.all("changed_since", mark, scope)]
 
     # -- giving out ids and names
 
@@ -196,17 +197,10 @@ class FilesTransaction:
             # An empty one knows no id and no duplicate: what was decided by it must not count.
             raise StoreError("the index was replaced while this was decided; nothing was written, try again")
         pending = list(self._pending.values())
-        changes = [Change(p.memory.id, _readable_image(p.memory), p.file) for p in pending]
+        changes = [Change(p.memory.id, readable_image(p.memory), p.file) for p in pending]
         placed = append_entry(self._parts, self._op, self._actor, self._reason, changes, self._session)
         self.journaled = True
         write_through(self._parts, placed, pending)
-
-
-def _readable_image(memory: Memory) -> dict[str, Any]:
-    """A memory's image, proven to read back: what is journaled must never be what no one can read."""
-    mapping = image(memory)
-    memories.from_image(mapping)
-    return mapping
 
 
 def write_through(parts: Parts, placed: PlacedEntry, pending: Sequence[_Pending]) -> None:

@@ -14,6 +14,7 @@ from engram.store.files.index.filters import where
 from engram.store.files.index.matrix import Matrix, boot_id
 from engram.store.files.index.writing import DocumentWriter, from_blob
 from engram.store.protocol import Candidates, Filters, Placed, Query
+from engram.store.pruned_terms import prune
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -200,7 +201,7 @@ class Index:
         found = Candidates(total=self.count - 1)
         if query.terms:
             found.frequency = dict(self.frequencies(query.terms))
-            kept = searching.prune(found.frequency)
+            kept = prune(found.frequency)
             found.pruned = tuple(term for term in found.frequency if term not in kept)
             found.lexical = searching.lexical(self.db, kept, clause, query.limit)
         if query.vector is not None and self.can_embed():

@@ -57,7 +57,7 @@ WHERE d.hash = ? AND d.hash <> '' AND d.scope = ? AND d.kind = 'memory' AND d.tr
 ORDER BY d.status = 'active' DESC, d.n LIMIT 1
 
 -- name: changed_since
-SELECT r.n, r.record FROM docs d INDEXED BY docs_change JOIN records r ON r.n = d.n WHERE d.change > ? AND d.kind = 'memory' AND d.trusted ORDER BY d.change
+SELECT r.n, r.record FROM docs d INDEXED BY docs_change JOIN records r ON r.n = d.n WHERE d.change > ? AND d.kind = 'memory' AND d.scope = ? AND d.trusted ORDER BY d.change
 
 -- name: by_ref
 SELECT d.n, d.id, r.record FROM docs d JOIN records r ON r.n = d.n WHERE d.kind = 'memory' AND d.id = ?

@@ -1,6 +1,5 @@
 """Putting documents into the index and taking them out. Everything here runs inside one write transaction."""
 
-import hashlib
 import json
 import sqlite3
 from collections.abc import Mapping
@@ -9,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from engram.model.memory import Memory
-from engram.store.documents import Document
+from engram.store.documents import Document, meaning_digest
 from engram.store.files.index.connection import statements
 
 if TYPE_CHECKING:
@@ -200,11 +199,6 @@ def _tags(n: int, document: Document) -> list[tuple[str, int]]:
 def seconds(moment: datetime | None) -> float | None:
     """A time as the index keeps it."""
     return moment.timestamp() if moment is not None else None
-
-
-def meaning_digest(text: str) -> bytes:
-    """Tells whether the embedded text changed."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 def to_blob(vector: "Vectors") -> bytes:

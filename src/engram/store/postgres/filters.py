@@ -1,0 +1,93 @@
+"""Filters as a condition over `documents d`."""
+
+from typing import Any
+
+from engram.store.protocol import Filters
+
+_OVER = ("retired", "rejected", "candidate")
+
+
+class _Conditions:
+    def __init__(self) -> None:
+        self.parts = ["d.tenant = %(tenant)s"]
+        self.values: dict[str, Any] = {}
+
+    def add(self, condition: str, *values: Any) -> None:
+        """A condition with `{}` where each value stands."""
+        names = []
+        for value in values:
+            name = f"f{len(self.values)}"
+            self.values[name] = value
+            names.append(f"%({name})s")
+        self.parts.append(condition.format(*names))
+
+    def among(self, column: str, values: tuple[str, ...] | None) -> None:
+        if values is not None:
+            self.add(column + " = ANY({}::text[])", list(values))
+
+
+def where(filters: Filters) -> tuple[str, dict[str, Any]]:
+    """The condition and its parameters."""
+    found = _Conditions()
+    found.among("d.kind", filters.kinds)
+    found.among("d.scope", filters.scopes)
+    found.among("d.type", filters.types)
+    found.among("d.parent", filters.parents)
+    if filters.pinned:
+        found.parts.append("d.pinned")
+    if filters.tags:
+        found.add("d.tags @> {}::text[]", [tag.lower() for tag in filters.tags])
+    if filters.domain is not None:
+        found.add("(d.domain = {} OR starts_with(d.domain, {}))", filters.domain, filters.domain + "/")
+    if filters.since is not None:
+        found.add("d.time >= {}", filters.since)
+    if filters.until is not None:
+        found.add("d.time < {}", filters.until)
+    if filters.known_at is not None:
+        found.add("d.known <= {}", filters.known_at)
+    _add_truth(filters, found)
+    for key, value in filters.metadata.items():
+        _add_metadata(key, value, found)
+    return " AND ".join(found.parts), found.values
+
+
+def _add_truth(filters: Filters, found: _Conditions) -> None:
+    moment = filters.valid_at
+    if filters.as_of and moment is not None:
+        found.add("coalesce(d.valid_from, d.time, d.known, '-infinity') <= {}", moment)
+        found.add("(d.valid_until IS NULL OR d.valid_until > {})", moment)
+        found.add("d.status <> ALL({}::text[])", list(_OVER))
+        return
+    if moment is not None:
+        found.add("(d.valid_from IS NULL OR d.valid_from <= {})", moment)
+        found.add("(d.valid_until IS NULL OR d.valid_until > {})", moment)
+    found.among("d.status", filters.statuses)
+
+
+# Python holds True and 1 for the same, and so does a filter.
+_SAME_TEXT = "CASE json_typeof(e) WHEN 'string' THEN e #>> '{{}}' = {} ELSE false END"
+_SAME_NUMBER = (
+    "CASE json_typeof(e) WHEN 'number' THEN (e #>> '{{}}')::numeric WHEN 'boolean' THEN (e #>> '{{}}')::boolean::integer "
+    "END = {}::text::numeric"
+)
+
+
+def _add_metadata(key: str, value: object, found: _Conditions) -> None:
+    """The caller's own data lies in the record; a list there matches by any of its items.
+
+    Only texts and numbers are compared here; whoever reads the record compares the rest.
+    """
+    if not isinstance(value, (str, int, float)) or "\x00" in key:
+        return
+    said = value if isinstance(value, str) else repr(float(value) if isinstance(value, bool) else value)
+    item = _SAME_TEXT if isinstance(value, str) else _SAME_NUMBER
+    found.add(
+        "EXISTS (SELECT 1 FROM (SELECT CASE d.kind WHEN 'event' THEN "
+        "(SELECT r.record -> 'metadata' FROM engram.agent_events r WHERE r.tenant = d.tenant AND r.id = d.id) ELSE "
+        "(SELECT r.record -> 'data' FROM engram.agent_memory r WHERE r.tenant = d.tenant AND r.id = d.id) END AS data) m, "
+        "LATERAL (SELECT m.data -> {} AS held) h, LATERAL (SELECT h.held AS e WHERE json_typeof(h.held) <> 'array' "
+        "UNION ALL SELECT json_array_elements(CASE WHEN json_typeof(h.held) = 'array' THEN h.held ELSE '[]' END)) i "
+        "WHERE " + item + ")",
+        key,
+        said,
+    )

@@ -1,0 +1,123 @@
+"""The schema's versions: numbered `.sql` files, applied in order, each in its own transaction, by one process at a time."""
+
+import re
+from importlib import resources
+from typing import Any
+
+import psycopg
+from psycopg import errors
+
+from engram.model.errors import StoreDenied, StoreError, UnknownVersion
+
+LOCK = 0x656E6772616D
+"""The advisory lock that migrators take: "engram" in ASCII."""
+LOCK_SECONDS = 60
+LEAST_SERVER, LEAST_VECTOR = 15, (0, 8)
+_FILE = re.compile(r"(\d{4})_\w+\.sql")
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+def migrations() -> dict[int, str]:
+    """Every migration's text by its number."""
+    folder = resources.files("engram.store.postgres.sql").joinpath("migrations")
+    found = {}
+    for file in folder.iterdir():
+        if matched := _FILE.fullmatch(file.name):
+            found[int(matched.group(1))] = file.read_text("utf-8")
+    return dict(sorted(found.items()))
+
+
+LATEST = 3
+"""The newest migration this Engram has."""
+
+
+def version_of(connection: Connection) -> int:
+    """The schema's version; 0 where there is none."""
+    known = connection.execute("SELECT to_regclass('engram.schema_versions')").fetchone()
+    if known is None or known[0] is None:
+        return 0
+    row = connection.execute("SELECT coalesce(max(version), 0) FROM engram.schema_versions").fetchone()
+    return int(row[0]) if row else 0
+
+
+def check_server(connection: Connection, where: str) -> None:
+    """Refuse a server that is too old."""
+    version = connection.info.server_version // 10000
+    if version < LEAST_SERVER:
+        raise StoreError(f"{where} is Postgres {version}; Engram needs {LEAST_SERVER} or newer")
+
+
+def migrate(connection: Connection, where: str, upto: int = LATEST) -> int:
+    """Bring the schema up to date; returns its version before. `connection` commits each statement by itself."""
+    check_server(connection, where)
+    before = version_of(connection)
+    if before > LATEST:
+        raise UnknownVersion(f"{where} has schema {before}; this Engram knows up to {LATEST}. Update Engram")
+    if before < upto:
+        _refuse_replica(connection, where)
+        for number, text in migrations().items():
+            if before < number <= upto:
+                _apply(connection, where, number, text)
+    return before
+
+
+def _refuse_replica(connection: Connection, where: str) -> None:
+    row = connection.execute("SELECT pg_is_in_recovery()").fetchone()
+    if row and row[0]:
+        raise StoreError(f"{where} is a replica without Engram's schema; open the primary once, it migrates from there")
+
+
+def _apply(connection: Connection, where: str, number: int, text: str) -> None:
+    """One migration; another process may have been faster, and then there is nothing left to do."""
+    with connection.transaction():
+        connection.execute(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+        if version_of(connection) >= number:
+            return
+        if number == 1:
+            _prepare(connection, where)
+        connection.execute(text.encode())
+        connection.execute("INSERT INTO engram.schema_versions (version) VALUES (%s)", (number,))
+
+
+def _prepare(connection: Connection, where: str) -> None:
+    """The schema that holds everything, and the extension it needs."""
+    _need_vector(connection, where)
+    try:
+        connection.execute("CREATE SCHEMA IF NOT EXISTS engram")
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS engram.schema_versions "
+            "(version integer PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())"
+        )
+    except errors.InsufficientPrivilege as error:
+        raise StoreDenied(
+            f"{where}: {error.diag.message_primary}; the first opening makes Engram's schema: let its owner do it, "
+            "or GRANT CREATE ON DATABASE. docs/postgres.md has the statements"
+        ) from None
+
+
+def _need_vector(connection: Connection, where: str) -> None:
+    row = connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone()
+    if row is None:
+        row = _create_vector(connection, where)
+    if row is not None and vector_version(row[0]) < LEAST_VECTOR:
+        raise StoreError(f"{where} has pgvector {row[0]}; Engram needs 0.8 or newer: ALTER EXTENSION vector UPDATE")
+
+
+def vector_version(text: str) -> tuple[int, ...]:
+    """pgvector's version as numbers."""
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:2])
+
+
+def _create_vector(connection: Connection, where: str) -> tuple[Any, ...] | None:
+    try:
+        with connection.transaction():
+            connection.execute("CREATE EXTENSION vector")
+    except errors.InsufficientPrivilege:
+        raise StoreDenied(
+            f"{where} lacks the extension pgvector, and this user may not create it; "
+            "an administrator runs: CREATE EXTENSION vector"
+        ) from None
+    except (errors.UndefinedFile, errors.FeatureNotSupported):
+        raise StoreError(f"{where} has no pgvector; install it on the server, then: CREATE EXTENSION vector") from None
+    return connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone()

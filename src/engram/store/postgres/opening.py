@@ -1,0 +1,62 @@
+"""Opening a store on a server: the schema brought up to date, the tenant's name checked, the embedder claimed."""
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from engram.model.errors import InvalidInput, NotFound, StoreError
+from engram.store.sources import utc_now
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Embedder
+    from engram.store.postgres.store import PostgresStore
+
+SCHEMES = ("postgresql://", "postgres://")
+_TENANT = re.compile(r"[\w.@:/+-]{1,200}")
+
+
+def open_store(
+    url: str,
+    tenant: str,
+    embedder: "Embedder | None" = None,
+    *,
+    clock: Callable[[], datetime] = utc_now,
+    create: bool = True,
+) -> "PostgresStore":
+    """A tenant's store; `create` makes or migrates the schema, without it a missing schema is an error."""
+    _check(url, tenant)
+    try:
+        from engram.store.postgres.store import PostgresStore
+    except ImportError as error:
+        raise StoreError(f"Postgres needs psycopg ({error}): pip install 'engram[postgres]'") from None
+    _prepare(url, create)
+    store = PostgresStore(url, tenant, embedder, clock=clock)
+    try:
+        store.parts.facts.claim()
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _check(url: str, tenant: str) -> None:
+    if not url.startswith(SCHEMES):
+        raise InvalidInput("a store's URL begins with postgresql://; for files name a directory instead")
+    if not _TENANT.fullmatch(tenant):
+        raise InvalidInput(f"{tenant!r} is no tenant; letters, digits and . _ @ : / + - only, 200 at most")
+
+
+def _prepare(url: str, create: bool) -> None:
+    from engram.store.postgres.database import connect
+    from engram.store.postgres.explaining import explained, shown_url
+    from engram.store.postgres.migrating import check_server, migrate, version_of
+
+    where = shown_url(url)
+    with explained(where), connect(url) as connection:
+        if create:
+            migrate(connection, where)
+            return
+        check_server(connection, where)
+        if version_of(connection) == 0:
+            raise NotFound(f"{where} holds no Engram store; `engram init` makes one")

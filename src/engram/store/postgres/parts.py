@@ -1,0 +1,79 @@
+"""The parts of an open Postgres store, handed to the functions that work on them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from engram.store.postgres.database import Connection, Database
+from engram.store.postgres.facts import Facts
+from engram.store.postgres.sql import statement
+from engram.store.sources import random_hex, utc_now
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Embedder, Vectors
+
+
+@dataclass(slots=True)
+class Numbers:
+    """Gives out the numbers of a day's ids, each once.
+
+    Outside of the decision's transaction: a lock on the day's row until the commit would let one writer in at a time.
+    A decision that fails leaves a gap. Its commit need not reach the disk by itself: the decision's does, and comes later.
+    """
+
+    database: Database
+    apart: Database
+    """One connection of its own: a decision that holds the last one of the pool can still take a number."""
+
+    def take(self, day: str, count: int) -> range:
+        """The next numbers of a day."""
+        with self.apart.transaction(durable=False) as connection:
+            ((last,),) = self.apart.within(connection, statement("take_numbers"), {"day": day, "count": count})
+        return range(int(last) - count + 1, int(last) + 1)
+
+    def give_back(self, day: str, unused: range) -> None:
+        """Numbers nobody was told of; they come again unless others were taken behind them."""
+        if unused:
+            with self.apart.transaction(durable=False) as connection:
+                values = {"day": day, "last": unused[-1], "count": len(unused)}
+                self.apart.within(connection, statement("give_back_numbers"), values)
+
+    def raise_to(self, connection: Connection, ids: Iterable[str]) -> None:
+        """Never give out the number of an id that came from elsewhere."""
+        highest = highest_numbers(ids)
+        if highest:
+            values = {"days": list(highest), "lasts": list(highest.values())}
+            self.database.within(connection, statement("raise_numbers"), values)
+
+
+def highest_numbers(memory_ids: Iterable[str]) -> dict[str, int]:
+    """The highest number of each day among ids of Engram's own grammar."""
+    highest: dict[str, int] = {}
+    for memory_id in memory_ids:
+        prefix, _, number = memory_id.rpartition("-")
+        if number.isascii() and number.isdigit() and len(number) <= 9 and prefix.startswith("ENG-"):
+            highest[prefix] = max(highest.get(prefix, 0), int(number))
+    return highest
+
+
+@dataclass(slots=True)
+class Parts:
+    """Everything an open store consists of. `warnings` collects what the owner should hear of."""
+
+    database: Database
+    facts: Facts
+    numbers: Numbers
+    embedder: "Embedder | None"
+    clock: Callable[[], datetime] = utc_now
+    token: Callable[[int], str] = random_hex
+    warnings: list[str] = field(default_factory=list)
+
+    def embed(self, texts: Sequence[str]) -> "Vectors | None":
+        """Vectors of texts, where this process has the store's embedder."""
+        return self.embedder.embed(texts) if self.embedder is not None and self.facts.can_embed() else None
+
+    def warn(self, text: str) -> None:
+        """Tell the owner, once."""
+        if text not in self.warnings:
+            self.warnings.append(text)

@@ -1,0 +1,158 @@
+"""Destroying a memory or an event: every row and word of it, in one transaction, with proof.
+
+Postgres keeps the bytes of a deleted row until it reuses their place; a VACUUM at the end makes that soon. What lies in
+the write-ahead log, on replicas and in backups is out of reach, and said to be.
+"""
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import replace
+
+from engram.model.errors import EngramError
+from engram.model.event import Event
+from engram.model.memory import Memory
+from engram.store.documents import event_document
+from engram.store.ledgers import blanked, decode_event, to_fields
+from engram.store.postgres import events, images
+from engram.store.postgres.database import Connection
+from engram.store.postgres.parts import Parts
+from engram.store.postgres.sql import statement
+from engram.store.postgres.writing import Row, dumped, known_documents, put_documents
+from engram.store.protocol import Purged
+from engram.store.purged_words import BLANK, enough, quoted_spellings, texts_of
+
+OUT_OF_REACH = (
+    "the server's write-ahead log and replicas, until they have moved on",
+    "backups and copies made earlier",
+    "space of deleted rows the server has not reused yet (VACUUM FULL rewrites it at once)",
+)
+_TABLES = (
+    "documents",
+    "postings",
+    "terms",
+    "memory_vectors",
+    "agent_memory",
+    "agent_events",
+    "journal_images",
+    "memory_names",
+)
+
+
+def purge(parts: Parts, ids: Sequence[str], actor: str) -> Purged:
+    """Remove memories and events from every table; leave tombstones; prove absence."""
+    wanted = sorted(set(ids))
+    with parts.database.transaction() as connection:
+        parts.database.within(connection, statement("lock_memories"), {"ids": wanted})
+        said = _everything_said(parts, wanted)
+        evidence = _events_to_blank(parts, connection, wanted, said)
+        _blank_sessions(parts, connection, said)
+        _blank_journal(parts, connection, wanted, actor)
+        _remove(parts, connection, [*wanted, *evidence])
+        _blank_events(parts, connection, evidence)
+    _vacuum(parts)
+    return Purged(tuple(sorted({*wanted, *evidence})), tuple(_remaining(parts, said)), OUT_OF_REACH)
+
+
+def _everything_said(parts: Parts, wanted: Sequence[str]) -> list[str]:
+    """Every text the memories ever held, and the events' words."""
+    texts: list[str] = []
+    for wanted_id in wanted:
+        for image in images.history(parts.database, wanted_id):
+            texts += texts_of(image.memory) if image.memory is not None else []
+        event = events.find(parts, wanted_id)
+        texts += [event.content] if event is not None else []
+    return enough(texts)
+
+
+def _events_to_blank(
+    parts: Parts, connection: Connection, wanted: Sequence[str], said: Sequence[str]
+) -> dict[str, Event]:
+    """Events asked for, those a memory was derived from, and those that hold its very words."""
+    named = list(wanted)
+    for wanted_id in wanted:
+        named += [e.event for m in _versions(parts, wanted_id) for e in m.evidence]
+    found = {event.id: event for i in dict.fromkeys(named) if (event := events.find(parts, i)) is not None}
+    if said:
+        needles = quoted_spellings(said)
+        rows = parts.database.within(connection, statement("quoting_events"), {"needles": needles})
+        found |= {event.id: event for event in (decode_event(record) for (record,) in rows)}
+    return found
+
+
+def _versions(parts: Parts, memory_id: str) -> list[Memory]:
+    return [image.memory for image in images.history(parts.database, memory_id) if image.memory is not None]
+
+
+def _blank_sessions(parts: Parts, connection: Connection, said: Sequence[str]) -> None:
+    """A session's task or summary may quote what is purged."""
+    if not said:
+        return
+    for row in parts.database.within(connection, statement("quoting_sessions"), {"texts": list(said)}):
+        session = events.session_of(row)
+        task, summary = session.task, session.summary
+        for text in sorted(said, key=len, reverse=True):
+            task, summary = task.replace(text, BLANK), summary.replace(text, BLANK)
+        events.save_session(parts, replace(session, task=task, summary=summary))
+
+
+def _blank_journal(parts: Parts, connection: Connection, wanted: Sequence[str], actor: str) -> None:
+    """Take the images out of every entry, then note the purge; the entries stay, so that order and audit do."""
+    parts.database.within(connection, statement("blank_reasons"), {"ids": list(wanted)})
+    blank = parts.database.within(connection, statement("blank_images"), {"ids": list(wanted)})
+    known = sorted({memory_id for (memory_id,) in blank})
+    if not known:
+        return
+    ((seq,),) = parts.database.within(connection, statement("next_decision"), {})
+    entry = {"seq": seq, "at": parts.clock(), "op": "purge", "ids": known}
+    told = {"actor": actor, "reason": "", "session": ""}
+    parts.database.all_of(
+        connection,
+        [
+            ("put_decision", {**entry, **told}),
+            ("put_images", {**entry, "images": [None] * len(known)}),
+            ("put_tombstones", {"ids": known}),
+        ],
+    )
+
+
+def _remove(parts: Parts, connection: Connection, ids: Sequence[str]) -> None:
+    known = known_documents(parts.database, connection, ids)
+    numbers = [held.n for held in known.values()]
+    terms = [term for held in known.values() for term in set(" ".join(held.texts).split())]
+    parts.database.all_of(
+        connection,
+        [
+            ("drop_postings", {"numbers": numbers}),
+            ("uncount_terms", {"terms": terms}),
+            ("drop_gone_terms", {"terms": terms}),
+            ("drop_vectors", {"numbers": numbers}),
+            ("drop_documents", {"numbers": numbers}),
+            ("drop_names", {"ids": list(ids)}),
+            ("drop_relations", {"ids": list(ids)}),
+            ("drop_uses", {"ids": list(ids)}),
+            ("drop_memories", {"ids": list(ids)}),
+        ],
+    )
+
+
+def _blank_events(parts: Parts, connection: Connection, evidence: dict[str, Event]) -> None:
+    """Their places in the chains stay: what is said next follows them."""
+    if not evidence:
+        return
+    empty = [blanked(event) for event in evidence.values()]
+    records = {"ids": [event.id for event in empty], "records": [dumped(to_fields(event)) for event in empty]}
+    parts.database.within(connection, statement("blank_events"), records)
+    rows = [Row(event_document(event, events.session_scope(parts, event.session))) for event in empty]
+    put_documents(parts.database, connection, rows, parts.facts.generation)
+
+
+def _vacuum(parts: Parts) -> None:
+    """Let the server reuse the deleted rows' space; only their owner may ask for that."""
+    with contextlib.suppress(EngramError):
+        parts.database.vacuum(_TABLES)
+
+
+def _remaining(parts: Parts, said: Sequence[str]) -> list[str]:
+    if not said:
+        return []
+    return [f"table {name}" for (name,) in parts.database.run("still_said", needles=quoted_spellings(said))]

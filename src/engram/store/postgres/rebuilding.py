@@ -1,0 +1,57 @@
+"""Making the index anew from the records, a slice at a time; searches go on meanwhile."""
+
+from collections.abc import Iterator
+
+from engram.store.documents import Document, event_document, memory_document
+from engram.store.ledgers import decode_event
+from engram.store.postgres import events
+from engram.store.postgres.database import Connection
+from engram.store.postgres.parts import Parts
+from engram.store.postgres.reembedding import fill
+from engram.store.postgres.sql import statement
+from engram.store.postgres.writing import Row, put_documents
+from engram.store.protocol import Progress
+from engram.store.records import decode_record
+
+SLICE = 500
+
+
+def rebuild(parts: Parts, progress: Progress) -> None:
+    """Write every document and its words again; then count the terms anew and fill in missing vectors."""
+    total = int(parts.database.run("record_count")[0][0])
+    done = 0
+    for name in ("memory_slice", "event_slice"):
+        after = ""
+        while True:
+            with parts.database.transaction() as connection:
+                rows = parts.database.within(connection, statement(name), {"after": after, "limit": SLICE})
+                if not rows:
+                    break
+                _rewrite(parts, connection, list(_documents(parts, name, rows)))
+            after, done = rows[-1][0], done + len(rows)
+            progress("documents", done, max(total, done))
+    with parts.database.transaction() as connection:
+        parts.database.all_of(connection, [("forget_statistics", {}), ("forget_terms", {})])
+    fill(parts)
+
+
+def _documents(parts: Parts, name: str, rows: list[tuple[str, str]]) -> Iterator[Document]:
+    for _, record in rows:
+        if name == "memory_slice":
+            yield memory_document(decode_record(record))
+        else:
+            event = decode_event(record)
+            yield event_document(event, events.session_scope(parts, event.session))
+
+
+def _rewrite(parts: Parts, connection: Connection, documents: list[Document]) -> None:
+    """Words first away, then all of the document again: what was lost or altered comes back."""
+    known: dict[str, int] = dict(
+        parts.database.within(connection, statement("numbers"), {"ids": [d.id for d in documents]})
+    )
+    if known:
+        parts.database.within(connection, statement("drop_postings"), {"numbers": list(known.values())})
+    numbers = put_documents(
+        parts.database, connection, [Row(document) for document in documents], parts.facts.generation
+    )
+    parts.database.within(connection, statement("put_postings"), {"numbers": list(numbers.values())})

@@ -1,0 +1,98 @@
+-- name: next_numbers
+SELECT nextval('engram.document_numbers') FROM generate_series(1, %(count)s)
+
+-- name: known_documents
+SELECT d.id, d.n, d.statement, d.about, d.support, d.meaning, d.scope, d.kind, d.change FROM engram.documents d
+WHERE d.tenant = %(tenant)s AND d.id = ANY(%(ids)s::text[])
+
+-- name: put_documents
+INSERT INTO engram.documents AS known (
+    tenant, n, id, kind, scope, status, type, domain, parent, position, time, known, valid_from, valid_until, pinned, hash,
+    change, tags, statement, about, support, length, meaning
+)
+SELECT %(tenant)s, n, id, kind, scope, status, type, domain, parent, position, time, known, valid_from, valid_until, pinned,
+    hash, change, coalesce(string_to_array(nullif(tags, ''), chr(31)), '{}'), statement, about, support, length, meaning
+FROM unnest(
+    %(n)s::bigint[], %(id)s::text[], %(kind)s::text[], %(scope)s::text[], %(status)s::text[], %(type)s::text[],
+    %(domain)s::text[], %(parent)s::text[], %(position)s::bigint[], %(time)s::timestamptz[], %(known)s::timestamptz[],
+    %(valid_from)s::timestamptz[], %(valid_until)s::timestamptz[], %(pinned)s::boolean[], %(hash)s::text[],
+    %(change)s::bigint[], %(tags)s::text[], %(statement)s::text[], %(about)s::text[], %(support)s::text[],
+    %(length)s::integer[], %(meaning)s::bytea[]
+) AS given(n, id, kind, scope, status, type, domain, parent, position, time, known, valid_from, valid_until, pinned, hash,
+    change, tags, statement, about, support, length, meaning)
+ON CONFLICT (tenant, n) DO UPDATE SET
+    scope = excluded.scope, status = excluded.status, type = excluded.type, domain = excluded.domain,
+    parent = excluded.parent, position = excluded.position, time = excluded.time, known = excluded.known,
+    valid_from = excluded.valid_from, valid_until = excluded.valid_until, pinned = excluded.pinned, hash = excluded.hash,
+    change = excluded.change, tags = excluded.tags, statement = excluded.statement, about = excluded.about,
+    support = excluded.support, length = excluded.length, meaning = excluded.meaning
+
+-- name: put_postings
+INSERT INTO engram.postings (tenant, term, n, statement, about, support, length)
+SELECT d.tenant, w.term, d.n,
+    least(count(*) FILTER (WHERE w.field = 1), 32767), least(count(*) FILTER (WHERE w.field = 2), 32767),
+    least(count(*) FILTER (WHERE w.field = 3), 32767), d.length
+FROM engram.documents d
+CROSS JOIN LATERAL (
+    SELECT term, 1 AS field FROM string_to_table(d.statement, ' ') AS term
+    UNION ALL SELECT term, 2 FROM string_to_table(d.about, ' ') AS term
+    UNION ALL SELECT term, 3 FROM string_to_table(d.support, ' ') AS term
+) w
+WHERE d.tenant = %(tenant)s AND d.n = ANY(%(numbers)s::bigint[]) AND w.term <> '' AND w.term <> '?'
+GROUP BY d.tenant, d.n, d.length, w.term ORDER BY w.term, d.n
+ON CONFLICT DO NOTHING
+
+-- name: drop_postings
+DELETE FROM engram.postings p USING (
+    SELECT DISTINCT d.n, term FROM engram.documents d,
+        string_to_table(d.statement || ' ' || d.about || ' ' || d.support, ' ') AS term
+    WHERE d.tenant = %(tenant)s AND d.n = ANY(%(numbers)s::bigint[])
+) old
+WHERE p.tenant = %(tenant)s AND p.term = old.term AND p.n = old.n
+
+-- name: put_vectors
+INSERT INTO engram.memory_vectors AS known (tenant, generation, n, kind, scope, vector)
+SELECT %(tenant)s, %(generation)s, n, kind, scope, vector
+FROM unnest(%(numbers)s::bigint[], %(kinds)s::text[], %(scopes)s::text[], %(vectors)s)
+    AS given(n, kind, scope, vector)
+ON CONFLICT (tenant, generation, n) DO UPDATE SET scope = excluded.scope, vector = excluded.vector
+
+-- name: drop_vectors
+DELETE FROM engram.memory_vectors WHERE tenant = %(tenant)s AND n = ANY(%(numbers)s::bigint[])
+
+-- name: move_vectors
+UPDATE engram.memory_vectors v SET scope = d.scope FROM engram.documents d
+WHERE v.tenant = %(tenant)s AND d.tenant = %(tenant)s AND d.n = v.n AND v.n = ANY(%(numbers)s::bigint[])
+    AND v.scope <> d.scope
+
+-- name: put_memories
+INSERT INTO engram.agent_memory (tenant, id, record)
+SELECT %(tenant)s, id, record::json FROM unnest(%(ids)s::text[], %(records)s::text[]) AS given(id, record)
+ON CONFLICT (tenant, id) DO UPDATE SET record = excluded.record
+
+-- name: drop_names
+DELETE FROM engram.memory_names WHERE tenant = %(tenant)s AND id = ANY(%(ids)s::text[])
+
+-- name: put_names
+INSERT INTO engram.memory_names (tenant, name, id, scope)
+SELECT %(tenant)s, name, id, scope FROM unnest(%(names)s::text[], %(ids)s::text[], %(scopes)s::text[])
+    AS given(name, id, scope)
+ON CONFLICT (tenant, name, id) DO NOTHING
+
+-- name: drop_relations
+DELETE FROM engram.memory_relations WHERE tenant = %(tenant)s AND source = ANY(%(ids)s::text[])
+
+-- name: put_relations
+INSERT INTO engram.memory_relations (tenant, source, target, type, strength, weight, reinforced)
+SELECT DISTINCT ON (source, target, type) %(tenant)s, source, target, type, strength, weight, reinforced
+FROM unnest(%(sources)s::text[], %(targets)s::text[], %(types)s::text[], %(strengths)s::float8[], %(weights)s::float8[],
+    %(reinforced)s::timestamptz[]) WITH ORDINALITY AS given(source, target, type, strength, weight, reinforced, place)
+ORDER BY source, target, type, place DESC
+ON CONFLICT (tenant, source, target, type) DO UPDATE SET
+    strength = excluded.strength, weight = excluded.weight, reinforced = excluded.reinforced
+
+-- name: drop_documents
+DELETE FROM engram.documents WHERE tenant = %(tenant)s AND n = ANY(%(numbers)s::bigint[])
+
+-- name: drop_memories
+DELETE FROM engram.agent_memory WHERE tenant = %(tenant)s AND id = ANY(%(ids)s::text[])

@@ -1,0 +1,47 @@
+-- name: lock_ledger
+INSERT INTO engram.ledger_heads AS known (tenant, session, seq, digest) VALUES (%(tenant)s, %(session)s, 0, '')
+ON CONFLICT (tenant, session) DO UPDATE SET seq = known.seq
+RETURNING seq, digest
+
+-- name: event_at
+SELECT record::text FROM engram.agent_events WHERE tenant = %(tenant)s AND session = %(session)s AND seq = %(seq)s
+
+-- name: move_head
+UPDATE engram.ledger_heads SET seq = %(seq)s, digest = %(digest)s WHERE tenant = %(tenant)s AND session = %(session)s
+
+-- name: events_by_key
+SELECT key, record::text FROM engram.agent_events
+WHERE tenant = %(tenant)s AND session = %(session)s AND key = ANY(%(keys)s::text[]) AND key <> ''
+
+-- name: put_events
+INSERT INTO engram.agent_events (tenant, id, session, seq, key, record)
+SELECT %(tenant)s, id, %(session)s, seq, key, record::json
+FROM unnest(%(ids)s::text[], %(seqs)s::bigint[], %(keys)s::text[], %(records)s::text[]) AS given(id, seq, key, record)
+
+-- name: event
+SELECT record::text FROM engram.agent_events WHERE tenant = %(tenant)s AND id = %(id)s
+
+-- name: events_of
+SELECT record::text FROM engram.agent_events WHERE tenant = %(tenant)s AND session = %(session)s ORDER BY seq
+
+-- name: blank_events
+UPDATE engram.agent_events e SET key = '', record = given.record::json
+FROM unnest(%(ids)s::text[], %(records)s::text[]) AS given(id, record) WHERE e.tenant = %(tenant)s AND e.id = given.id
+
+-- name: ledgers
+SELECT h.session, h.seq, h.digest FROM engram.ledger_heads h WHERE h.tenant = %(tenant)s AND h.session > %(after)s
+ORDER BY h.session LIMIT 500
+
+-- name: save_session
+INSERT INTO engram.agent_sessions (tenant, id, task, scopes, started, ended, summary)
+VALUES (%(tenant)s, %(id)s, %(task)s, %(scopes)s, %(started)s, %(ended)s, %(summary)s)
+ON CONFLICT (tenant, id) DO UPDATE SET
+    task = excluded.task, scopes = excluded.scopes, started = excluded.started, ended = excluded.ended,
+    summary = excluded.summary
+
+-- name: session
+SELECT id, task, scopes, started, ended, summary FROM engram.agent_sessions WHERE tenant = %(tenant)s AND id = %(id)s
+
+-- name: sessions
+SELECT id, task, scopes, started, ended, summary FROM engram.agent_sessions WHERE tenant = %(tenant)s
+ORDER BY started DESC, id LIMIT %(limit)s

@@ -1,0 +1,108 @@
+-- name: lexical
+-- BM25 as FTS5 reckons it (k1 1.2, b 0.75), each field with its weight; the terms were pruned and weighed by the caller.
+SELECT p.n, sum(
+    a.rarity * (p.statement * %(w0)s + p.about * %(w1)s + p.support * %(w2)s) * 2.2
+    / (p.statement * %(w0)s + p.about * %(w1)s + p.support * %(w2)s + 1.2 * (0.25 + 0.75 * p.length / %(average)s))
+) AS score
+FROM unnest(%(terms)s::text[], %(rarities)s::float8[]) AS a(term, rarity)
+JOIN engram.postings p ON p.tenant = %(tenant)s AND p.term = a.term
+GROUP BY p.n
+
+-- name: near_all
+SELECT v.n, -(v.vector <#> %(vector)s::halfvec) AS score FROM engram.memory_vectors v
+WHERE v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.kind = ANY(%(kinds)s::text[]) AND {fits}
+ORDER BY v.vector <#> %(vector)s::halfvec, v.n LIMIT %(wide)s
+
+-- name: near_scopes
+SELECT v.n, -(v.vector <#> %(vector)s::halfvec) AS score FROM engram.memory_vectors v
+WHERE v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.kind = ANY(%(kinds)s::text[])
+    AND v.scope = ANY(%(scopes)s::text[]) AND {fits}
+ORDER BY v.vector <#> %(vector)s::halfvec, v.n LIMIT %(wide)s
+
+-- name: near_among
+SELECT d.n, -(v.vector <#> %(vector)s::halfvec) AS score FROM engram.documents d
+JOIN engram.memory_vectors v ON v.tenant = d.tenant AND v.generation = %(generation)s AND v.n = d.n
+WHERE {condition}
+ORDER BY v.vector <#> %(vector)s::halfvec, d.n LIMIT %(limit)s
+
+-- name: allowed_among
+SELECT d.n FROM engram.documents d WHERE d.n = ANY(%(numbers)s::bigint[]) AND {condition}
+
+-- name: listed
+SELECT m.record::text FROM engram.documents d JOIN engram.agent_memory m ON m.tenant = d.tenant AND m.id = d.id
+WHERE {condition} ORDER BY d.time DESC NULLS LAST, d.n DESC LIMIT %(limit)s OFFSET %(offset)s
+
+-- name: counted
+SELECT count(*) FROM engram.documents d WHERE {condition}
+
+-- name: parents
+SELECT d.n, d.parent FROM engram.documents d WHERE d.tenant = %(tenant)s AND d.n = ANY(%(numbers)s::bigint[])
+
+-- name: alone
+SELECT d.n, d.statement, d.about, d.support, d.parent, d.position, extract(epoch FROM d.time)::float8
+FROM unnest(%(numbers)s::bigint[]) WITH ORDINALITY AS wanted(n, place)
+JOIN engram.documents d ON d.tenant = %(tenant)s AND d.n = wanted.n ORDER BY wanted.place
+
+-- name: together
+SELECT d.n, d.statement, d.about, d.support, d.parent, d.position, extract(epoch FROM d.time)::float8
+FROM engram.documents d WHERE d.tenant = %(tenant)s AND d.parent = ANY(%(parents)s::text[]) AND d.parent <> ''
+ORDER BY d.parent, d.position
+
+-- name: numbers
+SELECT d.id, d.n FROM engram.documents d WHERE d.tenant = %(tenant)s AND d.id = ANY(%(ids)s::text[])
+
+-- name: records
+SELECT d.n, d.kind, coalesce(m.record, e.record)::text FROM engram.documents d
+LEFT JOIN engram.agent_memory m ON d.kind = 'memory' AND m.tenant = d.tenant AND m.id = d.id
+LEFT JOIN engram.agent_events e ON d.kind = 'event' AND e.tenant = d.tenant AND e.id = d.id
+WHERE d.tenant = %(tenant)s AND d.n = ANY(%(numbers)s::bigint[])
+
+-- name: vectors
+SELECT v.n, halfvec_send(v.vector) FROM engram.memory_vectors v
+WHERE v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.n = ANY(%(numbers)s::bigint[])
+
+-- name: by_id
+SELECT record::text FROM engram.agent_memory WHERE tenant = %(tenant)s AND id = %(id)s
+
+-- name: by_name
+SELECT DISTINCT m.id, m.status, m.record::text FROM engram.memory_names s
+JOIN engram.agent_memory m ON m.tenant = s.tenant AND m.id = s.id WHERE s.tenant = %(tenant)s AND s.name = %(name)s
+
+-- name: named
+SELECT id FROM engram.memory_names WHERE tenant = %(tenant)s AND name = %(name)s AND scope = %(scope)s ORDER BY id LIMIT 1
+
+-- name: links_to
+SELECT r.source, r.target, r.type, r.strength FROM engram.memory_relations r
+WHERE r.tenant = %(tenant)s AND r.target = ANY(%(ids)s::text[])
+
+-- name: history
+SELECT i.seq, j.at, j.op, j.actor, j.reason, i.after::text, j.ids FROM engram.journal_images i
+JOIN engram.journal j ON j.tenant = i.tenant AND j.seq = i.seq
+WHERE i.tenant = %(tenant)s AND i.id = %(id)s ORDER BY i.seq
+
+-- name: known_at
+SELECT changed.id, held.after::text FROM
+    (SELECT DISTINCT i.id FROM engram.journal_images i WHERE i.tenant = %(tenant)s AND i.at > %(moment)s) changed
+LEFT JOIN LATERAL (
+    SELECT i.after FROM engram.journal_images i
+    WHERE i.tenant = %(tenant)s AND i.id = changed.id AND i.at <= %(moment)s ORDER BY i.seq DESC LIMIT 1
+) held ON true
+
+-- name: near_by_index
+SELECT v.n, -(v.vector::halfvec({dim}) <#> %(vector)s::halfvec({dim})) AS score FROM engram.memory_vectors v
+WHERE v.tenant = {tenant} AND v.generation = {generation} AND v.kind = ANY(%(kinds)s::text[]) {scoped}
+ORDER BY v.vector::halfvec({dim}) <#> %(vector)s::halfvec({dim}) LIMIT %(wide)s
+
+-- name: few_all
+SELECT count(*) FROM (
+    SELECT 1 FROM engram.memory_vectors v
+    WHERE v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.kind = ANY(%(kinds)s::text[])
+        AND cardinality(%(scopes)s::text[]) = 0 LIMIT %(enough)s
+) some
+
+-- name: few_scopes
+SELECT count(*) FROM (
+    SELECT 1 FROM engram.memory_vectors v
+    WHERE v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.kind = ANY(%(kinds)s::text[])
+        AND v.scope = ANY(%(scopes)s::text[]) LIMIT %(enough)s
+) some

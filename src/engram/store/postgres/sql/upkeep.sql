@@ -1,0 +1,145 @@
+-- name: statuses
+SELECT status, count(*) FROM engram.documents WHERE tenant = %(tenant)s AND kind = 'memory' GROUP BY status
+
+-- name: kinds
+SELECT kind, count(*) FROM engram.documents WHERE tenant = %(tenant)s GROUP BY kind
+
+-- name: vector_count
+SELECT count(*) FROM engram.memory_vectors WHERE tenant = %(tenant)s AND generation = %(generation)s
+
+-- name: decision_count
+SELECT count(*) FROM engram.journal WHERE tenant = %(tenant)s
+
+-- name: without_vector
+SELECT d.n, d.kind, d.scope, coalesce(m.record, e.record)::text, d.meaning FROM engram.documents d
+LEFT JOIN engram.memory_vectors v ON v.tenant = d.tenant AND v.generation = %(generation)s AND v.n = d.n
+LEFT JOIN engram.agent_memory m ON d.kind = 'memory' AND m.tenant = d.tenant AND m.id = d.id
+LEFT JOIN engram.agent_events e ON d.kind = 'event' AND e.tenant = d.tenant AND e.id = d.id
+WHERE d.tenant = %(tenant)s AND d.n > %(after)s AND v.n IS NULL ORDER BY d.n LIMIT %(limit)s
+
+-- name: lacks_vector
+SELECT 1 FROM engram.documents d
+LEFT JOIN engram.memory_vectors v ON v.tenant = d.tenant AND v.generation = %(generation)s AND v.n = d.n
+WHERE d.tenant = %(tenant)s AND v.n IS NULL LIMIT 1
+
+-- name: meanings
+SELECT n, meaning, scope FROM engram.documents WHERE tenant = %(tenant)s AND n = ANY(%(numbers)s::bigint[]) FOR UPDATE
+
+-- name: drop_generations
+DELETE FROM engram.memory_vectors WHERE tenant = %(tenant)s AND generation <> %(generation)s
+
+-- name: drop_generation_slice
+DELETE FROM engram.memory_vectors v USING (
+    SELECT n, generation FROM engram.memory_vectors WHERE tenant = %(tenant)s AND generation <> %(generation)s LIMIT 5000
+) old WHERE v.tenant = %(tenant)s AND v.generation = old.generation AND v.n = old.n RETURNING v.n
+
+-- name: memory_slice
+SELECT id, record::text FROM engram.agent_memory WHERE tenant = %(tenant)s AND id > %(after)s ORDER BY id LIMIT %(limit)s
+
+-- name: event_slice
+SELECT id, record::text FROM engram.agent_events WHERE tenant = %(tenant)s AND id > %(after)s ORDER BY id LIMIT %(limit)s
+
+-- name: forget_statistics
+DELETE FROM engram.term_statistics WHERE tenant = %(tenant)s
+
+-- name: forget_terms
+DELETE FROM engram.terms WHERE tenant = %(tenant)s
+
+-- name: stray_postings
+DELETE FROM engram.postings p WHERE p.tenant = %(tenant)s AND p.n = ANY(%(numbers)s::bigint[])
+
+-- name: indexes
+SELECT c.relname, coalesce(i.indisvalid, false) FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
+WHERE c.relnamespace = 'engram'::regnamespace
+
+-- name: unsecured
+SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant'
+WHERE c.relnamespace = 'engram'::regnamespace AND c.relkind IN ('r', 'p') AND NOT (c.relrowsecurity AND c.relforcerowsecurity)
+ORDER BY c.relname
+
+-- name: role
+SELECT current_user, rolsuper, rolbypassrls, pg_is_in_recovery(), current_setting('transaction_read_only')::boolean
+FROM pg_roles WHERE rolname = current_user
+
+-- name: extension
+SELECT extversion FROM pg_extension WHERE extname = 'vector'
+
+-- name: old_images
+SELECT count(*) FROM engram.journal_images i WHERE i.tenant = %(tenant)s AND i.at < %(cutoff)s AND i.op <> 'purge'
+    AND EXISTS (SELECT 1 FROM engram.journal_images l WHERE l.tenant = i.tenant AND l.id = i.id AND l.seq > i.seq)
+
+-- name: drop_old_images
+DELETE FROM engram.journal_images i WHERE i.tenant = %(tenant)s AND i.at < %(cutoff)s AND i.op <> 'purge'
+    AND EXISTS (SELECT 1 FROM engram.journal_images l WHERE l.tenant = i.tenant AND l.id = i.id AND l.seq > i.seq)
+
+-- name: drop_empty_decisions
+DELETE FROM engram.journal j WHERE j.tenant = %(tenant)s AND j.at < %(cutoff)s
+    AND NOT EXISTS (SELECT 1 FROM engram.journal_images i WHERE i.tenant = j.tenant AND i.id = ANY(j.ids) AND i.seq = j.seq)
+
+-- name: old_uses
+SELECT DISTINCT to_char(at AT TIME ZONE 'UTC', 'YYYY-MM') AS month FROM engram.memory_uses
+WHERE tenant = %(tenant)s AND at < %(cutoff)s ORDER BY month
+
+-- name: drop_old_uses
+DELETE FROM engram.memory_uses WHERE tenant = %(tenant)s AND at < %(cutoff)s
+
+-- name: old_ledgers
+SELECT h.session FROM engram.ledger_heads h JOIN engram.agent_sessions s ON s.tenant = h.tenant AND s.id = h.session
+WHERE h.tenant = %(tenant)s AND s.ended < %(cutoff)s ORDER BY h.session
+
+-- name: ledger_documents
+SELECT n, id FROM engram.documents WHERE tenant = %(tenant)s AND kind = 'event' AND parent = ANY(%(sessions)s::text[]) AND parent <> ''
+
+-- name: drop_ledgers
+DELETE FROM engram.agent_events WHERE tenant = %(tenant)s AND session = ANY(%(sessions)s::text[])
+
+-- name: drop_heads
+DELETE FROM engram.ledger_heads WHERE tenant = %(tenant)s AND session = ANY(%(sessions)s::text[])
+
+-- name: quoting_events
+SELECT record::text FROM engram.agent_events
+WHERE tenant = %(tenant)s AND EXISTS (SELECT 1 FROM unnest(%(needles)s::text[]) AS needle WHERE strpos(record::text, needle) > 0)
+
+-- name: quoting_sessions
+SELECT id, task, scopes, started, ended, summary FROM engram.agent_sessions
+WHERE tenant = %(tenant)s AND EXISTS (
+    SELECT 1 FROM unnest(%(texts)s::text[]) AS said WHERE strpos(task, said) > 0 OR strpos(summary, said) > 0
+)
+
+-- name: blank_images
+UPDATE engram.journal_images SET after = NULL WHERE tenant = %(tenant)s AND id = ANY(%(ids)s::text[]) AND after IS NOT NULL
+RETURNING id
+
+-- name: blank_reasons
+UPDATE engram.journal SET reason = '' WHERE tenant = %(tenant)s AND ids && %(ids)s::text[] AND reason <> ''
+
+-- name: put_tombstones
+INSERT INTO engram.tombstones (tenant, id) SELECT %(tenant)s, id FROM unnest(%(ids)s::text[]) AS id ON CONFLICT DO NOTHING
+
+-- name: drop_uses
+DELETE FROM engram.memory_uses WHERE tenant = %(tenant)s AND id = ANY(%(ids)s::text[])
+
+-- name: uncount_terms
+UPDATE engram.terms t SET documents = t.documents - 1 FROM (SELECT DISTINCT term FROM unnest(%(terms)s::text[]) AS term) w
+WHERE t.tenant = %(tenant)s AND t.term = w.term
+
+-- name: drop_gone_terms
+DELETE FROM engram.terms t USING unnest(%(terms)s::text[]) AS gone(term)
+WHERE t.tenant = %(tenant)s AND t.term = gone.term
+    AND NOT EXISTS (SELECT 1 FROM engram.postings p WHERE p.tenant = t.tenant AND p.term = t.term)
+
+-- name: still_said
+SELECT place FROM (
+    SELECT 'agent_memory' AS place, strpos(record::text, needle) > 0 AS held FROM engram.agent_memory, unnest(%(needles)s::text[]) AS needle WHERE tenant = %(tenant)s
+    UNION ALL SELECT 'agent_events', strpos(record::text, needle) > 0 FROM engram.agent_events, unnest(%(needles)s::text[]) AS needle WHERE tenant = %(tenant)s
+    UNION ALL SELECT 'journal', strpos(reason, needle) > 0 FROM engram.journal, unnest(%(needles)s::text[]) AS needle WHERE tenant = %(tenant)s
+    UNION ALL SELECT 'journal_images', strpos(after::text, needle) > 0 FROM engram.journal_images, unnest(%(needles)s::text[]) AS needle WHERE tenant = %(tenant)s AND after IS NOT NULL
+    UNION ALL SELECT 'agent_sessions', strpos(task || summary, needle) > 0 FROM engram.agent_sessions, unnest(%(needles)s::text[]) AS needle WHERE tenant = %(tenant)s
+) found WHERE held GROUP BY place ORDER BY place
+
+-- name: document_count
+SELECT count(*) FROM engram.documents WHERE tenant = %(tenant)s
+
+-- name: record_count
+SELECT (SELECT count(*) FROM engram.agent_memory WHERE tenant = %(tenant)s)
+    + (SELECT count(*) FROM engram.agent_events WHERE tenant = %(tenant)s)

@@ -1,0 +1,100 @@
+"""How common each term is: counted in slices behind the writers, never under their locks.
+
+A store of a few hundred documents is counted anew after each write; a large one when a fiftieth of it is new. Whoever finds
+the count behind moves it on; on a replica, where nobody can, it is as far as the primary brought it.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from engram.model.errors import StoreReadOnly
+from engram.store.postgres.database import Database
+from engram.store.postgres.sql import statement
+
+BEHIND = 50
+"""The count is moved on when more than one in so many documents is new."""
+SLICE = 2_000
+ENOUGH = 20_001
+"""New documents looked at when asking how many there are; a multiple of what a slice takes."""
+LOOK_EVERY = 1.0
+"""Seconds between two looks of a reader that has not written anything itself."""
+_RECOUNT = 1.05
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How many documents were counted, and how many terms they hold."""
+
+    documents: int = 0
+    length: int = 0
+
+    @property
+    def average(self) -> float:
+        """Terms per document."""
+        return self.length / self.documents if self.documents and self.length else 1.0
+
+
+class Statistics:
+    """A tenant's term statistics, remembered by this process until they have moved."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._totals = Totals()
+        self._looked_at = float("-inf")
+        self._frequency: dict[str, int] = {}
+        self._remembered_at = 0
+
+    def written(self) -> None:
+        """This process has written: the next reader looks."""
+        self._looked_at = float("-inf")
+
+    def totals(self) -> Totals:
+        """How many documents there are, after moving the count on if it is behind."""
+        now = time.monotonic()
+        if now - self._looked_at >= LOOK_EVERY:
+            self._catch_up()
+            self._looked_at = now
+        return self._totals
+
+    def _catch_up(self) -> None:
+        while True:
+            rows = self._database.run("statistics", enough=ENOUGH)
+            counted = Totals(int(rows[0][1]), int(rows[0][2])) if rows else Totals()
+            self._remember(counted)
+            behind = rows[0][3] if rows else 1
+            if not behind * BEHIND > counted.documents or not self._count_slice(known=bool(rows)):
+                return
+
+    def _count_slice(self, *, known: bool) -> bool:
+        """Count some more; says whether that may have left more to do."""
+        try:
+            with self._database.transaction(durable=False) as connection:
+                if not known:
+                    self._database.within(connection, statement("begin_statistics"), {})
+                held = self._database.within(connection, statement("lock_statistics"), {})
+                if not held:
+                    return False
+                values = {"counted_to": held[0][0], "slice": SLICE}
+                return bool(self._database.within(connection, statement("count_terms"), values))
+        except StoreReadOnly:
+            return False
+
+    def _remember(self, totals: Totals) -> None:
+        if not self._remembered_at <= totals.documents <= self._remembered_at * _RECOUNT:
+            self._frequency, self._remembered_at = {}, totals.documents
+        self._totals = totals
+
+    def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
+        """In how many documents each term occurs; a term of documents not yet counted occurs at least once."""
+        self.totals()
+        missing = [term for term in dict.fromkeys(terms) if term not in self._frequency]
+        if missing:
+            found: dict[str, int] = dict(self._database.run("frequencies", terms=missing))
+            rest = [term for term in missing if term not in found]
+            found |= dict.fromkeys(self._occurring(rest), 1)
+            self._frequency |= {term: found.get(term, 0) for term in missing}
+        return {term: count for term in terms if (count := self._frequency[term])}
+
+    def _occurring(self, terms: Sequence[str]) -> Iterable[str]:
+        return [term for (term,) in self._database.run("occurring", terms=terms)] if terms else ()

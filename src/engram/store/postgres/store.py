@@ -1,0 +1,372 @@
+"""The Postgres backend: `protocol.Store` over a pool of connections."""
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engram.model.errors import EmbedderError, InvalidInput
+from engram.model.event import Event, Session
+from engram.model.memory import Memory
+from engram.model.usage import Use
+from engram.store.documents import matches_metadata
+from engram.store.ledgers import decode_event
+from engram.store.postgres import events, images, searching, uses
+from engram.store.postgres.database import Database
+from engram.store.postgres.facts import Facts
+from engram.store.postgres.filters import where
+from engram.store.postgres.parts import Numbers, Parts
+from engram.store.postgres.sql import statement
+from engram.store.postgres.statistics import Statistics
+from engram.store.postgres.transaction import Decision, PostgresTransaction
+from engram.store.protocol import (
+    Candidates,
+    Check,
+    Filters,
+    Found,
+    Image,
+    NewEvent,
+    Noticed,
+    Placed,
+    Progress,
+    Pruned,
+    Purged,
+    Query,
+)
+from engram.store.records import decode_record
+from engram.store.sources import random_hex, utc_now
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Embedder, Vectors
+
+
+class PostgresStore:
+    """Implements `protocol.Store` on a server. Safe for threads; every call is a transaction of its own."""
+
+    def __init__(
+        self,
+        url: str,
+        tenant: str,
+        embedder: "Embedder | None" = None,
+        *,
+        clock: Callable[[], datetime] = utc_now,
+        token: Callable[[int], str] = random_hex,
+    ) -> None:
+        database, apart = Database(url, tenant), Database(url, tenant, connections=1)
+        self.parts = Parts(
+            database=database,
+            facts=Facts(database, embedder.name if embedder else "", embedder.dim if embedder else 0),
+            numbers=Numbers(database, apart),
+            embedder=embedder,
+            clock=clock,
+            token=token,
+        )
+        self._statistics = Statistics(database)
+
+    def close(self) -> None:
+        """Let go of every connection."""
+        self.parts.database.close()
+        self.parts.numbers.apart.close()
+
+    @property
+    def place(self) -> str:
+        """Where the store lives: server, database and tenant."""
+        return f"{self.parts.database.where} (tenant {self.parts.database.tenant})"
+
+    # -- reads
+
+    def get(self, ref: str) -> Memory | None:
+        """A memory by id, name or alias."""
+        rows = self._run("by_id", id=ref)
+        if rows:
+            return decode_record(rows[0][0])
+        named = self._run("by_name", name=ref)
+        live = [row for row in named if row[1] in ("active", "dormant", "candidate")] or named
+        if len(live) > 1:
+            ids = ", ".join(sorted(row[0] for row in live))
+            raise InvalidInput(f"{ref!r} names several memories ({ids}); use an id")
+        return decode_record(live[0][2]) if live else None
+
+    def get_many(self, numbers: Sequence[int]) -> list[Found]:
+        """Records by document number, in that order."""
+        rows = {n: (kind, record) for n, kind, record in self._run("records", numbers=list(numbers))}
+        return [
+            Found(n, kind, decode_event(record) if kind == "event" else decode_record(record))
+            for n in numbers
+            if n in rows
+            for kind, record in [rows[n]]
+        ]
+
+    def exact(self, content_hash: str, scope: str) -> Memory | None:
+        """The live memory with this content in this scope."""
+        rows = self._run("exact", hashes=[content_hash], scopes=[scope]) if content_hash else []
+        return decode_record(rows[0][2]) if rows else None
+
+    def embed(self, texts: Sequence[str]) -> "Vectors | None":
+        """Vectors of texts in the store's space, or None."""
+        return self.parts.embed(texts)
+
+    def owned(self, memory_ids: Iterable[str]) -> list[str]:
+        """All of them: a team's files are not part of this store."""
+        return list(memory_ids)
+
+    def trusted_here(self, directory: Path) -> frozenset[str]:
+        """Nothing: trust in a repository's files is kept with the files."""
+        return frozenset()
+
+    def named(self, name: str, scope: str) -> str:
+        """The id of the memory that goes by this name in a scope, or ""."""
+        rows = self._run("named", name=name, scope=scope)
+        return str(rows[0][0]) if rows else ""
+
+    def file_of(self, memory_id: str) -> str:
+        """No memory is a file here."""
+        return ""
+
+    def mark(self, scope: str) -> int:
+        """The number of a scope's last change."""
+        rows = self._run("mark", scope=scope)
+        return int(rows[0][0]) if rows else 0
+
+    def event(self, event_id: str) -> Event | None:
+        """An event by id."""
+        return events.find(self.parts, event_id)
+
+    def listing(self, filters: Filters, limit: int | None = None, offset: int = 0) -> list[Memory]:
+        """Memories, newest first."""
+        condition, values = where(filters)
+        text = statement("listed").format(condition=condition)
+        by_record = bool(filters.metadata)
+        cut = {"limit": None, "offset": 0} if by_record else {"limit": limit, "offset": offset}
+        found = [decode_record(record) for (record,) in self.parts.database.query(text, {**values, **cut})]
+        if not by_record:
+            return found
+        kept = [memory for memory in found if matches_metadata(memory.metadata, filters.metadata)]
+        return kept[offset:] if limit is None else kept[offset : offset + limit]
+
+    def count(self, filters: Filters) -> int:
+        """How many documents pass the filters."""
+        condition, values = where(filters)
+        return int(self.parts.database.query(statement("counted").format(condition=condition), values)[0][0])
+
+    def candidates(self, query: Query, filters: Filters) -> Candidates:
+        """What each retriever finds."""
+        return searching.candidates(self.parts, self._statistics, query, filters)
+
+    def parents(self, numbers: Sequence[int]) -> dict[int, str]:
+        """The session or file each document belongs to."""
+        return dict(self._run("parents", numbers=list(numbers)))
+
+    def passages(self, numbers: Sequence[int], parents: Sequence[str], filters: Filters) -> list[Placed]:
+        """These documents, then every document of these parents."""
+        return searching.passages(self.parts, numbers, parents, filters)
+
+    def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
+        """In how many documents each term occurs."""
+        return self._statistics.frequencies(terms)
+
+    def known_at(self, moment: datetime) -> dict[str, Memory | None]:
+        """What Engram held then of every memory it has decided about since."""
+        return images.known_at(self.parts.database, moment)
+
+    def numbers(self, memory_ids: Sequence[str]) -> dict[str, int]:
+        """The document numbers of memories."""
+        return dict(self._run("numbers", ids=list(memory_ids)))
+
+    def vectors(self, numbers: Sequence[int]) -> "Vectors | None":
+        """Vectors of documents."""
+        return searching.vectors_of(self.parts, numbers)
+
+    def history(self, memory_id: str) -> list[Image]:
+        """Everything that was decided about a memory."""
+        return images.history(self.parts.database, memory_id)
+
+    def links_to(self, memory_ids: Iterable[str]) -> list[tuple[str, str, str, float]]:
+        """Links that point at these memories."""
+        rows = self._run("links_to", ids=list(memory_ids))
+        return [(source, target, kind, strength) for source, target, kind, strength in rows]
+
+    # -- decisions
+
+    @contextlib.contextmanager
+    def deciding(
+        self,
+        op: str,
+        *,
+        actor: str,
+        reason: str = "",
+        session: str = "",
+        scopes: Sequence[str] = (),
+        about: Iterable[str] = (),
+    ) -> Iterator[PostgresTransaction]:
+        """One decision; its scopes and memories are locked first, in order."""
+        lacking = False
+        with self.parts.database.transaction() as connection:
+            transaction = PostgresTransaction(self.parts, connection, Decision(op, actor, reason, session))
+            try:
+                transaction.lock_scopes(scopes)
+                transaction.lock_memories(about)
+                yield transaction
+                transaction.commit()
+                lacking = transaction.lacks_vectors
+            finally:
+                transaction.give_back_numbers()
+        self._statistics.written()
+        if lacking:
+            self._fill_vectors()
+
+    def _fill_vectors(self) -> None:
+        """Embed what was written without a vector, outside of any transaction."""
+        from engram.store.postgres.reembedding import fill
+
+        try:
+            fill(self.parts)
+        except EmbedderError as error:
+            self.parts.warn(f"some documents are found by keyword only for now: {error}")
+
+    # -- usage
+
+    def note_use(self, use: Use) -> None:
+        """Append a use."""
+        uses.note(self.parts.database, use)
+
+    def uses_of(self, memory_ids: Iterable[str]) -> list[Use]:
+        """Every noted use of these memories, oldest first."""
+        return uses.of(self.parts.database, memory_ids)
+
+    def uses_in(self, session: str) -> list[Use]:
+        """Every use noted in a session."""
+        return uses.in_session(self.parts.database, session)
+
+    def used_since(self, position: int) -> list[str]:
+        """Ids of memories used after a position."""
+        return uses.since(self.parts.database, position)
+
+    def last_use(self, kind: str) -> Use | None:
+        """The newest use of a kind, with all its ids."""
+        return uses.last(self.parts.database, kind)
+
+    # -- events and sessions
+
+    def append_events(self, session: str, new: Sequence[NewEvent]) -> list[Event]:
+        """Append to a session's ledger."""
+        appended = events.append(self.parts, session, new)
+        self._statistics.written()
+        return appended
+
+    def events(self, session: str) -> list[Event]:
+        """A session's events, in order."""
+        return events.of_session(self.parts, session)
+
+    def save_session(self, session: Session) -> None:
+        """Create or update a session."""
+        events.save_session(self.parts, session)
+
+    def session(self, session_id: str) -> Session | None:
+        """A session by id."""
+        return events.load_session(self.parts, session_id)
+
+    def sessions(self, limit: int | None = None) -> list[Session]:
+        """Sessions, newest first."""
+        return events.sessions(self.parts, limit)
+
+    # -- upkeep
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the owner should hear of."""
+        return self.parts.warnings
+
+    @property
+    def paused(self) -> bool:
+        """Whether the owner has paused learning and injection."""
+        self.parts.facts.refresh()
+        return bool(self.parts.facts.get("paused", False))
+
+    def pause(self, paused: bool) -> None:
+        """Stop learning and injecting, for every process of this tenant, or go on."""
+        with self.parts.database.transaction() as connection:
+            self.parts.facts.set(connection, paused=paused or None)
+
+    def new_token(self, size: int) -> str:
+        """Random hex digits."""
+        return self.parts.token(size)
+
+    def sync(self, *, seconds: float | None = None) -> Noticed:
+        """Nothing is changed outside of Engram here; what lacks a vector gets one."""
+        self._fill_vectors()
+        return Noticed()
+
+    def rebuild(self, progress: Progress = lambda *_: None) -> Noticed:
+        """Make documents, words and vectors anew from the records, beside whoever reads."""
+        from engram.store.postgres.rebuilding import rebuild
+
+        rebuild(self.parts, progress)
+        self._statistics = Statistics(self.parts.database)
+        return Noticed()
+
+    def reembed(self, progress: Progress = lambda *_: None) -> int:
+        """Make all vectors anew with this process's embedder, beside the old ones until complete."""
+        from engram.store.postgres.reembedding import reembed
+
+        return reembed(self.parts, progress)
+
+    def purge(self, ids: Sequence[str], *, actor: str) -> Purged:
+        """Destroy memories and events, and prove it."""
+        from engram.store.postgres.purging import purge
+
+        purged = purge(self.parts, ids, actor)
+        self._statistics = Statistics(self.parts.database)
+        return purged
+
+    def prune(self, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
+        """Let go of history older than so many days, or say what would go."""
+        from engram.store.postgres.pruning import prune
+
+        return prune(self.parts, now, journal, usage, ledger, dry_run=dry_run)
+
+    def note_verdict(self, gate: str, outcome: str, at: datetime) -> None:
+        """Count what the gates said of an autonomous proposal."""
+        self._run("put_verdict", gate=gate, outcome=outcome, at=at)
+
+    def verdicts(self, since: datetime) -> list[tuple[str, str]]:
+        """Gate and outcome of the proposals since then."""
+        return [(gate, outcome) for gate, outcome in self._run("verdicts", since=since)]
+
+    def verify_ledgers(self) -> list[str]:
+        """What is wrong with the ledgers' chains."""
+        return events.verify(self.parts)
+
+    def backup(self, target: Path, now: datetime) -> dict[str, int]:
+        """A server is backed up by its own means."""
+        raise InvalidInput(
+            "Postgres is backed up with pg_dump or its own archiving (docs/postgres.md); "
+            "`engram export` writes the memories as plain text, `engram migrate --to DIRECTORY` the whole store"
+        )
+
+    def examine(self) -> list[Check]:
+        """What the server, the schema and the role look like."""
+        from engram.store.postgres.examining import examine
+
+        return examine(self.parts)
+
+    def facts(self) -> Mapping[str, Any]:
+        """What `status` and `doctor` say of the store."""
+        generation = self.parts.facts.generation
+        return {
+            "store": self.place,
+            "statuses": dict(self._run("statuses")),
+            "problems": [],
+            "decisions": self._run("decision_count")[0][0],
+            "index": {
+                "documents": dict(self._run("kinds")),
+                "vectors": self._run("vector_count", generation=generation)[0][0],
+                "embedder": self.parts.facts.get("embedder"),
+                "generation": generation,
+            },
+            "embedder": self.parts.embedder.name if self.parts.embedder else None,
+        }
+
+    def _run(self, name: str, /, **values: Any) -> list[tuple[Any, ...]]:
+        return self.parts.database.run(name, **values)

@@ -1,0 +1,215 @@
+"""One decision on Postgres: its scopes and memories locked in order, everything written in one transaction."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from engram.model.errors import InvalidInput, NotFound
+from engram.model.memory import Memory
+from engram.store.documents import memory_document
+from engram.store.postgres.database import Connection
+from engram.store.postgres.parts import Parts
+from engram.store.postgres.sql import statement
+from engram.store.postgres.writing import Row, dumped, put_documents, put_memories
+from engram.store.records import decode_record, readable_image
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a decision is called, who takes it and why."""
+
+    op: str
+    actor: str
+    reason: str
+    session: str
+
+
+@dataclass(slots=True)
+class _Pending:
+    memory: Memory
+    vector: "Vectors | None"
+
+
+class PostgresTransaction:
+    """Collects what a decision changes; `commit` writes it, the end of the transaction makes it so.
+
+    Locks are taken in one order everywhere, scopes before memories and each by name, so that no two decisions wait for
+    each other.
+    """
+
+    def __init__(self, parts: Parts, connection: Connection, decision: Decision) -> None:
+        self._parts, self._connection, self._decision = parts, connection, decision
+        self._pending: dict[str, _Pending] = {}
+        self._held: dict[str, Memory | None] = {}
+        self._changes: dict[str, int] = {}
+        self._minted: set[str] = set()
+        self._names: set[tuple[str, str]] = set()
+        self._day: tuple[datetime | None, str] = (None, "")
+        self._reserved: dict[str, range] = {}
+        self._expected = 1
+        self._exact: dict[tuple[str, str], Memory | None] = {}
+        self._taken: dict[tuple[str, str], set[str]] = {}
+
+    # -- locks
+
+    def lock_scopes(self, scopes: Iterable[str]) -> None:
+        """Nobody else decides in these scopes before this transaction ends."""
+        wanted = sorted(set(scopes) - set(self._changes))
+        if wanted:
+            self._changes |= dict(self._run("lock_scopes", scopes=wanted))
+
+    def lock_memories(self, ids: Iterable[str]) -> None:
+        """Nobody else changes these memories before this transaction ends."""
+        wanted = sorted(set(ids) - set(self._held))
+        if wanted:
+            found = {i: decode_record(record) for i, record in self._run("lock_memories", ids=wanted)}
+            self._held |= {i: found.get(i) for i in wanted}
+
+    def foresee(self, proposals: Sequence[tuple[str, str, str]]) -> None:
+        """Look up at once what will be asked about: content hash, scope and wanted name of each memory to be written."""
+        self.lock_scopes(scope for _, scope, _ in proposals)
+        self._look_up_exact([(text_hash, scope) for text_hash, scope, _ in proposals if text_hash])
+        self._look_up_names([(name, scope) for _, scope, name in proposals if name])
+        self._expected = max(1, len(proposals))
+
+    # -- reading
+
+    def get(self, memory_id: str) -> Memory | None:
+        """A memory as it stands, with what this decision has put so far; locked."""
+        if memory_id in self._pending:
+            return self._pending[memory_id].memory
+        self.lock_memories([memory_id])
+        return self._held[memory_id]
+
+    def exact(self, content_hash: str, scope: str) -> Memory | None:
+        """The live memory with this content in this scope."""
+        if not content_hash:
+            return None
+        if (content_hash, scope) not in self._exact:
+            self.lock_scopes([scope])
+            self._look_up_exact([(content_hash, scope)])
+        return self._exact[content_hash, scope]
+
+    def _look_up_exact(self, keys: list[tuple[str, str]]) -> None:
+        rows = self._run("exact", hashes=[text_hash for text_hash, _ in keys], scopes=[scope for _, scope in keys])
+        self._exact |= dict.fromkeys(keys) | {
+            (text_hash, scope): decode_record(record) for text_hash, scope, record in rows
+        }
+
+    def changed_since(self, scope: str, mark: int) -> Sequence[Memory]:
+        """What others wrote in a scope after `mark`."""
+        self.lock_scopes([scope])
+        if self._changes[scope] <= mark + 1:
+            return []
+        return [decode_record(record) for (record,) in self._run("changed_since", scope=scope, mark=mark)]
+
+    # -- giving out ids and names
+
+    def new_id(self, at: datetime, *, team: bool = False) -> str:
+        """The next id of a UTC day."""
+        if team:
+            raise InvalidInput("a team store is kept in files; this Engram is on Postgres")
+        if self._day[0] is not at:
+            self._day = (at, at.astimezone(UTC).strftime("ENG-%Y-%m%d"))
+        minted = f"{self._day[1]}-{self._next_number(self._day[1]):03d}"
+        self._minted.add(minted)
+        return minted
+
+    def _next_number(self, day: str) -> int:
+        reserved = self._reserved.get(day)
+        if not reserved:
+            reserved = self._parts.numbers.take(day, self._expected)
+            self._expected = 1
+        self._reserved[day] = reserved[1:]
+        return reserved[0]
+
+    def give_back_numbers(self) -> None:
+        """Numbers taken for what was foreseen and not written."""
+        for day, unused in self._reserved.items():
+            self._parts.numbers.give_back(day, unused)
+
+    def free_name(self, name: str, scope: str) -> str:
+        """The name, or the name with a number behind it, free in its scope."""
+        if not name:
+            return ""
+        if (name, scope) not in self._taken:
+            self.lock_scopes([scope])
+            self._look_up_names([(name, scope)])
+        taken = self._taken[name, scope] | {n for n, s in self._names if s == scope and n.startswith(name)}
+        free, number = name, 1
+        while free in taken:
+            number += 1
+            free = f"{name}-{number}"
+        self._names.add((free, scope))
+        return free
+
+    def _look_up_names(self, keys: list[tuple[str, str]]) -> None:
+        rows = self._run("names_like", names=[name for name, _ in keys], scopes=[scope for _, scope in keys])
+        for name, scope in keys:
+            self._taken[name, scope] = set()
+        by_scope: dict[str, list[str]] = {}
+        for known, scope in rows:
+            by_scope.setdefault(scope, []).append(known)
+        for name, scope in keys:
+            self._taken[name, scope].update(n for n in by_scope.get(scope, ()) if n.startswith(name))
+
+    # -- changing
+
+    def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "") -> None:
+        """Add or replace a memory."""
+        if team:
+            raise InvalidInput("a team store is kept in files; this Engram is on Postgres")
+        known = self._pending.get(memory.id)
+        if known is not None:
+            known.memory, known.vector = memory, vector if vector is not None else known.vector
+            return
+        if memory.id not in self._minted:
+            before = self.get(memory.id)
+            if before is None and self._run("purged", ids=[memory.id]):
+                raise NotFound(f"{memory.id} was purged and does not come back")
+            if before is None or _is_compared_anew(before, memory):
+                self.lock_scopes([memory.scope])
+        else:
+            self.lock_scopes([memory.scope])
+        self._pending[memory.id] = _Pending(memory, vector)
+
+    @property
+    def lacks_vectors(self) -> bool:
+        """Whether a memory was written whose vector may still have to be made."""
+        return self._parts.embedder is not None and any(item.vector is None for item in self._pending.values())
+
+    def commit(self) -> None:
+        """Write the decision. Nothing pending, nothing written."""
+        if not self._pending:
+            return
+        parts, pending = self._parts, list(self._pending.values())
+        records = [(item.memory, dumped(readable_image(item.memory))) for item in pending]
+        fresh = {i for i in self._pending if self._held.get(i) is None}
+        put_memories(parts.database, self._connection, records, fresh)
+        rows = [
+            Row(memory_document(item.memory), item.vector, self._changes.get(item.memory.scope)) for item in pending
+        ]
+        put_documents(parts.database, self._connection, rows, parts.facts.generation)
+        self._journal([record for _, record in records])
+        parts.numbers.raise_to(self._connection, [i for i in fresh if i not in self._minted])
+
+    def _journal(self, images: list[str]) -> None:
+        decision, ids = self._decision, list(self._pending)
+        ((seq,),) = self._run("next_decision")
+        entry = {"seq": seq, "at": self._parts.clock(), "op": decision.op, "ids": ids}
+        told = {"actor": decision.actor, "reason": decision.reason, "session": decision.session}
+        self._parts.database.all_of(
+            self._connection, [("put_decision", {**entry, **told}), ("put_images", {**entry, "images": images})]
+        )
+
+    def _run(self, name: str, /, **values: Any) -> list[tuple[Any, ...]]:
+        return self._parts.database.within(self._connection, statement(name), values)
+
+
+def _is_compared_anew(before: Memory, after: Memory) -> bool:
+    """Whether the gates must look at a memory again: its words, its place or its standing changed."""
+    return (before.statement, before.scope, before.status) != (after.statement, after.scope, after.status)

@@ -1,0 +1,158 @@
+"""Putting documents into the tables and taking them out. Everything here runs inside one transaction."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engram.model.memory import Memory
+from engram.store.documents import Document, meaning_digest
+from engram.store.postgres.database import Connection, Database
+from engram.store.postgres.sql import statement
+from engram.store.postgres.vectors import VectorArray
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Vectors
+
+_COLUMNS = (
+    "id", "kind", "scope", "status", "type", "domain", "parent", "position", "time", "known", "valid_from", "valid_until",
+    "pinned", "hash", "statement", "about", "support",
+)  # fmt: skip
+_TAG_END = "\x1f"
+Work = list[tuple[str, dict[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A document to be put, and its vector where the caller has it. `change` is the number of its scope's last change."""
+
+    document: Document
+    vector: "Vectors | None" = None
+    change: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A document as it stands in the table."""
+
+    n: int
+    texts: tuple[str, str, str]
+    meaning: bytes
+    scope: str
+    kind: str
+    change: int
+
+
+def put_documents(database: Database, connection: Connection, rows: Sequence[Row], generation: int) -> dict[str, int]:
+    """Insert or update documents; what did not change is left alone. Returns their numbers by id."""
+    known = known_documents(database, connection, [row.document.id for row in rows])
+    fresh = [row for row in rows if row.document.id not in known]
+    numbers = {i: held.n for i, held in known.items()}
+    if fresh:
+        taken = database.within(connection, statement("next_numbers"), {"count": len(fresh)})
+        numbers |= {row.document.id: n for row, (n,) in zip(fresh, taken, strict=True)}
+    reworded = [row for row in rows if (held := known.get(row.document.id)) and held.texts != _texts(row.document)]
+    work: Work = []
+    _replace_words(work, [numbers[row.document.id] for row in reworded])
+    work.append(("put_documents", _columns(rows, numbers, known)))
+    spelled = [numbers[row.document.id] for row in (*fresh, *reworded)]
+    if spelled:
+        work.append(("put_postings", {"numbers": spelled}))
+    _put_vectors(work, rows, numbers, known, generation)
+    database.all_of(connection, work)
+    return numbers
+
+
+def _replace_words(work: Work, numbers: list[int]) -> None:
+    if numbers:
+        work.append(("drop_postings", {"numbers": numbers}))
+
+
+def known_documents(database: Database, connection: Connection, ids: Sequence[str]) -> dict[str, Known]:
+    """Those of the documents that are in the table."""
+    rows = database.within(connection, statement("known_documents"), {"ids": list(ids)})
+    return {
+        i: Known(n, (statement_, about, support), bytes(meaning), scope, kind, change)
+        for i, n, statement_, about, support, meaning, scope, kind, change in rows
+    }
+
+
+def _texts(document: Document) -> tuple[str, str, str]:
+    return document.statement, document.about, document.support
+
+
+def _columns(rows: Sequence[Row], numbers: Mapping[str, int], known: Mapping[str, Known]) -> dict[str, Any]:
+    documents = [row.document for row in rows]
+    columns: dict[str, Any] = {name: [getattr(d, name) for d in documents] for name in _COLUMNS}
+    columns["n"] = [numbers[d.id] for d in documents]
+    columns["tags"] = [_TAG_END.join(dict.fromkeys(d.tags)) for d in documents]
+    columns["length"] = [sum(len(text.split()) - text.split().count("?") for text in _texts(d)) for d in documents]
+    columns["meaning"] = [meaning_digest(d.meaning) for d in documents]
+    columns["change"] = [
+        row.change if row.change is not None else known[row.document.id].change if row.document.id in known else 0
+        for row in rows
+    ]
+    return columns
+
+
+def _put_vectors(
+    work: Work, rows: Sequence[Row], numbers: Mapping[str, int], known: Mapping[str, Known], generation: int
+) -> None:
+    stale, moved, embedded = [], [], []
+    for row in rows:
+        held = known.get(row.document.id)
+        if held is not None and held.meaning != meaning_digest(row.document.meaning):
+            # Of every generation, one that is still being made included.
+            stale.append(held.n)
+        elif held is not None and held.scope != row.document.scope:
+            moved.append(held.n)
+        if row.vector is not None:
+            embedded.append((numbers[row.document.id], row.document.kind, row.document.scope, row.vector))
+    if stale:
+        work.append(("drop_vectors", {"numbers": stale}))
+    if moved:
+        work.append(("move_vectors", {"numbers": moved}))
+    if embedded:
+        work.append(("put_vectors", vector_columns(embedded, generation)))
+
+
+def vector_columns(embedded: "Iterable[tuple[int, str, str, Vectors]]", generation: int) -> dict[str, Any]:
+    """Numbers, kinds, scopes and vectors as `put_vectors` takes them."""
+    numbers, kinds, scopes, vectors = zip(*embedded, strict=True)
+    return {
+        "generation": generation,
+        "numbers": list(numbers),
+        "kinds": list(kinds),
+        "scopes": list(scopes),
+        "vectors": VectorArray(vectors),
+    }
+
+
+def put_memories(
+    database: Database, connection: Connection, memories: Sequence[tuple[Memory, str]], fresh: set[str]
+) -> None:
+    """Write records, names and links of memories; those in `fresh` have none yet."""
+    ids = [memory.id for memory, _ in memories]
+    old = [i for i in ids if i not in fresh]
+    work: Work = [("put_memories", {"ids": ids, "records": [record for _, record in memories]})]
+    if old:
+        work += [("drop_names", {"ids": old}), ("drop_relations", {"ids": old})]
+    names = [(name, m.id, m.scope) for m, _ in memories for name in dict.fromkeys((m.name, *m.aliases)) if name]
+    if names:
+        work.append(
+            ("put_names", dict(zip(("names", "ids", "scopes"), map(list, zip(*names, strict=True)), strict=True)))
+        )
+    links = [
+        (m.id, link.target, link.type, link.strength, link.weight, link.last_reinforced)
+        for m, _ in memories
+        for link in m.associations
+    ]
+    if links:
+        columns = ("sources", "targets", "types", "strengths", "weights", "reinforced")
+        work.append(("put_relations", dict(zip(columns, map(list, zip(*links, strict=True)), strict=True))))
+    database.all_of(connection, work)
+
+
+def dumped(mapping: Mapping[str, Any]) -> str:
+    """A record as the tables keep it."""
+    return json.dumps(mapping, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,30 @@
+"""A memory as every backend keeps it: the mapping of its file (journal images, index records)."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from engram.dialects import engram_yaml
+from engram.model.memory import Memory
+
+
+def decode_record(text: str) -> Memory:
+    """A memory from its record's JSON."""
+    return from_image(json.loads(text))
+
+
+def from_image(mapping: Mapping[str, Any]) -> Memory:
+    """The memory of an image."""
+    return engram_yaml.from_mapping(mapping)
+
+
+def image(memory: Memory) -> dict[str, Any]:
+    """A memory as a journal and an index keep it."""
+    return engram_yaml.to_mapping(memory)
+
+
+def readable_image(memory: Memory) -> dict[str, Any]:
+    """A memory's image, proven to read back: what is journaled must never be what no one can read."""
+    mapping = image(memory)
+    from_image(mapping)
+    return mapping

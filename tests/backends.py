@@ -1,0 +1,135 @@
+"""The three places a memory can live, each opened the same way: what is tested on one is tested on all."""
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+from psycopg import sql
+
+from engram import Engram
+from engram.embedding.protocol import Embedder
+from engram.embedding.static import StaticEmbedder
+from engram.store.files.home import Home, open_home
+from engram.store.files.store import FilesStore
+from engram.store.protocol import Store
+from tests.clock import Clock
+from tests.homes import home_of
+from tests.postgres.server import Server, at_database
+
+
+@cache
+def static_embedder() -> StaticEmbedder:
+    """The bundled model; reading it once is enough."""
+    return StaticEmbedder()
+
+
+class Backend(ABC):
+    """One store, opened as often as a test wants. Everything that was opened is closed at the end."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self._open = contextlib.ExitStack()
+
+    def client(self) -> Engram:
+        """The store as a user has it."""
+        return self._open.enter_context(self._client())
+
+    def store(self, embedder: Embedder | None = None, *, keyword_only: bool = False) -> Store:
+        """The store as the protocol has it, with the bundled embedder unless told otherwise."""
+        opened = self._store(None if keyword_only else embedder or static_embedder())
+        self._open.callback(opened.close)
+        return opened
+
+    def close(self) -> None:
+        """Close whatever was opened."""
+        self._open.close()
+
+    @abstractmethod
+    def everything(self) -> str:
+        """All that the store holds, as text: what must never be kept is looked for here."""
+
+    @abstractmethod
+    def _client(self) -> Engram: ...
+
+    @abstractmethod
+    def _store(self, embedder: Embedder | None) -> Store: ...
+
+
+class OnFiles(Backend):
+    """A home and a cache of the test's own."""
+
+    def __init__(self, clock: Clock, folder: Path) -> None:
+        super().__init__(clock)
+        self._folder = folder
+
+    def everything(self) -> str:
+        """Every file of the home and of the index."""
+        home = self._home()
+        files = [path for place in (home.root, home.index) for path in place.rglob("*") if path.is_file()]
+        return "\n".join(path.read_bytes().decode("utf-8", "replace") for path in files)
+
+    def _home(self) -> Home:
+        return open_home(self._folder / "home", self._folder / "cache")
+
+    def _client(self) -> Engram:
+        home, cache = self._folder / "home", self._folder / "cache"
+        return Engram.open(home, cache=cache, directory=self._folder, clock=self.clock)
+
+    def _store(self, embedder: Embedder | None) -> Store:
+        return FilesStore(self._home(), embedder, clock=self.clock)
+
+
+class Ephemeral(OnFiles):
+    """What users' own tests open: gone when the first one that opened it closes."""
+
+    def __init__(self, clock: Clock, folder: Path) -> None:
+        super().__init__(clock, folder)
+        self._first: Engram | None = None
+
+    def _home(self) -> Home:
+        if self._first is None:
+            self._first = self._open.enter_context(self._client())
+        return home_of(self._first)
+
+    def _client(self) -> Engram:
+        opened = Engram.open(ephemeral=True, directory=self._folder, clock=self.clock)
+        self._first = self._first or opened
+        return opened
+
+
+class OnPostgres(Backend):
+    """A tenant of the worker's database."""
+
+    def __init__(self, clock: Clock, url: str, tenant: str, server: Server) -> None:
+        super().__init__(clock)
+        self.url, self.tenant, self._server = url, tenant, server
+
+    def everything(self) -> str:
+        """Every row of the tenant in every table, past row-level security."""
+        with psycopg.connect(at_database(self._server.admin_url, urlsplit(self.url).path.lstrip("/"))) as admin:
+            tables = admin.execute(
+                "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+                " JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant' WHERE c.relkind = 'r'"
+            ).fetchall()
+            assert tables, "no table has a tenant"
+            return "\n".join(
+                row for schema, table in tables for row in self._rows(admin, sql.Identifier(schema, table))
+            )
+
+    def _rows(self, admin: psycopg.Connection, table: sql.Identifier) -> Iterator[str]:
+        for (row,) in admin.execute(
+            sql.SQL("SELECT t::text FROM {} t WHERE tenant = %s").format(table), (self.tenant,)
+        ):
+            yield row
+
+    def _client(self) -> Engram:
+        return Engram.open(url=self.url, tenant=self.tenant, clock=self.clock)
+
+    def _store(self, embedder: Embedder | None) -> Store:
+        from engram.store.postgres.opening import open_store
+
+        return open_store(self.url, self.tenant, embedder, clock=self.clock)

@@ -1,0 +1,76 @@
+"""The command line on a real server: `$ENGRAM_URL` and `$ENGRAM_TENANT` are all that changes."""
+
+import json
+
+import pytest
+
+from .conftest import Console
+
+PORT = "The api listens on port 8080 in production"
+OTHER_PORT = "The api listens on port 9090 in production"
+
+
+@pytest.fixture
+def served(cli: Console, shared_database: str, tenant: str, monkeypatch: pytest.MonkeyPatch) -> Console:
+    monkeypatch.setenv("ENGRAM_URL", shared_database)
+    monkeypatch.setenv("ENGRAM_TENANT", tenant)
+    return cli
+
+
+def test_a_memory_is_learned_found_contradicted_settled_and_undone(served: Console) -> None:
+    known = served.learned(PORT)
+    assert served.json("learn", PORT)["outcome"] == "DUPLICATE"
+    assert [hit["id"] for hit in served.json("recall", "which port has the api")["hits"]] == [known]
+    newer = served.json("learn", OTHER_PORT)
+    assert (newer["outcome"], len(served.json("review"))) == ("CONTRADICTION", 1)
+    served.json("review", newer["memory"]["id"], "--keep", "new")
+    assert served.json("show", known)["status"] == "superseded"
+    served.json("undo", known)
+    assert served.json("show", known)["status"] == "active"
+    assert len(served.json("history", known)) >= 3
+    assert not (served.folder / "home").exists()
+
+
+def test_a_session_keeps_its_ledger_and_folds_its_uses(served: Console) -> None:
+    known = served.learned(PORT)
+    begun = served.json("session", "start", "change the port of the api")["id"]
+    served.json("session", "observe", begun, "user", "The port is taken")
+    served.json("session", "end", begun)
+    shown = served.json("session", "show", begun)
+    assert (shown["used"], [event["content"] for event in shown["events"]]) == ([known], ["The port is taken"])
+    assert [one["id"] for one in served.json("session", "list")] == [begun]
+    assert served.json("show", known)["activation"]["frequency"] == 1
+
+
+def test_a_hook_answers_as_keyword_search_does(served: Console) -> None:
+    served.learned(PORT)
+    served.learned("The staging server is called nightshift")
+    words = "which port has the api, and what is staging called"
+    asked = served.json("search", words, "--mode", "keyword")["hits"]
+    answer = json.loads(served("hook", "recall", words).stdout)
+    assert [hit["id"] for hit in answer["hits"]] == [hit["id"] for hit in asked]
+    assert [hit["score"] for hit in answer["hits"]] == pytest.approx([hit["score"] for hit in asked])
+
+
+def test_tenants_do_not_see_each_other(served: Console, monkeypatch: pytest.MonkeyPatch, tenant: str) -> None:
+    known = served.learned(PORT)
+    monkeypatch.setenv("ENGRAM_TENANT", f"{tenant}-other")
+    assert (served.json("list"), served("show", known).exit_code) == ([], 3)
+
+
+def test_the_store_is_healthy_and_says_where_it_is(served: Console, shared_database: str) -> None:
+    served.learned(PORT)
+    found = served.json("doctor")
+    assert (found["ok"], served.json("status")["statuses"]) == (True, {"active": 1})
+    assert served.json("index")["documents"] == {"memory": 1}
+    assert served("status").exit_code == served("index").exit_code == served("doctor").exit_code == 0
+    assert served.json("init")["store"].startswith("postgresql://")
+    assert served.json("sync")["added"] == []
+
+
+def test_what_is_exported_can_be_imported_and_purged(served: Console) -> None:
+    known = served.learned(PORT)
+    served.json("export", "out")
+    assert served.json("import", "out")["unchanged"] == [known]
+    served.json("forget", known, "--purge", "--yes")
+    assert served.json("list", "--status", "any") == []

@@ -1,0 +1,116 @@
+"""What every test may ask for: a clock it moves, and a real PostgreSQL that the whole run shares."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.clock import Clock
+from tests.postgres.server import Lease, Role, Server, fresh_database, ordinary_role, running_server
+
+if TYPE_CHECKING:
+    from tests.backends import Backend
+
+LEASE = pytest.StashKey[Lease]()
+RUN_FOLDER = pytest.StashKey[Path]()
+OF_THE_DEVELOPER = ("ENGRAM_URL", "ENGRAM_TENANT")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The process that controls the run holds the lease; the others are told its folder."""
+    for name in OF_THE_DEVELOPER:
+        os.environ.pop(name, None)
+    told = getattr(config, "workerinput", None)
+    if told is None:
+        config.stash[LEASE] = Lease()
+        config.stash[RUN_FOLDER] = config.stash[LEASE].folder
+    else:
+        config.stash[RUN_FOLDER] = Path(told["run_folder"])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker where the run's shared folder is."""
+    node.workerinput["run_folder"] = str(node.config.stash[RUN_FOLDER])
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """However the run ended, its server ends here."""
+    lease = config.stash.get(LEASE, None)
+    if lease is not None:
+        lease.end()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(scope="session")
+def postgres_server(pytestconfig: pytest.Config) -> Server:
+    """The server all workers share, or the one `ENGRAM_TEST_URL` names (the URL of a superuser)."""
+    given = os.environ.get("ENGRAM_TEST_URL")
+    if given:
+        return Server(given)
+    kept = running_server(pytestconfig.stash[RUN_FOLDER])
+    return Server(kept.admin_url, kept)
+
+
+@pytest.fixture
+def own_server(postgres_server: Server) -> Iterator[Server]:
+    """A server of the test's own, to be stopped, restarted and killed; it writes through to disk as in production."""
+    lease = Lease()
+    durable = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
+    try:
+        kept = running_server(lease.folder, durable, like=postgres_server.kept)
+        yield Server(kept.admin_url, kept)
+    finally:
+        lease.end()
+
+
+@pytest.fixture(scope="session")
+def postgres_role(postgres_server: Server) -> Iterator[Role]:
+    """An ordinary role of this worker: no superuser, bound by row-level security."""
+    with ordinary_role(postgres_server) as role:
+        yield role
+
+
+@pytest.fixture
+def database(postgres_role: Role) -> Iterator[str]:
+    """The URL of an empty database that belongs to an ordinary role."""
+    with fresh_database(postgres_role) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def shared_database(postgres_role: Role) -> Iterator[str]:
+    """The URL of a migrated database for all tests of this worker: each keeps to a tenant of its own."""
+    from engram.store.postgres.opening import open_store
+
+    with fresh_database(postgres_role) as url:
+        open_store(url, "migrating", None, clock=Clock()).close()
+        yield url
+
+
+@pytest.fixture(params=["files", "ephemeral", "postgres"])
+def backend(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> "Iterator[Backend]":
+    """An empty store on each backend; PostgreSQL is started only where it is asked for."""
+    from tests.backends import Ephemeral, OnFiles, OnPostgres
+
+    opened: Backend
+    if request.param == "postgres":
+        url, tenant = request.getfixturevalue("shared_database"), request.getfixturevalue("tenant")
+        opened = OnPostgres(clock, url, tenant, request.getfixturevalue("postgres_server"))
+    else:
+        opened = (OnFiles if request.param == "files" else Ephemeral)(clock, tmp_path)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def tenant() -> str:
+    """A tenant nobody else uses."""
+    return f"tenant-{secrets.token_hex(6)}"

@@ -1,0 +1,116 @@
+"""A connection goes from hand to hand and never takes a tenant along."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+
+from engram.model.errors import EngramError
+from engram.model.memory import Memory
+from engram.store.postgres.opening import open_store
+from engram.store.postgres.store import PostgresStore
+from engram.store.protocol import Store
+from tests.clock import Clock
+from tests.conformance.keeping import ANY, Keep
+
+WORKERS, ROUNDS = 8, 12
+
+
+class Stop(Exception):
+    """Something went wrong in the middle."""
+
+
+@pytest.fixture
+def stores(shared_database: str, tenant: str, clock: Clock) -> Iterator[list[PostgresStore]]:
+    """Stores of three tenants in one process."""
+    opened = [open_store(shared_database, f"{tenant}-{n}", None, clock=clock) for n in range(3)]
+    yield opened
+    for store in opened:
+        store.close()
+
+
+def tenant_left_on(store: PostgresStore) -> list[str | None]:
+    """What the next user of each pooled connection would find set."""
+    pool = store.parts.database.pool
+    taken = [pool.getconn() for _ in range(4)]
+    found = [connection.execute("SELECT current_setting('engram.tenant', true)").fetchone() for connection in taken]
+    for connection in taken:
+        connection.rollback()
+        pool.putconn(connection)
+    return [row[0] if row else None for row in found]
+
+
+def test_a_connection_that_comes_back_belongs_to_nobody(stores: list[PostgresStore], clock: Clock) -> None:
+    store = stores[0]
+    Keep(store, clock)("zebra")
+    store.listing(ANY)
+    assert not any(tenant_left_on(store))
+
+
+def test_a_connection_comes_back_clean_from_an_error_in_mid_transaction(
+    stores: list[PostgresStore], clock: Clock
+) -> None:
+    store = stores[0]
+    with pytest.raises(Stop), store.deciding("add", actor="test", scopes=["global"]) as deciding:
+        deciding.put(Memory(deciding.new_id(clock()), "zebra", created=clock()))
+        raise Stop
+    with pytest.raises(EngramError), store.parts.database.transaction() as connection:
+        connection.execute("SELECT 1 / 0")
+    assert not any(tenant_left_on(store))
+    assert store.listing(ANY) == []
+    Keep(store, clock)("quagga")
+    assert [memory.statement for memory in store.listing(ANY)] == ["quagga"]
+
+
+def test_many_threads_and_tenants_never_mix_also_after_errors(stores: list[PostgresStore], clock: Clock) -> None:
+    barrier = threading.Barrier(WORKERS)
+
+    def work(number: int) -> None:
+        barrier.wait(30)
+        for turn in range(ROUNDS):
+            place = (number + turn) % len(stores)
+            _one_turn(stores[place], place, f"{number}-{turn}", clock)
+
+    with ThreadPoolExecutor(WORKERS) as threads:
+        for done in [threads.submit(work, number) for number in range(WORKERS)]:
+            done.result(120)
+    for place, store in enumerate(stores):
+        expected = {f"of {place}: {n}-{t}" for n in range(WORKERS) for t in range(ROUNDS)
+                    if (n + t) % len(stores) == place and t % 4 != 3}  # fmt: skip
+        assert {memory.statement for memory in store.listing(ANY)} == expected
+        assert store.count(ANY) == len(expected)
+        assert not any(tenant_left_on(store))
+
+
+def _one_turn(store: Store, place: int, label: str, clock: Clock) -> None:
+    """Write one memory, or fail half-way every fourth time; then read and find only what is this tenant's."""
+    fails = int(label.partition("-")[2]) % 4 == 3
+    try:
+        with store.deciding("add", actor="test", scopes=[f"scope:{label}"]) as deciding:
+            memory_id = deciding.new_id(clock())
+            deciding.put(Memory(memory_id, f"of {place}: {label}", f"scope:{label}", created=clock()))
+            if fails:
+                raise Stop
+    except Stop:
+        assert fails
+    assert all(memory.statement.startswith(f"of {place}:") for memory in store.listing(ANY))
+
+
+def test_a_store_that_is_closed_leaves_no_connection(shared_database: str, tenant: str, clock: Clock) -> None:
+    store = open_store(shared_database, tenant, None, clock=clock)
+    Keep(store, clock)("zebra")
+    with psycopg.connect(shared_database, autocommit=True) as watching:
+        mine = (
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'engram' AND datname = current_database()"
+        )
+        before = watching.execute(mine).fetchone()
+        store.close()
+        for _ in range(1000):
+            left = watching.execute(mine).fetchone()
+            if left == (0,):
+                break
+    assert before is not None
+    assert before[0] >= 1
+    assert left == (0,)

@@ -1,0 +1,253 @@
+"""Tenants never see each other, as an ordinary role: whatever is forged, whatever text a field holds."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from engram.model.errors import InvalidInput
+from engram.model.event import Session
+from engram.model.memory import Association, Memory
+from engram.model.usage import Use
+from engram.store.postgres.opening import open_store
+from engram.store.protocol import Filters, Query, Store
+from engram.text.content_hash import content_hash
+from engram.text.tokens import query_terms
+from tests.backends import static_embedder
+from tests.clock import Clock
+from tests.conformance.keeping import ANY, Keep, asked, listed, said, texts
+
+START = datetime(2026, 2, 1, tzinfo=UTC)
+SAME = "The staging server is called nightshift"
+
+
+@pytest.fixture
+def mine(shared_database: str, tenant: str, clock: Clock) -> Iterator[Store]:
+    """The store of one tenant."""
+    store = open_store(shared_database, tenant, static_embedder(), clock=clock)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def theirs(shared_database: str, tenant: str, clock: Clock) -> Iterator[Store]:
+    """The store of another tenant, whose name begins alike."""
+    store = open_store(shared_database, f"{tenant}-2", static_embedder(), clock=clock)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def secret(theirs: Store, clock: Clock) -> Memory:
+    """What the other tenant holds, in every table there is."""
+    keep = Keep(theirs, clock)
+    first = keep("Something else first")
+    kept = keep(
+        "The vault opens with xylophone",
+        name="vault",
+        aliases=("mem-0007",),
+        scope="project:theirs",
+        tags=("secret",),
+        domain="vault/codes",
+        metadata={"code": 7},
+        associations=(Association(first.id, "semantic", 0.5),),
+    )
+    kept = keep.again(kept, confidence=0.9)
+    theirs.note_use(Use("injected", (kept.id,), START, "S-theirs"))
+    theirs.save_session(Session("S-theirs", "open the vault", ("project:theirs",), START))
+    theirs.append_events("S-theirs", [said("Ann", "the vault opens with xylophone", key="k1")])
+    theirs.note_verdict("quality", "REJECTED", START)
+    theirs.pause(True)
+    return kept
+
+
+def test_two_tenants_with_the_same_texts_each_have_their_own(mine: Store, theirs: Store, clock: Clock) -> None:
+    keeps = [Keep(store, clock) for store in (mine, theirs)]
+    for keep in keeps:
+        keep.many([{"statement": SAME, "name": "nightshift"}, {"statement": "Something else", "tags": ("x",)}])
+    for store in (mine, theirs):
+        assert sorted(listed(store)) == ["Something else", SAME]
+        assert store.count(ANY) == 2
+        found = asked(store, "nightshift server")
+        assert (found.total, len(found.lexical), len(found.semantic)) == (2, 1, 2)
+        assert found.frequency == {"nightshift": 1, "server": 1}
+    one = mine.get("nightshift")
+    assert one is not None
+    assert theirs.get(one.id) == one.but(created=theirs.listing(ANY)[0].created)
+    keeps[0].again(one, statement="Changed on one side only")
+    mine.purge([mine.listing(Filters(tags=("x",)))[0].id], actor="test")
+    assert sorted(listed(theirs)) == ["Something else", SAME]
+    assert [image.op for image in theirs.history(one.id)] == ["add"]
+
+
+def test_nothing_of_another_tenant_answers_to_a_forged_reference(mine: Store, theirs: Store, secret: Memory) -> None:
+    numbers = list(theirs.numbers([secret.id]).values())
+    events = theirs.events("S-theirs")
+    everything = Filters(kinds=("memory", "event"), statuses=None)
+    assert numbers
+    assert events
+    for ref in (secret.id, "vault", "mem-0007"):
+        assert mine.get(ref) is None
+    assert mine.named("vault", "project:theirs") == ""
+    assert mine.exact(content_hash(secret.statement), "project:theirs") is None
+    assert mine.get_many(numbers) == []
+    assert mine.numbers([secret.id]) == {}
+    assert mine.parents(numbers) == {}
+    assert mine.passages(numbers, ["S-theirs"], everything) == []
+    assert mine.history(secret.id) == []
+    assert mine.known_at(START) == {}
+    assert mine.links_to([link.target for link in secret.associations]) == []
+    assert mine.uses_of([secret.id]) == []
+    assert mine.uses_in("S-theirs") == []
+    assert mine.used_since(0) == []
+    assert mine.last_use("injected") is None
+    assert mine.event(events[0].id) is None
+    assert mine.events("S-theirs") == []
+    assert mine.session("S-theirs") is None
+    assert mine.sessions() == []
+    assert mine.verdicts(START) == []
+    assert not mine.paused
+    assert dict(mine.frequencies(["xylophon", "vault"])) == {}
+    assert mine.facts()["statuses"] == {}
+    assert mine.verify_ledgers() == []
+
+
+def test_the_vectors_of_another_tenant_are_no_ones(mine: Store, theirs: Store, secret: Memory) -> None:
+    numbers = list(theirs.numbers([secret.id]).values())
+    vectors = mine.vectors(numbers)
+    assert vectors is None or not vectors.any()
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        Filters(scopes=("project:theirs",)),
+        Filters(tags=("secret",)),
+        Filters(domain="vault"),
+        Filters(metadata={"code": 7}),
+        Filters(kinds=("event",), parents=("S-theirs",)),
+        Filters(kinds=("memory", "event"), statuses=None),
+        Filters(statuses=None, as_of=True, valid_at=datetime(2027, 1, 1, tzinfo=UTC)),
+    ],
+    ids=["scope", "tag", "domain", "metadata", "session", "everything", "as of"],
+)
+@pytest.mark.usefixtures("secret")
+def test_no_filter_reaches_another_tenant(mine: Store, filters: Filters) -> None:
+    found = asked(mine, "the vault opens with xylophone", filters)
+    assert (found.lexical, found.semantic, found.total, found.frequency) == ([], [], 0, {})
+    assert mine.listing(filters) == []
+    assert mine.count(filters) == 0
+
+
+def test_writing_under_a_forged_id_touches_only_ones_own(
+    mine: Store, theirs: Store, secret: Memory, clock: Clock
+) -> None:
+    before = theirs.history(secret.id), theirs.events("S-theirs"), theirs.session("S-theirs")
+    forged = Memory(secret.id, "Mine under their id", "project:theirs", name="vault", created=clock())
+    with mine.deciding("add", actor="test", scopes=["project:theirs"], about=[secret.id]) as deciding:
+        assert deciding.get(secret.id) is None
+        assert list(deciding.changed_since("project:theirs", 0)) == []
+        assert deciding.free_name("vault", "project:theirs") == "vault"
+        deciding.put(forged)
+    event = mine.append_events("S-theirs", [said("Eve", "mine", key="k1")])[0]
+    mine.save_session(Session("S-theirs", "mine", ("user",), START))
+    mine.note_use(Use("recalled", (secret.id,), START, "S-theirs"))
+    mine.prune(datetime(2036, 1, 1, tzinfo=UTC), 1, 1, 1, dry_run=False)
+    mine.purge([secret.id, before[1][0].id], actor="test")
+    assert (event.seq, event.content) == (1, "mine")
+    assert theirs.get("vault") == secret
+    assert (theirs.history(secret.id), theirs.events("S-theirs"), theirs.session("S-theirs")) == before
+    assert len(theirs.uses_of([secret.id])) == 1
+    assert texts(theirs, asked(theirs, "xylophone").lexical) == [secret.statement]
+    assert theirs.verify_ledgers() == []
+
+
+def test_rebuilding_and_reembedding_stay_at_home(mine: Store, theirs: Store, secret: Memory) -> None:
+    mine.rebuild()
+    mine.reembed()
+    assert mine.facts()["index"]["documents"] == {}
+    assert theirs.get("vault") == secret
+    assert len(asked(theirs, "xylophone").semantic) == 2
+
+
+HOSTILE = [
+    "'; DROP SCHEMA engram CASCADE; --",
+    "x' OR '1'='1",
+    "') OR tenant <> '' --",
+    "'; SET engram.tenant = '{other}'; --",
+    "'), ('{other}', 'x",
+    "$$; SELECT set_config('engram.tenant', '{other}', false); $$",
+    "%(tenant)s %s %% {tenant} $1 :tenant ?",
+    "\\'; SELECT pg_sleep(60); --",
+    'a"b.c[0]->>\'d\' @? "$.**"',
+    "{other}",
+    "*",
+    "zebra:* | vault & !x <-> y",
+]
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_sql_in_every_text_field_is_text(
+    mine: Store, theirs: Store, secret: Memory, tenant: str, clock: Clock, hostile: str
+) -> None:
+    text = hostile.replace("{other}", f"{tenant}-2")
+    kept = Keep(mine, clock)(
+        text,
+        scope=text,
+        type=text,
+        name=text,
+        aliases=(f"alias {text}",),
+        tags=(text,),
+        domain=text,
+        situation=text,
+        rationale=text,
+        context=text,
+        source=text,
+        session=text,
+        metadata={text: text, "list": [text]},
+        associations=(Association(text, text),),
+        extra={text: text},
+    )
+    mine.save_session(Session(text, text, (text,), START, None, text))
+    mine.append_events(text, [said(text, text, key=text, task=text, payload={text: text}, metadata={text: text})])
+    mine.note_use(Use(text, (text,), START, text, text))
+    mine.note_verdict(text, text, START)
+    for ref in (kept.id, text, f"alias {text}"):
+        assert mine.get(ref) == kept
+    assert mine.named(text, text) == kept.id
+    for filters in (
+        Filters(scopes=(text,)),
+        Filters(types=(text,)),
+        Filters(tags=(text,)),
+        Filters(domain=text),
+        Filters(metadata={text: text}),
+        Filters(metadata={"list": text}),
+    ):
+        assert mine.listing(filters) == [kept], filters
+        assert mine.count(filters) == 1
+    assert [event.content for event in mine.events(text)] == [text]
+    assert len(mine.uses_in(text)) == len(mine.uses_of([text])) == 1
+    assert mine.verdicts(START) == [(text, text)]
+    assert mine.session(text) == Session(text, text, (text,), START, None, text)
+    mine.candidates(Query((text, *query_terms(text))), ANY)
+    with mine.deciding(text, actor=text, reason=text, session=text, scopes=[text], about=[text, kept.id]) as deciding:
+        deciding.put(kept.but(confidence=0.1))
+    assert [(image.op, image.reason) for image in mine.history(kept.id)] == [("add", ""), (text, text)]
+    assert theirs.get("vault") == secret
+    assert theirs.count(ANY) == 2
+    assert mine.count(ANY) == 1
+
+
+@pytest.mark.parametrize("name", ["", " ", "a'b", 'a"b', "a;b", "a\x00b", "a\nb", "a b", "x" * 201, "a%b", "\ud800"])
+def test_a_tenant_by_a_hostile_name_is_refused(shared_database: str, name: str) -> None:
+    with pytest.raises(InvalidInput):
+        open_store(shared_database, name, None)
+
+
+def test_tenants_whose_names_are_almost_alike_are_apart(shared_database: str, tenant: str, clock: Clock) -> None:
+    names = [tenant, tenant.upper(), f"{tenant}.", f"{tenant}/x", f"{tenant}é", f"{tenant}e\u0301"[:-1]]
+    for name in names:
+        store = open_store(shared_database, name, None, clock=clock)
+        Keep(store, clock)(f"of {name}")
+        assert listed(store) == [f"of {name}"]
+        store.close()
