@@ -72,7 +72,10 @@ def test_bench_hands_its_options_on(cli: Console, monkeypatch: pytest.MonkeyPatc
     cli("bench", "locomo", "data.json", "--mode", "keyword", "--fusion", "rrf", "--json")
     cli("bench", "speed", "--n", "1000,2000")
     assert seen == [
-        ("locomo", {"file": Path("data.json"), "mode": "keyword", "fusion": "rrf", "limit": None, "json": True}),
+        (
+            "locomo",
+            {"file": Path("data.json"), "mode": "keyword", "fusion": "rrf", "limit": None, "url": None, "json": True},
+        ),
         ("speed", {"n": "1000,2000", "json": False}),
     ]
 

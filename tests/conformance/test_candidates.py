@@ -93,7 +93,7 @@ def test_each_retriever_returns_at_most_the_limit(store: Store, keep: Keep) -> N
 
 
 def test_filters_apply_before_the_cut_however_deep_the_wanted_one_lies(store: Store, keep: Keep) -> None:
-    keep.many([{"statement": f"zebra report {n}"} for n in range(400)])
+    keep.many([{"statement": f"zebra report {n}"} for n in range(300)])
     keep(
         "A zebra once crossed the office, long ago and for no reason at all",
         scope="user",

@@ -3,7 +3,8 @@
 import resource
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,9 +30,15 @@ class Asking:
 
 
 def measure(
-    conversations: Sequence[Conversation], asking: Asking, progress: Callable[[str, int, int], None] = lambda *_: None
+    conversations: Sequence[Conversation],
+    asking: Asking,
+    progress: Callable[[str, int, int], None] = lambda *_: None,
+    url: str | None = None,
 ) -> dict[str, Any]:
-    """Ask every question of its own conversation; the measures, by category too, with latency and memory."""
+    """Ask every question of its own conversation; the measures, by category too, with latency and memory.
+
+    With a `url` each conversation is a tenant of that server while it lasts.
+    """
     tally = Tally()
     latencies: list[float] = []
     total = min(sum(len(c.questions) for c in conversations), asking.limit or sys.maxsize)
@@ -39,12 +46,29 @@ def measure(
         left = total - tally.questions
         if left <= 0:
             break
-        with Engram.open(ephemeral=True) as mem:
+        with _opened(url) as mem:
             fill(mem, conversation)
             for question in conversation.questions[:left]:
                 latencies.append(_ask(mem, conversation, question, asking, tally))
                 progress("questions", tally.questions, total)
     return _report(tally, latencies, asking)
+
+
+@contextmanager
+def _opened(url: str | None) -> Iterator[Engram]:
+    if url is None:
+        with Engram.open(ephemeral=True) as mem:
+            yield mem
+        return
+    from engram.store.postgres import tenants
+    from engram.store.sources import random_hex
+
+    tenant = f"bench-{random_hex(8)}"
+    try:
+        with Engram.open(url=url, tenant=tenant) as mem:
+            yield mem
+    finally:
+        tenants.remove(url, tenant)
 
 
 def fill(mem: Engram, conversation: Conversation) -> None:

@@ -13,12 +13,18 @@ MOST = 1_000_000
 
 def main(kind: str, options: Mapping[str, Any]) -> None:
     """Run one benchmark and print its figures, as text or as JSON."""
-    reports = _speed(str(options["n"])) if kind == "speed" else [_retrieval(kind, options)]
+    if kind == "speed":
+        reports = _speed(str(options["n"]))
+    elif kind == "server":
+        reports = [_server(options)]
+    else:
+        reports = [_retrieval(kind, options)]
     if options.get("json"):
         sys.stdout.write(json.dumps(reports if kind == "speed" else reports[0], indent=1, ensure_ascii=False) + "\n")
         return
+    text = {"speed": _speed_text, "server": _server_text}.get(kind, _retrieval_text)
     for report in reports:
-        sys.stdout.write((_speed_text(report) if kind == "speed" else _retrieval_text(report)) + "\n")
+        sys.stdout.write(text(report) + "\n")
 
 
 def _retrieval(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -28,7 +34,24 @@ def _retrieval(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
     load = locomo.load if kind == "locomo" else longmemeval.load
     conversations = load(Path(options["file"]))
     asking = Asking(options["mode"], options["fusion"], options["limit"], by_turn=kind == "locomo")
-    return measure(conversations, asking, _progress)
+    return measure(conversations, asking, _progress, options.get("url"))
+
+
+def _server(options: Mapping[str, Any]) -> dict[str, Any]:
+    from engram.bench.server import Plan, measure
+
+    (count,) = parse_sizes(str(options["n"]))
+    plan = Plan(
+        url=options["url"],
+        admin=options["admin"] or options["url"],
+        count=count,
+        tenants=options["tenants"],
+        rows=options["rows"],
+        clients=options["clients"],
+        seconds=options["seconds"],
+        nearest=options["nearest"],
+    )
+    return measure(plan, _progress)
 
 
 def _speed(sizes: str) -> list[dict[str, Any]]:
@@ -60,6 +83,20 @@ def _retrieval_text(report: Mapping[str, Any]) -> str:
     lines += ["", "  by category"] + [f"  {name:<22} {value:.3f}" for name, value in report["by_category"].items()]
     latency = ", ".join(f"{name} {value:.1f}" for name, value in report["latency_ms"].items())
     return "\n".join([*lines, "", f"  latency in ms: {latency}; peak memory {report['rss_mb']:.0f} MB"])
+
+
+def _server_text(report: Mapping[str, Any]) -> str:
+    lines = [_speed_text(report)]
+    if crowd := report.get("crowd"):
+        lines += [
+            f"  {crowd['clients']} clients, {crowd['seconds']:.0f} s: {crowd['searches']:,} searches, {crowd['writes']:,} writes, "
+            f"{crowd['per_second']:.1f} a second",
+            f"  search p50 {crowd['search_p50']:.0f} ms, p95 {crowd['search_p95']:.0f}; "
+            f"write p50 {crowd['write_p50']:.0f} ms, p95 {crowd['write_p95']:.0f}",
+            f"  {len(crowd['errors'])} errors, {crowd['lost']} lost, {crowd['doubled']} doubled, {crowd['deadlocks']} deadlocks",
+            *(f"  {error}" for error in crowd["errors"][:10]),
+        ]
+    return "\n".join(lines)
 
 
 def _speed_text(report: Mapping[str, Any]) -> str:

@@ -103,8 +103,9 @@ class Learner:
         memory = draft(given, learned_by=learned_by, source=source, now=now)
         proposal = propose(memory, autonomous=autonomous)
         vector = self._embed([memory])
-        mark = self.store.mark(memory.scope)
-        verdict = judge(proposal, StoreKnown(self.store, vector[0] if vector is not None else None), self.settings)
+        with self.store.reading():
+            mark = self.store.mark(memory.scope)
+            verdict = judge(proposal, StoreKnown(self.store, vector[0] if vector is not None else None), self.settings)
         if autonomous:
             self.store.note_verdict(verdict.gate, verdict.outcome, now)
         if verdict.outcome == Outcome.REJECTED:
@@ -141,10 +142,11 @@ class Learner:
     def _judged_late(self, proposal: Proposal, verdict: Verdict, deciding: Transaction, mark: int) -> Verdict:
         """The verdict, unless what others wrote between it and the lock says more about the proposal."""
         changed = deciding.changed_since(proposal.memory.scope, mark)
-        if not changed:
+        outdated = _is_outdated(verdict, deciding)
+        if not changed and not outdated:
             return verdict
         late = judge(proposal, LateKnown([m for m in changed if m.status in COMPARED]), self.settings)
-        return late if _is_outdated(verdict, changed) or _weight(late) >= _weight(verdict) else verdict
+        return late if outdated or _weight(late) >= _weight(verdict) else verdict
 
     def _derived_again(self, verdict: Verdict, memory_id: str, session: str, now: datetime) -> Decision:
         """A known fact met again: counted, and strengthened, at most once per session (without one, per day)."""
@@ -233,12 +235,12 @@ def _weight(verdict: Verdict) -> int:
     return 1 if verdict.other is not None else 0
 
 
-def _is_outdated(verdict: Verdict, changed: Sequence[Memory]) -> bool:
+def _is_outdated(verdict: Verdict, deciding: Transaction) -> bool:
     """Whether the memory a verdict is about has left, or says something else, since."""
-    other = verdict.other
-    return other is not None and any(
-        m.id == other.id and (m.status not in COMPARED or m.statement != other.statement) for m in changed
-    )
+    if verdict.other is None:
+        return False
+    now = deciding.get(verdict.other.id)
+    return now is None or now.status not in COMPARED or now.statement != verdict.other.statement
 
 
 def _noted(verdict: Verdict) -> str:

@@ -38,6 +38,7 @@ VERBS: dict[str, str] = {
     "restore": "upkeep",
     "import": "exchange",
     "export": "exchange",
+    "migrate": "moving",
     "index": "health",
     "doctor": "health",
     "status": "health",

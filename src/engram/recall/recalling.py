@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from engram.model.errors import InvalidInput, StoreReadOnly
+from engram.model.errors import InvalidInput, StoreDenied, StoreReadOnly
 from engram.model.hit import Hit, Hits, Injection
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
@@ -100,7 +100,7 @@ class Recaller:
             return ""
         try:
             self.store.note_use(Use(kind, tuple(ids), self.clock(), session))
-        except StoreReadOnly as error:
+        except (StoreReadOnly, StoreDenied) as error:
             return f"{error}; the use was not noted"
         return ""
 

@@ -1,6 +1,7 @@
 """Search: candidates from the store, fused into relevance, weighed into a score."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -86,14 +87,15 @@ class Searcher:
             if ask.filters.known_at is None
             else replace(ask.filters, statuses=None, valid_at=None, as_of=False)
         )
-        candidates = self.store.candidates(query, filters)
         windows = [(span.since, span.until) for span in dated]
-        then = self._then(ask)
-        wanted = query.limit * 2 if ask.filters.metadata or then else ask.limit * WEIGHED
-        ranked = rank(
-            self.store, candidates, Retrieval(query, ask.mode, ask.fusion, filters, wanted, windows, _by_number(then))
-        )
-        hits = self._weighed(ask, terms, ranked, then)
+        # What was known then is embedded anew on the way, and that may take its time.
+        with self.store.reading() if ask.filters.known_at is None else nullcontext():
+            candidates = self.store.candidates(query, filters)
+            then = self._then(ask)
+            wanted = query.limit * 2 if ask.filters.metadata or then else ask.limit * WEIGHED
+            retrieval = Retrieval(query, ask.mode, ask.fusion, filters, wanted, windows, _by_number(then))
+            ranked = rank(self.store, candidates, retrieval)
+            hits = self._weighed(ask, terms, ranked, then)
         hits.mode = ask.mode if vector is not None or ask.mode == "keyword" else "keyword"
         hits.warnings += candidates.warnings
         if without_meaning and not candidates.warnings:

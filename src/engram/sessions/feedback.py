@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from engram.model.errors import InvalidInput, NotFound, StoreReadOnly
+from engram.model.errors import InvalidInput, NotFound, StoreDenied, StoreReadOnly
 from engram.model.memory import SIGNALS, Memory
 from engram.model.usage import Use
 from engram.rules.folding import folded
@@ -22,7 +22,7 @@ def note(store: Store, kind: str, ids: Iterable[str], at: datetime, session: str
         return ""
     try:
         store.note_use(Use(kind, wanted, at, session))
-    except StoreReadOnly as error:
+    except (StoreReadOnly, StoreDenied) as error:
         return f"{error}; the use was not noted"
     return ""
 

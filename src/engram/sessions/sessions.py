@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from engram.gates.secrets import redact, redact_all, refuse_secret
-from engram.model.errors import InvalidInput, NotFound, StoreReadOnly
+from engram.model.errors import InvalidInput, NotFound, StoreDenied, StoreReadOnly
 from engram.model.event import EVENT_TYPES, Event, Session
 from engram.model.hit import Injection
 from engram.model.memory import Memory
@@ -41,7 +41,7 @@ class Sessions:
         try:
             self.store.save_session(session)
             self.store.sync(seconds=SYNC_SECONDS)
-        except StoreReadOnly as error:
+        except (StoreReadOnly, StoreDenied) as error:
             warnings.append(f"{error}; this session is not kept")
         filters = Filters(scopes=scopes, valid_at=now)
         injection = Injection()

@@ -259,6 +259,9 @@ class Store(Protocol):
     def links_to(self, memory_ids: Iterable[str]) -> list[tuple[str, str, str, float]]:
         """Links that point at these memories: source, target, type, stored strength."""
 
+    def reading(self) -> AbstractContextManager[None]:
+        """Several reads asked as one, which spares a backend far away some work. Never around an embedder or a model."""
+
     # decisions
     def deciding(
         self,
@@ -328,6 +331,9 @@ class Store(Protocol):
 
     def reembed(self, progress: Progress = ...) -> int:
         """Make all vectors with this process's embedder; resumable, switched over when complete. Returns how many."""
+
+    def build_nearest(self, progress: Progress = ...) -> str:
+        """Make an index for nearest vectors, where the backend can profit from one; returns its name."""
 
     def purge(self, ids: Sequence[str], *, actor: str) -> Purged:
         """Destroy memories and events, and prove it."""

@@ -18,12 +18,18 @@ Rebuild = Annotated[bool, Option("--rebuild", help="Make the index anew from the
 Reembed = Annotated[
     bool, Option("--reembed", help="Make all vectors with the configured embedder; goes on where it stopped.")
 ]
+Nearest = Annotated[
+    bool,
+    Option(
+        "--nearest", help="On Postgres: make an HNSW index of this tenant's vectors; worth it from some 200,000 on."
+    ),
+]
 Repair = Annotated[
     bool, Option("--repair", help="Move unreadable journal lines to quarantine and make the index anew.")
 ]
 
 
-def index(surface: Surface, rebuild: Rebuild = False, reembed: Reembed = False) -> None:
+def index(surface: Surface, rebuild: Rebuild = False, reembed: Reembed = False, nearest: Nearest = False) -> None:
     """What the search index holds, or make it anew.
 
     It is derived from the files and never the only copy of anything.
@@ -42,6 +48,9 @@ def index(surface: Surface, rebuild: Rebuild = False, reembed: Reembed = False) 
         if reembed:
             with bar("Embedding") as report:
                 done["reembedded"] = mem.upkeep.reembed(report)
+        if nearest:
+            with bar("Indexing vectors") as report:
+                done["nearest"] = mem.store.build_nearest(report)
         facts = dict(mem.store.facts()["index"])
         documents = ", ".join(f"{number:,} {kind}" for kind, number in facts["documents"].items()) or "none"
         rows = [
@@ -52,6 +61,8 @@ def index(surface: Surface, rebuild: Rebuild = False, reembed: Reembed = False) 
         surface.answer({**plain(facts), **done}, lambda: drawing.fields(rows))
         if reembed:
             surface.hint(f"engram: {done['reembedded']} vectors made")
+        if nearest:
+            surface.hint(f"engram: vectors are found by the index {done['nearest']} now")
 
 
 def doctor(surface: Surface, repair: Repair = False) -> None:

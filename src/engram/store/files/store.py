@@ -401,6 +401,10 @@ class FilesStore(Mendable):
         self._fill_vectors()
         return noticed
 
+    def reading(self) -> contextlib.AbstractContextManager[None]:
+        """The index is at hand: there is nothing to spare."""
+        return contextlib.nullcontext()
+
     # -- decisions
 
     @contextlib.contextmanager
@@ -546,6 +550,12 @@ class FilesStore(Mendable):
         from engram.store.files.reembedding import reembed
 
         return reembed(self.parts, self._deadline, progress)
+
+    def build_nearest(self, progress: Progress = lambda *_: None) -> str:
+        """Files are searched exactly, in milliseconds."""
+        raise InvalidInput(
+            "a store of files compares every vector, exactly and in milliseconds; --nearest is for Postgres"
+        )
 
     @healing
     def purge(self, ids: Sequence[str], *, actor: str) -> Purged:

@@ -23,6 +23,8 @@ CONNECT_SECONDS = 10
 STATEMENT_SECONDS = 60
 LOCK_SECONDS = 20
 """How long a decision waits for those before it; each takes milliseconds."""
+LONGEST_HOURS = 6
+"""How long making an index or a vacuum may take."""
 SETTLE_SECONDS = 20
 """How long to ask what became of a commit whose answer never came."""
 MOST_CONNECTIONS = 10
@@ -62,15 +64,16 @@ class Database:
         self._mine = threading.local()
         self._opening = threading.Lock()
         self._pool: ConnectionPool[Connection] | None = None
+        self._inherited: ConnectionPool[Connection] | None = None
         self._pid = os.getpid()
 
     @property
     def pool(self) -> ConnectionPool[Connection]:
         """The pool; a forked child makes its own, since two processes cannot share a connection."""
+        if self._pid != os.getpid():
+            self._begin_anew()
         with self._opening:
-            if self._pool is None or self._pid != os.getpid():
-                self._mine = threading.local()
-                self._pid = os.getpid()
+            if self._pool is None:
                 self._pool = ConnectionPool(
                     self._url,
                     kwargs=_defaults(self._url),
@@ -84,6 +87,11 @@ class Database:
                     open=True,
                 )
             return self._pool
+
+    def _begin_anew(self) -> None:
+        """A forked child has its parent's locks, maybe held for ever, and its pool, which must not even be finalized."""
+        self._mine, self._opening = threading.local(), threading.Lock()
+        self._inherited, self._pool, self._pid = self._pool, None, os.getpid()
 
     def close(self) -> None:
         """Let go of every connection."""
@@ -99,18 +107,30 @@ class Database:
 
         `durable=False` does not wait for the disk: for uses and statistics, whose loss costs nothing that was promised.
         """
-        current: Connection | None = getattr(self._mine, "connection", None)
+        with self._taking_part(durable) as connection:
+            self._mine.writes = True
+            yield connection
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Some reads in one transaction: one beginning and one end for all of them."""
+        with self._taking_part(durable=True) as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def _taking_part(self, durable: bool) -> Iterator[Connection]:
+        current = self._current
         if current is not None:
             with explained(self.where):
                 yield current
             return
         with explained(self.where):
             connection = self._begun(durable)
-            self._mine.connection, process = connection, os.getpid()
+            process = os.getpid()
+            self._mine.connection, self._mine.writes, self._mine.process = connection, False, process
             try:
                 yield connection
-                if os.getpid() != process:
-                    raise StoreError("a forked child cannot commit its parent's decision; open the store anew there")
+                self._refuse_forked(connection)
                 self._commit(connection)
             except BaseException:
                 if os.getpid() == process:
@@ -120,14 +140,23 @@ class Database:
             finally:
                 self._mine.connection = None
                 if os.getpid() == process:
-                    self.pool.putconn(connection)
+                    self._give_back(connection)
+
+    def _give_back(self, connection: Connection) -> None:
+        """To the pool; another thread may have closed that meanwhile."""
+        if self._pool is not None:
+            self._pool.putconn(connection)
+        else:
+            connection.close()
 
     def _begun(self, durable: bool) -> Connection:
         """A connection with a transaction begun on it; one that died while it was idle is thrown away."""
         for _ in range(self._connections + 1):
             connection = self._taken()
             try:
-                row = connection.execute(statement("begin"), self._beginning(durable), prepare=True).fetchone()
+                with connection.pipeline():
+                    cursor = connection.execute(statement("begin"), self._beginning(durable), prepare=True)
+                row = cursor.fetchone()
             except psycopg.OperationalError:
                 dead = connection.closed
                 self.pool.putconn(connection)
@@ -169,27 +198,36 @@ class Database:
 
     def _commit(self, connection: Connection) -> None:
         """Commit; when the connection breaks before the answer, ask the server what became of it."""
-        row = connection.execute("SELECT pg_current_xact_id_if_assigned()::text").fetchone()
-        xid = row[0] if row else None
+        transaction = connection.execute(statement("about_to_commit")).fetchone() if self._mine.writes else None
         try:
             connection.commit()
         except psycopg.OperationalError as error:
-            if xid is None or not connection.closed or not self._was_committed(xid, error):
+            lost = connection.closed and transaction is not None and transaction[0] is not None
+            if not lost or not self._was_committed(transaction, error):
                 raise
 
-    def _was_committed(self, xid: str, error: psycopg.OperationalError) -> bool:
+    def _was_committed(self, transaction: Row | None, error: psycopg.OperationalError) -> bool:
+        """What became of a transaction: its number, and since when the server runs.
+
+        A server that crashed since may have given the number to another: then only "aborted" can be believed.
+        """
+        number, *running = transaction or ()
         deadline = time.monotonic() + SETTLE_SECONDS
         while time.monotonic() < deadline:
             with (
                 contextlib.suppress(psycopg.OperationalError),
                 psycopg.connect(self._url, autocommit=True, **_defaults(self._url)) as asking,
             ):
-                row = asking.execute("SELECT pg_xact_status(%s::xid8)", (xid,)).fetchone()
-                status = row[0] if row else None
-                if status == "committed":
-                    return True
+                try:
+                    status, *still = asking.execute(statement("what_became"), {"number": number}).fetchone() or ("",)
+                except psycopg.errors.InvalidParameterValue:
+                    return False  # a number yet to be given: the server has lost what it had not written
                 if status == "aborted":
                     return False
+                if status == "committed":
+                    if still == running:
+                        return True
+                    break
             time.sleep(0.2)
         raise StoreUnreachable(
             f"{explanation(error, self.where)}; the answer to the commit never came: "
@@ -199,38 +237,62 @@ class Database:
     @property
     def in_transaction(self) -> bool:
         """Whether this thread has a transaction open."""
-        return getattr(self._mine, "connection", None) is not None
+        return self._current is not None
+
+    @property
+    def _current(self) -> Connection | None:
+        """The connection of this thread's transaction; not one on which a parent process decides."""
+        mine: Connection | None = getattr(self._mine, "connection", None)
+        return mine if mine is not None and self._mine.process == os.getpid() else None
+
+    def _refuse_forked(self, connection: Connection) -> None:
+        if self._current is not connection:
+            raise StoreError("a forked child cannot take part in its parent's decision; begin one of its own there")
 
     def is_replica(self, connection: Connection) -> bool:
         """Whether the server only follows another."""
         return bool(self.within(connection, "SELECT pg_is_in_recovery()", {})[0][0])
 
-    def vacuum(self, tables: Sequence[str]) -> None:
-        """Let the space of deleted rows be reused. Outside of any transaction, and only for the tables' owner."""
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[Connection]:
+        """A connection outside of any transaction, for long work on whole tables that only their owner may do."""
         with connect(self._url) as connection, explained(self.where):
-            connection.execute("SET statement_timeout = '300s'")
+            connection.execute(f"SET statement_timeout = '{LONGEST_HOURS}h'".encode())
+            connection.execute(f"SET lock_timeout = '{LOCK_SECONDS}s'".encode())
+            yield connection
+
+    def vacuum(self, tables: Sequence[str]) -> None:
+        """Let the space of deleted rows be reused."""
+        with self.alone() as connection:
             names = ", ".join(f"engram.{table}" for table in tables)
             connection.execute(f"VACUUM (SKIP_LOCKED) {names}".encode())
 
     # -- statements
 
     def run(self, name: str, /, **values: Any) -> list[Row]:
-        """All rows of a named statement."""
+        """All rows of a named statement that only reads."""
+        with self.reading() as connection:
+            return self.within(connection, statement(name), values)
+
+    def change(self, name: str, /, **values: Any) -> list[Row]:
+        """Carry out a named statement that writes."""
         with self.transaction() as connection:
             return self.within(connection, statement(name), values)
 
     def query(self, text: str, values: dict[str, Any]) -> list[Row]:
-        """All rows of a statement put together from the files' text."""
-        with self.transaction() as connection:
+        """All rows of a statement put together from the files' text; one that only reads."""
+        with self.reading() as connection:
             return self.within(connection, text, values)
 
     def within(self, connection: Connection, text: str, values: dict[str, Any]) -> list[Row]:
         """All rows of a statement in a transaction already open."""
+        self._refuse_forked(connection)
         cursor = connection.execute(text, {"tenant": self.tenant, **values})
         return cursor.fetchall() if cursor.description is not None else []
 
     def all_of(self, connection: Connection, work: Sequence[tuple[str, dict[str, Any]]]) -> None:
         """Run statements without waiting for each one's answer."""
+        self._refuse_forked(connection)
         with connection.pipeline():
             for name, values in work:
                 connection.execute(statement(name), {"tenant": self.tenant, **values})

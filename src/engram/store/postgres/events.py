@@ -81,7 +81,7 @@ def verify(parts: Parts) -> list[str]:
 
 def save_session(parts: Parts, session: Session) -> None:
     """Create or update a session."""
-    parts.database.run(
+    parts.database.change(
         "save_session",
         id=session.id,
         task=session.task,

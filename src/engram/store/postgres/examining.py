@@ -18,13 +18,14 @@ def examine(parts: Parts) -> list[Check]:
         _schema(parts),
         _indexes(parts),
         _role(parts),
+        _privileges(parts),
         _index(parts),
         _embedder(parts),
     ]
 
 
 def _server(parts: Parts) -> Check:
-    with parts.database.transaction() as connection:
+    with parts.database.reading() as connection:
         version = connection.info.server_version
         replica = parts.database.is_replica(connection)
     detail = f"Postgres {version // 10000}.{version % 10000}, {'a replica: reads only' if replica else 'a primary'}"
@@ -43,7 +44,7 @@ def _extension(parts: Parts) -> Check:
 
 
 def _schema(parts: Parts) -> Check:
-    with parts.database.transaction() as connection:
+    with parts.database.reading() as connection:
         version = version_of(connection)
     if version < LATEST:
         return Check(
@@ -86,6 +87,16 @@ def _role(parts: Parts) -> Check:
             "tenants", True, f"{name} {power}", "connect as an ordinary role, so that the server keeps tenants apart"
         )
     return Check("tenants", True, f"{name} sees only tenant {parts.database.tenant}")
+
+
+def _privileges(parts: Parts) -> Check:
+    lacking: dict[str, list[str]] = dict(parts.database.run("lacking"))
+    if not lacking:
+        return Check("privileges", True, "may read and write")
+    if not any("SELECT" in what for what in lacking.values()) and not parts.database.run("writable"):
+        return Check("privileges", True, "may read; every write is refused")
+    named = ", ".join(f"{' and '.join(what)} on {table}" for table, what in lacking.items())
+    return Check("privileges", False, f"lacks {named}", "roles.sql grants what is needed, docs/postgres.md says how")
 
 
 def _index(parts: Parts) -> Check:

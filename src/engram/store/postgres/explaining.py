@@ -32,6 +32,18 @@ def shown_url(url: str) -> str:
     return f"postgresql://{host}:{parts.get('port') or 5432}/{parts.get('dbname') or parts.get('user') or ''}"
 
 
+def is_readable(url: str) -> bool:
+    """Whether a URL says what its author meant: an unescaped / or @ in the password makes part of it a host or a database."""
+    try:
+        parts = conninfo.conninfo_to_dict(url)
+    except (psycopg.Error, UnicodeError):
+        return False
+    ports = str(parts.get("port") or "").replace(",", "")
+    path = url.partition("://")[2].partition("?")[0].partition("/")[2]
+    misread = "\0" in url or "@" in path or "@" in str(parts.get("host") or "")[1:]
+    return not misread and (not ports or ports.isdigit())
+
+
 def without_password(text: str) -> str:
     """A complaint of the driver, with any password in it masked."""
     return _PASSWORD.sub(lambda found: f"{found.group(1)}***@" if found.group(1) else f"{found.group(2)}***", text)
@@ -59,7 +71,7 @@ def explanation(error: Exception, where: str) -> EngramError:
     if isinstance(error, psycopg.OperationalError):
         return _connecting(words, where)
     if isinstance(error, psycopg.DataError):
-        return InvalidInput(f"Postgres cannot hold this: {words}")
+        return InvalidInput(f"Postgres cannot hold this ({words}); change or remove it, nothing was written")
     return StoreError(f"{where}: {words}")
 
 
@@ -77,6 +89,8 @@ def _connecting(words: str, where: str) -> StoreError:
         return StoreDenied(f"{where}: {words}; create it, or correct ENGRAM_URL")
     if "starting up" in words or "shutting down" in words or "recovery" in words:
         return StoreUnreachable(f"{where}: {words}; try again when the server has started")
+    if "too many" in words or "connection slots" in words:
+        return _crowded(words, where)
     return StoreUnreachable(f"cannot reach {where}: {words}; is the server running, and ENGRAM_URL right?")
 
 

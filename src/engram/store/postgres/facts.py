@@ -2,9 +2,10 @@
 
 import json
 import time
+from contextlib import suppress
 from typing import Any
 
-from engram.model.errors import EmbedderError
+from engram.model.errors import EmbedderError, StoreDenied, StoreReadOnly
 from engram.store.postgres.database import Connection, Database
 from engram.store.postgres.sql import statement
 
@@ -52,7 +53,8 @@ class Facts:
         """A store without vectors takes this process's embedder; one made with another length of vectors refuses it."""
         self.refresh()
         if self._embedder and self.get("embedder") is None:
-            with self._database.transaction() as connection:
+            # On a replica or for a role that only reads, it stays unclaimed: there is nothing to find by meaning yet.
+            with suppress(StoreReadOnly, StoreDenied), self._database.transaction() as connection:
                 self._database.within(connection, statement("lock_facts"), {})
                 self.refresh()
                 if self.get("embedder") is None:

@@ -22,7 +22,11 @@ class _Conditions:
         self.parts.append(condition.format(*names))
 
     def among(self, column: str, values: tuple[str, ...] | None) -> None:
-        if values is not None:
+        if values is None:
+            return
+        if len(values) == 1:  # an equality leaves an index its order, a list does not
+            self.add(column + " = {}", values[0])
+        else:
             self.add(column + " = ANY({}::text[])", list(values))
 
 

@@ -33,8 +33,11 @@ LATEST = 3
 
 def version_of(connection: Connection) -> int:
     """The schema's version; 0 where there is none."""
-    known = connection.execute("SELECT to_regclass('engram.schema_versions')").fetchone()
-    if known is None or known[0] is None:
+    # Read from the catalog itself: `to_regclass` may go on denying what another migrator has made since it was asked last.
+    known = connection.execute(
+        "SELECT FROM pg_catalog.pg_tables WHERE schemaname = 'engram' AND tablename = 'schema_versions'"
+    ).fetchone()
+    if known is None:
         return 0
     row = connection.execute("SELECT coalesce(max(version), 0) FROM engram.schema_versions").fetchone()
     return int(row[0]) if row else 0
@@ -84,7 +87,9 @@ def _prepare(connection: Connection, where: str) -> None:
     """The schema that holds everything, and the extension it needs."""
     _need_vector(connection, where)
     try:
-        connection.execute("CREATE SCHEMA IF NOT EXISTS engram")
+        # IF NOT EXISTS would ask for the right to create one even where it exists.
+        if connection.execute("SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'engram'").fetchone() is None:
+            connection.execute("CREATE SCHEMA engram")
         connection.execute(
             "CREATE TABLE IF NOT EXISTS engram.schema_versions "
             "(version integer PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())"

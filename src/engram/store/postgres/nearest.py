@@ -7,9 +7,10 @@ narrow enough is faster answered exactly, and wholly.
 
 from typing import TYPE_CHECKING, Any
 
-import psycopg
 from psycopg import sql
 
+from engram.model.errors import InvalidInput, StoreDenied
+from engram.store.postgres.database import Database
 from engram.store.postgres.parts import Parts
 from engram.store.postgres.sql import statement
 from engram.store.postgres.vectors import as_text
@@ -25,21 +26,32 @@ WORTHWHILE = 200_000
 LONGEST_COVERED = 1200
 EF_SEARCH = 400
 M, EF_CONSTRUCTION = 16, 128
+BUILD_MEMORY = "512MB"
+"""A build whose graph fits into memory is several times faster."""
 
 
 def nearest(parts: Parts, vector: "Vectors", filters: Filters, wide: int) -> list[tuple[int, float]]:
     """Numbers and cosines of the nearest vectors of the asked-for kinds and scopes, best first."""
-    asked = {
+    if parts.facts.get("hnsw") == parts.facts.generation and not _is_narrow(parts, filters):
+        return walked(parts, vector, filters, wide)
+    return scanned(parts, vector, filters, wide)
+
+
+def _asked(parts: Parts, vector: "Vectors", filters: Filters, wide: int) -> dict[str, Any]:
+    return {
         "vector": as_text(vector),
         "generation": parts.facts.generation,
         "kinds": list(filters.kinds),
         "scopes": list(filters.scopes or ()),
         "wide": wide,
     }
-    if parts.facts.get("hnsw") == parts.facts.generation and not _is_narrow(parts, filters):
-        return _by_index(parts, asked, len(vector), scoped=filters.scopes is not None)
+
+
+def scanned(parts: Parts, vector: "Vectors", filters: Filters, wide: int) -> list[tuple[int, float]]:
+    """The nearest by comparing with every vector that may answer."""
     name = "near_all" if filters.scopes is None else "near_scopes"
-    return parts.database.query(statement(name).format(fits=_fits(len(vector))), asked)
+    text = statement(name).format(fits=_fits(len(vector)))
+    return [(n, score) for n, score in parts.database.query(text, _asked(parts, vector, filters, wide))]
 
 
 def _fits(dim: int) -> str:
@@ -49,25 +61,30 @@ def _fits(dim: int) -> str:
 
 def _is_narrow(parts: Parts, filters: Filters) -> bool:
     values = {"kinds": list(filters.kinds), "scopes": list(filters.scopes or ()), "enough": NARROW + 1}
-    name = "few_all" if filters.scopes is None else "few_scopes"
-    ((count,),) = parts.database.run(name, generation=parts.facts.generation, **values)
+    ((count,),) = parts.database.run("few_all" if filters.scopes is None else "few_scopes", **values)
     return int(count) <= NARROW
 
 
-def _by_index(parts: Parts, asked: dict[str, Any], dim: int, *, scoped: bool) -> list[tuple[int, float]]:
+def walked(parts: Parts, vector: "Vectors", filters: Filters, wide: int) -> list[tuple[int, float]]:
+    """The nearest by the tenant's HNSW index, walked on until enough pass the filter."""
+    asked = _asked(parts, vector, filters, wide)
     # The planner proves that a partial index serves only from constants, so tenant and generation are written out.
     text = sql.SQL(statement("near_by_index")).format(
         generation=sql.Literal(asked["generation"]),
         tenant=sql.Literal(parts.database.tenant),
-        dim=sql.SQL(str(int(dim))),
-        scoped=sql.SQL("AND v.scope = ANY(%(scopes)s::text[])" if scoped else ""),
+        dim=sql.SQL(str(len(vector))),
+        scoped=sql.SQL("AND v.scope = ANY(%(scopes)s::text[])" if filters.scopes is not None else ""),
     )
-    with parts.database.transaction() as connection:
-        connection.execute(sql.SQL("SET LOCAL hnsw.ef_search = {}").format(sql.Literal(max(EF_SEARCH, asked["wide"]))))
+    with parts.database.reading() as connection:
+        connection.execute(f"SET LOCAL hnsw.ef_search = {min(max(EF_SEARCH, int(wide)), 1000)}".encode())
         connection.execute("SET LOCAL hnsw.iterative_scan = strict_order")
+        connection.execute("SET LOCAL hnsw.max_scan_tuples = 100000")
         connection.execute("SET LOCAL enable_sort = off")
         cursor = connection.execute(text, {"tenant": parts.database.tenant, **asked}, prepare=False)
-        return [(n, score) for n, score in cursor.fetchall()]
+        found = [(n, score) for n, score in cursor.fetchall()]
+        # The rest of the search shares this transaction.
+        connection.execute("SET LOCAL enable_sort = on")
+        return found
 
 
 def index_name(tenant: str, generation: int) -> str:
@@ -77,36 +94,64 @@ def index_name(tenant: str, generation: int) -> str:
     return f"near_{hashlib.sha256(tenant.encode()).hexdigest()[:16]}_{generation}"
 
 
-def build(parts: Parts, connection: psycopg.Connection[tuple[Any, ...]], progress: Progress) -> str:
+def build(parts: Parts, progress: Progress) -> str:
     """Make the HNSW index of the generation in force, beside whoever reads and writes; returns its name.
 
-    `connection` commits each statement by itself, and belongs to the owner of the tables.
+    Only the owner of the tables may. Inserts of this tenant cost more from then on.
     """
     generation, dim = parts.facts.generation, int(parts.facts.get("dim") or 0)
+    tables = parts.database.run("vectors_table")
+    if not dim or not tables:
+        raise InvalidInput("this tenant has no vectors yet; write something with an embedder first")
     name = index_name(parts.database.tenant, generation)
     progress("nearest", 0, 1)
-    connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS engram.{}").format(sql.Identifier(name)))
-    connection.execute(
-        sql.SQL(
-            "CREATE INDEX CONCURRENTLY {name} ON engram.memory_vectors "
-            "USING hnsw ((vector::halfvec({dim})) halfvec_ip_ops) WITH (m = {m}, ef_construction = {ef}) "
-            "WHERE tenant = {tenant} AND generation = {generation}"
-        ).format(
-            name=sql.Identifier(name),
-            dim=sql.SQL(str(dim)),
-            m=sql.SQL(str(M)),
-            ef=sql.SQL(str(EF_CONSTRUCTION)),
-            tenant=sql.Literal(parts.database.tenant),
-            generation=sql.Literal(generation),
-        )
+    made = sql.SQL(
+        "CREATE INDEX CONCURRENTLY {name} ON {table} "
+        "USING hnsw ((vector::halfvec({dim})) halfvec_ip_ops) WITH (m = {m}, ef_construction = {ef}) "
+        "WHERE tenant = {tenant} AND generation = {generation}"
+    ).format(
+        name=sql.Identifier(name),
+        table=sql.Identifier(*tables[0]),
+        dim=sql.SQL(str(dim)),
+        m=sql.SQL(str(M)),
+        ef=sql.SQL(str(EF_CONSTRUCTION)),
+        tenant=sql.Literal(parts.database.tenant),
+        generation=sql.Literal(generation),
     )
+    _drop(parts.database, {name})
+    with parts.database.alone() as connection:
+        connection.execute(f"SET maintenance_work_mem = '{BUILD_MEMORY}'".encode())
+        connection.execute(made)
     with parts.database.transaction() as own:
         parts.facts.set(own, hnsw=generation)
     progress("nearest", 1, 1)
     return name
 
 
-def drop(parts: Parts, connection: psycopg.Connection[tuple[Any, ...]], generation: int) -> None:
-    """Take a generation's HNSW index away."""
-    name = index_name(parts.database.tenant, generation)
-    connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS engram.{}").format(sql.Identifier(name)))
+def drop_others(parts: Parts, generation: int) -> None:
+    """Take the HNSW indexes of all other generations away; where only their owner may, say which are left."""
+    others = indexes_of(parts.database) - {index_name(parts.database.tenant, generation)}
+    try:
+        _drop(parts.database, others)
+    except StoreDenied:
+        names = ", ".join(f"engram.{name}" for name in sorted(others))
+        parts.warn(f"old vectors' indexes are left; the owner of the tables takes them away: DROP INDEX {names}")
+
+
+def indexes_of(database: Database) -> set[str]:
+    """The names of a tenant's HNSW indexes, of every generation."""
+    beginning = index_name(database.tenant, 0)[:-1]
+    return {name for _, name in database.run("nearest_indexes", beginning=beginning)}
+
+
+def _drop(database: Database, names: set[str]) -> None:
+    """Drop indexes, wherever their table is: in a partitioned server's own schema for partitions, too."""
+    for schema, name in database.run("nearest_indexes", beginning=index_name(database.tenant, 0)[:-1]):
+        if name in names:
+            with database.alone() as connection:
+                connection.execute(sql.SQL("DROP INDEX CONCURRENTLY {}").format(sql.Identifier(schema, name)))
+
+
+def drop_all(database: Database) -> None:
+    """Take every HNSW index of a tenant away."""
+    _drop(database, indexes_of(database))

@@ -49,14 +49,24 @@ def _check(url: str, tenant: str) -> None:
 
 def _prepare(url: str, create: bool) -> None:
     from engram.store.postgres.database import connect
-    from engram.store.postgres.explaining import explained, shown_url
-    from engram.store.postgres.migrating import check_server, migrate, version_of
+    from engram.store.postgres.explaining import explained, is_readable, shown_url
+    from engram.store.postgres.migrating import LATEST, check_server, migrate, version_of
 
+    if not is_readable(url):
+        raise InvalidInput(
+            "the store's URL cannot be read; it is postgresql://user:password@host:5432/database, "
+            "with %2F for a / in user or password, %40 for @ and %25 for %"
+        )
     where = shown_url(url)
     with explained(where), connect(url) as connection:
         if create:
             migrate(connection, where)
             return
         check_server(connection, where)
-        if version_of(connection) == 0:
+        version = version_of(connection)
+        if version == 0:
             raise NotFound(f"{where} holds no Engram store; `engram init` makes one")
+        if version < LATEST:
+            raise StoreError(
+                f"{where} has schema {version}, this Engram needs {LATEST}; `engram init` with the owner's role migrates it"
+            )

@@ -15,7 +15,7 @@ def prune(parts: Parts, now: datetime, journal: int, usage: int, ledger: int, *,
     if planned.images:
         _drop_images(parts, now - timedelta(days=journal))
     if planned.usage_months:
-        parts.database.run("drop_old_uses", cutoff=_month_of(now - timedelta(days=usage)))
+        parts.database.change("drop_old_uses", cutoff=_month_of(now - timedelta(days=usage)))
     if planned.ledgers:
         _drop_ledgers(parts, planned.ledgers)
     return planned

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from engram.store.documents import Document, event_document, memory_document
 from engram.store.ledgers import decode_event
 from engram.store.postgres import events
-from engram.store.postgres.database import Connection
 from engram.store.postgres.parts import Parts
 from engram.store.postgres.reembedding import fill
 from engram.store.postgres.sql import statement
@@ -24,10 +23,13 @@ def rebuild(parts: Parts, progress: Progress) -> None:
         after = ""
         while True:
             with parts.database.transaction() as connection:
-                rows = parts.database.within(connection, statement(name), {"after": after, "limit": SLICE})
+                # Locked: what was changed or purged between reading and writing would come back as it was.
+                slice_ = f"{statement(name)} FOR UPDATE"
+                rows = parts.database.within(connection, slice_, {"after": after, "limit": SLICE})
                 if not rows:
                     break
-                _rewrite(parts, connection, list(_documents(parts, name, rows)))
+                documents = [Row(document) for document in _documents(parts, name, rows)]
+                put_documents(parts.database, connection, documents, parts.facts.generation, anew=True)
             after, done = rows[-1][0], done + len(rows)
             progress("documents", done, max(total, done))
     with parts.database.transaction() as connection:
@@ -42,16 +44,3 @@ def _documents(parts: Parts, name: str, rows: list[tuple[str, str]]) -> Iterator
         else:
             event = decode_event(record)
             yield event_document(event, events.session_scope(parts, event.session))
-
-
-def _rewrite(parts: Parts, connection: Connection, documents: list[Document]) -> None:
-    """Words first away, then all of the document again: what was lost or altered comes back."""
-    known: dict[str, int] = dict(
-        parts.database.within(connection, statement("numbers"), {"ids": [d.id for d in documents]})
-    )
-    if known:
-        parts.database.within(connection, statement("drop_postings"), {"numbers": list(known.values())})
-    numbers = put_documents(
-        parts.database, connection, [Row(document) for document in documents], parts.facts.generation
-    )
-    parts.database.within(connection, statement("put_postings"), {"numbers": list(numbers.values())})

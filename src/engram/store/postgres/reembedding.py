@@ -1,7 +1,11 @@
 """Making vectors: what lacks one, and all of them for a new embedder, beside the old ones until the last is made."""
 
+import time
+
 from engram.model.errors import EmbedderError
 from engram.store.documents import meaning_digest, stored_meaning
+from engram.store.postgres import nearest
+from engram.store.postgres.facts import REMEMBERED
 from engram.store.postgres.parts import Parts
 from engram.store.postgres.sql import statement
 from engram.store.postgres.writing import vector_columns
@@ -46,6 +50,8 @@ def reembed(parts: Parts, progress: Progress) -> int:
         raise EmbedderError("this process has no embedder; set one with `engram config embedder static`")
     parts.facts.refresh()
     if parts.facts.can_embed():
+        if not parts.facts.get("pending"):
+            _drop_old(parts, parts.facts.generation)  # whatever a re-embedding that was stopped at its end left behind
         return fill(parts)
     generation = _pending_generation(parts)
     total = int(parts.database.run("document_count")[0][0])
@@ -56,6 +62,7 @@ def reembed(parts: Parts, progress: Progress) -> int:
             after, done = made[0], done + made[1]
             progress("vectors", done, max(total, done))
         elif _switch(parts, generation):
+            time.sleep(REMEMBERED)  # others may go on searching the old vectors for as long
             _drop_old(parts, generation)
             return done
         else:
@@ -95,5 +102,6 @@ def _switch(parts: Parts, generation: int) -> bool:
 
 
 def _drop_old(parts: Parts, generation: int) -> None:
-    while parts.database.run("drop_generation_slice", generation=generation):
+    nearest.drop_others(parts, generation)
+    while parts.database.change("drop_generation_slice", generation=generation):
         pass

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engram.model.errors import StoreReadOnly
+from engram.model.errors import StoreDenied, StoreReadOnly
 from engram.store.postgres.database import Database
 from engram.store.postgres.sql import statement
 
@@ -52,7 +52,7 @@ class Statistics:
     def totals(self) -> Totals:
         """How many documents there are, after moving the count on if it is behind."""
         now = time.monotonic()
-        if now - self._looked_at >= LOOK_EVERY:
+        if now - self._looked_at >= LOOK_EVERY and not self._database.in_transaction:
             self._catch_up()
             self._looked_at = now
         return self._totals
@@ -77,7 +77,7 @@ class Statistics:
                     return False
                 values = {"counted_to": held[0][0], "slice": SLICE}
                 return bool(self._database.within(connection, statement("count_terms"), values))
-        except StoreReadOnly:
+        except (StoreReadOnly, StoreDenied):
             return False
 
     def _remember(self, totals: Totals) -> None:
@@ -88,13 +88,14 @@ class Statistics:
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
         """In how many documents each term occurs; a term of documents not yet counted occurs at least once."""
         self.totals()
-        missing = [term for term in dict.fromkeys(terms) if term not in self._frequency]
+        known = self._frequency  # this one throughout: another thread may begin anew meanwhile
+        missing = [term for term in dict.fromkeys(terms) if term not in known]
         if missing:
             found: dict[str, int] = dict(self._database.run("frequencies", terms=missing))
             rest = [term for term in missing if term not in found]
             found |= dict.fromkeys(self._occurring(rest), 1)
-            self._frequency |= {term: found.get(term, 0) for term in missing}
-        return {term: count for term in terms if (count := self._frequency[term])}
+            known |= {term: found.get(term, 0) for term in missing}
+        return {term: count for term in terms if (count := known[term])}
 
     def _occurring(self, terms: Sequence[str]) -> Iterable[str]:
         return [term for (term,) in self._database.run("occurring", terms=terms)] if terms else ()

@@ -187,6 +187,13 @@ class PostgresStore:
         rows = self._run("links_to", ids=list(memory_ids))
         return [(source, target, kind, strength) for source, target, kind, strength in rows]
 
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """The reads within share one transaction of this thread."""
+        self._statistics.totals()
+        with self.parts.database.reading():
+            yield
+
     # -- decisions
 
     @contextlib.contextmanager
@@ -204,14 +211,12 @@ class PostgresStore:
         lacking = False
         with self.parts.database.transaction() as connection:
             transaction = PostgresTransaction(self.parts, connection, Decision(op, actor, reason, session))
-            try:
-                transaction.lock_scopes(scopes)
-                transaction.lock_memories(about)
-                yield transaction
-                transaction.commit()
-                lacking = transaction.lacks_vectors
-            finally:
-                transaction.give_back_numbers()
+            transaction.lock_scopes(scopes)
+            transaction.lock_memories(about)
+            yield transaction
+            transaction.commit()
+            lacking = transaction.lacks_vectors
+        transaction.give_back_numbers()
         self._statistics.written()
         if lacking:
             self._fill_vectors()
@@ -312,6 +317,12 @@ class PostgresStore:
 
         return reembed(self.parts, progress)
 
+    def build_nearest(self, progress: Progress = lambda *_: None) -> str:
+        """Make this tenant's HNSW index; for the owner of the tables, and worth it for a large tenant."""
+        from engram.store.postgres import nearest
+
+        return nearest.build(self.parts, progress)
+
     def purge(self, ids: Sequence[str], *, actor: str) -> Purged:
         """Destroy memories and events, and prove it."""
         from engram.store.postgres.purging import purge
@@ -328,7 +339,7 @@ class PostgresStore:
 
     def note_verdict(self, gate: str, outcome: str, at: datetime) -> None:
         """Count what the gates said of an autonomous proposal."""
-        self._run("put_verdict", gate=gate, outcome=outcome, at=at)
+        self.parts.database.change("put_verdict", gate=gate, outcome=outcome, at=at)
 
     def verdicts(self, since: datetime) -> list[tuple[str, str]]:
         """Gate and outcome of the proposals since then."""

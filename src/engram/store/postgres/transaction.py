@@ -1,11 +1,12 @@
 """One decision on Postgres: its scopes and memories locked in order, everything written in one transaction."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from engram.model.errors import InvalidInput, NotFound
+from engram.model.errors import EngramError, InvalidInput, NotFound
 from engram.model.memory import Memory
 from engram.store.documents import memory_document
 from engram.store.postgres.database import Connection
@@ -16,6 +17,9 @@ from engram.store.records import decode_record, readable_image
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
+
+_COMPARED = ("active", "dormant", "candidate")
+"""The statuses of what the gates hold a proposal against."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +132,11 @@ class PostgresTransaction:
         return reserved[0]
 
     def give_back_numbers(self) -> None:
-        """Numbers taken for what was foreseen and not written."""
+        """Numbers taken for what was foreseen and not written. Afterwards: the decision may hold the day's counter itself."""
         for day, unused in self._reserved.items():
-            self._parts.numbers.give_back(day, unused)
+            # They are a gap otherwise, and the decision is made.
+            with suppress(EngramError):
+                self._parts.numbers.give_back(day, unused)
 
     def free_name(self, name: str, scope: str) -> str:
         """The name, or the name with a number behind it, free in its scope."""
@@ -139,9 +145,9 @@ class PostgresTransaction:
         if (name, scope) not in self._taken:
             self.lock_scopes([scope])
             self._look_up_names([(name, scope)])
-        taken = self._taken[name, scope] | {n for n, s in self._names if s == scope and n.startswith(name)}
+        taken = self._taken[name, scope]
         free, number = name, 1
-        while free in taken:
+        while free in taken or (free, scope) in self._names:
             number += 1
             free = f"{name}-{number}"
         self._names.add((free, scope))
@@ -211,5 +217,10 @@ class PostgresTransaction:
 
 
 def _is_compared_anew(before: Memory, after: Memory) -> bool:
-    """Whether the gates must look at a memory again: its words, its place or its standing changed."""
-    return (before.statement, before.scope, before.status) != (after.statement, after.scope, after.status)
+    """Whether the gates must look at a memory again: it has a new place, or says something new, or comes into force.
+
+    One that leaves does not: its memory is locked already, and a scope locked after it could make two decisions wait for
+    each other.
+    """
+    said = (before.statement, before.status) != (after.statement, after.status)
+    return before.scope != after.scope or (said and after.status in _COMPARED)

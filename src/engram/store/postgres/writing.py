@@ -43,15 +43,19 @@ class Known:
     change: int
 
 
-def put_documents(database: Database, connection: Connection, rows: Sequence[Row], generation: int) -> dict[str, int]:
-    """Insert or update documents; what did not change is left alone. Returns their numbers by id."""
+def put_documents(
+    database: Database, connection: Connection, rows: Sequence[Row], generation: int, *, anew: bool = False
+) -> dict[str, int]:
+    """Insert or update documents; what did not change is left alone, unless its words are to be written `anew`."""
     known = known_documents(database, connection, [row.document.id for row in rows])
     fresh = [row for row in rows if row.document.id not in known]
     numbers = {i: held.n for i, held in known.items()}
     if fresh:
         taken = database.within(connection, statement("next_numbers"), {"count": len(fresh)})
         numbers |= {row.document.id: n for row, (n,) in zip(fresh, taken, strict=True)}
-    reworded = [row for row in rows if (held := known.get(row.document.id)) and held.texts != _texts(row.document)]
+    reworded = [
+        row for row in rows if (held := known.get(row.document.id)) and (anew or held.texts != _texts(row.document))
+    ]
     work: Work = []
     _replace_words(work, [numbers[row.document.id] for row in reworded])
     work.append(("put_documents", _columns(rows, numbers, known)))

@@ -11,12 +11,12 @@ UPDATE engram.ledger_heads SET seq = %(seq)s, digest = %(digest)s WHERE tenant =
 
 -- name: events_by_key
 SELECT key, record::text FROM engram.agent_events
-WHERE tenant = %(tenant)s AND session = %(session)s AND key = ANY(%(keys)s::text[]) AND key <> ''
+WHERE tenant = %(tenant)s AND session = %(session)s AND key = ANY(%(keys)b::text[]) AND key <> ''
 
 -- name: put_events
 INSERT INTO engram.agent_events (tenant, id, session, seq, key, record)
 SELECT %(tenant)s, id, %(session)s, seq, key, record::json
-FROM unnest(%(ids)s::text[], %(seqs)s::bigint[], %(keys)s::text[], %(records)s::text[]) AS given(id, seq, key, record)
+FROM unnest(%(ids)b::text[], %(seqs)b::bigint[], %(keys)b::text[], %(records)b::text[]) AS given(id, seq, key, record)
 
 -- name: event
 SELECT record::text FROM engram.agent_events WHERE tenant = %(tenant)s AND id = %(id)s
@@ -26,7 +26,7 @@ SELECT record::text FROM engram.agent_events WHERE tenant = %(tenant)s AND sessi
 
 -- name: blank_events
 UPDATE engram.agent_events e SET key = '', record = given.record::json
-FROM unnest(%(ids)s::text[], %(records)s::text[]) AS given(id, record) WHERE e.tenant = %(tenant)s AND e.id = given.id
+FROM unnest(%(ids)b::text[], %(records)b::text[]) AS given(id, record) WHERE e.tenant = %(tenant)s AND e.id = given.id
 
 -- name: ledgers
 SELECT h.session, h.seq, h.digest FROM engram.ledger_heads h WHERE h.tenant = %(tenant)s AND h.session > %(after)s

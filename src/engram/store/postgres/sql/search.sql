@@ -1,22 +1,26 @@
 -- name: lexical
 -- BM25 as FTS5 reckons it (k1 1.2, b 0.75), each field with its weight; the terms were pruned and weighed by the caller.
+-- OFFSET 0 keeps the planner to the terms' own postings, however many it expects.
 SELECT p.n, sum(
     a.rarity * (p.statement * %(w0)s + p.about * %(w1)s + p.support * %(w2)s) * 2.2
     / (p.statement * %(w0)s + p.about * %(w1)s + p.support * %(w2)s + 1.2 * (0.25 + 0.75 * p.length / %(average)s))
 ) AS score
-FROM unnest(%(terms)s::text[], %(rarities)s::float8[]) AS a(term, rarity)
-JOIN engram.postings p ON p.tenant = %(tenant)s AND p.term = a.term
+FROM unnest(%(terms)b::text[], %(rarities)b::float8[]) AS a(term, rarity)
+CROSS JOIN LATERAL (
+    SELECT o.n, o.statement, o.about, o.support, o.length FROM engram.postings o
+    WHERE o.tenant = %(tenant)s AND o.term = a.term OFFSET 0
+) p
 GROUP BY p.n
 
 -- name: near_all
 SELECT v.n, -(v.vector <#> %(vector)s::halfvec) AS score FROM engram.memory_vectors v
-WHERE v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.kind = ANY(%(kinds)s::text[]) AND {fits}
+WHERE v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.kind = ANY(%(kinds)b::text[]) AND {fits}
 ORDER BY v.vector <#> %(vector)s::halfvec, v.n LIMIT %(wide)s
 
 -- name: near_scopes
 SELECT v.n, -(v.vector <#> %(vector)s::halfvec) AS score FROM engram.memory_vectors v
-WHERE v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.kind = ANY(%(kinds)s::text[])
-    AND v.scope = ANY(%(scopes)s::text[]) AND {fits}
+WHERE v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.kind = ANY(%(kinds)b::text[])
+    AND v.scope = ANY(%(scopes)b::text[]) AND {fits}
 ORDER BY v.vector <#> %(vector)s::halfvec, v.n LIMIT %(wide)s
 
 -- name: near_among
@@ -26,7 +30,7 @@ WHERE {condition}
 ORDER BY v.vector <#> %(vector)s::halfvec, d.n LIMIT %(limit)s
 
 -- name: allowed_among
-SELECT d.n FROM engram.documents d WHERE d.n = ANY(%(numbers)s::bigint[]) AND {condition}
+SELECT d.n FROM engram.documents d WHERE d.n = ANY(%(numbers)b::bigint[]) AND {condition}
 
 -- name: listed
 SELECT m.record::text FROM engram.documents d JOIN engram.agent_memory m ON m.tenant = d.tenant AND m.id = d.id
@@ -36,30 +40,30 @@ WHERE {condition} ORDER BY d.time DESC NULLS LAST, d.n DESC LIMIT %(limit)s OFFS
 SELECT count(*) FROM engram.documents d WHERE {condition}
 
 -- name: parents
-SELECT d.n, d.parent FROM engram.documents d WHERE d.tenant = %(tenant)s AND d.n = ANY(%(numbers)s::bigint[])
+SELECT d.n, d.parent FROM engram.documents d WHERE d.tenant = %(tenant)s AND d.n = ANY(%(numbers)b::bigint[])
 
 -- name: alone
 SELECT d.n, d.statement, d.about, d.support, d.parent, d.position, extract(epoch FROM d.time)::float8
-FROM unnest(%(numbers)s::bigint[]) WITH ORDINALITY AS wanted(n, place)
+FROM unnest(%(numbers)b::bigint[]) WITH ORDINALITY AS wanted(n, place)
 JOIN engram.documents d ON d.tenant = %(tenant)s AND d.n = wanted.n ORDER BY wanted.place
 
 -- name: together
 SELECT d.n, d.statement, d.about, d.support, d.parent, d.position, extract(epoch FROM d.time)::float8
-FROM engram.documents d WHERE d.tenant = %(tenant)s AND d.parent = ANY(%(parents)s::text[]) AND d.parent <> ''
+FROM engram.documents d WHERE d.tenant = %(tenant)s AND d.parent = ANY(%(parents)b::text[]) AND d.parent <> ''
 ORDER BY d.parent, d.position
 
 -- name: numbers
-SELECT d.id, d.n FROM engram.documents d WHERE d.tenant = %(tenant)s AND d.id = ANY(%(ids)s::text[])
+SELECT d.id, d.n FROM engram.documents d WHERE d.tenant = %(tenant)s AND d.id = ANY(%(ids)b::text[])
 
 -- name: records
 SELECT d.n, d.kind, coalesce(m.record, e.record)::text FROM engram.documents d
 LEFT JOIN engram.agent_memory m ON d.kind = 'memory' AND m.tenant = d.tenant AND m.id = d.id
 LEFT JOIN engram.agent_events e ON d.kind = 'event' AND e.tenant = d.tenant AND e.id = d.id
-WHERE d.tenant = %(tenant)s AND d.n = ANY(%(numbers)s::bigint[])
+WHERE d.tenant = %(tenant)s AND d.n = ANY(%(numbers)b::bigint[])
 
 -- name: vectors
 SELECT v.n, halfvec_send(v.vector) FROM engram.memory_vectors v
-WHERE v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.n = ANY(%(numbers)s::bigint[])
+WHERE v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.n = ANY(%(numbers)b::bigint[])
 
 -- name: by_id
 SELECT record::text FROM engram.agent_memory WHERE tenant = %(tenant)s AND id = %(id)s
@@ -73,7 +77,7 @@ SELECT id FROM engram.memory_names WHERE tenant = %(tenant)s AND name = %(name)s
 
 -- name: links_to
 SELECT r.source, r.target, r.type, r.strength FROM engram.memory_relations r
-WHERE r.tenant = %(tenant)s AND r.target = ANY(%(ids)s::text[])
+WHERE r.tenant = %(tenant)s AND r.target = ANY(%(ids)b::text[])
 
 -- name: history
 SELECT i.seq, j.at, j.op, j.actor, j.reason, i.after::text, j.ids FROM engram.journal_images i
@@ -90,19 +94,17 @@ LEFT JOIN LATERAL (
 
 -- name: near_by_index
 SELECT v.n, -(v.vector::halfvec({dim}) <#> %(vector)s::halfvec({dim})) AS score FROM engram.memory_vectors v
-WHERE v.tenant = {tenant} AND v.generation = {generation} AND v.kind = ANY(%(kinds)s::text[]) {scoped}
+WHERE v.tenant = {tenant} AND v.generation = {generation} AND v.kind = ANY(%(kinds)b::text[]) {scoped}
 ORDER BY v.vector::halfvec({dim}) <#> %(vector)s::halfvec({dim}) LIMIT %(wide)s
 
 -- name: few_all
+-- Counted among the documents: their index is a tenth of the vectors'.
 SELECT count(*) FROM (
-    SELECT 1 FROM engram.memory_vectors v
-    WHERE v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.kind = ANY(%(kinds)s::text[])
-        AND cardinality(%(scopes)s::text[]) = 0 LIMIT %(enough)s
-) some
+    SELECT 1 FROM engram.documents d WHERE d.tenant = %(tenant)s AND d.kind = ANY(%(kinds)b::text[]) LIMIT %(enough)s
+) counted
 
 -- name: few_scopes
 SELECT count(*) FROM (
-    SELECT 1 FROM engram.memory_vectors v
-    WHERE v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.kind = ANY(%(kinds)s::text[])
-        AND v.scope = ANY(%(scopes)s::text[]) LIMIT %(enough)s
-) some
+    SELECT 1 FROM engram.documents d
+    WHERE d.tenant = %(tenant)s AND d.kind = ANY(%(kinds)b::text[]) AND d.scope = ANY(%(scopes)b::text[]) LIMIT %(enough)s
+) counted

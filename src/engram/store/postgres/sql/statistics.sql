@@ -1,7 +1,7 @@
 -- name: statistics
 SELECT counted_to, documents, length,
     (SELECT count(*) FROM (
-        SELECT 1 FROM engram.documents d WHERE d.tenant = s.tenant AND d.n > s.counted_to LIMIT %(enough)s
+        SELECT 1 FROM engram.documents d WHERE d.tenant = s.tenant AND d.n > s.counted_to ORDER BY d.n LIMIT %(enough)s
     ) pending)
 FROM engram.term_statistics s WHERE s.tenant = %(tenant)s
 
@@ -11,6 +11,9 @@ ON CONFLICT (tenant) DO NOTHING
 
 -- name: lock_statistics
 SELECT counted_to FROM engram.term_statistics WHERE tenant = %(tenant)s FOR UPDATE SKIP LOCKED
+
+-- name: await_statistics
+SELECT counted_to FROM engram.term_statistics WHERE tenant = %(tenant)s FOR UPDATE
 
 -- name: count_terms
 WITH fresh AS MATERIALIZED (
@@ -29,8 +32,8 @@ WHERE s.tenant = %(tenant)s AND f.documents > 0
 RETURNING f.documents
 
 -- name: frequencies
-SELECT t.term, t.documents FROM engram.terms t WHERE t.tenant = %(tenant)s AND t.term = ANY(%(terms)s::text[])
+SELECT t.term, t.documents FROM engram.terms t WHERE t.tenant = %(tenant)s AND t.term = ANY(%(terms)b::text[])
 
 -- name: occurring
-SELECT wanted.term FROM unnest(%(terms)s::text[]) AS wanted(term)
+SELECT wanted.term FROM unnest(%(terms)b::text[]) AS wanted(term)
 WHERE EXISTS (SELECT 1 FROM engram.postings p WHERE p.tenant = %(tenant)s AND p.term = wanted.term)

@@ -6,9 +6,16 @@ SELECT (SELECT max(version) FROM engram.schema_versions),
     set_config('idle_in_transaction_session_timeout', %(idle_timeout)s, true),
     set_config('synchronous_commit', CASE %(synchronous)s WHEN 'off' THEN 'off' ELSE current_setting('synchronous_commit') END, true)
 
+-- name: about_to_commit
+-- The second and third tell whether the server is still the one that was asked: they change with a start and with a recovery.
+SELECT pg_current_xact_id_if_assigned()::text, pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()
+
+-- name: what_became
+SELECT pg_xact_status(%(number)s::xid8), pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()
+
 -- name: lock_scopes
 INSERT INTO engram.scopes AS s (tenant, scope, change)
-SELECT %(tenant)s, scope, 1 FROM unnest(%(scopes)s::text[]) scope ORDER BY scope
+SELECT %(tenant)s, scope, 1 FROM unnest(%(scopes)b::text[]) scope ORDER BY scope
 ON CONFLICT (tenant, scope) DO UPDATE SET change = s.change + 1
 RETURNING scope, change
 
@@ -17,7 +24,7 @@ SELECT change FROM engram.scopes WHERE tenant = %(tenant)s AND scope = %(scope)s
 
 -- name: lock_memories
 SELECT id, record::text FROM engram.agent_memory
-WHERE tenant = %(tenant)s AND id = ANY(%(ids)s::text[]) ORDER BY id FOR UPDATE
+WHERE tenant = %(tenant)s AND id = ANY(%(ids)b::text[]) ORDER BY id FOR UPDATE
 
 -- name: take_numbers
 INSERT INTO engram.id_numbers AS known (tenant, day, last) VALUES (%(tenant)s, %(day)s, %(count)s)
@@ -29,17 +36,21 @@ UPDATE engram.id_numbers SET last = last - %(count)s WHERE tenant = %(tenant)s A
 
 -- name: raise_numbers
 INSERT INTO engram.id_numbers AS known (tenant, day, last)
-SELECT %(tenant)s, day, last FROM unnest(%(days)s::text[], %(lasts)s::integer[]) AS given(day, last) ORDER BY day
+SELECT %(tenant)s, day, last FROM unnest(%(days)b::text[], %(lasts)b::integer[]) AS given(day, last) ORDER BY day
 ON CONFLICT (tenant, day) DO UPDATE SET last = greatest(known.last, excluded.last)
 WHERE known.last < excluded.last
 
 -- name: purged
-SELECT id FROM engram.tombstones WHERE tenant = %(tenant)s AND id = ANY(%(ids)s::text[])
+SELECT id FROM engram.tombstones WHERE tenant = %(tenant)s AND id = ANY(%(ids)b::text[])
 
 -- name: names_like
-SELECT DISTINCT known.name, known.scope FROM unnest(%(names)s::text[], %(scopes)s::text[]) AS wanted(name, scope)
-JOIN engram.memory_names known ON known.tenant = %(tenant)s AND known.scope = wanted.scope
-    AND known.name >= wanted.name COLLATE "C" AND known.name < (wanted.name || '.') COLLATE "C"
+-- OFFSET 0 keeps the planner to one short range of the index for each name, however many it expects.
+SELECT DISTINCT known.name, known.scope FROM unnest(%(names)b::text[], %(scopes)b::text[]) AS wanted(name, scope)
+CROSS JOIN LATERAL (
+    SELECT n.name, n.scope FROM engram.memory_names n
+    WHERE n.tenant = %(tenant)s AND n.name >= wanted.name COLLATE "C" AND n.name < (wanted.name || '.') COLLATE "C"
+        AND n.scope = wanted.scope OFFSET 0
+) known
 
 -- name: changed_since
 SELECT m.record::text FROM engram.documents d
@@ -53,14 +64,14 @@ VALUES (%(tenant)s, %(seq)s, %(at)s, %(op)s, %(actor)s, %(reason)s, %(session)s,
 -- name: put_images
 INSERT INTO engram.journal_images (tenant, id, seq, at, op, after)
 SELECT %(tenant)s, id, %(seq)s, %(at)s, %(op)s, after::json
-FROM unnest(%(ids)s::text[], %(images)s::text[]) AS given(id, after)
+FROM unnest(%(ids)b::text[], %(images)b::text[]) AS given(id, after)
 
 -- name: next_decision
 SELECT nextval('engram.decision_numbers')
 
 -- name: exact
 SELECT wanted.hash, wanted.scope, known.record::text
-FROM (SELECT DISTINCT hash, scope FROM unnest(%(hashes)s::text[], %(scopes)s::text[]) AS given(hash, scope)) wanted
+FROM (SELECT DISTINCT hash, scope FROM unnest(%(hashes)b::text[], %(scopes)b::text[]) AS given(hash, scope)) wanted
 CROSS JOIN LATERAL (
     SELECT m.record FROM engram.documents d JOIN engram.agent_memory m ON m.tenant = d.tenant AND m.id = d.id
     WHERE d.tenant = %(tenant)s AND d.hash = wanted.hash AND d.hash <> '' AND d.scope = wanted.scope

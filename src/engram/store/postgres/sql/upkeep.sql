@@ -23,7 +23,8 @@ LEFT JOIN engram.memory_vectors v ON v.tenant = d.tenant AND v.generation = %(ge
 WHERE d.tenant = %(tenant)s AND v.n IS NULL LIMIT 1
 
 -- name: meanings
-SELECT n, meaning, scope FROM engram.documents WHERE tenant = %(tenant)s AND n = ANY(%(numbers)s::bigint[]) FOR UPDATE
+SELECT n, meaning, scope FROM engram.documents WHERE tenant = %(tenant)s AND n = ANY(%(numbers)b::bigint[])
+ORDER BY n FOR UPDATE
 
 -- name: drop_generations
 DELETE FROM engram.memory_vectors WHERE tenant = %(tenant)s AND generation <> %(generation)s
@@ -46,11 +47,20 @@ DELETE FROM engram.term_statistics WHERE tenant = %(tenant)s
 DELETE FROM engram.terms WHERE tenant = %(tenant)s
 
 -- name: stray_postings
-DELETE FROM engram.postings p WHERE p.tenant = %(tenant)s AND p.n = ANY(%(numbers)s::bigint[])
+DELETE FROM engram.postings p WHERE p.tenant = %(tenant)s AND p.n = ANY(%(numbers)b::bigint[])
 
 -- name: indexes
 SELECT c.relname, coalesce(i.indisvalid, false) FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
 WHERE c.relnamespace = 'engram'::regnamespace
+
+-- name: nearest_indexes
+SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind = 'i' AND starts_with(c.relname, %(beginning)s)
+
+-- name: vectors_table
+SELECT n.nspname, c.relname FROM (
+    SELECT tableoid FROM engram.memory_vectors WHERE tenant = %(tenant)s LIMIT 1
+) held JOIN pg_class c ON c.oid = held.tableoid JOIN pg_namespace n ON n.oid = c.relnamespace
 
 -- name: unsecured
 SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant'
@@ -60,6 +70,18 @@ ORDER BY c.relname
 -- name: role
 SELECT current_user, rolsuper, rolbypassrls, pg_is_in_recovery(), current_setting('transaction_read_only')::boolean
 FROM pg_roles WHERE rolname = current_user
+
+-- name: lacking
+SELECT c.relname, array_agg(p.what ORDER BY p.place) FROM pg_class c
+CROSS JOIN unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'USAGE']) WITH ORDINALITY AS p(what, place)
+WHERE c.relnamespace = 'engram'::regnamespace AND c.relname <> 'schema_versions'
+    AND CASE WHEN c.relkind = 'S' THEN p.what = 'USAGE' AND NOT has_sequence_privilege(c.oid, p.what)
+        WHEN c.relkind IN ('r', 'p') THEN p.what <> 'USAGE' AND NOT has_table_privilege(c.oid, p.what) ELSE false END
+GROUP BY c.relname ORDER BY c.relname
+
+-- name: writable
+SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'engram'::regnamespace AND c.relkind IN ('r', 'p')
+    AND has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE')
 
 -- name: extension
 SELECT extversion FROM pg_extension WHERE extname = 'vector'
@@ -88,53 +110,54 @@ SELECT h.session FROM engram.ledger_heads h JOIN engram.agent_sessions s ON s.te
 WHERE h.tenant = %(tenant)s AND s.ended < %(cutoff)s ORDER BY h.session
 
 -- name: ledger_documents
-SELECT n, id FROM engram.documents WHERE tenant = %(tenant)s AND kind = 'event' AND parent = ANY(%(sessions)s::text[]) AND parent <> ''
+SELECT n, id FROM engram.documents WHERE tenant = %(tenant)s AND kind = 'event' AND parent = ANY(%(sessions)b::text[]) AND parent <> ''
 
 -- name: drop_ledgers
-DELETE FROM engram.agent_events WHERE tenant = %(tenant)s AND session = ANY(%(sessions)s::text[])
+DELETE FROM engram.agent_events WHERE tenant = %(tenant)s AND session = ANY(%(sessions)b::text[])
 
 -- name: drop_heads
-DELETE FROM engram.ledger_heads WHERE tenant = %(tenant)s AND session = ANY(%(sessions)s::text[])
+DELETE FROM engram.ledger_heads WHERE tenant = %(tenant)s AND session = ANY(%(sessions)b::text[])
 
 -- name: quoting_events
 SELECT record::text FROM engram.agent_events
-WHERE tenant = %(tenant)s AND EXISTS (SELECT 1 FROM unnest(%(needles)s::text[]) AS needle WHERE strpos(record::text, needle) > 0)
+WHERE tenant = %(tenant)s AND EXISTS (SELECT 1 FROM unnest(%(needles)b::text[]) AS needle WHERE strpos(record::text, needle) > 0)
 
 -- name: quoting_sessions
 SELECT id, task, scopes, started, ended, summary FROM engram.agent_sessions
 WHERE tenant = %(tenant)s AND EXISTS (
-    SELECT 1 FROM unnest(%(texts)s::text[]) AS said WHERE strpos(task, said) > 0 OR strpos(summary, said) > 0
+    SELECT 1 FROM unnest(%(texts)b::text[]) AS said WHERE strpos(task, said) > 0 OR strpos(summary, said) > 0
 )
 
 -- name: blank_images
-UPDATE engram.journal_images SET after = NULL WHERE tenant = %(tenant)s AND id = ANY(%(ids)s::text[]) AND after IS NOT NULL
+UPDATE engram.journal_images SET after = NULL WHERE tenant = %(tenant)s AND id = ANY(%(ids)b::text[]) AND after IS NOT NULL
 RETURNING id
 
 -- name: blank_reasons
-UPDATE engram.journal SET reason = '' WHERE tenant = %(tenant)s AND ids && %(ids)s::text[] AND reason <> ''
+UPDATE engram.journal SET reason = '' WHERE tenant = %(tenant)s AND ids && %(ids)b::text[] AND reason <> ''
 
 -- name: put_tombstones
-INSERT INTO engram.tombstones (tenant, id) SELECT %(tenant)s, id FROM unnest(%(ids)s::text[]) AS id ON CONFLICT DO NOTHING
+INSERT INTO engram.tombstones (tenant, id) SELECT %(tenant)s, id FROM unnest(%(ids)b::text[]) AS id ON CONFLICT DO NOTHING
 
 -- name: drop_uses
-DELETE FROM engram.memory_uses WHERE tenant = %(tenant)s AND id = ANY(%(ids)s::text[])
+DELETE FROM engram.memory_uses WHERE tenant = %(tenant)s AND id = ANY(%(ids)b::text[])
 
 -- name: uncount_terms
-UPDATE engram.terms t SET documents = t.documents - 1 FROM (SELECT DISTINCT term FROM unnest(%(terms)s::text[]) AS term) w
+-- Words of a document that was reworded or not yet counted were never counted up; what still occurs, occurs at least once.
+UPDATE engram.terms t SET documents = greatest(t.documents - 1, 1) FROM (SELECT DISTINCT term FROM unnest(%(terms)b::text[]) AS term) w
 WHERE t.tenant = %(tenant)s AND t.term = w.term
 
 -- name: drop_gone_terms
-DELETE FROM engram.terms t USING unnest(%(terms)s::text[]) AS gone(term)
+DELETE FROM engram.terms t USING unnest(%(terms)b::text[]) AS gone(term)
 WHERE t.tenant = %(tenant)s AND t.term = gone.term
     AND NOT EXISTS (SELECT 1 FROM engram.postings p WHERE p.tenant = t.tenant AND p.term = t.term)
 
 -- name: still_said
 SELECT place FROM (
-    SELECT 'agent_memory' AS place, strpos(record::text, needle) > 0 AS held FROM engram.agent_memory, unnest(%(needles)s::text[]) AS needle WHERE tenant = %(tenant)s
-    UNION ALL SELECT 'agent_events', strpos(record::text, needle) > 0 FROM engram.agent_events, unnest(%(needles)s::text[]) AS needle WHERE tenant = %(tenant)s
-    UNION ALL SELECT 'journal', strpos(reason, needle) > 0 FROM engram.journal, unnest(%(needles)s::text[]) AS needle WHERE tenant = %(tenant)s
-    UNION ALL SELECT 'journal_images', strpos(after::text, needle) > 0 FROM engram.journal_images, unnest(%(needles)s::text[]) AS needle WHERE tenant = %(tenant)s AND after IS NOT NULL
-    UNION ALL SELECT 'agent_sessions', strpos(task || summary, needle) > 0 FROM engram.agent_sessions, unnest(%(needles)s::text[]) AS needle WHERE tenant = %(tenant)s
+    SELECT 'agent_memory' AS place, strpos(record::text, needle) > 0 AS held FROM engram.agent_memory, unnest(%(needles)b::text[]) AS needle WHERE tenant = %(tenant)s
+    UNION ALL SELECT 'agent_events', strpos(record::text, needle) > 0 FROM engram.agent_events, unnest(%(needles)b::text[]) AS needle WHERE tenant = %(tenant)s
+    UNION ALL SELECT 'journal', strpos(reason, needle) > 0 FROM engram.journal, unnest(%(needles)b::text[]) AS needle WHERE tenant = %(tenant)s
+    UNION ALL SELECT 'journal_images', strpos(after::text, needle) > 0 FROM engram.journal_images, unnest(%(needles)b::text[]) AS needle WHERE tenant = %(tenant)s AND after IS NOT NULL
+    UNION ALL SELECT 'agent_sessions', strpos(task || summary, needle) > 0 FROM engram.agent_sessions, unnest(%(needles)b::text[]) AS needle WHERE tenant = %(tenant)s
 ) found WHERE held GROUP BY place ORDER BY place
 
 -- name: document_count

@@ -10,12 +10,12 @@ SELECT pg_advisory_xact_lock(hashtextextended('engram.uses/' || %(tenant)s, 0))
 -- name: put_use
 INSERT INTO engram.memory_uses (tenant, id, position, kind, signal, session, at)
 SELECT DISTINCT %(tenant)s, used.id, %(position)s::bigint, %(kind)s, %(signal)s, %(session)s, %(at)s::timestamptz
-FROM unnest(%(ids)s::text[]) AS used(id)
+FROM unnest(%(ids)b::text[]) AS used(id)
 WHERE NOT EXISTS (SELECT 1 FROM engram.tombstones t WHERE t.tenant = %(tenant)s AND t.id = used.id)
 
 -- name: uses_of
 SELECT kind, id, at, session, signal, position FROM engram.memory_uses
-WHERE tenant = %(tenant)s AND id = ANY(%(ids)s::text[]) ORDER BY position, id
+WHERE tenant = %(tenant)s AND id = ANY(%(ids)b::text[]) ORDER BY position, id
 
 -- name: uses_in
 SELECT kind, id, at, session, signal, position FROM engram.memory_uses

@@ -1,0 +1,201 @@
+"""How the store behaves on a server: one tenant among many beside the embedded backend, filters, and many clients at once."""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engram.bench import crowd, floors
+from engram.bench.corpus import memories, questions, statements
+from engram.bench.speed import Figure
+from engram.client import Engram
+from engram.model.errors import InvalidInput
+from engram.store.protocol import Filters
+
+if TYPE_CHECKING:
+    from engram.store.postgres.store import PostgresStore
+
+ROUNDS = 60
+LEARNS = 40
+SLICE = 5_000
+RARE = "project:rare"
+"""The scope of one memory in a hundred."""
+POOL = 60
+BIG, SMALL = "bench-big", "bench-small"
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to measure: the tenant's size, how many tenants and rows there are in all, how many clients for how long."""
+
+    url: str
+    admin: str
+    count: int = 100_000
+    tenants: int = 20
+    rows: int = 1_000_000
+    clients: int = 16
+    seconds: int = 60
+    nearest: bool = True
+
+
+def measure(plan: Plan, progress: Progress = lambda *_: None) -> dict[str, Any]:
+    """Fill tenants, time what a user waits for, then let many clients in. Everything written is removed at the end."""
+    from engram.store.postgres import tenants
+
+    names = [BIG, SMALL, *(f"bench-{number}" for number in range(plan.tenants - 2))]
+    with _opened(plan, BIG):
+        pass  # makes the schema where there is none
+    if any(tenants.holds_anything(plan.url, name) for name in names):
+        raise InvalidInput(
+            f"{names[0]} … {names[-1]} are not empty on this server; a benchmark was cut short: remove them"
+        )
+    try:
+        return _measure(plan, names, progress)
+    finally:
+        for name in names:
+            tenants.remove(plan.url, name)
+
+
+def _measure(plan: Plan, names: list[str], progress: Progress) -> dict[str, Any]:
+    figures: list[Figure] = []
+    with _opened(plan, BIG) as big, _opened(plan, SMALL) as small:
+        figures.append(_fill(big, plan.count, progress))
+        _fill(small, max(plan.count // 10, 100), progress)
+        _clone(plan, names[2:], progress)
+        figures += _searched(plan, big, small, progress)
+        figures.append(_learned(big, plan.count, figures))
+        figures += _narrow(big, plan.count, "exact")
+        if plan.nearest:
+            figures += _by_index(plan, big, progress)
+    report: dict[str, Any] = {"memories": plan.count, "figures": [asdict(figure) for figure in figures]}
+    if plan.seconds:
+        report["crowd"] = asdict(crowd.run(plan.url, BIG, plan.clients, plan.seconds, questions(200, plan.count)))
+    return report
+
+
+@contextmanager
+def _opened(plan: Plan, tenant: str) -> Iterator[Engram]:
+    with (
+        tempfile.TemporaryDirectory(prefix="engram-bench-") as nowhere,
+        Engram.open(url=plan.url, tenant=tenant, directory=nowhere) as mem,
+    ):
+        yield mem
+
+
+def items(count: int) -> Iterator[dict[str, str]]:
+    """The corpus, with one memory in a hundred in a scope of its own."""
+    for number, item in enumerate(memories(count)):
+        yield {**item, "scope": RARE} if number % 100 == 0 else item
+
+
+def _fill(mem: Engram, count: int, progress: Progress) -> Figure:
+    batch: list[dict[str, str]] = []
+    done, seconds = 0, 0.0
+    for item in items(count):
+        batch.append(item)
+        if len(batch) == SLICE or done + len(batch) == count:
+            started = time.perf_counter()
+            mem.add_batch(batch)
+            seconds += time.perf_counter() - started
+            done, batch = done + len(batch), []
+            progress("adding", done, count)
+    return Figure("add_batch, durable", count / seconds, "memories/s")
+
+
+def _clone(plan: Plan, names: list[str], progress: Progress) -> None:
+    """The other tenants are copies of the big one, made by the server."""
+    from engram.store.postgres import tenants
+
+    each = max((plan.rows - plan.count - plan.count // 10) // max(len(names), 1), 0)
+    for number, name in enumerate(names, 1):
+        tenants.copy(plan.admin, BIG, name, each)
+        progress("tenants", number, len(names))
+    tenants.analyse(plan.admin)
+
+
+def _searched(plan: Plan, big: Engram, small: Engram, progress: Progress) -> list[Figure]:
+    embedded = _embedded(plan.count, progress)
+    slow, quick = _search(big, plan.count), _search(small, max(plan.count // 10, 100))
+    return [
+        _against("search, hybrid", slow, floors.percentile(embedded, 0.5), "embedded"),
+        _against("search, hybrid", slow, floors.percentile(quick, 0.5), "a tenant of a tenth"),
+    ]
+
+
+def _embedded(count: int, progress: Progress) -> list[float]:
+    with (
+        tempfile.TemporaryDirectory(prefix="engram-bench-") as folder,
+        Engram.open(Path(folder, "home"), cache=Path(folder, "cache"), directory=folder) as mem,
+    ):
+        _fill(mem, count, progress)
+        return _search(mem, count)
+
+
+def _search(mem: Engram, count: int) -> list[float]:
+    asked = questions(ROUNDS, count)
+    for question in asked[:10]:
+        mem.search(question)
+    return floors.samples_ms(lambda i: mem.search(asked[i % len(asked)]), ROUNDS)
+
+
+def _against(name: str, samples: list[float], floor: float, against: str) -> Figure:
+    p50 = floors.percentile(samples, 0.5)
+    p95, p99 = floors.percentile(samples, 0.95), floors.percentile(samples, 0.99)
+    return Figure(f"{name} ÷ {against}", p50, "ms", p95, p99, floor, p50 / floor)
+
+
+def _learned(mem: Engram, count: int, known: list[Figure]) -> Figure:
+    new = list(statements(LEARNS, seed=count + 7))
+    learn = floors.samples_ms(lambda i: mem.learn(new[i], scope="project:acme"), LEARNS)
+    search = next(figure.value for figure in known if figure.name.startswith("search"))
+    return _against("learn, durable, all gates", learn, search, "search")
+
+
+def _narrow(mem: Engram, count: int, how: str) -> list[Figure]:
+    """Vector search in the rare scope: the share found of what an exact search finds, and its time."""
+    from engram.store.postgres import nearest
+
+    store: PostgresStore = mem.store  # type: ignore[assignment]
+    filters = Filters(scopes=(RARE,))
+    vectors = [vector for question in questions(ROUNDS, count) for vector in store.embed([question])]  # type: ignore[union-attr]
+    walk = nearest.walked if how == "HNSW, iterative scan" else nearest.nearest
+    found = [walk(store.parts, vector, filters, POOL) for vector in vectors]
+    wanted = [nearest.scanned(store.parts, vector, filters, POOL) for vector in vectors]
+    shares = [
+        len({n for n, _ in got} & {n for n, _ in want}) / max(len(want), 1)
+        for got, want in zip(found, wanted, strict=True)
+    ]
+    samples = floors.samples_ms(lambda i: walk(store.parts, vectors[i], filters, POOL), ROUNDS)
+    return [
+        Figure(f"one scope of 1 %, {how}: recall@{POOL}", sum(shares) / len(shares), ""),
+        Figure(f"one scope of 1 %, {how}", floors.percentile(samples, 0.5), "ms", floors.percentile(samples, 0.95)),
+    ]
+
+
+def _by_index(plan: Plan, mem: Engram, progress: Progress) -> list[Figure]:
+    """The same with an HNSW index: how long it takes to make, how much of the whole tenant's nearest it finds."""
+    from engram.store.postgres import nearest
+
+    store: PostgresStore = mem.store  # type: ignore[assignment]
+    vectors = [vector for question in questions(ROUNDS, plan.count) for vector in store.embed([question])]  # type: ignore[union-attr]
+    every = Filters()
+    wanted = [nearest.scanned(store.parts, vector, every, POOL) for vector in vectors]
+    scan = floors.samples_ms(lambda i: nearest.scanned(store.parts, vectors[i], every, POOL), ROUNDS)
+    started = time.perf_counter()
+    store.build_nearest(progress)
+    took = time.perf_counter() - started
+    walk = floors.samples_ms(lambda i: nearest.walked(store.parts, vectors[i], every, POOL), ROUNDS)
+    found = [nearest.walked(store.parts, vector, every, POOL) for vector in vectors]
+    shares = [len({n for n, _ in got} & {n for n, _ in want}) / POOL for got, want in zip(found, wanted, strict=True)]
+    return [
+        Figure("vectors, exact", floors.percentile(scan, 0.5), "ms", floors.percentile(scan, 0.95)),
+        Figure("HNSW index, made in", took, "s"),
+        Figure("vectors, HNSW", floors.percentile(walk, 0.5), "ms", floors.percentile(walk, 0.95)),
+        Figure(f"vectors, HNSW: recall@{POOL}", sum(shares) / len(shares), ""),
+        _against("search, hybrid, with HNSW", _search(mem, plan.count), 1.0, "1 ms"),
+        *_narrow(mem, plan.count, "HNSW, iterative scan"),
+    ]

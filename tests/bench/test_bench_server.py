@@ -1,0 +1,62 @@
+"""`engram bench server` on a real server, small: every figure is there, the crowd's writes are counted, nothing is left."""
+
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from engram.bench.run import main
+from engram.bench.server import Plan, measure
+from engram.client import Engram
+from engram.model.errors import InvalidInput
+from engram.store.postgres import tenants
+from tests.postgres.server import Server, at_database
+
+
+def _plan(server: Server, url: str) -> Plan:
+    admin = at_database(server.admin_url, urlsplit(url).path[1:])
+    return Plan(url, admin, count=300, tenants=3, rows=600, clients=2, seconds=2)
+
+
+def test_every_figure_is_measured_and_nothing_is_left(postgres_server: Server, database: str) -> None:
+    with Engram.open(url=database, tenant="someone"):
+        pass
+    report = measure(_plan(postgres_server, database))
+    figures = {figure["name"]: figure for figure in report["figures"]}
+    assert figures["search, hybrid ÷ embedded"]["ratio"] > 0
+    assert figures["search, hybrid ÷ a tenant of a tenth"]["ratio"] > 0
+    assert figures["learn, durable, all gates ÷ search"]["ratio"] > 0
+    assert figures["one scope of 1 %, exact: recall@60"]["value"] == 1.0
+    assert figures["one scope of 1 %, HNSW, iterative scan: recall@60"]["value"] >= 0.98
+    crowd = report["crowd"]
+    assert (crowd["errors"], crowd["lost"], crowd["doubled"], crowd["deadlocks"]) == ([], 0, 0, 0)
+    assert crowd["searches"] > 0 and crowd["writes"] > 0
+    with psycopg.connect(at_database(postgres_server.admin_url, urlsplit(database).path[1:])) as admin:
+        left = admin.execute("SELECT count(*) FROM engram.documents").fetchone()
+        indexes = admin.execute("SELECT count(*) FROM pg_indexes WHERE indexname LIKE 'near_%'").fetchone()
+    assert (left, indexes) == ((0,), (0,))
+
+
+def test_tenants_that_hold_something_are_not_touched(postgres_server: Server, database: str) -> None:
+    with Engram.open(url=database, tenant="bench-big") as mem:
+        mem.add("The staging database listens on port 5433")
+    with pytest.raises(InvalidInput, match="bench-big"):
+        measure(_plan(postgres_server, database))
+    assert tenants.holds_anything(database, "bench-big")
+
+
+def test_removing_a_tenant_leaves_the_others_alone(shared_database: str, tenant: str) -> None:
+    for name in (tenant, f"{tenant}-other"):
+        with Engram.open(url=shared_database, tenant=name) as mem, mem.session("work") as session:
+            mem.add("The staging database listens on port 5433")
+            session.observe("user", "which port?")
+    tenants.remove(shared_database, tenant)
+    assert not tenants.holds_anything(shared_database, tenant)
+    with Engram.open(url=shared_database, tenant=f"{tenant}-other") as mem:
+        assert [hit.text for hit in mem.search("staging port")] == ["The staging database listens on port 5433"]
+        assert mem.store.verify_ledgers() == []
+
+
+def test_a_size_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InvalidInput, match="--n"):
+        main("server", {"url": "postgresql://x", "admin": None, "n": "ten", "json": False})

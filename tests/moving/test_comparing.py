@@ -1,0 +1,104 @@
+"""What a comparison of the two ends finds: each kind of difference, by name."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from engram.store.comparing import verify
+from engram.store.ends import reading, transfer
+from tests.clock import Clock
+from tests.moving.conftest import Stand, Stands, fill
+from tests.postgres.server import Server, at_database
+
+TAMPERED = {
+    "memory": (
+        "UPDATE engram.agent_memory SET record = (record::text::jsonb || '{{\"situation\": \"changed\"}}')::json"
+        " WHERE tenant = %s AND id = '{port}'",
+        "memory {port}: differs",
+    ),
+    "lost memory": ("DELETE FROM engram.agent_memory WHERE tenant = %s AND id = '{port}'", "memory {port}: did not arrive"),
+    "image": (
+        "UPDATE engram.journal_images SET after = NULL WHERE tenant = %s AND id = '{port}'",
+        "history of {port}: differs",
+    ),
+    "lost image": (
+        "DELETE FROM engram.journal_images WHERE tenant = %s AND id = '{odd}'", "history of {odd}: did not arrive"
+    ),
+    "decision": ("UPDATE engram.journal SET actor = 'somebody else' WHERE tenant = %s", "decision 1: differs"),
+    "use": ("UPDATE engram.memory_uses SET kind = 'recalled' WHERE tenant = %s AND kind = 'rated'", "use "),
+    "lost use": ("DELETE FROM engram.memory_uses WHERE tenant = %s", "uses: "),
+    "event": (
+        "UPDATE engram.agent_events SET record = replace(record::text, 'rocket', 'racket')::json WHERE tenant = %s",
+        "ledger of a name of its own: differs",
+    ),
+    "lost event": ("DELETE FROM engram.agent_events WHERE tenant = %s AND seq = 2", "events: 3 at the source, 2 at the target"),
+    "session": ("UPDATE engram.agent_sessions SET summary = 'other' WHERE tenant = %s", "session S-"),
+    "verdict": ("UPDATE engram.gate_verdicts SET outcome = 'other' WHERE tenant = %s", "gate verdicts: differ"),
+    "tombstone": ("DELETE FROM engram.tombstones WHERE tenant = %s", "tombstone of {gone}: did not arrive"),
+    "number": ("UPDATE engram.id_numbers SET last = 1 WHERE tenant = %s", "highest number of ENG-2026-0301: "),
+    "pause": ("DELETE FROM engram.store_facts WHERE tenant = %s AND key = 'paused'", "pause: True at the source"),
+    "document": ("DELETE FROM engram.documents WHERE tenant = %s AND id = '{port}'", "documents: "),
+}  # fmt: skip
+
+
+@pytest.fixture
+def moved(stands: Stands, clock: Clock) -> tuple[Stand, Stand, dict[str, str]]:
+    here, there = stands("files"), stands("postgres")
+    ids = fill(here, clock)
+    assert transfer(here.end, there.end).differences == []
+    return here, there, ids
+
+
+def differences(here: Stand, there: Stand) -> list[str]:
+    with reading(here.end) as source, reading(there.end) as target:
+        return verify(source, target)
+
+
+@pytest.mark.parametrize("kind", TAMPERED)
+def test_what_was_altered_on_the_server_is_named(
+    kind: str, moved: tuple[Stand, Stand, dict[str, str]], postgres_server: Server
+) -> None:
+    here, there, ids = moved
+    place = there.end.server
+    assert place is not None
+    statement, expected = (text.format(**ids) for text in TAMPERED[kind])
+    admin_url = at_database(postgres_server.admin_url, place.url.rpartition("/")[2])
+    with psycopg.connect(admin_url, autocommit=True) as admin:
+        assert admin.execute(statement.encode(), (place.tenant,)).rowcount
+    found = differences(here, there)
+    assert [one for one in found if one.startswith(expected)], found
+
+
+def _rewrite(path: Path, change: Callable[[str], str]) -> None:
+    before = path.read_text()
+    assert change(before) != before
+    path.write_text(change(before))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "change", "expected"),
+    [
+        ("engrams/**/*.yaml", lambda text: text.replace("harbour", "airport"), "was changed"),
+        ("journal/*.jsonl", lambda text: text.replace("harbour", "airport"), "differs"),
+        ("ledger/*.jsonl", lambda text: text.replace("rocket", "racket"), "ledger of a name of its own: differs"),
+        ("usage/*.jsonl", lambda text: text.replace("recalled", "injected"), "use "),
+    ],
+)
+def test_what_was_altered_in_the_files_is_named(
+    pattern: str, change: Callable[[str], str], expected: str, stands: Stands, clock: Clock
+) -> None:
+    here, there = stands("postgres"), stands("files")
+    fill(here, clock)
+    transfer(here.end, there.end)
+    assert there.end.directory is not None
+    path = next(p for p in sorted(there.end.directory.glob(pattern)) if change(p.read_text()) != p.read_text())
+    _rewrite(path, change)
+    assert [one for one in differences(here, there) if expected in one]
+
+
+def test_a_memory_that_only_the_target_has_is_named(moved: tuple[Stand, Stand, dict[str, str]]) -> None:
+    here, there, _ = moved
+    extra = there.backend.client().add("Only on the server")
+    assert f"memory {extra.id}: only at the target" in differences(here, there)

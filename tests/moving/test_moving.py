@@ -1,0 +1,369 @@
+"""A whole store, moved in every direction: what arrives, what stays as it was, what is refused."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engram import Engram
+from engram.embedding.static import StaticEmbedder
+from engram.model.errors import InvalidInput, NotFound, Refused, StoreBusy, StoreError
+from engram.model.usage import Use
+from engram.store import moving
+from engram.store.ends import End, plan, transfer
+from engram.store.files.home import open_home
+from engram.store.opening import Server as Place
+from engram.store.postgres.arriving import PostgresTarget
+from engram.store.postgres.opening import open_store
+from tests.backends import static_embedder
+from tests.clock import Clock
+from tests.moving.conftest import Stand, Stands, fill, seen
+
+Ends = tuple[Stand, Stand]
+
+
+def test_everything_arrives_and_the_source_stays_as_it_was(ends: Ends) -> None:
+    here, there = ends
+    expected, before = seen(here.backend.client()), here.bytes()
+    done = transfer(here.end, there.end)
+    assert done.differences == []
+    assert here.bytes() == before
+    assert seen(there.backend.client()) == expected
+    assert (done.holds.memories, done.holds.events, done.holds.tombstones) == (len(expected["memories"]), 3, 1)
+    assert all(asdict(done.holds).values())
+
+
+def test_slices_of_any_size_bring_the_same(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = ends
+    monkeypatch.setattr(moving, "SLICE", 2)
+    assert transfer(here.end, there.end).differences == []
+
+
+def test_uses_are_folded_in_once_and_none_is_lost(ends: Ends) -> None:
+    here, there = ends
+    transfer(here.end, there.end)
+    source, target = here.backend.client(), there.backend.client()
+    source.upkeep.resume()
+    target.upkeep.resume()
+    assert sorted(target.upkeep.fold()) == sorted(source.upkeep.fold())
+    for mem in (source, target):
+        mem.recall("which port has the api")
+        mem.upkeep.fold()
+        assert mem.upkeep.fold() == []
+    assert seen(target)["strengths"] == seen(source)["strengths"]
+
+
+def test_an_undone_decision_does_not_count_its_uses_again(stands: Stands, clock: Clock) -> None:
+    here, there = stands("postgres"), stands("files")
+    known = fill(here, clock)["port"]
+    transfer(here.end, there.end)
+    target = there.backend.client()
+    target.update(known, rationale="changed after the move")
+    target.undo(known)
+    target.upkeep.fold()
+    assert target.get(known).feedback.positive == 1
+
+
+def test_the_moved_store_goes_on(ends: Ends, clock: Clock) -> None:
+    here, there = ends
+    transfer(here.end, there.end)
+    source, target = here.backend.client(), there.backend.client()
+    newest = max(memory.id for memory in source.list(limit=None, status="any"))
+    clock.now = source.get(newest).created or clock.now
+    made = target.add("Something new after the move")
+    assert made.id not in {memory.id for memory in source.list(limit=None, status="any")}
+    assert made.id > newest
+    target.observe_batch("a name of its own", [{"role": "agent", "content": "Said after the move"}])
+    assert [event.seq for event in target.store.events("a name of its own")] == [1, 2]
+    assert target.store.verify_ledgers() == []
+    assert [step.op for step in target.history(made.id)] == ["add"]
+    assert target.doctor()["ok"] is True
+
+
+def test_what_was_purged_does_not_come_back(stands: Stands, clock: Clock) -> None:
+    here, there = stands("files"), stands("postgres")
+    gone = fill(here, clock)["gone"]
+    transfer(here.end, there.end)
+    assert "launch code of the old rocket" not in there.backend.everything()
+    store = there.backend.store()
+    with pytest.raises(NotFound, match="purged"), store.deciding("add", actor="test") as deciding:
+        memory = here.backend.client().list(limit=1)[0]
+        deciding.put(memory.but(id=gone))
+
+
+def test_a_memory_of_a_team_stays_with_the_team(stands: Stands, tmp_path: Path, clock: Clock) -> None:
+    here, there = stands("files"), stands("postgres")
+    mem = here.backend.client()
+    mem.add("The owner's own word")
+    (tmp_path / "repo" / ".git").mkdir(parents=True)
+    with Engram.open(here.end.directory, cache=tmp_path / "cache", directory=tmp_path / "repo", clock=clock) as team:
+        team.add("What the whole team knows", team=True)
+    done = transfer(here.end, there.end)
+    assert done.differences == []
+    assert [memory.statement for memory in there.backend.client().list()] == ["The owner's own word"]
+
+
+# -- vectors
+
+
+class Counting:
+    """Counts the texts it is asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self._made_by: StaticEmbedder = static_embedder()
+        self.name, self.dim = self._made_by.name, self._made_by.dim
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        """As the bundled one does."""
+        self.asked += texts
+        return self._made_by.embed(texts)
+
+
+@pytest.mark.parametrize("kinds", [("files", "postgres"), ("postgres", "files"), ("postgres", "postgres")])
+def test_vectors_of_the_same_embedder_come_along(
+    kinds: tuple[str, str], stands: Stands, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = map(stands, kinds)
+    fill(here, clock)
+    counting = Counting()
+    monkeypatch.setattr("engram.embedding.load_embedder", lambda _: counting)
+    assert transfer(here.end, there.end).differences == []
+    assert counting.asked == []
+    monkeypatch.undo()
+    source, target = here.backend.store(), there.backend.store()
+    for memory in here.backend.client().list(limit=None, status="any"):
+        (left,), (right,) = (store.numbers([memory.id]).values() for store in (source, target))
+        one, other = source.vectors([left]), target.vectors([right])
+        assert one is not None and other is not None and (one == other).all()
+
+
+def test_vectors_of_another_embedder_are_made_anew(stands: Stands, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = stands("files"), stands("postgres")
+    here.backend.client().add("The harbour closes at nine")
+    counting = Counting()
+    counting.name = "another-256-v1"
+    monkeypatch.setattr("engram.embedding.load_embedder", lambda _: counting)
+    assert transfer(here.end, there.end).differences == []
+    assert counting.asked == ["The harbour closes at nine"]
+
+
+# -- what is refused
+
+
+@pytest.mark.parametrize("kind", ["files", "postgres"])
+def test_a_target_that_holds_anything_is_refused(kind: str, stands: Stands) -> None:
+    here, there = stands("files"), stands(kind)
+    here.backend.client().add("The harbour closes at nine")
+    there.backend.client().add("Somebody else's word")
+    before = there.bytes()
+    for attempt in (plan, transfer):
+        with pytest.raises(Refused, match="not empty"):
+            attempt(here.end, there.end)
+    assert there.bytes() == before
+
+
+def test_a_directory_with_files_of_others_is_refused(stands: Stands, tmp_path: Path) -> None:
+    here = stands("files")
+    here.backend.client().add("The harbour closes at nine")
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "notes.md").write_text("mine")
+    with pytest.raises(Refused, match=r"not empty \(notes\.md\)"):
+        transfer(here.end, End(directory=tmp_path / "theirs"))
+
+
+def test_an_empty_store_is_taken_and_keeps_its_settings(stands: Stands) -> None:
+    here, there = stands("postgres"), stands("files")
+    here.backend.client().add("The harbour closes at nine")
+    there.backend.client()
+    there.backend.close()
+    assert there.end.directory is not None
+    (there.end.directory / "config.toml").write_text("budget = 777\n")
+    assert transfer(here.end, there.end).differences == []
+    assert there.backend.client().settings.budget == 777
+
+
+@pytest.mark.parametrize("kind", ["files", "postgres"])
+def test_a_target_begun_from_another_store_is_refused(
+    kind: str, stands: Stands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, other, there = stands("files"), stands("files"), stands(kind)
+    for stand in (here, other):
+        stand.backend.client().add("The harbour closes at nine")
+    with monkeypatch.context() as broken:
+        broken.setattr(moving, "_move_decisions", lambda *_: (_ for _ in ()).throw(StoreError("broken off")))
+        with pytest.raises(StoreError, match="broken off"):
+            transfer(here.end, there.end)
+    with pytest.raises(Refused, match=r"--to-tenant|another directory"):
+        transfer(other.end, there.end)
+    assert transfer(here.end, there.end).differences == []
+
+
+def test_a_store_is_not_moved_onto_itself(stands: Stands) -> None:
+    here = stands("files")
+    here.backend.client()
+    with pytest.raises(InvalidInput, match="already is"):
+        transfer(here.end, here.end)
+
+
+def test_what_a_person_changed_is_taken_in_before_it_is_moved(stands: Stands) -> None:
+    here, there = stands("files"), stands("postgres")
+    memory = here.backend.client().add("The harbour closes at nine")
+    path = Path(here.backend.client().store.file_of(memory.id))
+    path.write_text(path.read_text().replace("nine", "ten"))
+    before = here.bytes()
+    with pytest.raises(StoreError, match=r"engram sync --home"):
+        transfer(here.end, there.end)
+    assert here.bytes() == before
+    here.backend.client().upkeep.sync()
+    assert transfer(here.end, there.end).differences == []
+    assert there.backend.client().get(memory.id).statement == "The harbour closes at ten"
+
+
+@pytest.mark.parametrize("change", ["removed", "added", "shortened"])
+def test_every_kind_of_change_by_hand_is_seen_without_an_index(change: str, stands: Stands, tmp_path: Path) -> None:
+    here, there = stands("files"), stands("postgres")
+    memory = here.backend.client().add("The harbour closes at nine")
+    path = Path(here.backend.client().store.file_of(memory.id))
+    here.backend.close()
+    for index in (tmp_path / "cache").rglob("index.db*"):
+        index.unlink()
+    if change == "removed":
+        path.unlink()
+    elif change == "added":
+        path.with_name("ENG-2026-0301-900.yaml").write_text(path.read_text().replace(memory.id, "ENG-2026-0301-900"))
+    else:
+        path.write_text("[]\n")
+    with pytest.raises(StoreError, match="changes made by hand"):
+        plan(here.end, there.end)
+
+
+def test_a_file_nobody_can_read_is_named_and_its_last_good_version_moved(stands: Stands) -> None:
+    here, there = stands("files"), stands("postgres")
+    memory = here.backend.client().add("The harbour closes at nine")
+    Path(here.backend.client().store.file_of(memory.id)).write_text("- id: [unclosed\n")
+    done = transfer(here.end, there.end)
+    assert [note for note in done.notes if "not moved" in note and memory.id in note]
+    assert there.backend.client().get(memory.id).statement == "The harbour closes at nine"
+
+
+def test_a_text_the_server_cannot_hold_is_named_and_nothing_of_its_slice_arrives(stands: Stands, clock: Clock) -> None:
+    here, there = stands("files"), stands("postgres")
+    here.backend.client().add("The harbour closes at nine")
+    fields = {"seq": 2, "at": "2026-03-01T10:00:00Z", "op": "add", "actor": "test", "changes": []}
+    after = {"id": "ENG-2026-0301-077", "version": 2, "status": "active", "type": "factual", "scope": "global"}
+    fields["changes"] = [{"id": after["id"], "after": {**after, "statement": "zebra\x00stripes"}}]
+    assert here.end.directory is not None
+    (journal,) = (here.end.directory / "journal").glob("*.jsonl")
+    journal.write_text(journal.read_text() + json.dumps(fields) + "\n")
+    with pytest.raises(InvalidInput, match=r"ENG-2026-0301-077.*--purge"):
+        transfer(here.end, there.end)
+    assert there.backend.client().list(status="any") == []
+
+
+# -- while others write
+
+
+@pytest.mark.parametrize("kind", ["files", "postgres"])
+def test_what_is_written_to_the_source_meanwhile_is_carried_over(kind: str, stands: Stands, clock: Clock) -> None:
+    here, there = stands(kind), stands("postgres")
+    known = fill(here, clock)["port"]
+    mem = here.backend.client()
+    mem.upkeep.resume()
+    written: list[str] = []
+
+    def meanwhile(what: str, *_: int) -> None:
+        if what == "images" and not written:
+            written.append(mem.add("Written while the store was being moved").id)
+            mem.update(known, rationale="changed while the store was being moved")
+            mem.recall("which port has the api")
+            mem.observe_batch("a name of its own", [{"role": "agent", "content": "Said while it was being moved"}])
+
+    done = transfer(here.end, there.end, meanwhile)
+    assert done.differences == []
+    assert there.backend.client().get(written[0]).statement == "Written while the store was being moved"
+    assert seen(there.backend.client()) == seen(mem)
+
+
+def test_a_source_written_to_without_end_is_told_and_the_next_run_goes_on(stands: Stands) -> None:
+    here, there = stands("postgres"), stands("postgres")
+    mem = here.backend.client()
+    mem.add("The harbour closes at nine")
+    count = iter(range(1000))
+
+    def meanwhile(what: str, *_: int) -> None:
+        if what == "images":
+            mem.add(f"Written while the store was being moved: {next(count)}")
+
+    with pytest.raises(StoreBusy, match="written to all the while"):
+        transfer(here.end, there.end, meanwhile)
+    assert transfer(here.end, there.end).differences == []
+
+
+def test_two_moves_to_one_tenant_do_not_mix(stands: Stands, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moving, "SLICE", 2)
+    here, there = stands("files"), stands("postgres")
+    fill(here, clock)
+    place = there.end.server
+    assert place is not None
+    second = open_store(place.url, place.tenant, static_embedder(), clock=clock)
+    try:
+        rival = PostgresTarget(second)
+
+        def meanwhile(what: str, *_: int) -> None:
+            if what == "images":
+                rival.begin(f"files {identity(here)}")
+                rival.take_uses([use])
+
+        use = Use("recalled", ("ENG-2026-0301-001",), clock(), position=1)
+        with pytest.raises(StoreBusy, match="another process is moving"):
+            transfer(here.end, there.end, meanwhile)
+    finally:
+        second.close()
+
+
+def identity(stand: Stand) -> str:
+    home = open_home(stand.end.directory, create=False)
+    return f"{home.store_id} {home.root}"
+
+
+# -- again
+
+
+def test_a_second_run_finds_it_done(ends: Ends) -> None:
+    here, there = ends
+    transfer(here.end, there.end)
+    before = there.bytes()
+    again = transfer(here.end, there.end)
+    assert (again.differences, again.moved.counts.get("decisions", 0)) == ([], 0)
+    if there.end.directory is not None:
+        assert there.bytes() == before
+
+
+def test_a_server_takes_what_came_later_until_it_is_used_itself(stands: Stands) -> None:
+    here, there = stands("files"), stands("postgres")
+    mem = here.backend.client()
+    mem.add("The harbour closes at nine")
+    transfer(here.end, there.end)
+    later = mem.add("The lighthouse was painted red")
+    done = transfer(here.end, there.end)
+    assert (done.differences, done.moved.counts["memories"]) == ([], 1)
+    there.backend.client().update(later.id, rationale="the two go separate ways now")
+    mem.add("The ferry runs on Sundays only")
+    apart = transfer(here.end, there.end)
+    assert apart.moved.already
+    assert f"memory {later.id}: differs" in apart.differences
+
+
+def test_a_plan_counts_and_makes_nothing(stands: Stands, clock: Clock, database: str) -> None:
+    here, there = stands("files"), stands("files")
+    fill(here, clock)
+    for end in (there.end, End(server=Place(database, "nobody"))):
+        assert plan(here.end, end).memories == 12
+    assert there.end.directory is not None
+    assert not there.end.directory.exists()
+    with pytest.raises(NotFound):
+        open_store(database, "nobody", None, create=False)

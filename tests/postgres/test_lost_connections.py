@@ -1,0 +1,277 @@
+"""Connections, servers and clients that go away in the middle: what was acknowledged is there once, the rest is not."""
+
+import contextlib
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from engram import Engram
+from engram.model.errors import StoreError
+from engram.model.memory import Memory
+from tests.clock import Clock
+from tests.faults.processes import finish
+from tests.faults.workers.operations import sentence
+from tests.postgres.server import Server, fresh_database, ordinary_role
+from tests.postgres.workers.agreement import disagreements
+from tests.postgres.workers.cutting import Link, Wire, after_it_was_sent, before_it_is_sent, wire
+from tests.postgres.workers.forking import CASES
+from tests.postgres.workers.starting import Crowd, crowd, start
+
+PATIENCE = 30.0
+RATED = "Everyone rates this one"
+MINE = "application_name = 'engram' AND datname = current_database()"
+
+
+def wait_for(true: Callable[[], bool], what: str) -> None:
+    """Look until something is so."""
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)
+
+
+def terminate(url: str, *, also: str = "true") -> int:
+    """Let the server end every connection of Engram's to this database; how many there were."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        ended = connection.execute(
+            f"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE {MINE} AND {also}".encode()
+        ).fetchall()
+    return len(ended)
+
+
+@pytest.fixture
+def mem(database: str, tenant: str) -> Iterator[Engram]:
+    """A memory alone in its database."""
+    with Engram.open(url=database, tenant=tenant) as opened:
+        yield opened
+
+
+# -- single connections
+
+
+def test_connections_that_died_while_idle_are_replaced_without_a_word(mem: Engram, database: str) -> None:
+    for n in range(3):
+        mem.learn(sentence(n))
+        assert terminate(database) >= 2
+    assert mem.search(sentence(1))[0].text == sentence(1)
+    terminate(database)
+    assert len(mem.list()) == 3
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_connection_that_dies_in_mid_decision_takes_the_whole_decision_along(
+    mem: Engram, database: str, tenant: str, clock: Clock, when: str
+) -> None:
+    kept = mem.add(sentence(1))
+    with (
+        pytest.raises(StoreError, match="postgresql://") as raised,
+        mem.store.deciding("update", actor="test", scopes=["global"], about=[kept.id]) as deciding,
+    ):
+        if when == "before":
+            terminate(database)
+        deciding.put(kept.but(rationale="half a decision"))
+        deciding.put(Memory(deciding.new_id(clock()), sentence(2), created=clock()))
+        terminate(database)
+    assert "password" not in str(raised.value)
+    assert mem.list() == [kept]
+    assert mem.update(kept.id, rationale="a whole one").rationale == "a whole one"
+    assert disagreements(database, tenant) == []
+
+
+# -- the answer to a commit
+
+WRITES: dict[str, tuple[str, Callable[[Engram], Any]]] = {
+    "learn": ("journal", lambda mem: mem.learn(sentence(5))),
+    "add_batch": ("journal", lambda mem: mem.add_batch([{"statement": sentence(n)} for n in (5, 6)])),
+    "observe": ("agent_events", lambda mem: mem.observe("talk", "user", sentence(5))),
+    "feedback": ("memory_uses", lambda mem: mem.feedback("kept", "positive")),
+}
+"""What is written, the table by which its transaction is known, and how."""
+
+
+def left_behind(mem: Engram) -> tuple[int, int, int]:
+    """How many memories, events and ratings there are."""
+    return len(mem.list()), len(mem.store.events("talk")), mem.get("kept").feedback.positive
+
+
+@pytest.fixture
+def wired(database: str, tenant: str) -> Iterator[tuple[Wire, Engram]]:
+    """A memory at the other end of a wire; it holds one."""
+    with wire(database) as laid, Engram.open(url=laid.through(database), tenant=tenant) as opened:
+        opened.add(sentence(1), name="kept")
+        yield laid, opened
+
+
+@pytest.mark.parametrize("verb", WRITES)
+def test_a_commit_whose_answer_is_lost_succeeds_once(
+    wired: tuple[Wire, Engram], database: str, tenant: str, verb: str
+) -> None:
+    (laid, mem), (table, write) = wired, WRITES[verb]
+    laid.arm(after_it_was_sent, table)
+    write(mem)
+    assert laid.happened.is_set()
+    expected = {"learn": (2, 0, 0), "add_batch": (3, 0, 0), "observe": (1, 1, 0), "feedback": (1, 0, 1)}
+    assert left_behind(mem) == expected[verb]
+    assert disagreements(database, tenant) == []
+
+
+@pytest.mark.parametrize("verb", WRITES)
+def test_a_commit_that_never_arrived_is_an_error_and_leaves_nothing(
+    wired: tuple[Wire, Engram], database: str, tenant: str, verb: str
+) -> None:
+    (laid, mem), (table, write) = wired, WRITES[verb]
+    laid.arm(before_it_is_sent, table)
+    with pytest.raises(StoreError, match="postgresql://"):
+        write(mem)
+    assert laid.happened.is_set()
+    assert left_behind(mem) == (1, 0, 0)
+    write(mem)
+    assert left_behind(mem) != (1, 0, 0)
+    assert disagreements(database, tenant) == []
+
+
+# -- the server
+
+
+@pytest.fixture
+def own_database(own_server: Server) -> Iterator[str]:
+    """A database on a server that may be crashed."""
+    with ordinary_role(own_server) as role, fresh_database(role) as url:
+        yield url
+
+
+def kill_a_backend(server: Server) -> None:
+    """One process of the server dies; the server recovers from its log, without a new start."""
+    with pytest.raises(psycopg.OperationalError), server.admin() as admin:
+        os.kill(admin.info.backend_pid, signal.SIGKILL)
+        while True:
+            admin.execute("SELECT 1")
+
+    def answers() -> bool:
+        with contextlib.suppress(psycopg.OperationalError), server.admin() as admin:
+            return admin.execute("SELECT 1").fetchone() == (1,)
+        return False
+
+    wait_for(answers, "the server did not recover")
+
+
+CRASHES: dict[str, Callable[[Server], None]] = {
+    "the server stops at once": lambda server: server.restart("immediate"),
+    "one of its processes is killed": kill_a_backend,
+}
+
+
+@pytest.mark.parametrize("crash", CRASHES)
+def test_a_crash_at_the_commit_is_not_mistaken_for_the_commit_of_another(
+    own_server: Server, own_database: str, tenant: str, crash: str
+) -> None:
+    """A server that crashed gives the numbers of transactions it had not yet written to disk to others."""
+    with own_server.admin() as admin:
+        admin.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
+    own_server.restart()
+
+    def crash_and_reuse_numbers(link: Link, _: bytes) -> None:
+        CRASHES[crash](own_server)
+        with own_server.admin() as admin:
+            for _number in range(60):
+                admin.execute("SELECT pg_current_xact_id()")
+        link.close()
+
+    with wire(own_database) as laid, Engram.open(url=laid.through(own_database), tenant=tenant) as mem:
+        laid.arm(crash_and_reuse_numbers, "journal")
+        with pytest.raises(StoreError):
+            mem.learn(sentence(1))
+        assert mem.list() == []
+        kept = mem.learn(sentence(1)).memory
+        assert kept is not None
+        assert [memory.id for memory in mem.list()] == [kept.id]
+    assert disagreements(own_database, tenant) == []
+
+
+def test_writers_outlive_a_crash_of_the_server_and_lose_nothing_acknowledged(
+    own_server: Server, own_database: str, tenant: str, tmp_path: Path
+) -> None:
+    with Engram.open(url=own_database, tenant=tenant) as mem:
+        shared = mem.add(RATED).id
+    with crowd("writing", tmp_path, 2, 4, url=own_database, tenant=tenant, shared=shared) as everyone:
+        everyone.begin()
+        for _ in range(2):
+            _wait_for_acknowledgements(everyone, 24)
+            own_server.restart("immediate")
+        _wait_for_acknowledgements(everyone, 24)
+        told = everyone.end()
+    assert any("failed" in line for line in told)
+    _assert_kept(own_database, tenant, told, shared)
+
+
+def test_killed_clients_leave_no_lock_and_nothing_half_written(database: str, tenant: str, tmp_path: Path) -> None:
+    with Engram.open(url=database, tenant=tenant) as mem:
+        shared = mem.add(RATED).id
+    chosen = random.Random(7)
+    with crowd("writing", tmp_path, 5, 2, url=database, tenant=tenant, shared=shared) as everyone:
+        everyone.begin()
+        pids = [line["pid"] for line in everyone.told if "pid" in line]
+        for pid in pids[:-1]:
+            _wait_for_acknowledgements(everyone, 6)
+            time.sleep(chosen.random() * 0.05)
+            everyone.kill(pid)
+        _wait_for_acknowledgements(everyone, 12)
+        told = everyone.end()
+    assert [line for line in told if "failed" in line] == []
+    with psycopg.connect(database, autocommit=True) as watching:
+        left = f"SELECT count(*) FROM pg_stat_activity WHERE {MINE}".encode()
+        wait_for(lambda: watching.execute(left).fetchone() == (0,), "a killed client is still connected")
+    _assert_kept(database, tenant, told, shared)
+
+
+def _wait_for_acknowledgements(everyone: Crowd, more: int) -> None:
+    """Until so many more writes were acknowledged than when asked."""
+
+    def acknowledged() -> int:
+        return sum(1 for line in everyone.told if line.keys() & {"made", "observed", "rated"})
+
+    wanted = acknowledged() + more
+    wait_for(lambda: acknowledged() >= wanted, "nobody writes any more")
+
+
+def _assert_kept(url: str, tenant: str, told: list[dict[str, Any]], shared: str) -> None:
+    """Everything acknowledged is there once, batches are whole, and the tables agree."""
+    made = [pair for line in told for pair in line.get("made", {}).items()]
+    observed = {i: text for line in told for i, text in line.get("observed", {}).items()}
+    assert len(dict(made)) == len(made), "an id was given out twice"
+    with Engram.open(url=url, tenant=tenant) as mem:
+        kept = {memory.id: memory.statement for memory in mem.list(limit=None)}
+        events = {e.id: e.content for s in mem.store.sessions() for e in mem.store.events(s.id)}
+        events |= {e.id: e.content for n in range(3) for e in mem.store.events(f"talk-{n}")}
+        mem.upkeep.fold()
+        ratings = mem.get(shared).feedback.positive
+        noted = sum(use.kind == "rated" for use in mem.store.uses_of([shared]))
+    assert dict(made).items() <= kept.items()
+    assert observed.items() <= events.items()
+    assert max(Counter(kept.values()).values()) == 1
+    assert max(Counter(events.values()).values()) == 1
+    batches = Counter(text.partition(" part ")[0] for text in kept.values() if " part " in text)
+    assert set(batches.values()) == {4}
+    tried = {line["tried"] for line in told if "tried" in line} | {RATED}
+    assert {text.partition(" part ")[0] for text in kept.values()} <= tried
+    assert ratings == noted
+    assert disagreements(url, tenant) == []
+
+
+# -- forks
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_forked_child_is_a_client_of_its_own(database: str, tenant: str, case: str) -> None:
+    with start("forking", case, database, tenant) as process:
+        [answer] = finish(process)
+    assert answer == {"status": 0, "found": True}
+    assert disagreements(database, tenant) == []

@@ -1,0 +1,286 @@
+"""Every statement of the day uses an index, asked of the planner itself: as the ordinary role, row security on, among other tenants."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import psycopg
+import pytest
+
+from engram import Engram
+from engram.bench.corpus import memories, questions
+from engram.model.event import Session
+from engram.model.memory import Association
+from engram.model.usage import Use
+from engram.store.postgres import nearest, tenants
+from engram.store.postgres.database import Database
+from engram.store.postgres.opening import open_store
+from engram.store.postgres.sql import _statements
+from engram.store.postgres.store import PostgresStore
+from engram.store.protocol import Filters, Query
+from engram.text.content_hash import content_hash
+from engram.text.tokens import query_terms
+from tests.backends import static_embedder
+from tests.clock import Clock
+from tests.conformance.keeping import Keep, said
+from tests.postgres.server import Role, at_database, fresh_database
+
+MINE, OTHERS = "planned", 6
+MEMORIES, TALKS = 1_000, 20
+STRANGERS = 4_000
+RARE = Filters(types=("decision",))
+HOT = """
+lexical allowed_among near_all near_scopes near_among listed exact by_id by_name named names_like changed_since records
+alone together parents numbers vectors frequencies occurring statistics facts mark purged uses_of uses_in used_since last_use
+history known_at links_to event events_of events_by_key event_at session sessions verdicts lock_memories
+known_documents meanings without_vector put_postings few_all few_scopes
+drop_postings drop_vectors move_vectors drop_names drop_relations drop_uses drop_documents drop_memories
+blank_images blank_events uncount_terms drop_gone_terms
+"""
+"""What a question, a decision, a session and a purge ask the server."""
+INDEX_ONLY = {
+    "lexical": "postings_pkey",
+    "near_all": "memory_vectors_near",
+    "near_scopes": "memory_vectors_near",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A statement as it went to the server."""
+
+    text: str
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Crowded:
+    """A tenant among others, and each statement of its ordinary day."""
+
+    url: str
+    asked: dict[str, dict[str, Asked]]
+    """By name, then by text: a statement can have more than one form."""
+
+
+@pytest.fixture(scope="module")
+def crowded(postgres_role: Role) -> Iterator[Crowded]:
+    """Seven tenants of more than a thousand documents, thousands of small ones; then one tenant's day, written down."""
+    clock = Clock()
+    with fresh_database(postgres_role) as url:
+        fill(url, clock)
+        admin = at_database(postgres_role.server.admin_url, url.rpartition("/")[2])
+        with psycopg.connect(admin) as connection:
+            # A vacuum takes for visible to all only what is known to be on disk.
+            connection.execute("SET synchronous_commit = on")
+            add_neighbours(connection)
+            add_strangers(connection)
+        tenants.analyse(admin)
+        store = open_store(url, MINE, static_embedder(), clock=clock)
+        asked = written_down(store, clock)
+        store.close()
+        yield Crowded(url, asked)
+
+
+def fill(url: str, clock: Clock) -> None:
+    """Memories with names, links, uses and a past; sessions with events."""
+    drafts: list[dict[str, Any]] = [dict(item) for item in memories(MEMORIES)]
+    for number, draft in enumerate(drafts):
+        draft |= {"name": f"memory-{number}"} | ({"type": "decision"} if number % 100 == 1 else {})
+    with Engram.open(url=url, tenant=MINE, clock=clock) as mem:
+        kept = mem.add_batch(drafts)
+        with mem.store.deciding("link", actor="test", about=[memory.id for memory in kept]) as deciding:
+            for one, other in pairwise(kept):
+                deciding.put(one.but(associations=(Association(other.id, "semantic", 0.5),)))
+        lines = questions(15, MEMORIES)
+        for number in range(TALKS):
+            used = kept[number * 50 : number * 50 + 50]
+            mem.store.note_use(Use("recalled", tuple(memory.id for memory in used), clock(), f"talk-{number}"))
+            mem.store.save_session(Session(f"talk-{number}", "talking", ("global",), clock()))
+            events = [said("Ann", f"{text} {number}", n, key=f"k{n}") for n, text in enumerate(lines)]
+            mem.store.append_events(f"talk-{number}", events)
+
+
+def add_neighbours(admin: psycopg.Connection) -> None:
+    """Six more tenants with the same rows."""
+    tables = admin.execute(
+        "SELECT table_name::text, string_agg(quote_ident(column_name), ', ') FROM information_schema.columns "
+        "WHERE table_schema = 'engram' AND table_name <> 'schema_versions' AND column_name <> 'tenant' "
+        "AND is_generated = 'NEVER' GROUP BY table_name"
+    ).fetchall()
+    for table, columns in tables:
+        admin.execute(
+            f"INSERT INTO engram.{table} (tenant, {columns}) SELECT 'other-' || i, {columns} "
+            f"FROM engram.{table}, generate_series(1, {OTHERS}) AS i".encode()
+        )
+
+
+def add_strangers(admin: psycopg.Connection) -> None:
+    """Thousands of tenants with a row or two: what is small in one store is large in a server."""
+    for table, columns, values in (
+        ("store_facts", "key, value", "'embedder', '\"x\"'"),
+        ("scopes", "scope, change", "'global', 1"),
+        ("id_numbers", "day, last", "'ENG-2026-0101', 1"),
+        ("term_statistics", "counted_to, documents, length", "1, 1, 1"),
+        ("ledger_heads", "session, seq, digest", "'talk', 1, 'x'"),
+        ("agent_sessions", "id, task, scopes, started, summary", "'talk', '', '{}', now(), ''"),
+        ("tombstones", "id", "'ENG-2026-0101-001'"),
+        ("journal", "seq, at, op, actor, reason, session, ids", "-i, now(), 'add', '', '', '', '{}'"),
+        ("gate_verdicts", "at, gate, outcome", "now(), 'quality', 'REJECTED'"),
+    ):
+        admin.execute(
+            f"INSERT INTO engram.{table} (tenant, {columns}) SELECT 'stranger-' || i, {values} "
+            f"FROM generate_series(1, {STRANGERS}) AS i".encode()
+        )
+
+
+def written_down(store: PostgresStore, clock: Clock) -> dict[str, dict[str, Asked]]:
+    """One day of the store, with every statement it sent."""
+    seen: dict[str, dict[str, Asked]] = {}
+    templates = {re.split(r"[{]", text)[0]: name for name, text in _statements().items()}
+    patched = pytest.MonkeyPatch()
+    within, all_of = Database.within, Database.all_of
+
+    def note(text: str, values: dict[str, Any]) -> None:
+        known = [name for beginning, name in templates.items() if beginning in text]
+        if known:
+            name = max(known, key=lambda name: len(_statements()[name]))
+            seen.setdefault(name, {})[text] = Asked(text, {"tenant": MINE, **values})
+
+    def noted_within(self: Database, connection: Any, text: str, values: dict[str, Any]) -> Any:
+        note(text, values)
+        return within(self, connection, text, values)
+
+    def noted_all(self: Database, connection: Any, work: Any) -> None:
+        for name, values in work:
+            note(_statements()[name], values)
+        all_of(self, connection, work)
+
+    with patched.context() as patch:
+        patch.setattr(Database, "within", noted_within)
+        patch.setattr(Database, "all_of", noted_all)
+        a_day(store, clock)
+    return seen
+
+
+def a_day(store: PostgresStore, clock: Clock) -> None:
+    """What agents and their owner ask of a store."""
+    ask(store)
+    look_up(store, clock)
+    write(store, clock)
+
+
+def ask(store: PostgresStore) -> None:
+    """Search, widely and narrowly."""
+    for filters in (Filters(), Filters(kinds=("memory", "event"), statuses=None), Filters(scopes=("user",)), RARE):
+        for question in questions(3, MEMORIES):
+            vectors = store.embed([question])
+            assert vectors is not None
+            nearest._is_narrow(store.parts, filters)
+            found = store.candidates(Query(tuple(query_terms(f"{question} zyzzyva")), vectors[0], 20), filters)
+            numbers = [n for n, _ in (*found.lexical, *found.semantic)]
+            store.get_many(numbers)
+            store.vectors(numbers)
+            store.passages(numbers, [parent for parent in store.parents(numbers).values() if parent][:3], filters)
+
+
+def look_up(store: PostgresStore, clock: Clock) -> None:
+    """Everything that is read by what it is called."""
+    memory = store.get("memory-77")
+    assert memory is not None
+    store.named("memory-77", memory.scope)
+    store.exact(content_hash(memory.statement), memory.scope)
+    store.listing(Filters(), limit=20)
+    store.known_at(clock())
+    store.history(memory.id)
+    store.numbers([memory.id])
+    store.links_to([memory.id])
+    store.mark("user")
+    assert not store.paused
+    store.uses_of([memory.id])
+    store.uses_in("talk-10")
+    store.used_since(10**9)
+    store.last_use("recalled")
+    store.event(store.events("talk-3")[0].id)
+    store.session("talk-3")
+    store.sessions(10)
+    store.verdicts(clock())
+
+
+def write(store: PostgresStore, clock: Clock) -> None:
+    """Decide, reword, move, say and destroy."""
+    keep = Keep(store, clock)
+    mark = store.mark("global")
+    new = keep("The otter sleeps in the boathouse", name="otter")
+    keep("The heron sleeps in the reeds")
+    with store.deciding("update", actor="test", scopes=["global"], about=[new.id]) as deciding:
+        deciding.exact(content_hash("The otter sleeps"), "global")
+        deciding.changed_since("global", mark)
+        deciding.free_name("otter", "global")
+        deciding.get(new.id)
+        deciding.put(new.but(statement="The otter sleeps in the reeds"))
+    keep.again(new, statement="The otter sleeps in the reeds", scope="user")
+    with store.deciding("add", actor="test") as deciding:
+        deciding.put(new.but(id="ENG-2020-0101-001", name="older"))
+    store.append_events("talk-3", [said("Ann", "the otter again", 11, key="k11")])
+    store.note_use(Use("recalled", (new.id,), clock(), "talk-10"))
+    store.purge([new.id, store.events("talk-4")[0].id], actor="test")
+
+
+@pytest.fixture
+def planner(crowded: Crowded) -> Iterator[psycopg.Connection]:
+    """The ordinary role, its tenant set; nothing it does is kept."""
+    with psycopg.connect(crowded.url) as connection:
+        connection.execute("SELECT set_config('engram.tenant', %s, true)", (MINE,))
+        yield connection
+        connection.rollback()
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every step of a plan."""
+    yield plan
+    for part in plan.get("Plans", ()):
+        yield from nodes(part)
+
+
+def planned(planner: psycopg.Connection, asked: Asked) -> list[dict[str, Any]]:
+    """How the server would do it with these values."""
+    row = planner.execute(f"EXPLAIN (FORMAT JSON) {asked.text}".encode(), asked.values).fetchone()
+    assert row is not None
+    return list(nodes(row[0][0]["Plan"]))
+
+
+def planned_for_any(planner: psycopg.Connection, asked: Asked) -> list[dict[str, Any]]:
+    """How the server would do it whatever the values are, as it does for a statement that comes often."""
+    places: dict[str, str] = {}
+    text = re.sub(r"%\((\w+)\)[sb]", lambda m: places.setdefault(m.group(1), f"${len(places) + 1}"), asked.text)
+    row = planner.execute(f"EXPLAIN (FORMAT JSON, GENERIC_PLAN) {text.replace('%%', '%')}".encode()).fetchone()
+    assert row is not None
+    return list(nodes(row[0][0]["Plan"]))
+
+
+def read_whole(steps: list[dict[str, Any]]) -> list[str]:
+    """Tables that a plan reads from one end to the other."""
+    return [step["Relation Name"] for step in steps if step["Node Type"] == "Seq Scan"]
+
+
+def test_the_day_held_every_hot_statement(crowded: Crowded) -> None:
+    assert set(HOT.split()) - set(crowded.asked) == set()
+
+
+def test_every_hot_statement_uses_an_index(crowded: Crowded, planner: psycopg.Connection) -> None:
+    for name in HOT.split():
+        for asked in crowded.asked[name].values():
+            for steps in (planned(planner, asked), planned_for_any(planner, asked)):
+                assert read_whole(steps) == [], (name, asked.text)
+                assert any("Index Name" in step for step in steps), (name, asked.text)
+
+
+def test_a_search_reads_its_index_and_not_the_table(crowded: Crowded, planner: psycopg.Connection) -> None:
+    for name, index in INDEX_ONLY.items():
+        table = index.rpartition("_")[0]
+        for asked in crowded.asked[name].values():
+            for steps in (planned(planner, asked), planned_for_any(planner, asked)):
+                reading = [(s["Node Type"], s["Index Name"]) for s in steps if s.get("Relation Name") == table]
+                assert reading == [("Index Only Scan", index)], asked.text

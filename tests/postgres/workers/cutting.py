@@ -1,0 +1,125 @@
+"""A wire between client and server that breaks at the moment a test chooses: when a transaction is about to be committed."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit, urlunsplit
+
+CHUNK = 1 << 16
+PATIENCE = 30.0
+
+
+@dataclass(slots=True)
+class Link:
+    """One connection through the wire."""
+
+    client: socket.socket
+    server: socket.socket
+    seen: bool = False
+    muted: bool = False
+
+    def close(self) -> None:
+        """Break it, for both sides."""
+        for end in (self.client, self.server):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+
+Cut = Callable[[Link, bytes], None]
+
+
+def before_it_is_sent(link: Link, _: bytes) -> None:
+    """The server never hears of the commit."""
+    link.close()
+
+
+def after_it_was_sent(link: Link, data: bytes) -> None:
+    """The server commits; its answer is lost."""
+    link.muted = True
+    link.server.sendall(data)
+
+
+@dataclass(slots=True)
+class Wire:
+    """Passes bytes on. Once armed, the next COMMIT on a connection that wrote to the marked table is cut, once."""
+
+    target: tuple[str, int]
+    listening: socket.socket
+    links: list[Link] = field(default_factory=list)
+    cut: Cut | None = None
+    marker: bytes = b""
+    happened: threading.Event = field(default_factory=threading.Event)
+
+    def through(self, url: str) -> str:
+        """The same database, reached through the wire."""
+        parts = urlsplit(url)
+        account = parts.netloc.rpartition("@")[0]
+        return urlunsplit(parts._replace(netloc=f"{account}@127.0.0.1:{self.listening.getsockname()[1]}"))
+
+    def arm(self, cut: Cut, table: str) -> None:
+        """Cut the next commit of a transaction that wrote to this table."""
+        for link in self.links:
+            link.seen = False
+        self.marker, self.cut = f"INTO engram.{table} ".encode(), cut
+
+    def serve(self) -> None:
+        """Accept until the wire is taken down."""
+        while True:
+            try:
+                client, _ = self.listening.accept()
+            except OSError:
+                return
+            try:
+                server = socket.create_connection(self.target, PATIENCE)
+            except OSError:
+                client.close()
+                continue
+            server.settimeout(None)
+            link = Link(client, server)
+            self.links.append(link)
+            for pump in (self._to_server, self._to_client):
+                threading.Thread(target=self._pumping, args=(pump, link), daemon=True).start()
+
+    def _pumping(self, pump: Callable[[Link], None], link: Link) -> None:
+        with contextlib.suppress(OSError):
+            pump(link)
+        link.close()
+
+    def _to_server(self, link: Link) -> None:
+        while data := link.client.recv(CHUNK):
+            link.seen = link.seen or bool(self.marker and self.marker in data)
+            if self.cut is not None and link.seen and b"COMMIT" in data:
+                cut, self.cut = self.cut, None
+                cut(link, data)
+                self.happened.set()
+            else:
+                link.server.sendall(data)
+
+    def _to_client(self, link: Link) -> None:
+        while data := link.server.recv(CHUNK):
+            if link.muted:
+                return
+            link.client.sendall(data)
+
+
+@contextlib.contextmanager
+def wire(url: str) -> Iterator[Wire]:
+    """A wire to the server of a URL, taken down afterwards."""
+    parts = urlsplit(url)
+    assert parts.hostname is not None and parts.port is not None
+    listening = socket.create_server(("127.0.0.1", 0))
+    laid = Wire((parts.hostname, parts.port), listening)
+    serving = threading.Thread(target=laid.serve, daemon=True)
+    serving.start()
+    try:
+        yield laid
+    finally:
+        with contextlib.suppress(OSError):
+            listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+        for link in laid.links:
+            link.close()
+        serving.join(PATIENCE)

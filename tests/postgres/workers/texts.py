@@ -1,0 +1,53 @@
+"""Every text argument of the public interface, each as a call that passes a text there."""
+
+from collections.abc import Callable
+
+from engram import Engram
+from tests.faults.workers.operations import sentence
+
+TEXTS: dict[str, Callable[[Engram, str, str], object]] = {
+    "learn": lambda mem, kept, odd: mem.learn(f"The {odd} is striped"),
+    "learn: situation": lambda mem, kept, odd: mem.learn(sentence(2), situation=odd),
+    "learn: session": lambda mem, kept, odd: mem.learn(sentence(2), session=odd),
+    "learn: source": lambda mem, kept, odd: mem.learn(sentence(2), source=odd),
+    "remember": lambda mem, kept, odd: mem.remember(f"The {odd} is striped"),
+    "add": lambda mem, kept, odd: mem.add(f"The {odd} is striped"),
+    "add: tags": lambda mem, kept, odd: mem.add(sentence(2), tags=[odd]),
+    "add: metadata key": lambda mem, kept, odd: mem.add(sentence(2), metadata={odd: 1}),
+    "add: metadata value": lambda mem, kept, odd: mem.add(sentence(2), metadata={"a": {"b": [odd]}}),
+    "add: scope": lambda mem, kept, odd: mem.add(sentence(2), scope=f"project:{odd}"),
+    "add: name": lambda mem, kept, odd: mem.add(sentence(2), name=odd),
+    "add: aliases": lambda mem, kept, odd: mem.add(sentence(2), aliases=[odd]),
+    "add: domain": lambda mem, kept, odd: mem.add(sentence(2), domain=odd),
+    "add: rationale": lambda mem, kept, odd: mem.add(sentence(2), rationale=odd),
+    "add: source": lambda mem, kept, odd: mem.add(sentence(2), source=odd),
+    "update": lambda mem, kept, odd: mem.update(kept, statement=f"The {odd} is striped"),
+    "update: tags": lambda mem, kept, odd: mem.update(kept, tags=[odd]),
+    "update: reason": lambda mem, kept, odd: mem.update(kept, rationale="x", reason=odd),
+    "update: actor": lambda mem, kept, odd: mem.update(kept, rationale="x", actor=odd),
+    "forget: reason": lambda mem, kept, odd: mem.forget(kept, reason=odd),
+    "get": lambda mem, kept, odd: mem.get(odd),
+    "history": lambda mem, kept, odd: mem.history(odd),
+    "search": lambda mem, kept, odd: mem.search(odd),
+    "search: scope": lambda mem, kept, odd: mem.search("zebra", scope=f"project:{odd}"),
+    "search: tags": lambda mem, kept, odd: mem.search("zebra", tags=[odd]),
+    "search: domain": lambda mem, kept, odd: mem.search("zebra", domain=odd),
+    "search: metadata": lambda mem, kept, odd: mem.search("zebra", metadata={odd: odd}),
+    "search: session": lambda mem, kept, odd: mem.search("zebra", kinds=("event",), session=odd),
+    "list: types": lambda mem, kept, odd: mem.list(types=[odd]),
+    "recall": lambda mem, kept, odd: mem.recall(odd),
+    "recall: session": lambda mem, kept, odd: mem.recall(sentence(1), session=odd),
+    "inject": lambda mem, kept, odd: mem.inject(odd),
+    "feedback: session": lambda mem, kept, odd: mem.feedback(kept, "positive", session=odd),
+    "session: task": lambda mem, kept, odd: mem.session(odd).end(),
+    "session: summary": lambda mem, kept, odd: mem.session("anything").end(odd),
+    "observe": lambda mem, kept, odd: mem.observe("talk", "user", odd),
+    "observe: session": lambda mem, kept, odd: mem.observe(odd, "user", "hello"),
+    "observe: role": lambda mem, kept, odd: mem.observe("talk", odd, "hello"),
+    "observe: key": lambda mem, kept, odd: mem.observe("talk", "user", "hello", key=odd),
+    "observe: task": lambda mem, kept, odd: mem.observe("talk", "user", "hello", task=odd),
+    "observe: metadata": lambda mem, kept, odd: mem.observe("talk", "user", "hello", metadata={odd: odd}),
+    "observe: payload": lambda mem, kept, odd: mem.observe("talk", "user", "hello", payload={"a": [odd]}),
+    "purge": lambda mem, kept, odd: mem.upkeep.purge([odd]),
+    "sessions.end": lambda mem, kept, odd: mem.sessions.end(odd),
+}
