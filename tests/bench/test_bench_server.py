@@ -15,7 +15,7 @@ from tests.postgres.server import Server, at_database
 
 def _plan(server: Server, url: str) -> Plan:
     admin = at_database(server.admin_url, urlsplit(url).path[1:])
-    return Plan(url, admin, count=300, tenants=3, rows=600, clients=2, seconds=2)
+    return Plan(url, admin, count=200, tenants=3, rows=400, clients=2, seconds=1, rounds=3)
 
 
 def test_every_figure_is_measured_and_nothing_is_left(postgres_server: Server, database: str) -> None:

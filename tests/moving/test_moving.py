@@ -310,8 +310,8 @@ def test_two_moves_to_one_tenant_do_not_mix(stands: Stands, clock: Clock, monkey
     place = there.end.server
     assert place is not None
     second = open_store(place.url, place.tenant, static_embedder(), clock=clock)
+    rival = PostgresTarget(second)
     try:
-        rival = PostgresTarget(second)
 
         def meanwhile(what: str, *_: int) -> None:
             if what == "images":
@@ -322,6 +322,7 @@ def test_two_moves_to_one_tenant_do_not_mix(stands: Stands, clock: Clock, monkey
         with pytest.raises(StoreBusy, match="another process is moving"):
             transfer(here.end, there.end, meanwhile)
     finally:
+        rival.close()
         second.close()
 
 

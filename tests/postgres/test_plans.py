@@ -140,7 +140,7 @@ def written_down(store: PostgresStore, clock: Clock) -> dict[str, dict[str, Aske
     seen: dict[str, dict[str, Asked]] = {}
     templates = {re.split(r"[{]", text)[0]: name for name, text in _statements().items()}
     patched = pytest.MonkeyPatch()
-    within, all_of = Database.within, Database.all_of
+    within, send = Database.within, Database.send
 
     def note(text: str, values: dict[str, Any]) -> None:
         known = [name for beginning, name in templates.items() if beginning in text]
@@ -155,11 +155,11 @@ def written_down(store: PostgresStore, clock: Clock) -> dict[str, dict[str, Aske
     def noted_all(self: Database, connection: Any, work: Any) -> None:
         for name, values in work:
             note(_statements()[name], values)
-        all_of(self, connection, work)
+        send(self, connection, work)
 
     with patched.context() as patch:
         patch.setattr(Database, "within", noted_within)
-        patch.setattr(Database, "all_of", noted_all)
+        patch.setattr(Database, "send", noted_all)
         a_day(store, clock)
     return seen
 

@@ -18,8 +18,6 @@ from engram.store.protocol import Filters
 if TYPE_CHECKING:
     from engram.store.postgres.store import PostgresStore
 
-ROUNDS = 60
-LEARNS = 40
 SLICE = 5_000
 RARE = "project:rare"
 """The scope of one memory in a hundred."""
@@ -40,6 +38,8 @@ class Plan:
     clients: int = 16
     seconds: int = 60
     nearest: bool = True
+    rounds: int = 60
+    """How often each thing is timed."""
 
 
 def measure(plan: Plan, progress: Progress = lambda *_: None) -> dict[str, Any]:
@@ -67,8 +67,8 @@ def _measure(plan: Plan, names: list[str], progress: Progress) -> dict[str, Any]
         _fill(small, max(plan.count // 10, 100), progress)
         _clone(plan, names[2:], progress)
         figures += _searched(plan, big, small, progress)
-        figures.append(_learned(big, plan.count, figures))
-        figures += _narrow(big, plan.count, "exact")
+        figures.append(_learned(plan, big, figures))
+        figures += _narrow(plan, big, "exact")
         if plan.nearest:
             figures += _by_index(plan, big, progress)
     report: dict[str, Any] = {"memories": plan.count, "figures": [asdict(figure) for figure in figures]}
@@ -118,28 +118,28 @@ def _clone(plan: Plan, names: list[str], progress: Progress) -> None:
 
 
 def _searched(plan: Plan, big: Engram, small: Engram, progress: Progress) -> list[Figure]:
-    embedded = _embedded(plan.count, progress)
-    slow, quick = _search(big, plan.count), _search(small, max(plan.count // 10, 100))
+    embedded = _embedded(plan, progress)
+    slow, quick = _search(plan, big, plan.count), _search(plan, small, max(plan.count // 10, 100))
     return [
         _against("search, hybrid", slow, floors.percentile(embedded, 0.5), "embedded"),
         _against("search, hybrid", slow, floors.percentile(quick, 0.5), "a tenant of a tenth"),
     ]
 
 
-def _embedded(count: int, progress: Progress) -> list[float]:
+def _embedded(plan: Plan, progress: Progress) -> list[float]:
     with (
         tempfile.TemporaryDirectory(prefix="engram-bench-") as folder,
         Engram.open(Path(folder, "home"), cache=Path(folder, "cache"), directory=folder) as mem,
     ):
-        _fill(mem, count, progress)
-        return _search(mem, count)
+        _fill(mem, plan.count, progress)
+        return _search(plan, mem, plan.count)
 
 
-def _search(mem: Engram, count: int) -> list[float]:
-    asked = questions(ROUNDS, count)
+def _search(plan: Plan, mem: Engram, count: int) -> list[float]:
+    asked = questions(plan.rounds, count)
     for question in asked[:10]:
         mem.search(question)
-    return floors.samples_ms(lambda i: mem.search(asked[i % len(asked)]), ROUNDS)
+    return floors.samples_ms(lambda i: mem.search(asked[i % len(asked)]), plan.rounds)
 
 
 def _against(name: str, samples: list[float], floor: float, against: str) -> Figure:
@@ -148,20 +148,20 @@ def _against(name: str, samples: list[float], floor: float, against: str) -> Fig
     return Figure(f"{name} ÷ {against}", p50, "ms", p95, p99, floor, p50 / floor)
 
 
-def _learned(mem: Engram, count: int, known: list[Figure]) -> Figure:
-    new = list(statements(LEARNS, seed=count + 7))
-    learn = floors.samples_ms(lambda i: mem.learn(new[i], scope="project:acme"), LEARNS)
+def _learned(plan: Plan, mem: Engram, known: list[Figure]) -> Figure:
+    new = list(statements(plan.rounds, seed=plan.count + 7))
+    learn = floors.samples_ms(lambda i: mem.learn(new[i], scope="project:acme"), plan.rounds)
     search = next(figure.value for figure in known if figure.name.startswith("search"))
     return _against("learn, durable, all gates", learn, search, "search")
 
 
-def _narrow(mem: Engram, count: int, how: str) -> list[Figure]:
+def _narrow(plan: Plan, mem: Engram, how: str) -> list[Figure]:
     """Vector search in the rare scope: the share found of what an exact search finds, and its time."""
     from engram.store.postgres import nearest
 
     store: PostgresStore = mem.store  # type: ignore[assignment]
     filters = Filters(scopes=(RARE,))
-    vectors = [vector for question in questions(ROUNDS, count) for vector in store.embed([question])]  # type: ignore[union-attr]
+    vectors = [vector for question in questions(plan.rounds, plan.count) for vector in store.embed([question])]  # type: ignore[union-attr]
     walk = nearest.walked if how == "HNSW, iterative scan" else nearest.nearest
     found = [walk(store.parts, vector, filters, POOL) for vector in vectors]
     wanted = [nearest.scanned(store.parts, vector, filters, POOL) for vector in vectors]
@@ -169,7 +169,7 @@ def _narrow(mem: Engram, count: int, how: str) -> list[Figure]:
         len({n for n, _ in got} & {n for n, _ in want}) / max(len(want), 1)
         for got, want in zip(found, wanted, strict=True)
     ]
-    samples = floors.samples_ms(lambda i: walk(store.parts, vectors[i], filters, POOL), ROUNDS)
+    samples = floors.samples_ms(lambda i: walk(store.parts, vectors[i], filters, POOL), plan.rounds)
     return [
         Figure(f"one scope of 1 %, {how}: recall@{POOL}", sum(shares) / len(shares), ""),
         Figure(f"one scope of 1 %, {how}", floors.percentile(samples, 0.5), "ms", floors.percentile(samples, 0.95)),
@@ -181,14 +181,14 @@ def _by_index(plan: Plan, mem: Engram, progress: Progress) -> list[Figure]:
     from engram.store.postgres import nearest
 
     store: PostgresStore = mem.store  # type: ignore[assignment]
-    vectors = [vector for question in questions(ROUNDS, plan.count) for vector in store.embed([question])]  # type: ignore[union-attr]
+    vectors = [vector for question in questions(plan.rounds, plan.count) for vector in store.embed([question])]  # type: ignore[union-attr]
     every = Filters()
     wanted = [nearest.scanned(store.parts, vector, every, POOL) for vector in vectors]
-    scan = floors.samples_ms(lambda i: nearest.scanned(store.parts, vectors[i], every, POOL), ROUNDS)
+    scan = floors.samples_ms(lambda i: nearest.scanned(store.parts, vectors[i], every, POOL), plan.rounds)
     started = time.perf_counter()
     store.build_nearest(progress)
     took = time.perf_counter() - started
-    walk = floors.samples_ms(lambda i: nearest.walked(store.parts, vectors[i], every, POOL), ROUNDS)
+    walk = floors.samples_ms(lambda i: nearest.walked(store.parts, vectors[i], every, POOL), plan.rounds)
     found = [nearest.walked(store.parts, vector, every, POOL) for vector in vectors]
     shares = [len({n for n, _ in got} & {n for n, _ in want}) / POOL for got, want in zip(found, wanted, strict=True)]
     return [
@@ -196,6 +196,6 @@ def _by_index(plan: Plan, mem: Engram, progress: Progress) -> list[Figure]:
         Figure("HNSW index, made in", took, "s"),
         Figure("vectors, HNSW", floors.percentile(walk, 0.5), "ms", floors.percentile(walk, 0.95)),
         Figure(f"vectors, HNSW: recall@{POOL}", sum(shares) / len(shares), ""),
-        _against("search, hybrid, with HNSW", _search(mem, plan.count), 1.0, "1 ms"),
-        *_narrow(mem, plan.count, "HNSW, iterative scan"),
+        _against("search, hybrid, with HNSW", _search(plan, mem, plan.count), 1.0, "1 ms"),
+        *_narrow(plan, mem, "HNSW, iterative scan"),
     ]

@@ -127,16 +127,20 @@ def _filling(end: End) -> Iterator[Target[Any]]:
         from engram.store.postgres.arriving import PostgresTarget
 
         with _server_store(end.server, _embedder(owner_config()), create=True) as store:
-            yield PostgresTarget(store)
+            target = PostgresTarget(store)
+            try:
+                yield target
+            finally:
+                target.close()
         return
     from engram.store.files.arriving import FilesTarget
 
     assert end.directory is not None
-    target = FilesTarget(end.directory, None, _embedder(end.directory / "config.toml"))
+    directory = FilesTarget(end.directory, None, _embedder(end.directory / "config.toml"))
     try:
-        yield target
+        yield directory
     finally:
-        target.close()
+        directory.close()
 
 
 @contextmanager

@@ -78,7 +78,5 @@ def draw_proof(purged: "Purged") -> None:
     if purged.remaining:
         drawing.lines([("still found in", "bold red")], *[[f"  {path}"] for path in purged.remaining])
     else:
-        drawing.lines(
-            [("proof", "green"), "   every file of the store and its index was searched: not a word of it is left"]
-        )
+        drawing.lines([("proof", "green"), "   everything the store keeps was searched: not a word of it is left"])
     drawing.lines([("out of reach", "yellow"), "  ", "; ".join(purged.out_of_reach)])

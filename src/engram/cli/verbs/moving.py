@@ -57,7 +57,8 @@ def migrate(
     with bar("Moving") as report:
         done = ends.transfer(here, there, report)
     seconds = round(time.monotonic() - started, 1)
-    surface.answer(_data(here, there, done, seconds), lambda: _draw(here, there, done.holds, "moved", done, seconds))
+    verb = "compared" if done.moved.already else "moved"
+    surface.answer(_data(here, there, done, seconds), lambda: _draw(here, there, done.holds, verb, done, seconds))
     surface.warn(done.notes)
     if done.differences:
         surface.hint(
@@ -104,12 +105,7 @@ def _draw(
     if done is None:
         return
     if not done.differences:
-        found = (
-            "was there already; both ends hold the same"
-            if done.moved.already
-            else f"in {seconds:.1f} s; both ends hold the same"
-        )
-        drawing.lines([("verified", "green"), f"  {found}"])
+        drawing.lines([("verified", "green"), f"  in {seconds:.1f} s: both ends hold the same"])
     for difference in done.differences[:SHOWN]:
         drawing.lines([("differs  ", "bold red"), difference])
     if len(done.differences) > SHOWN:

@@ -18,6 +18,7 @@ from engram.store.files.ledger import Ledger
 from engram.store.files.lock import WriterLock
 from engram.store.files.memories import Stamp, stamp_of
 from engram.store.files.usage import Usage
+from engram.store.id_numbers import highest_numbers
 from engram.store.sources import random_hex, utc_now
 
 if TYPE_CHECKING:
@@ -94,12 +95,7 @@ def index_entry(parts: Parts, placed: PlacedEntry) -> None:
 
 def note_numbers(index: Index, memory_ids: Iterable[str]) -> None:
     """Remember the highest number of each day, so that none is given out again."""
-    highest: dict[str, int] = {}
-    for memory_id in memory_ids:
-        prefix, _, number = memory_id.rpartition("-")
-        if number.isascii() and number.isdigit() and len(number) <= 9 and prefix.startswith("ENG-"):
-            highest[prefix] = max(highest.get(prefix, 0), int(number))
-    index.db.executemany(index.statement("raise_number"), list(highest.items()))
+    index.db.executemany(index.statement("raise_number"), list(highest_numbers(memory_ids).items()))
 
 
 def note_file(parts: Parts, stored: str, stamp: Stamp | None, error: str = "") -> None:

@@ -4,8 +4,9 @@ import contextlib
 import json
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from engram.model.errors import EmbedderError, EngramError, InvalidInput, Refused, StoreBusy, StoreError
 from engram.model.event import Event, Session
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
 _TABLES = ("documents", "postings", "memory_vectors")
 """Those that are answered from an index alone, once the server has marked their pages."""
 
+Item = TypeVar("Item")
 NUL = r"\u0000"
+LANES = 2
+"""Connections that put documents, the slow part, beside the one that puts the records."""
 COUNTED = 20_000
 """Documents whose terms are counted at once."""
 
@@ -51,6 +55,11 @@ class PostgresTarget:
         self._way = Way("")
         self._scopes: dict[str, str] = {}
         self._lacking = False
+        self._beside = ThreadPoolExecutor(LANES, "engram-moving")
+
+    def close(self) -> None:
+        """Let go of the threads; the store stays open."""
+        self._beside.shutdown()
 
     @property
     def place(self) -> str:
@@ -99,7 +108,7 @@ class PostgresTarget:
     def _count_terms(self, progress: Progress) -> None:
         """Move the term statistics on, in steps as large as a quiet server can take."""
         counted = 0
-        self._database.run("begin_statistics")
+        self._database.change("begin_statistics")
         while True:
             with self._database.transaction(durable=False) as connection:
                 held = self._database.within(connection, statement("lock_statistics"), {})
@@ -113,7 +122,7 @@ class PostgresTarget:
     def _analyze(self) -> None:
         """The planner's figures, and the marks that let an index answer alone; the server skips what this role may not do."""
         with contextlib.suppress(EngramError):
-            self._database.run("analyze")
+            self._database.change("analyze")
             self._database.vacuum(_TABLES)
 
     # -- what has arrived
@@ -195,18 +204,35 @@ class PostgresTarget:
     def take_decisions(self, ready: Ready) -> None:
         """The journal, and the memories that stand so now."""
         texts = zip((change.id for d in ready.decisions for change in d.changes), ready.images, strict=True)
-        with _blaming(texts), self._slice() as connection:
+        with _blaming(texts), self._slice() as connection, self._indexed_beside(ready.rows):
             self._put_journal(connection, ready)
-            fresh = {memory.id for memory, _ in ready.memories}
-            fresh -= {
-                i for (i,) in self._database.within(connection, statement("memories_among"), {"ids": list(fresh)})
-            }
-            for start in range(0, len(ready.memories), SLICE):
-                put_memories(self._database, connection, ready.memories[start : start + SLICE], fresh)
-                rows = ready.rows[start : start + SLICE]
-                put_documents(self._database, connection, rows, self._parts.facts.generation)
+            ids = [memory.id for memory, _ in ready.memories]
+            known = self._database.within(connection, statement("memories_among"), {"ids": ids})
+            fresh = set(ids) - {i for (i,) in known}
+            for some in _parts_of(ready.memories, SLICE):
+                put_memories(self._database, connection, some, fresh)
             self._way.journal = ready.decisions[-1].cursor
             self._remember(connection)
+
+    @contextlib.contextmanager
+    def _indexed_beside(self, rows: Sequence[Row]) -> Iterator[None]:
+        """Put documents by connections of their own while the block puts the records.
+
+        The records commit last, with how far the move has come: a document without its record is put again by the next run, and
+        that changes nothing.
+        """
+        share = max(1, min(SLICE, -(-len(rows) // LANES)))
+        work = [self._beside.submit(self._put_index, some) for some in _parts_of(rows, share)]
+        try:
+            yield
+        finally:
+            wait(work)
+        for done in work:
+            done.result()
+
+    def _put_index(self, rows: Sequence[Row]) -> None:
+        with self._database.transaction() as connection:
+            put_documents(self._database, connection, rows, self._parts.facts.generation)
 
     def _put_journal(self, connection: Connection, ready: Ready) -> None:
         count = len(ready.decisions)
@@ -233,7 +259,8 @@ class PostgresTarget:
         rows = self._rows(documents, vectors)
         told = [(e.id, e.session, e.seq, e.key, dumped(to_fields(e))) for e in events]
         heads = {event.session: (event.session, event.seq, event.digest) for event in events}
-        with _blaming((row[0], row[-1]) for row in told), self._slice() as connection:
+        texts = ((row[0], row[-1]) for row in told)
+        with _blaming(texts), self._slice() as connection, self._indexed_beside(rows):
             self._database.all_of(
                 connection,
                 [
@@ -241,7 +268,6 @@ class PostgresTarget:
                     ("move_heads", _columns(("sessions", "seqs", "digests"), list(heads.values()))),
                 ],
             )
-            put_documents(self._database, connection, rows, self._parts.facts.generation)
 
     # -- remembering
 
@@ -292,6 +318,10 @@ def _blaming(texts: Iterable[tuple[str, str | None]]) -> Iterator[None]:
 
 def _is_broken(text: str) -> bool:
     return any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def _parts_of(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Connections to the server: pooled, each transaction told its tenant and its deadlines, none left open."""
 
 import contextlib
+import logging
 import os
 import threading
 import time
@@ -28,6 +29,8 @@ LONGEST_HOURS = 6
 SETTLE_SECONDS = 20
 """How long to ask what became of a commit whose answer never came."""
 MOST_CONNECTIONS = 10
+# Errors reach the caller as exceptions; the pool's log lines would only appear between them, on the user's terminal.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 _KEPT_ALIVE: dict[str, Any] = {
     "connect_timeout": CONNECT_SECONDS,
     "keepalives_idle": 30,
@@ -292,7 +295,11 @@ class Database:
 
     def all_of(self, connection: Connection, work: Sequence[tuple[str, dict[str, Any]]]) -> None:
         """Run statements without waiting for each one's answer."""
-        self._refuse_forked(connection)
         with connection.pipeline():
-            for name, values in work:
-                connection.execute(statement(name), {"tenant": self.tenant, **values})
+            self.send(connection, work)
+
+    def send(self, connection: Connection, work: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        """Send statements to a connection in pipeline mode; what became of them is known when that ends."""
+        self._refuse_forked(connection)
+        for name, values in work:
+            connection.execute(statement(name), {"tenant": self.tenant, **values})

@@ -104,6 +104,13 @@ def _index(parts: Parts) -> Check:
     documents = int(parts.database.run("document_count")[0][0])
     vectors = int(parts.database.run("vector_count", generation=generation)[0][0])
     detail = f"{documents} documents, {vectors} vectors"
+    if strays := parts.database.run("stray_documents", limit=10):
+        return Check(
+            "index", False, f"{detail}; {len(strays)} or more without a record", "run `engram index --rebuild`"
+        )
+    name = nearest.index_name(parts.database.tenant, generation)
+    if parts.facts.get("hnsw") == generation and name not in nearest.indexes_of(parts.database):
+        return Check("index", False, f"{detail}; the HNSW index {name} is gone", "run `engram index --nearest`")
     if vectors < documents and parts.embedder is not None and parts.facts.can_embed():
         missing = documents - vectors
         return Check("index", False, f"{detail}; {missing} lack a vector", "run `engram index --reembed`")

@@ -68,7 +68,7 @@ def explanation(error: Exception, where: str) -> EngramError:
     for kinds, made in _KINDS:
         if isinstance(error, kinds):
             return made(words, where)
-    if isinstance(error, psycopg.OperationalError):
+    if isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08")[:2] in ("08", "57"):
         return _connecting(words, where)
     if isinstance(error, psycopg.DataError):
         return InvalidInput(f"Postgres cannot hold this ({words}); change or remove it, nothing was written")
@@ -114,6 +114,10 @@ def _full(words: str, where: str) -> StoreError:
     return StoreError(f"{where}: {words}; nothing was written")
 
 
+def _too_long(words: str, where: str) -> InvalidInput:
+    return InvalidInput(f"{where}: {words}; a name, key or session id this long cannot be looked up, shorten it")
+
+
 def _crowded(words: str, where: str) -> StoreUnreachable:
     return StoreUnreachable(f"{where}: {words}; raise max_connections, or put a pooler in front of the server")
 
@@ -131,6 +135,7 @@ _KINDS = (
     ((errors.InsufficientPrivilege,), _privilege),
     ((errors.ReadOnlySqlTransaction,), _read_only),
     ((errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected, errors.SerializationFailure), _busy),
+    ((errors.ProgramLimitExceeded,), _too_long),
     ((errors.DiskFull, errors.OutOfMemory), _full),
     ((errors.TooManyConnections,), _crowded),
     ((errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction, errors.UndefinedObject), _missing),

@@ -96,8 +96,8 @@ def _prepare(connection: Connection, where: str) -> None:
         )
     except errors.InsufficientPrivilege as error:
         raise StoreDenied(
-            f"{where}: {error.diag.message_primary}; the first opening makes Engram's schema: let its owner do it, "
-            "or GRANT CREATE ON DATABASE. docs/postgres.md has the statements"
+            f"{where}: {error.diag.message_primary}; the first opening makes Engram's schema: run `engram init` "
+            "once as the role that shall own it (or GRANT CREATE ON DATABASE). docs/postgres.md has the statements"
         ) from None
 
 

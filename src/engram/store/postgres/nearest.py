@@ -30,9 +30,14 @@ BUILD_MEMORY = "512MB"
 """A build whose graph fits into memory is several times faster."""
 
 
+def is_walked(parts: Parts, filters: Filters) -> bool:
+    """Whether the tenant's HNSW index answers this question."""
+    return parts.facts.get("hnsw") == parts.facts.generation and not _is_narrow(parts, filters)
+
+
 def nearest(parts: Parts, vector: "Vectors", filters: Filters, wide: int) -> list[tuple[int, float]]:
     """Numbers and cosines of the nearest vectors of the asked-for kinds and scopes, best first."""
-    if parts.facts.get("hnsw") == parts.facts.generation and not _is_narrow(parts, filters):
+    if is_walked(parts, filters):
         return walked(parts, vector, filters, wide)
     return scanned(parts, vector, filters, wide)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from engram.store.id_numbers import highest_numbers
 from engram.store.postgres.database import Connection, Database
 from engram.store.postgres.facts import Facts
 from engram.store.postgres.sql import statement
@@ -45,16 +46,6 @@ class Numbers:
         if highest:
             values = {"days": list(highest), "lasts": list(highest.values())}
             self.database.within(connection, statement("raise_numbers"), values)
-
-
-def highest_numbers(memory_ids: Iterable[str]) -> dict[str, int]:
-    """The highest number of each day among ids of Engram's own grammar."""
-    highest: dict[str, int] = {}
-    for memory_id in memory_ids:
-        prefix, _, number = memory_id.rpartition("-")
-        if number.isascii() and number.isdigit() and len(number) <= 9 and prefix.startswith("ENG-"):
-            highest[prefix] = max(highest.get(prefix, 0), int(number))
-    return highest
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ SLICE = 500
 
 
 def rebuild(parts: Parts, progress: Progress) -> None:
-    """Write every document and its words again; then count the terms anew and fill in missing vectors."""
+    """Write every document and its words again, drop what has no record, fill in missing vectors; terms are counted anew."""
     total = int(parts.database.run("record_count")[0][0])
     done = 0
     for name in ("memory_slice", "event_slice"):
@@ -32,9 +32,20 @@ def rebuild(parts: Parts, progress: Progress) -> None:
                 put_documents(parts.database, connection, documents, parts.facts.generation, anew=True)
             after, done = rows[-1][0], done + len(rows)
             progress("documents", done, max(total, done))
+    _drop_strays(parts)
     with parts.database.transaction() as connection:
         parts.database.all_of(connection, [("forget_statistics", {}), ("forget_terms", {})])
     fill(parts)
+
+
+def _drop_strays(parts: Parts) -> None:
+    """Documents whose record is gone."""
+    while strays := parts.database.run("stray_documents", limit=SLICE):
+        numbers = {"numbers": [n for (n,) in strays]}
+        with parts.database.transaction() as connection:
+            parts.database.all_of(
+                connection, [(name, numbers) for name in ("drop_postings", "drop_vectors", "drop_documents")]
+            )
 
 
 def _documents(parts: Parts, name: str, rows: list[tuple[str, str]]) -> Iterator[Document]:

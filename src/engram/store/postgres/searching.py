@@ -83,10 +83,12 @@ def semantic(parts: Parts, vector: "Vectors", filters: Filters, limit: int) -> R
     """Documents by likeness to a vector, best first."""
     wide = max(limit * _SLACK, _LEAST)
     asked = {"vector": as_text(vector), "generation": parts.facts.generation}
-    rows = nearest.nearest(parts, vector, filters, wide)
+    walked = nearest.is_walked(parts, filters)
+    rows = (nearest.walked if walked else nearest.scanned)(parts, vector, filters, wide)
     passing = allowed_among(parts, [n for n, _ in rows], filters)
     kept = [(n, score) for n, score in rows if n in passing]
-    if len(kept) < limit and len(rows) == wide:
+    # An index may give up before enough pass; a scan that found fewer than it was asked for has seen them all.
+    if len(kept) < limit and (walked or len(rows) == wide):
         condition, values = where(filters)
         text = statement("near_among").format(condition=condition)
         kept = [(n, score) for n, score in parts.database.query(text, {**asked, **values, "limit": limit})]

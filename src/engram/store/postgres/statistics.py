@@ -4,17 +4,19 @@ A store of a few hundred documents is counted anew after each write; a large one
 the count behind moves it on; on a replica, where nobody can, it is as far as the primary brought it.
 """
 
+import contextlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engram.model.errors import StoreDenied, StoreReadOnly
+from engram.model.errors import EngramError, StoreDenied, StoreReadOnly
 from engram.store.postgres.database import Database
 from engram.store.postgres.sql import statement
 
 BEHIND = 50
 """The count is moved on when more than one in so many documents is new."""
-SLICE = 2_000
+SLICE, SLICES = 2_000, 5
+"""Documents counted at once, and how often one search or write does so."""
 ENOUGH = 20_001
 """New documents looked at when asking how many there are; a multiple of what a slice takes."""
 LOOK_EVERY = 1.0
@@ -44,10 +46,16 @@ class Statistics:
         self._looked_at = float("-inf")
         self._frequency: dict[str, int] = {}
         self._remembered_at = 0
+        self._uncounted = 0
 
-    def written(self) -> None:
-        """This process has written: the next reader looks."""
+    def written(self, documents: int) -> None:
+        """This process has written: the next reader looks. Whoever writes much counts as it goes."""
         self._looked_at = float("-inf")
+        self._uncounted += documents
+        if self._uncounted >= SLICE:
+            self._uncounted = 0
+            with contextlib.suppress(EngramError):  # a count that fails is made later; the write stands
+                self._catch_up()
 
     def totals(self) -> Totals:
         """How many documents there are, after moving the count on if it is behind."""
@@ -58,7 +66,8 @@ class Statistics:
         return self._totals
 
     def _catch_up(self) -> None:
-        while True:
+        """Move the count on by a few slices; a search must not wait for a whole store to be counted."""
+        for _ in range(SLICES):
             rows = self._database.run("statistics", enough=ENOUGH)
             counted = Totals(int(rows[0][1]), int(rows[0][2])) if rows else Totals()
             self._remember(counted)
@@ -94,8 +103,9 @@ class Statistics:
             found: dict[str, int] = dict(self._database.run("frequencies", terms=missing))
             rest = [term for term in missing if term not in found]
             found |= dict.fromkeys(self._occurring(rest), 1)
-            known |= {term: found.get(term, 0) for term in missing}
-        return {term: count for term in terms if (count := known[term])}
+            # A term nobody has used yet is not remembered: the next memory may bring it.
+            known |= found
+        return {term: known[term] for term in terms if term in known}
 
     def _occurring(self, terms: Sequence[str]) -> Iterable[str]:
         return [term for (term,) in self._database.run("occurring", terms=terms)] if terms else ()

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engram.model.errors import EmbedderError, InvalidInput
+from engram.model.errors import EngramError, InvalidInput
 from engram.model.event import Event, Session
 from engram.model.memory import Memory
 from engram.model.usage import Use
@@ -96,6 +96,7 @@ class PostgresStore:
             for n in numbers
             if n in rows
             for kind, record in [rows[n]]
+            if record is not None
         ]
 
     def exact(self, content_hash: str, scope: str) -> Memory | None:
@@ -217,7 +218,7 @@ class PostgresStore:
             transaction.commit()
             lacking = transaction.lacks_vectors
         transaction.give_back_numbers()
-        self._statistics.written()
+        self._statistics.written(transaction.written)
         if lacking:
             self._fill_vectors()
 
@@ -227,7 +228,8 @@ class PostgresStore:
 
         try:
             fill(self.parts)
-        except EmbedderError as error:
+        except EngramError as error:
+            # The decision stands, whatever becomes of this.
             self.parts.warn(f"some documents are found by keyword only for now: {error}")
 
     # -- usage
@@ -257,7 +259,7 @@ class PostgresStore:
     def append_events(self, session: str, new: Sequence[NewEvent]) -> list[Event]:
         """Append to a session's ledger."""
         appended = events.append(self.parts, session, new)
-        self._statistics.written()
+        self._statistics.written(len(new))
         return appended
 
     def events(self, session: str) -> list[Event]:

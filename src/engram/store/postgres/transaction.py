@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from engram.model.errors import EngramError, InvalidInput, NotFound
 from engram.model.memory import Memory
-from engram.store.documents import memory_document
+from engram.store.documents import meaning_of, memory_document
 from engram.store.postgres.database import Connection
 from engram.store.postgres.parts import Parts
 from engram.store.postgres.sql import statement
@@ -41,8 +41,8 @@ class _Pending:
 class PostgresTransaction:
     """Collects what a decision changes; `commit` writes it, the end of the transaction makes it so.
 
-    Locks are taken in one order everywhere, scopes before memories and each by name, so that no two decisions wait for
-    each other.
+    Locks are taken in one order, scopes before memories and each by name, so that no two decisions wait for each other: that
+    is why a decision names both when it begins. What it meets on the way is locked as it is met.
     """
 
     def __init__(self, parts: Parts, connection: Connection, decision: Decision) -> None:
@@ -186,7 +186,18 @@ class PostgresTransaction:
     @property
     def lacks_vectors(self) -> bool:
         """Whether a memory was written whose vector may still have to be made."""
-        return self._parts.embedder is not None and any(item.vector is None for item in self._pending.values())
+        if self._parts.embedder is None:
+            return False
+        return any(item.vector is None and self._says_something_new(item.memory) for item in self._pending.values())
+
+    def _says_something_new(self, memory: Memory) -> bool:
+        before = self._held.get(memory.id)
+        return before is None or meaning_of(before) != meaning_of(memory)
+
+    @property
+    def written(self) -> int:
+        """How many memories the decision wrote."""
+        return len(self._pending)
 
     def commit(self) -> None:
         """Write the decision. Nothing pending, nothing written."""
@@ -196,10 +207,11 @@ class PostgresTransaction:
         records = [(item.memory, dumped(readable_image(item.memory))) for item in pending]
         fresh = {i for i in self._pending if self._held.get(i) is None}
         put_memories(parts.database, self._connection, records, fresh)
-        rows = [
+        rows = (
             Row(memory_document(item.memory), item.vector, self._changes.get(item.memory.scope)) for item in pending
-        ]
-        put_documents(parts.database, self._connection, rows, parts.facts.generation)
+        )
+        ids = list(self._pending)
+        put_documents(parts.database, self._connection, rows, parts.facts.generation, ids=ids)
         self._journal([record for _, record in records])
         parts.numbers.raise_to(self._connection, [i for i in fresh if i not in self._minted])
 

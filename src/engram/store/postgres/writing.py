@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from engram.model.memory import Memory
@@ -20,6 +21,7 @@ _COLUMNS = (
 )  # fmt: skip
 _TAG_END = "\x1f"
 Work = list[tuple[str, dict[str, Any]]]
+SENT_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,32 +46,50 @@ class Known:
 
 
 def put_documents(
-    database: Database, connection: Connection, rows: Sequence[Row], generation: int, *, anew: bool = False
+    database: Database,
+    connection: Connection,
+    rows: Iterable[Row],
+    generation: int,
+    *,
+    ids: Sequence[str] | None = None,
+    anew: bool = False,
 ) -> dict[str, int]:
-    """Insert or update documents; what did not change is left alone, unless its words are to be written `anew`."""
-    known = known_documents(database, connection, [row.document.id for row in rows])
-    fresh = [row for row in rows if row.document.id not in known]
+    """Insert or update documents; what did not change is left alone, unless its words are to be written `anew`.
+
+    With the `ids` given, rows may be made as they are taken: while the server writes some, the next are made.
+    """
+    if ids is None:
+        rows = list(rows)
+        ids = [row.document.id for row in rows]
+    known = known_documents(database, connection, ids)
     numbers = {i: held.n for i, held in known.items()}
+    fresh = [i for i in ids if i not in known]
     if fresh:
         taken = database.within(connection, statement("next_numbers"), {"count": len(fresh)})
-        numbers |= {row.document.id: n for row, (n,) in zip(fresh, taken, strict=True)}
-    reworded = [
-        row for row in rows if (held := known.get(row.document.id)) and (anew or held.texts != _texts(row.document))
-    ]
-    work: Work = []
-    _replace_words(work, [numbers[row.document.id] for row in reworded])
-    work.append(("put_documents", _columns(rows, numbers, known)))
-    spelled = [numbers[row.document.id] for row in (*fresh, *reworded)]
-    if spelled:
-        work.append(("put_postings", {"numbers": spelled}))
-    _put_vectors(work, rows, numbers, known, generation)
-    database.all_of(connection, work)
+        numbers |= {i: n for i, (n,) in zip(fresh, taken, strict=True)}
+    coming = iter(rows)
+    with connection.pipeline():
+        while some := list(islice(coming, SENT_AT_ONCE)):
+            database.send(connection, _work(some, numbers, known, generation, anew))
     return numbers
 
 
-def _replace_words(work: Work, numbers: list[int]) -> None:
-    if numbers:
-        work.append(("drop_postings", {"numbers": numbers}))
+def _work(
+    rows: Sequence[Row], numbers: Mapping[str, int], known: Mapping[str, Known], generation: int, anew: bool
+) -> Work:
+    reworded, spelled = [], []
+    for row in rows:
+        held, n = known.get(row.document.id), numbers[row.document.id]
+        if held is None:
+            spelled.append(n)
+        elif anew or held.texts != _texts(row.document):
+            reworded.append(n)
+    work: Work = [("drop_postings", {"numbers": reworded})] if reworded else []
+    work.append(("put_documents", _columns(rows, numbers, known)))
+    if spelled or reworded:
+        work.append(("put_postings", {"numbers": spelled + reworded}))
+    _put_vectors(work, rows, numbers, known, generation)
+    return work
 
 
 def known_documents(database: Database, connection: Connection, ids: Sequence[str]) -> dict[str, Known]:

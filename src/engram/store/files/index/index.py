@@ -224,8 +224,9 @@ class Index:
             self._frequency, self._counted = {}, total
         missing = [term for term in terms if term not in self._frequency]
         found = searching.document_frequencies(self.db, missing)
-        self._frequency.update({term: found.get(term, 0) for term in missing})
-        return {term: count for term in terms if (count := self._frequency[term])}
+        # A term nobody has used yet is not remembered: the next memory may bring it.
+        self._frequency.update(found)
+        return {term: self._frequency[term] for term in terms if term in self._frequency}
 
     def records(self, numbers: Sequence[int]) -> dict[int, tuple[str, str]]:
         """Kind and stored record by document number."""

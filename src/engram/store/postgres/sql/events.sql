@@ -35,9 +35,10 @@ ORDER BY h.session LIMIT 500
 -- name: save_session
 INSERT INTO engram.agent_sessions (tenant, id, task, scopes, started, ended, summary)
 VALUES (%(tenant)s, %(id)s, %(task)s, %(scopes)s, %(started)s, %(ended)s, %(summary)s)
-ON CONFLICT (tenant, id) DO UPDATE SET
-    task = excluded.task, scopes = excluded.scopes, started = excluded.started, ended = excluded.ended,
-    summary = excluded.summary
+ON CONFLICT (tenant, id) DO UPDATE SET ended = excluded.ended, summary = excluded.summary
+
+-- name: blank_session
+UPDATE engram.agent_sessions SET task = %(task)s, summary = %(summary)s WHERE tenant = %(tenant)s AND id = %(id)s
 
 -- name: session
 SELECT id, task, scopes, started, ended, summary FROM engram.agent_sessions WHERE tenant = %(tenant)s AND id = %(id)s

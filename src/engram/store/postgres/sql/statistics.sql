@@ -1,7 +1,7 @@
 -- name: statistics
 SELECT counted_to, documents, length,
     (SELECT count(*) FROM (
-        SELECT 1 FROM engram.documents d WHERE d.tenant = s.tenant AND d.n > s.counted_to ORDER BY d.n LIMIT %(enough)s
+        SELECT 1 FROM engram.documents d WHERE d.tenant = s.tenant AND d.n > s.counted_to ORDER BY d.n LIMIT greatest(%(enough)s, s.documents / 50 + 1)
     ) pending)
 FROM engram.term_statistics s WHERE s.tenant = %(tenant)s
 

@@ -11,23 +11,23 @@ SELECT count(*) FROM engram.memory_vectors WHERE tenant = %(tenant)s AND generat
 SELECT count(*) FROM engram.journal WHERE tenant = %(tenant)s
 
 -- name: without_vector
-SELECT d.n, d.kind, d.scope, coalesce(m.record, e.record)::text, d.meaning FROM engram.documents d
-LEFT JOIN engram.memory_vectors v ON v.tenant = d.tenant AND v.generation = %(generation)s AND v.n = d.n
-LEFT JOIN engram.agent_memory m ON d.kind = 'memory' AND m.tenant = d.tenant AND m.id = d.id
-LEFT JOIN engram.agent_events e ON d.kind = 'event' AND e.tenant = d.tenant AND e.id = d.id
-WHERE d.tenant = %(tenant)s AND d.n > %(after)s AND v.n IS NULL ORDER BY d.n LIMIT %(limit)s
+-- One look into the vectors' key for each document, whatever the planner believes of a tenant it has not analysed yet.
+SELECT d.n, d.kind, d.scope, coalesce(
+    (SELECT m.record FROM engram.agent_memory m WHERE d.kind = 'memory' AND m.tenant = d.tenant AND m.id = d.id),
+    (SELECT e.record FROM engram.agent_events e WHERE d.kind = 'event' AND e.tenant = d.tenant AND e.id = d.id)
+)::text, d.meaning FROM engram.documents d
+WHERE d.tenant = %(tenant)s AND d.n > %(after)s AND (
+    SELECT v.n FROM engram.memory_vectors v WHERE v.tenant = d.tenant AND v.generation = %(generation)s AND v.n = d.n
+) IS NULL ORDER BY d.n LIMIT %(limit)s
 
 -- name: lacks_vector
-SELECT 1 FROM engram.documents d
-LEFT JOIN engram.memory_vectors v ON v.tenant = d.tenant AND v.generation = %(generation)s AND v.n = d.n
-WHERE d.tenant = %(tenant)s AND v.n IS NULL LIMIT 1
+SELECT 1 FROM engram.documents d WHERE d.tenant = %(tenant)s AND (
+    SELECT v.n FROM engram.memory_vectors v WHERE v.tenant = d.tenant AND v.generation = %(generation)s AND v.n = d.n
+) IS NULL LIMIT 1
 
 -- name: meanings
 SELECT n, meaning, scope FROM engram.documents WHERE tenant = %(tenant)s AND n = ANY(%(numbers)b::bigint[])
 ORDER BY n FOR UPDATE
-
--- name: drop_generations
-DELETE FROM engram.memory_vectors WHERE tenant = %(tenant)s AND generation <> %(generation)s
 
 -- name: drop_generation_slice
 DELETE FROM engram.memory_vectors v USING (
@@ -45,9 +45,6 @@ DELETE FROM engram.term_statistics WHERE tenant = %(tenant)s
 
 -- name: forget_terms
 DELETE FROM engram.terms WHERE tenant = %(tenant)s
-
--- name: stray_postings
-DELETE FROM engram.postings p WHERE p.tenant = %(tenant)s AND p.n = ANY(%(numbers)b::bigint[])
 
 -- name: indexes
 SELECT c.relname, coalesce(i.indisvalid, false) FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
@@ -127,6 +124,7 @@ SELECT id, task, scopes, started, ended, summary FROM engram.agent_sessions
 WHERE tenant = %(tenant)s AND EXISTS (
     SELECT 1 FROM unnest(%(texts)b::text[]) AS said WHERE strpos(task, said) > 0 OR strpos(summary, said) > 0
 )
+FOR UPDATE
 
 -- name: blank_images
 UPDATE engram.journal_images SET after = NULL WHERE tenant = %(tenant)s AND id = ANY(%(ids)b::text[]) AND after IS NOT NULL
@@ -166,3 +164,8 @@ SELECT count(*) FROM engram.documents WHERE tenant = %(tenant)s
 -- name: record_count
 SELECT (SELECT count(*) FROM engram.agent_memory WHERE tenant = %(tenant)s)
     + (SELECT count(*) FROM engram.agent_events WHERE tenant = %(tenant)s)
+
+-- name: stray_documents
+SELECT d.n FROM engram.documents d WHERE d.tenant = %(tenant)s
+    AND NOT EXISTS (SELECT 1 FROM engram.agent_memory m WHERE m.tenant = d.tenant AND m.id = d.id)
+    AND NOT EXISTS (SELECT 1 FROM engram.agent_events e WHERE e.tenant = d.tenant AND e.id = d.id) ORDER BY d.n LIMIT %(limit)s
