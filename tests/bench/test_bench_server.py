@@ -60,3 +60,34 @@ def test_removing_a_tenant_leaves_the_others_alone(shared_database: str, tenant:
 def test_a_size_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(InvalidInput, match="--n"):
         main("server", {"url": "postgresql://x", "admin": None, "n": "ten", "json": False})
+
+
+def test_figures_with_and_without_percentiles_are_printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures = [
+        {
+            "name": "search ÷ embedded",
+            "value": 80.0,
+            "unit": "ms",
+            "p95": 90.0,
+            "p99": 95.0,
+            "floor": 40.0,
+            "ratio": 2.0,
+        },
+        {"name": "one scope", "value": 1.5, "unit": "ms", "p95": 2.0, "p99": None, "floor": None, "ratio": None},
+        {"name": "recall@60", "value": 0.987, "unit": "", "p95": None, "p99": None, "floor": None, "ratio": None},
+    ]
+    monkeypatch.setattr("engram.bench.server.measure", lambda *_: {"memories": 100, "figures": figures})
+    options = {
+        "url": "postgresql://x",
+        "admin": None,
+        "n": "100",
+        "tenants": 2,
+        "rows": 200,
+        "clients": 1,
+        "seconds": 0,
+    }
+    main("server", {**options, "nearest": False, "json": False})
+    printed = capsys.readouterr().out
+    assert "2.00 × 40.00" in printed and "p95 2.0\n" in printed and "0.987" in printed

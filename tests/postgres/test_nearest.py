@@ -148,7 +148,7 @@ def test_a_wide_question_is_answered_by_the_index_and_a_narrow_one_exactly(
 def test_the_planner_takes_the_index(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
     name = nearest.index_name(store.parts.database.tenant, 1)
     for filters in (Filters(), Filters(scopes=("global",))):
-        ask = partial(nearest.walked, store.parts, questions()[0], filters, 60)
+        ask = partial(nearest.walked, store.parts, questions()[0], filters, 60, store.parts.facts.generation)
         plan = plan_of(store, monkeypatch, ask)
         assert f"Index Scan using {name}" in plan
         assert "Sort" not in plan
@@ -190,7 +190,9 @@ def test_with_the_index_a_filtered_search_finds_what_an_exact_one_finds(store: P
 
 def test_the_index_itself_keeps_its_recall_in_a_narrow_scope(store: PostgresStore) -> None:
     filters = Filters(scopes=(RARE,))
-    found = [nearest.walked(store.parts, question, filters, 20) for question in questions()]
+    found = [
+        nearest.walked(store.parts, question, filters, 20, store.parts.facts.generation) for question in questions()
+    ]
     assert recall(found, exact(store, filters, 20)) >= 0.98
 
 

@@ -51,7 +51,7 @@ def _server(options: Mapping[str, Any]) -> dict[str, Any]:
         seconds=options["seconds"],
         nearest=options["nearest"],
     )
-    return measure(plan, _progress)
+    return measure(plan, _progress, lambda figure: sys.stderr.write(_figure_text(figure) + "\n"))
 
 
 def _speed(sizes: str) -> list[dict[str, Any]]:
@@ -99,13 +99,17 @@ def _server_text(report: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _figure_text(figure: Mapping[str, Any]) -> str:
+    digits = 1 if figure["unit"] else 3
+    line = f"  {figure['name']:<52} {figure['value']:>10,.{digits}f} {figure['unit']}"
+    for name in ("p95", "p99"):
+        line += f"  {name} {figure[name]:.1f}" if figure[name] is not None else ""
+    if figure["ratio"] is not None:
+        line += f"  = {figure['ratio']:.2f} × {figure['floor']:.2f}"
+    return line
+
+
 def _speed_text(report: Mapping[str, Any]) -> str:
     lines = [f"{report['memories']:,} memories", ""]
-    for figure in report["figures"]:
-        line = f"  {figure['name']:<52} {figure['value']:>10,.1f} {figure['unit']}"
-        if figure["p95"] is not None:
-            line += f"  p95 {figure['p95']:.1f}  p99 {figure['p99']:.1f}"
-        if figure["ratio"] is not None:
-            line += f"  = {figure['ratio']:.2f} × {figure['floor']:.2f}"
-        lines.append(line)
+    lines += [_figure_text(figure) for figure in report["figures"]]
     return "\n".join([*lines, ""])

@@ -42,8 +42,13 @@ class Plan:
     """How often each thing is timed."""
 
 
-def measure(plan: Plan, progress: Progress = lambda *_: None) -> dict[str, Any]:
-    """Fill tenants, time what a user waits for, then let many clients in. Everything written is removed at the end."""
+def measure(
+    plan: Plan, progress: Progress = lambda *_: None, tell: Callable[[dict[str, Any]], object] = lambda _: None
+) -> dict[str, Any]:
+    """Fill tenants, time what a user waits for, then let many clients in. Everything written is removed at the end.
+
+    Each figure is told as soon as it is known: the whole takes minutes.
+    """
     from engram.store.postgres import tenants
 
     names = [BIG, SMALL, *(f"bench-{number}" for number in range(plan.tenants - 2))]
@@ -54,27 +59,43 @@ def measure(plan: Plan, progress: Progress = lambda *_: None) -> dict[str, Any]:
             f"{names[0]} … {names[-1]} are not empty on this server; a benchmark was cut short: remove them"
         )
     try:
-        return _measure(plan, names, progress)
+        return _measure(plan, names, progress, tell)
     finally:
         for name in names:
             tenants.remove(plan.url, name)
 
 
-def _measure(plan: Plan, names: list[str], progress: Progress) -> dict[str, Any]:
-    figures: list[Figure] = []
+def _measure(
+    plan: Plan, names: list[str], progress: Progress, tell: Callable[[dict[str, Any]], object]
+) -> dict[str, Any]:
+    figures = _Told(tell)
     with _opened(plan, BIG) as big, _opened(plan, SMALL) as small:
-        figures.append(_fill(big, plan.count, progress))
+        figures.note(_fill(big, plan.count, progress))
         _fill(small, max(plan.count // 10, 100), progress)
         _clone(plan, names[2:], progress)
-        figures += _searched(plan, big, small, progress)
-        figures.append(_learned(plan, big, figures))
-        figures += _narrow(plan, big, "exact")
+        figures.note(*_searched(plan, big, small, progress))
+        figures.note(_learned(plan, big, figures))
+        figures.note(*_narrow(plan, big, "exact"))
         if plan.nearest:
-            figures += _by_index(plan, big, progress)
+            figures.note(*_by_index(plan, big, progress))
     report: dict[str, Any] = {"memories": plan.count, "figures": [asdict(figure) for figure in figures]}
     if plan.seconds:
         report["crowd"] = asdict(crowd.run(plan.url, BIG, plan.clients, plan.seconds, questions(200, plan.count)))
     return report
+
+
+class _Told(list[Figure]):
+    """Figures, each told when it is noted."""
+
+    def __init__(self, tell: Callable[[dict[str, Any]], object]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def note(self, *figures: Figure) -> None:
+        """Keep figures and tell them."""
+        for figure in figures:
+            self.append(figure)
+            self._tell(asdict(figure))
 
 
 @contextmanager
@@ -162,14 +183,15 @@ def _narrow(plan: Plan, mem: Engram, how: str) -> list[Figure]:
     store: PostgresStore = mem.store  # type: ignore[assignment]
     filters = Filters(scopes=(RARE,))
     vectors = [vector for question in questions(plan.rounds, plan.count) for vector in store.embed([question])]  # type: ignore[union-attr]
-    walk = nearest.walked if how == "HNSW, iterative scan" else nearest.nearest
-    found = [walk(store.parts, vector, filters, POOL) for vector in vectors]
-    wanted = [nearest.scanned(store.parts, vector, filters, POOL) for vector in vectors]
+    walk = nearest.walked if how == "HNSW, iterative scan" else nearest.scanned
+    generation = store.parts.facts.generation
+    found = [walk(store.parts, vector, filters, POOL, generation) for vector in vectors]
+    wanted = [nearest.scanned(store.parts, vector, filters, POOL, generation) for vector in vectors]
     shares = [
         len({n for n, _ in got} & {n for n, _ in want}) / max(len(want), 1)
         for got, want in zip(found, wanted, strict=True)
     ]
-    samples = floors.samples_ms(lambda i: walk(store.parts, vectors[i], filters, POOL), plan.rounds)
+    samples = floors.samples_ms(lambda i: walk(store.parts, vectors[i], filters, POOL, generation), plan.rounds)
     return [
         Figure(f"one scope of 1 %, {how}: recall@{POOL}", sum(shares) / len(shares), ""),
         Figure(f"one scope of 1 %, {how}", floors.percentile(samples, 0.5), "ms", floors.percentile(samples, 0.95)),
@@ -183,13 +205,14 @@ def _by_index(plan: Plan, mem: Engram, progress: Progress) -> list[Figure]:
     store: PostgresStore = mem.store  # type: ignore[assignment]
     vectors = [vector for question in questions(plan.rounds, plan.count) for vector in store.embed([question])]  # type: ignore[union-attr]
     every = Filters()
-    wanted = [nearest.scanned(store.parts, vector, every, POOL) for vector in vectors]
-    scan = floors.samples_ms(lambda i: nearest.scanned(store.parts, vectors[i], every, POOL), plan.rounds)
+    generation = store.parts.facts.generation
+    wanted = [nearest.scanned(store.parts, vector, every, POOL, generation) for vector in vectors]
+    scan = floors.samples_ms(lambda i: nearest.scanned(store.parts, vectors[i], every, POOL, generation), plan.rounds)
     started = time.perf_counter()
     store.build_nearest(progress)
     took = time.perf_counter() - started
-    walk = floors.samples_ms(lambda i: nearest.walked(store.parts, vectors[i], every, POOL), plan.rounds)
-    found = [nearest.walked(store.parts, vector, every, POOL) for vector in vectors]
+    walk = floors.samples_ms(lambda i: nearest.walked(store.parts, vectors[i], every, POOL, generation), plan.rounds)
+    found = [nearest.walked(store.parts, vector, every, POOL, generation) for vector in vectors]
     shares = [len({n for n, _ in got} & {n for n, _ in want}) / POOL for got, want in zip(found, wanted, strict=True)]
     return [
         Figure("vectors, exact", floors.percentile(scan, 0.5), "ms", floors.percentile(scan, 0.95)),

@@ -47,7 +47,14 @@ class Facts:
 
     def can_embed(self) -> bool:
         """Whether the vectors in force come from this process's embedder."""
-        return bool(self._embedder) and self.get("embedder") == self._embedder
+        return self.in_force() is not None
+
+    def in_force(self) -> int | None:
+        """The generation in force, if it comes from this process's embedder; read at one moment, for a whole search."""
+        self.get("embedder")
+        known = self._known
+        same = bool(self._embedder) and known.get("embedder") == self._embedder
+        return int(known.get("generation", 1)) if same else None
 
     def claim(self) -> None:
         """A store without vectors takes this process's embedder; one made with another length of vectors refuses it."""

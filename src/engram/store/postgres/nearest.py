@@ -30,33 +30,26 @@ BUILD_MEMORY = "512MB"
 """A build whose graph fits into memory is several times faster."""
 
 
-def is_walked(parts: Parts, filters: Filters) -> bool:
+def is_walked(parts: Parts, filters: Filters, generation: int) -> bool:
     """Whether the tenant's HNSW index answers this question."""
-    return parts.facts.get("hnsw") == parts.facts.generation and not _is_narrow(parts, filters)
+    return parts.facts.get("hnsw") == generation and not _is_narrow(parts, filters)
 
 
-def nearest(parts: Parts, vector: "Vectors", filters: Filters, wide: int) -> list[tuple[int, float]]:
-    """Numbers and cosines of the nearest vectors of the asked-for kinds and scopes, best first."""
-    if is_walked(parts, filters):
-        return walked(parts, vector, filters, wide)
-    return scanned(parts, vector, filters, wide)
-
-
-def _asked(parts: Parts, vector: "Vectors", filters: Filters, wide: int) -> dict[str, Any]:
+def _asked(vector: "Vectors", filters: Filters, wide: int, generation: int) -> dict[str, Any]:
     return {
         "vector": as_text(vector),
-        "generation": parts.facts.generation,
+        "generation": generation,
         "kinds": list(filters.kinds),
         "scopes": list(filters.scopes or ()),
         "wide": wide,
     }
 
 
-def scanned(parts: Parts, vector: "Vectors", filters: Filters, wide: int) -> list[tuple[int, float]]:
+def scanned(parts: Parts, vector: "Vectors", filters: Filters, wide: int, generation: int) -> list[tuple[int, float]]:
     """The nearest by comparing with every vector that may answer."""
     name = "near_all" if filters.scopes is None else "near_scopes"
     text = statement(name).format(fits=_fits(len(vector)))
-    return [(n, score) for n, score in parts.database.query(text, _asked(parts, vector, filters, wide))]
+    return [(n, score) for n, score in parts.database.query(text, _asked(vector, filters, wide, generation))]
 
 
 def _fits(dim: int) -> str:
@@ -70,9 +63,9 @@ def _is_narrow(parts: Parts, filters: Filters) -> bool:
     return int(count) <= NARROW
 
 
-def walked(parts: Parts, vector: "Vectors", filters: Filters, wide: int) -> list[tuple[int, float]]:
+def walked(parts: Parts, vector: "Vectors", filters: Filters, wide: int, generation: int) -> list[tuple[int, float]]:
     """The nearest by the tenant's HNSW index, walked on until enough pass the filter."""
-    asked = _asked(parts, vector, filters, wide)
+    asked = _asked(vector, filters, wide, generation)
     # The planner proves that a partial index serves only from constants, so tenant and generation are written out.
     text = sql.SQL(statement("near_by_index")).format(
         generation=sql.Literal(asked["generation"]),

@@ -36,9 +36,10 @@ def candidates(parts: Parts, statistics: Statistics, query: Query, filters: Filt
         rarities = [_rarity(found.frequency[term], totals.documents) for term in kept]
         asked = {"terms": kept, "rarities": rarities, "average": totals.average, **_WEIGHTS}
         found.lexical = _lexical(parts, asked, filters, query.limit) if kept else []
-    if query.vector is not None and parts.facts.can_embed():
-        found.semantic = semantic(parts, query.vector, filters, query.limit)
-    elif parts.embedder is not None and not parts.facts.can_embed():
+    generation = parts.facts.in_force()
+    if query.vector is not None and generation is not None:
+        found.semantic = semantic(parts, query.vector, filters, query.limit, generation)
+    elif parts.embedder is not None and generation is None:
         found.warnings.append(
             f"searched by keyword: the store holds vectors of {parts.facts.get('embedder') or 'no embedder'}, this process "
             f"has {parts.embedder.name}; run `engram index --reembed`"
@@ -79,12 +80,12 @@ def allowed_among(parts: Parts, numbers: Sequence[int], filters: Filters) -> set
     return {n for (n,) in parts.database.query(text, {**values, "numbers": list(numbers)})}
 
 
-def semantic(parts: Parts, vector: "Vectors", filters: Filters, limit: int) -> Ranking:
+def semantic(parts: Parts, vector: "Vectors", filters: Filters, limit: int, generation: int) -> Ranking:
     """Documents by likeness to a vector, best first."""
     wide = max(limit * _SLACK, _LEAST)
-    asked = {"vector": as_text(vector), "generation": parts.facts.generation}
-    walked = nearest.is_walked(parts, filters)
-    rows = (nearest.walked if walked else nearest.scanned)(parts, vector, filters, wide)
+    asked = {"vector": as_text(vector), "generation": generation}
+    walked = nearest.is_walked(parts, filters, generation)
+    rows = (nearest.walked if walked else nearest.scanned)(parts, vector, filters, wide, generation)
     passing = allowed_among(parts, [n for n, _ in rows], filters)
     kept = [(n, score) for n, score in rows if n in passing]
     # An index may give up before enough pass; a scan that found fewer than it was asked for has seen them all.
@@ -112,7 +113,8 @@ def _placed(row: tuple[Any, ...], eligible: bool) -> Placed:
 
 def vectors_of(parts: Parts, numbers: Sequence[int]) -> "Vectors | None":
     """Vectors of documents, one row each; zero where one is still to be made."""
-    if not parts.facts.can_embed():
+    generation = parts.facts.in_force()
+    if generation is None:
         return None
     import numpy as np
 
@@ -120,7 +122,7 @@ def vectors_of(parts: Parts, numbers: Sequence[int]) -> "Vectors | None":
 
     rows = np.zeros((len(numbers), int(parts.facts.get("dim") or 0)), dtype=np.float32)
     found: dict[int, bytes] = dict(
-        parts.database.run("vectors", generation=parts.facts.generation, numbers=list(dict.fromkeys(numbers)))
+        parts.database.run("vectors", generation=generation, numbers=list(dict.fromkeys(numbers)))
     )
     for i, n in enumerate(numbers):
         if n in found:
