@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from engram.bench import crowd, floors
 from engram.bench.corpus import memories, questions, statements
-from engram.bench.speed import Figure
+from engram.bench.speed import Figure, fill
 from engram.client import Engram
 from engram.model.errors import InvalidInput
 from engram.store.protocol import Filters
@@ -18,7 +18,6 @@ from engram.store.protocol import Filters
 if TYPE_CHECKING:
     from engram.store.postgres.store import PostgresStore
 
-SLICE = 5_000
 RARE = "project:rare"
 """The scope of one memory in a hundred."""
 POOL = 60
@@ -70,8 +69,8 @@ def _measure(
 ) -> dict[str, Any]:
     figures = _Told(tell)
     with _opened(plan, BIG) as big, _opened(plan, SMALL) as small:
-        figures.note(_fill(big, plan.count, progress))
-        _fill(small, max(plan.count // 10, 100), progress)
+        figures.note(fill(big, plan.count, progress, items))
+        fill(small, max(plan.count // 10, 100), progress, items)
         _clone(plan, names[2:], progress)
         figures.note(*_searched(plan, big, small, progress))
         figures.note(_learned(plan, big, figures))
@@ -113,20 +112,6 @@ def items(count: int) -> Iterator[dict[str, str]]:
         yield {**item, "scope": RARE} if number % 100 == 0 else item
 
 
-def _fill(mem: Engram, count: int, progress: Progress) -> Figure:
-    batch: list[dict[str, str]] = []
-    done, seconds = 0, 0.0
-    for item in items(count):
-        batch.append(item)
-        if len(batch) == SLICE or done + len(batch) == count:
-            started = time.perf_counter()
-            mem.add_batch(batch)
-            seconds += time.perf_counter() - started
-            done, batch = done + len(batch), []
-            progress("adding", done, count)
-    return Figure("add_batch, durable", count / seconds, "memories/s")
-
-
 def _clone(plan: Plan, names: list[str], progress: Progress) -> None:
     """The other tenants are copies of the big one, made by the server."""
     from engram.store.postgres import tenants
@@ -152,7 +137,7 @@ def _embedded(plan: Plan, progress: Progress) -> list[float]:
         tempfile.TemporaryDirectory(prefix="engram-bench-") as folder,
         Engram.open(Path(folder, "home"), cache=Path(folder, "cache"), directory=folder) as mem,
     ):
-        _fill(mem, plan.count, progress)
+        fill(mem, plan.count, progress, items)
         return _search(plan, mem, plan.count)
 
 

@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ def measure(count: int, *, cold: bool = True, progress: Progress = lambda *_: No
 def _measure(folder: Path, count: int, cold: bool, progress: Progress) -> dict[str, Any]:
     figures: list[Figure] = []
     with Engram.open(folder / "home", cache=folder / "cache", directory=folder) as mem:
-        figures.append(_fill(mem, count, progress))
+        figures.append(fill(mem, count, progress))
         figures.append(Figure("bare creation of small files", floors.files_floor(folder), "files/s"))
         figures += _serve(mem, folder, count)
         figures.append(_rebuild(mem, progress))
@@ -59,10 +59,13 @@ def _measure(folder: Path, count: int, cold: bool, progress: Progress) -> dict[s
     return {"memories": count, "figures": [asdict(figure) for figure in figures]}
 
 
-def _fill(mem: Engram, count: int, progress: Progress) -> Figure:
+def fill(
+    mem: Engram, count: int, progress: Progress, corpus: Callable[[int], Iterable[dict[str, str]]] = memories
+) -> Figure:
+    """Add so many memories in large batches; how many a second."""
     batch: list[dict[str, str]] = []
     done, seconds = 0, 0.0
-    for item in memories(count):
+    for item in corpus(count):
         batch.append(item)
         if len(batch) == SLICE or done + len(batch) == count:
             started = time.perf_counter()
