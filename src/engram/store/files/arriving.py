@@ -19,12 +19,11 @@ from engram.model.errors import EmbedderError, Refused, StoreReadOnly
 from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.model.usage import Use
-from engram.store.files import journal, memories, pausing, sessions
+from engram.store.files import journal, memories, pausing, sessions, verdicts
 from engram.store.files.carrying import CarriedVectors
 from engram.store.files.home import Home, open_home
 from engram.store.files.index.index import Index
 from engram.store.files.journal import Journal, append_durably, replace_file, torn_tail
-from engram.store.files.leaving import VERDICTS
 from engram.store.files.ledger import Ledger
 from engram.store.files.lock import WriterLock
 from engram.store.files.memories import stamp_of
@@ -183,7 +182,7 @@ class FilesTarget:
             for v in small.verdicts
         ]
         if lines:
-            replace_file(self._home.state / VERDICTS, "".join(f"{line}\n" for line in lines).encode())
+            replace_file(self._home.state / verdicts.FILE, "".join(f"{line}\n" for line in lines).encode())
         pausing.pause(self._home, small.paused)
 
     def take_uses(self, uses: Sequence[Use]) -> None:

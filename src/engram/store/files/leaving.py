@@ -12,7 +12,7 @@ from engram.model.errors import EngramError, StoreError
 from engram.model.event import Event
 from engram.model.usage import Use
 from engram.store.comparing import chain_of
-from engram.store.files import pausing, sessions
+from engram.store.files import pausing, purging, sessions, verdicts
 from engram.store.files.following import is_team
 from engram.store.files.home import Home
 from engram.store.files.journal import Journal, Placed, Position
@@ -26,8 +26,6 @@ from engram.store.moving import Carried, Chain, Change, Counts, Decision, Small,
 LOCK_SECONDS = 10.0
 """How long to wait for a decision that is just being written."""
 EXAMPLES = 3
-PURGING, VERDICTS = "purging.json", "gates.jsonl"
-"""Files of `state/`: a purge that was begun, what the gates said."""
 
 
 class FilesSource:
@@ -94,7 +92,7 @@ class FilesSource:
 
     def check(self) -> None:
         """Refuse a store with changes by hand that it has not taken in: they would be lost."""
-        if (self.home.state / PURGING).exists():
+        if (self.home.state / purging.MARKER).exists():
             raise StoreError(f"a purge of {self.place} was interrupted; `engram sync --home {self.place}` ends it")
         compared = compare_files(self.home, self._standing, self._peek.stamps(self._bound))
         self.notes += [f"not moved: {fault}" for fault in compared.faulty]
@@ -236,7 +234,7 @@ class FilesSource:
 
 def _verdicts(home: Home) -> Iterator[Verdict]:
     try:
-        lines = (home.state / VERDICTS).read_text("utf-8").splitlines()
+        lines = (home.state / verdicts.FILE).read_text("utf-8").splitlines()
     except OSError:
         return
     for line in lines:

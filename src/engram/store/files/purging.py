@@ -23,33 +23,30 @@ from engram.store.files.reindexing import reindex_journal
 from engram.store.files.sessions import session_scope
 from engram.store.ledgers import blanked, to_fields
 from engram.store.protocol import Purged
+from engram.store.purged_words import BLANK, SHORTEST_NEEDLE, texts_of
 from engram.store.records import decode_record, from_image
 
 OUT_OF_REACH = ("git history of a team store", "backups and copies made earlier", "other machines")
-_SHORTEST_NEEDLE = 6
-"""Shorter texts occur by chance; their absence proves nothing."""
 _CHUNK = 1 << 20
-
-
-_MARKER = "purging.json"
-_BLANK = "[purged]"
+MARKER = "purging.json"
+"""A purge begun and not ended."""
 
 
 def purge(parts: Parts, ids: Sequence[str], actor: str) -> Purged:
     """Remove memories and events from files, journal, ledger, quarantine and index; leave tombstones; prove absence."""
     marker = {"ids": sorted(set(ids)), "actor": actor}
-    replace_file(parts.home.state / _MARKER, json.dumps(marker).encode() + b"\n")
+    replace_file(parts.home.state / MARKER, json.dumps(marker).encode() + b"\n")
     return _carry_out(parts, frozenset(ids), actor)
 
 
 def unfinished(parts: Parts) -> bool:
     """Whether a purge was begun and not ended."""
-    return (parts.home.state / _MARKER).exists()
+    return (parts.home.state / MARKER).exists()
 
 
 def resume(parts: Parts) -> None:
     """Carry an interrupted purge to its end."""
-    marker = json.loads((parts.home.state / _MARKER).read_bytes())
+    marker = json.loads((parts.home.state / MARKER).read_bytes())
     _carry_out(parts, frozenset(marker["ids"]), str(marker["actor"]))
 
 
@@ -65,7 +62,7 @@ def _carry_out(parts: Parts, wanted: frozenset[str], actor: str) -> Purged:
     _clean_index(parts, wanted, evidence)
     reindex_journal(parts)
     _squeeze(parts)
-    (parts.home.state / _MARKER).unlink()
+    (parts.home.state / MARKER).unlink()
     return Purged(tuple(sorted(wanted | set(evidence))), tuple(scan(parts, said)), OUT_OF_REACH)
 
 
@@ -82,7 +79,7 @@ def _everything_said(parts: Parts, wanted: frozenset[str]) -> Iterator[str]:
         if event is not None:
             yield from _new(seen, [event.content])
         if row is not None:
-            yield from _new(seen, [text for memory in _as_it_stands(parts, row) for text in _texts(memory)])
+            yield from _new(seen, [text for memory in _as_it_stands(parts, row) for text in texts_of(memory)])
 
 
 def _as_it_stands(parts: Parts, row: tuple[int, str, str]) -> Iterator[Memory]:
@@ -97,20 +94,16 @@ def _as_it_stands(parts: Parts, row: tuple[int, str, str]) -> Iterator[Memory]:
 
 def _texts_of_image(mapping: Mapping[str, Any]) -> list[str]:
     try:
-        return _texts(from_image(mapping))
+        return texts_of(from_image(mapping))
     except EngramError:
         return [str(mapping.get("statement", ""))]
 
 
 def _new(seen: set[str], texts: Iterable[str]) -> Iterator[str]:
     for text in texts:
-        if len(text) >= _SHORTEST_NEEDLE and text not in seen:
+        if len(text) >= SHORTEST_NEEDLE and text not in seen:
             seen.add(text)
             yield text
-
-
-def _texts(memory: Memory) -> list[str]:
-    return [memory.statement, memory.situation, memory.context, memory.rationale, *(a.snippet for a in memory.anchors)]
 
 
 def _events_to_blank(parts: Parts, wanted: frozenset[str], said: Sequence[str]) -> dict[str, Event]:
@@ -206,7 +199,7 @@ def _clean_sessions(parts: Parts, said: Sequence[str]) -> None:
         fields = json.loads(path.read_bytes())
         for name in ("task", "summary"):
             for text in sorted(said, key=len, reverse=True):
-                fields[name] = fields[name].replace(text, _BLANK)
+                fields[name] = fields[name].replace(text, BLANK)
         replace_file(path, json.dumps(fields, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n")
 
 
@@ -291,7 +284,7 @@ def _squeeze(parts: Parts) -> None:
 
 def spellings(text: str) -> list[bytes]:
     """The ways a text may stand in the store's files: as it is, as JSON or YAML quotes it, and line by line."""
-    parts = {text, *(line.strip() for line in text.splitlines() if len(line.strip()) >= _SHORTEST_NEEDLE)}
+    parts = {text, *(line.strip() for line in text.splitlines() if len(line.strip()) >= SHORTEST_NEEDLE)}
     found = set(parts)
     for part in parts:
         found |= {json.dumps(part, ensure_ascii=False)[1:-1], json.dumps(part)[1:-1], part.replace("'", "''")}

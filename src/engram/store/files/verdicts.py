@@ -6,14 +6,15 @@ from datetime import UTC, datetime
 
 from engram.store.files.home import FILE_MODE, Home
 
-_NAME = "gates.jsonl"
+FILE = "gates.jsonl"
+"""Its name in the state folder."""
 
 
 def note(home: Home, gate: str, outcome: str, at: datetime) -> None:
     """Append one verdict; one O_APPEND write, no lock. Where that is impossible the count is short by one."""
     line = json.dumps({"at": at.astimezone(UTC).isoformat(), "gate": gate, "outcome": outcome}).encode() + b"\n"
     try:
-        descriptor = os.open(home.state / _NAME, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        descriptor = os.open(home.state / FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     except OSError:
         return
     try:
@@ -26,7 +27,7 @@ def read(home: Home, since: datetime) -> list[tuple[str, str]]:
     """Gate and outcome of every verdict since then."""
     found = []
     try:
-        lines = (home.state / _NAME).read_text("utf-8").splitlines()
+        lines = (home.state / FILE).read_text("utf-8").splitlines()
     except OSError:
         return []
     for line in lines:

@@ -11,6 +11,7 @@ from engram.store.documents import Document, meaning_digest
 from engram.store.postgres.database import Connection, Database
 from engram.store.postgres.sql import statement
 from engram.store.postgres.vectors import VectorArray
+from engram.text.tokens import ASKED
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -110,7 +111,7 @@ def _columns(rows: Sequence[Row], numbers: Mapping[str, int], known: Mapping[str
     columns: dict[str, Any] = {name: [getattr(d, name) for d in documents] for name in _COLUMNS}
     columns["n"] = [numbers[d.id] for d in documents]
     columns["tags"] = [_TAG_END.join(dict.fromkeys(d.tags)) for d in documents]
-    columns["length"] = [sum(len(text.split()) - text.split().count("?") for text in _texts(d)) for d in documents]
+    columns["length"] = [sum(term != ASKED for text in _texts(d) for term in text.split()) for d in documents]
     columns["meaning"] = [meaning_digest(d.meaning) for d in documents]
     columns["change"] = [
         row.change if row.change is not None else known[row.document.id].change if row.document.id in known else 0

@@ -3,7 +3,6 @@
 import contextlib
 import fcntl
 import os
-import re
 import sqlite3
 import struct
 import sys
@@ -14,17 +13,17 @@ from pathlib import Path
 
 from engram.model.errors import StoreError, StoreReadOnly
 from engram.store.files.home import DIRECTORY_MODE, FILE_MODE
+from engram.store.named_sql import named_statements
 
 BUSY_MS = 10_000
 _SHARED_FIRST, _SHARED_SIZE = 0x40000002, 510
-_NAMED = re.compile(r"^-- name: (\w+)\n(.*?)(?=^-- name: |\Z)", re.MULTILINE | re.DOTALL)
 
 
 @cache
 def statements() -> dict[str, str]:
     """The named statements of `statements.sql`."""
     text = resources.files(__package__).joinpath("statements.sql").read_text("utf-8")
-    return {name: body.strip() for name, body in _NAMED.findall(text)}
+    return named_statements(text)
 
 
 def connect(path: Path) -> tuple[sqlite3.Connection, bool]:

@@ -1,10 +1,9 @@
 """Every statement the Postgres backend runs, by name."""
 
-import re
 from functools import cache
 from importlib import resources
 
-_NAMED = re.compile(r"^-- name: (\w+)\n(.*?)(?=^-- name: |\Z)", re.DOTALL | re.MULTILINE)
+from engram.store.named_sql import named_statements
 
 
 @cache
@@ -18,5 +17,5 @@ def _statements() -> dict[str, str]:
     found: dict[str, str] = {}
     for file in resources.files(__package__).iterdir():
         if file.name.endswith(".sql"):
-            found |= {name: body.strip() for name, body in _NAMED.findall(file.read_text("utf-8"))}
+            found |= named_statements(file.read_text("utf-8"))
     return found
