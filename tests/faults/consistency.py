@@ -124,7 +124,7 @@ def _assert_vectors_agree(store: FilesStore) -> None:
     assert not index.without_vector(0, 10), "documents without a vector"
     blobs = index.db.execute("SELECT n, vector FROM vectors WHERE generation = ?", (index.generation,)).fetchall()
     assert {n for n, _ in blobs} == {n for (n,) in index.db.execute("SELECT n FROM docs")}
-    rows = index.matrix.rows(index.count)
+    rows = index.matrix_rows()
     held = {n for n, _ in blobs}
     for n, blob in blobs:
         assert np.array_equal(rows[n], from_blob(blob)), f"matrix row {n}"

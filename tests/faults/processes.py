@@ -81,4 +81,10 @@ def together(
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    return [finish(process, seconds) for process in processes]
+    try:
+        return [finish(process, seconds) for process in processes]
+    except BaseException:
+        for process in everyone:
+            process.kill()
+            process.communicate()
+        raise

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from engram import Engram
@@ -122,6 +123,22 @@ def test_an_index_deleted_while_others_write_loses_nothing(tmp_path: Path) -> No
         thread.join()
     made = {memory_id for [answer] in answers for memory_id in answer["made"]}
     assert len(made) == 30 and made | set(ids) == set(last_images(home))
+    assert_consistent(home, cache)
+
+
+def test_vectors_deleted_between_two_decisions_are_made_again_whole(tmp_path: Path) -> None:
+    """By the writer, who must not begin a file with his own rows only; a reader that had mapped the old one follows."""
+    _filled(tmp_path)
+    home, cache = tmp_path / "home", tmp_path / "cache"
+    with (
+        Engram.open(home, cache=cache, directory=home) as writer,
+        Engram.open(home, cache=cache, directory=home) as reader,
+    ):
+        rows = store_of(reader).parts.index.matrix_rows
+        rows()
+        next(_index_of(tmp_path).parent.glob("vectors-*.f32")).unlink()
+        writer.add(sentence(70_000))
+        assert np.all(np.any(rows()[1:], axis=1)), "a row is missing"
     assert_consistent(home, cache)
 
 

@@ -6,6 +6,7 @@ import os
 import sqlite3
 import struct
 import sys
+import time
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources
@@ -16,6 +17,7 @@ from engram.store.files.home import DIRECTORY_MODE, FILE_MODE
 from engram.store.named_sql import named_statements
 
 BUSY_MS = 10_000
+_WAL_RETRY_S = 0.005
 _SHARED_FIRST, _SHARED_SIZE = 0x40000002, 510
 
 
@@ -67,9 +69,10 @@ def _open(path: Path) -> tuple[sqlite3.Connection, bool]:
         path.touch(FILE_MODE)
     connection = sqlite3.connect(path, timeout=BUSY_MS / 1000, isolation_level=None, check_same_thread=False)
     try:
+        _use_wal(connection)
         connection.executescript(
-            f"PRAGMA busy_timeout = {BUSY_MS}; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; "
-            "PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 268435456; PRAGMA cache_size = -32000"
+            f"PRAGMA busy_timeout = {BUSY_MS}; PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY; "
+            "PRAGMA mmap_size = 268435456; PRAGMA cache_size = -32000"
         )
         made = _ensure_schema(connection)
         connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
@@ -77,6 +80,19 @@ def _open(path: Path) -> tuple[sqlite3.Connection, bool]:
         connection.close()
         raise
     return connection, made
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch to the WAL, waiting for others that do the same: SQLite itself answers "locked" at once to all but one."""
+    deadline = time.monotonic() + BUSY_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(_WAL_RETRY_S)
 
 
 def _ensure_schema(connection: sqlite3.Connection) -> bool:

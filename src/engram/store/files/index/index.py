@@ -4,14 +4,14 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from engram.store.files.index import searching
 from engram.store.files.index.connection import announce, connect, discard, immediate, statements, withdraw
 from engram.store.files.index.filters import where
-from engram.store.files.index.matrix import Matrix, boot_id
+from engram.store.files.index.matrix import UNFINISHED, Matrix, boot_id
 from engram.store.files.index.writing import DocumentWriter, from_blob
 from engram.store.protocol import Candidates, Filters, Placed, Query
 from engram.store.pruned_terms import prune
@@ -19,6 +19,7 @@ from engram.store.pruned_terms import prune
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
+_Result = TypeVar("_Result")
 _RECOUNT = 1.05
 TABLES = (
     "docs", "records", "texts", "tags", "names", "links", "anchors", "vectors", "files", "places", "folders", "ledgers",
@@ -126,11 +127,11 @@ class Index:
         """Write what was collected so far: new documents, vectors, and the matrix."""
         writer.write_new()
         if writer.cleared and self.get("dim"):
-            self.matrix.clear(writer.cleared)
+            self._kept_matrix(lambda matrix: matrix.clear(writer.cleared))
         writer.cleared = []
         written = writer.write_vectors()
         if written is not None:
-            self.matrix.write(*written)
+            self._kept_matrix(lambda matrix: matrix.write(*written))
 
     def claim_embedder(self, generation: int | None = None) -> None:
         """Say that this process's embedder makes the vectors of a generation; inside a transaction."""
@@ -153,33 +154,46 @@ class Index:
         self.claim_embedder(generation)
 
     def drop_stale_matrices(self) -> None:
-        """Remove the files of generations no longer in force."""
+        """Remove the files of generations no longer in force, and what a killed process left half filled."""
         current = f"vectors-{self.generation}.f32"
-        for path in self._path.parent.glob("vectors-*.f32"):
+        for path in (*self._path.parent.glob("vectors-*.f32"), *self._path.parent.glob(f"{UNFINISHED}*")):
             if path.name != current:
                 path.unlink(missing_ok=True)
 
     # -- vectors
 
-    @property
-    def matrix(self) -> Matrix:
+    def matrix_rows(self) -> "Vectors":
+        """One row for each document number, from 0."""
+        return self._kept_matrix(lambda matrix: matrix.rows(self.count))
+
+    def _kept_matrix(self, use: Callable[[Matrix], _Result]) -> _Result:
+        """Read or write the matrix; once more where somebody deletes it in between."""
+        try:
+            return use(self._matrix())
+        except FileNotFoundError:
+            return use(self._matrix())
+
+    def _matrix(self) -> Matrix:
         """The matrix in force, made again from the BLOBs where it is missing or older than this run of the machine."""
         generation = self.generation
         matrix = self._matrices.get(generation)
         if matrix is None:
             matrix = Matrix(self._path.parent / f"vectors-{generation}.f32", int(self.get("dim") or self._dim))
-            if not matrix.exists or self.get("boot") != boot_id():
-                self._fill(matrix, generation)
+            if self.get("boot") != boot_id():
+                matrix.remove()
             self._matrices = {generation: matrix}
+        if not matrix.exists:
+            self._fill(matrix, generation)
         return matrix
 
     def _fill(self, matrix: Matrix, generation: int) -> None:
         import numpy as np
 
         rows = self.db.execute("SELECT n, vector FROM vectors WHERE generation = ? ORDER BY n", (generation,))
-        while batch := rows.fetchmany(4096):
-            matrix.write([n for n, _ in batch], np.stack([from_blob(blob) for _, blob in batch]))
-        matrix.rows(self.count)
+        batches = iter(lambda: rows.fetchmany(4096), [])
+        matrix.fill(
+            (([n for n, _ in batch], np.stack([from_blob(blob) for _, blob in batch])) for batch in batches), self.count
+        )
         with contextlib.suppress(sqlite3.OperationalError):
             self.db.execute("UPDATE meta SET value = ? WHERE key = 'boot'", (boot_id(),))
 
@@ -187,7 +201,7 @@ class Index:
         """Vectors by document number, where this process may compare them."""
         if not self.can_embed():
             return None
-        return self.matrix.rows(self.count)[list(numbers)]
+        return self.matrix_rows()[list(numbers)]
 
     def without_vector(self, after: int, limit: int) -> list[tuple[int, str, str]]:
         """Documents that lack a vector of the generation in force: number, kind, record."""
@@ -205,7 +219,7 @@ class Index:
             found.pruned = tuple(term for term in found.frequency if term not in kept)
             found.lexical = searching.lexical(self.db, kept, clause, query.limit)
         if query.vector is not None and self.can_embed():
-            found.semantic = searching.semantic(self.db, self.matrix, self.count, query.vector, clause, query.limit)
+            found.semantic = searching.semantic(self.db, self.matrix_rows(), query.vector, clause, query.limit)
         return found
 
     def passages(self, numbers: Sequence[int], parents: Sequence[str], filters: Filters) -> list[Placed]:

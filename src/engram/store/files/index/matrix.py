@@ -1,7 +1,13 @@
-"""All vectors of one generation as one memory-mapped matrix: row n belongs to document n. A cache of the BLOBs in SQLite."""
+"""All vectors of one generation as one memory-mapped matrix: row n belongs to document n. A cache of the BLOBs in SQLite.
 
+The file comes into being whole, filled from the BLOBs, or not at all: whoever finds it gone makes it again, and never
+begins an empty one in which the rows of others would be missing.
+"""
+
+import contextlib
 import os
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,16 +19,21 @@ if TYPE_CHECKING:
 
     Matrix32 = npt.NDArray[np.float32]
 
+UNFINISHED = ".vectors-"
 _GROWTH_ROWS = 4096
 
 
 class Matrix:
-    """Reads by exact scan; written by the holder of the writer lock before the index commits."""
+    """Reads by exact scan; written by the holder of the writer lock before the index commits.
+
+    Reading and writing raise FileNotFoundError where the file is gone.
+    """
 
     def __init__(self, path: Path, dim: int) -> None:
         self._path = path
         self.dim = dim
         self._view: Matrix32 | None = None
+        self._inode = 0
 
     @property
     def exists(self) -> bool:
@@ -31,38 +42,58 @@ class Matrix:
 
     def rows(self, count: int) -> "Matrix32":
         """The first `count` rows, without a copy."""
-        if self._view is None or len(self._view) < count:
-            self._view = self._map(count)
+        inode = self._path.stat().st_ino
+        if self._view is None or len(self._view) < count or self._inode != inode:
+            self._view, self._inode = self._map(count), inode
         return self._view[:count]
 
     def _map(self, count: int) -> "Matrix32":
         import numpy as np
 
-        self._reserve(count)
+        with self._opened() as descriptor:
+            self._reserve(descriptor, count)
         rows = self._path.stat().st_size // (4 * self.dim)
         # As a plain array: every operation on the memmap subclass pays for being one.
         return np.asarray(np.memmap(self._path, dtype=np.float32, mode="r", shape=(rows, self.dim)))
 
-    def _reserve(self, count: int) -> None:
-        size = 4 * self.dim * count
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[int]:
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
         try:
-            if os.fstat(descriptor).st_size < size:
-                os.ftruncate(descriptor, size + 4 * self.dim * max(_GROWTH_ROWS, count // 4))
+            yield descriptor
         finally:
             os.close(descriptor)
 
-    def write(self, numbers: Sequence[int], vectors: "Matrix32") -> None:
-        """Put rows in place; runs of consecutive numbers, the usual case, are one write each."""
-        if not len(numbers):
-            return
-        self._reserve(max(numbers) + 1)
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+    def _reserve(self, descriptor: int, count: int) -> None:
+        size = 4 * self.dim * count
+        if os.fstat(descriptor).st_size < size:
+            os.ftruncate(descriptor, size + 4 * self.dim * max(_GROWTH_ROWS, count // 4))
+
+    def fill(self, batches: "Iterable[tuple[Sequence[int], Matrix32]]", count: int) -> None:
+        """Make the file from these rows; where another process was quicker, its file stands."""
+        descriptor, name = tempfile.mkstemp(prefix=UNFINISHED, dir=self._path.parent)
         try:
-            for start, end in _runs(numbers):
-                os.pwrite(descriptor, vectors[start:end].tobytes(), numbers[start] * 4 * self.dim)
+            os.fchmod(descriptor, FILE_MODE)
+            self._reserve(descriptor, count)
+            for numbers, vectors in batches:
+                self._put(descriptor, numbers, vectors)
+            with contextlib.suppress(FileExistsError):
+                os.link(name, self._path)
         finally:
             os.close(descriptor)
+            Path(name).unlink(missing_ok=True)
+
+    def write(self, numbers: Sequence[int], vectors: "Matrix32") -> None:
+        """Put rows in place."""
+        if len(numbers):
+            with self._opened() as descriptor:
+                self._put(descriptor, numbers, vectors)
+
+    def _put(self, descriptor: int, numbers: Sequence[int], vectors: "Matrix32") -> None:
+        """Runs of consecutive numbers, the usual case, are one write each."""
+        self._reserve(descriptor, max(numbers) + 1)
+        for start, end in _runs(numbers):
+            os.pwrite(descriptor, vectors[start:end].tobytes(), numbers[start] * 4 * self.dim)
 
     def clear(self, numbers: Iterable[int]) -> None:
         """Zero some rows."""

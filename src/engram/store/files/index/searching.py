@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from engram.embedding.protocol import Vectors
     from engram.store.files.index.filters import Clause
-    from engram.store.files.index.matrix import Matrix
 
 Ranking = list[tuple[int, float]]
 
@@ -68,12 +67,12 @@ def allowed_among(connection: sqlite3.Connection, numbers: Sequence[int], clause
 
 
 def semantic(
-    connection: sqlite3.Connection, matrix: "Matrix", count: int, vector: "Vectors", clause: "Clause", limit: int
+    connection: sqlite3.Connection, matrix: "Vectors", vector: "Vectors", clause: "Clause", limit: int
 ) -> Ranking:
     """Documents by likeness to a vector: an exact scan of all, best first."""
     import numpy as np
 
-    scores = matrix.rows(count) @ vector
+    scores, count = matrix @ vector, len(matrix)
     wide = max(limit * _SLACK, _LEAST)
     top = _best(scores, wide)
     passing = allowed_among(connection, top.tolist(), clause)
