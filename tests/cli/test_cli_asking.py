@@ -128,3 +128,96 @@ def test_metadata_filters_and_comes_back(cli: Console) -> None:
     hits = cli.json("search", "incident", "--meta", "ticket=7")["hits"]
     assert [hit["id"] for hit in hits] == [wanted]
     assert hits[0]["metadata"] == {"ticket": 7}
+
+
+def changed(cli: Console) -> tuple[str, str]:
+    old = cli.json("add", "The office is in Berlin", "--valid-from", "2025-01-01")["id"]
+    new = cli.json("revise", old, "The office is in Lisbon", "--valid-from", "2026-01-01")["id"]
+    return old, new
+
+
+def test_recall_says_what_it_understood_where_it_is_not_the_usual(cli: Console) -> None:
+    old, new = changed(cli)
+    usual = cli("recall", "where is the office?")
+    assert new in usual.stdout and usual.stderr == ""
+    before = cli("recall", "where was the office in March 2025?")
+    assert old in before.stdout and new not in before.stdout
+    assert "asked for what held before" in before.stderr
+    assert "from 2025-03-01" in before.stderr and "“in March 2025”" in before.stderr
+
+
+def test_recall_in_json_has_intent_window_phrase_and_reason(cli: Console) -> None:
+    changed(cli)
+    usual = cli.json("recall", "where is the office?")
+    assert (usual["intent"], usual["window"], usual["phrase"], usual["warnings"]) == ("current", None, "", [])
+    past = cli.json("recall", "where was the office in March 2025?")
+    assert (past["intent"], past["phrase"]) == ("historical", "in March 2025")
+    assert past["window"]["since"].startswith("2025-0") and past["window"]["until"] > past["window"]["since"]
+    assert past["reason"]
+
+
+def test_recall_of_a_lineage_has_every_version(cli: Console) -> None:
+    old, new = changed(cli)
+    found = cli.json("recall", "how has the location of the office changed?")
+    assert found["intent"] == "lineage"
+    assert [hit["id"] for hit in found["hits"]] == [old, new]
+
+
+def test_words_like_last_week_count_from_the_date_that_is_given(cli: Console) -> None:
+    session = cli.json("session", "start")["id"]
+    event = cli.json(
+        "session", "observe", session, "user", "We chose the blue cluster", "--at", "2026-03-04T12:00:00Z"
+    )[0]
+    asked = ("recall", "what did we choose last week?")
+    assert [hit["id"] for hit in cli.json(*asked, "--date", "2026-03-11")["hits"]] == [event["id"]]
+    assert cli.json(*asked, "--date", "2026-06-11")["hits"] == []
+    assert cli(*asked, "--date", "someday").exit_code == 2
+
+
+def test_a_trace_accounts_for_what_was_kept_superseded_and_missing(cli: Console) -> None:
+    old, new = changed(cli)
+    result = cli("recall", "where is the office?", "--trace", "--expect", "Lisbon", "--json")
+    found = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert (found["kept"], found["superseded"], found["missing_expected_terms"]) == ([new], [old], [])
+    assert found["tokens"] <= found["budget"] == 2000
+    assert found["ranked"][0]["trace"]["parts"]
+
+
+def test_a_missing_expected_term_is_exit_1(cli: Console) -> None:
+    changed(cli)
+    result = cli("recall", "where is the office?", "--trace", "--expect", "Lisbon", "--expect", "zebra")
+    assert result.exit_code == 1
+    assert "missing" in result.stdout and "zebra" in result.stdout
+    assert "Lisbon" in result.stdout
+
+
+def test_a_trace_names_what_its_tokens_trimmed(cli: Console) -> None:
+    for i in range(12):
+        cli.json("add", f"Deploy step {i} checks the region called {chr(97 + i) * 12}")
+    found = cli.json("recall", "deploy step region checks", "--trace", "--tokens", "60")
+    assert found["kept"] and found["trimmed"]
+    assert "trimmed" in cli("recall", "deploy step region checks", "--trace", "--tokens", "60", "--explain").stdout
+
+
+def test_a_trace_notes_no_use(cli: Console) -> None:
+    known, *_ = taught(cli)
+    cli("recall", "deploys", "--trace")
+    assert cli.json("status")["last_injection"] is None
+    assert cli.json("show", known)["activation"]["frequency"] == 0
+
+
+def test_options_of_a_trace_belong_to_a_trace(cli: Console) -> None:
+    assert cli("recall", "x", "--expect", "y").exit_code == 2
+    assert cli("recall", "x", "--tokens", "9").exit_code == 2
+    assert cli("recall", "x", "--trace", "--mode", "keyword").exit_code == 2
+    assert cli("recall", "x", "--trace", "--date", "2026-01-01").exit_code == 2
+
+
+def test_a_deep_search_asks_in_several_wordings(cli: Console) -> None:
+    deploys, *_ = taught(cli)
+    found = cli.json("search", "deploys and staging and backups", "--deep", "--queries", "3")
+    assert deploys in [hit["id"] for hit in found["hits"]]
+    assert deploys in cli("search", "deploys", "--deep").stdout
+    assert cli("search", "x", "--queries", "3").exit_code == 2
+    assert cli("search", "x", "--deep", "--queries", "0").exit_code == 2

@@ -29,6 +29,28 @@ PLAIN = (
     ["session", "start", "a task", "--budget", "100"],
     ["session", "observe", "S-1", "user", "hello", "--key", "k"],
     ["--json", "session", "list", "-n", "3"],
+    ["session", "summarise", "S-1", "--style", "structured", "--tokens", "100"],
+    ["revise", "ENG-1", "a new text", "--reason", "r"],
+    ["lineage", "ENG-1"],
+    ["relate", "a", "b", "-t", "supports", "--weight", "2"],
+    ["traverse", "a", "b", "--depth", "1", "--prompt", "--tokens", "50"],
+    ["recall", "x", "--trace", "--expect", "a", "--expect", "b", "--tokens", "9"],
+    ["search", "x", "--deep", "--queries", "3"],
+    ["prepare", "x", "--by-type", "--header", "# H"],
+    ["task", "start", "a goal", "--meta", "a=b"],
+    ["task", "event", "TASK-1", "user", "hello", "--key", "k"],
+    ["task", "turn", "TASK-1", "--user", "a", "--assistant", "b", "--no-derive"],
+    ["task", "checkpoint", "TASK-1", "s", "--done", "a", "--done", "b", "--todo", "c"],
+    ["task", "context", "TASK-1", "q", "--tokens", "9", "--recent", "3", "--no-graph"],
+    ["task", "search", "q", "--task", "TASK-1", "--role", "user"],
+    ["ledger", "verify"],
+    ["ledger", "redact", "EVT-1", "-y"],
+    ["worker", "--once"],
+    ["worker", "--list"],
+    ["worker", "--retry", "derive:EVT-1"],
+    ["capture", "--user", "a", "--assistant", "b", "--dry-run"],
+    ["ingest", "some folder", "--facts", "0", "--kind", "text"],
+    ["cite", "ENG-1"],
     ["backup", "some file.tar.gz"],
     ["review", "--keep", "new", "x"],
     ["bench", "speed", "--n", "10,20"],
@@ -83,6 +105,13 @@ def test_a_session_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -
     assert read is not None and read[1]["session"] == "S-7"
     assert read_by_typer(["recall", "x"], monkeypatch)[1]["session"] == "S-7"
     assert quick.read(["session", "end"], verb_of) is not None
+
+
+def test_a_task_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENGRAM_TASK", "TASK-7")
+    read = quick.read(["task", "show"], verb_of)
+    assert read is not None and read[1]["task_id"] == "TASK-7"
+    assert read_by_typer(["task", "show"], monkeypatch)[1]["task_id"] == "TASK-7"
 
 
 def test_values_have_their_types() -> None:

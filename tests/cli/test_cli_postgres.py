@@ -1,6 +1,7 @@
 """The command line on a real server: `$ENGRAM_URL` and `$ENGRAM_TENANT` are all that changes."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -74,3 +75,29 @@ def test_what_is_exported_can_be_imported_and_purged(served: Console) -> None:
     assert served.json("import", "out")["unchanged"] == [known]
     served.json("forget", known, "--purge", "--yes")
     assert served.json("list", "--status", "any") == []
+
+
+def test_a_task_lasts_its_ledger_verifies_and_its_facts_keep_their_versions(served: Console) -> None:
+    task = served.json("task", "start", "Change the port of the api")["id"]
+    served.json("task", "turn", task, "--user", "Which port is free?", "--assistant", "Port 9090 is.", "--no-derive")
+    served.json("task", "checkpoint", task, "A free port is found", "--todo", "move the api")
+    old = served.json("add", PORT)["id"]
+    new = served.json("revise", old, OTHER_PORT)["id"]
+    text = served("task", "resume", task).stdout
+    for words in ("A free port is found", "Port 9090 is.", new):
+        assert words in text
+    assert [version["id"] for version in served.json("lineage", old)] == [old, new]
+    assert served.json("ledger", "verify") == {"whole": True, "events": 2, "problems": []}
+    event = served.json("ledger", "show", task)[0]["id"]
+    served.json("ledger", "redact", event, "--yes")
+    assert served.json("ledger", "verify")["whole"]
+    assert [one["redacted"] for one in served.json("ledger", "show", task)] == [True, False]
+
+
+def test_memories_are_linked_and_documents_quoted(served: Console) -> None:
+    first, second = (served.json("add", text)["id"] for text in (PORT, "The staging server is called nightshift"))
+    served.json("relate", first, second)
+    assert [one["id"] for one in served.json("traverse", first)] == [second]
+    Path("contract.md").write_text("# Payment\n\nPayment is due within 30 days of the invoice.\n", "utf-8")
+    taken = served.json("ingest", "contract.md")[0]
+    assert {served.json("cite", fact)["state"] for fact in taken["facts"]} == {"verified"}

@@ -135,3 +135,10 @@ def test_a_type_that_only_a_file_has_can_be_asked_for(cli: Console) -> None:
     file.write_text(file.read_text("utf-8").replace("type: preference", "type: terminological"), "utf-8")
     cli("sync")
     assert [memory["id"] for memory in cli.json("list", "--type", "terminological")] == [known]
+
+
+def test_list_critical_has_what_the_policy_holds_critical(cli: Console) -> None:
+    critical = cli.json("add", "The user is allergic to peanuts")["id"]
+    cli.learned("Use tabs, not spaces")
+    assert [memory["id"] for memory in cli.json("list", "--critical")] == [critical]
+    assert "nothing critical" in cli("list", "--critical", "--scope", "project:acme").stderr

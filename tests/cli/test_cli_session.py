@@ -1,4 +1,4 @@
-"""session start, observe, end, list, show."""
+"""session start, observe, summarise, end, list, show."""
 
 import json
 
@@ -97,3 +97,40 @@ def test_a_session_that_has_ended_takes_nothing_more(cli: Console) -> None:
 
 def test_observe_needs_a_role_or_a_batch(cli: Console) -> None:
     assert cli("session", "observe", "S-1").exit_code == 2
+
+
+def talked(cli: Console) -> str:
+    session = str(cli.json("session", "start", "x")["id"])
+    for words in ("The goal is to ship version two.", "We decided to use the blue cluster.", "Next we sign the build."):
+        cli.json("session", "observe", session, "user", words)
+    return session
+
+
+def test_summarise_folds_in_what_was_said_and_prints_it(cli: Console) -> None:
+    session = talked(cli)
+    assert "blue cluster" in cli("session", "summarise", session).stdout
+    made = cli.json("session", "summarise", session)
+    assert (made["summary_through"], made["summary_by"], made["summary_style"]) == (3, "rules", "plain")
+    assert cli.json("session", "show", session)["session"]["summary"] == made["summary"]
+
+
+def test_a_structured_summary_has_headings_and_keeps_its_style(cli: Console) -> None:
+    session = talked(cli)
+    assert "Decisions" in cli("session", "summarise", session, "--style", "structured").stdout
+    assert cli.json("session", "summarise", session)["summary_style"] == "structured"
+
+
+def test_a_summary_keeps_to_its_tokens(cli: Console) -> None:
+    short, long = (cli.json("session", "summarise", talked(cli), "--tokens", n)["summary"] for n in ("20", "400"))
+    assert 0 < len(short.splitlines()) < len(long.splitlines())
+    assert cli("session", "summarise", talked(cli), "--tokens", "-1").exit_code == 2
+
+
+def test_a_session_begun_by_observing_can_be_summarised(cli: Console) -> None:
+    cli("session", "observe", "my-own-name", "user", "We decided to use the blue cluster.")
+    assert "blue cluster" in cli("session", "summarise", "my-own-name").stdout
+
+
+def test_a_summary_needs_a_session_and_a_known_style(cli: Console) -> None:
+    assert cli("session", "summarise", "S-nope").exit_code == 3
+    assert cli("session", "summarise", talked(cli), "--style", "baroque").exit_code == 2

@@ -137,3 +137,29 @@ def test_the_doctor_examines_a_store_whose_embedder_nobody_knows(cli: Console) -
 def test_config_refuses_numbers_out_of_range(cli: Console, key: str, value: str) -> None:
     assert cli("config", "set", "--", key, value).exit_code == 2
     assert not (cli.folder / "home" / "config.toml").exists()
+
+
+def test_the_policy_is_shown_and_set_and_an_unknown_one_refused(cli: Console) -> None:
+    assert cli("config", "policy").stdout == "default\n"
+    assert cli("config", "policy", "legal").exit_code == 0
+    assert cli.json("config")["policy"] == "legal"
+    refused = cli("config", "policy", "nope")
+    assert refused.exit_code == 2
+    assert "known: default, legal, coding_agent" in refused.stderr
+    assert "policies" not in cli.json("config")
+    assert "config.toml" in cli("config", "policies").stderr
+
+
+def test_a_broken_policy_is_named_by_config_and_doctor_and_does_not_keep_another_from_being_set(cli: Console) -> None:
+    cli("init")
+    file = cli.folder / "home" / "config.toml"
+    file.write_text("[[policies.shop.types]]\npattern = '('\ntype = 'fact'\n")
+    complaint = f"{file}: policy 'shop', type rule 1"
+    assert complaint in cli("config", "policy").stderr
+    examined = cli("doctor")
+    assert examined.exit_code == 1
+    assert complaint in examined.stdout
+    assert cli("config", "policy", "legal").exit_code == 0
+    file.write_text(file.read_text().replace("'('", "'x'"))
+    assert cli("config", "policy", "shop").exit_code == 0
+    assert cli("doctor").exit_code == 0

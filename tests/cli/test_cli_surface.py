@@ -3,9 +3,12 @@
 import inspect
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
+from engram.cli import program
 from engram.cli.declared import Group, Verb
 from engram.cli.exits import code_of
 from engram.cli.main import VERBS, verb_of
@@ -79,8 +82,15 @@ def test_every_verb_and_every_option_has_help(name: str, function: Verb) -> None
         assert shown_as, name
 
 
+@pytest.fixture(scope="module")
+def built() -> Any:
+    """The program as typer sees it; making it takes longer than asking it."""
+    return typer.main.get_command(program.build())
+
+
 @pytest.mark.parametrize("name", [name for name, _ in functions() if name != "hook"])
-def test_every_verb_takes_json_and_home(cli: Console, name: str) -> None:
+def test_every_verb_takes_json_and_home(cli: Console, name: str, built: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "build", lambda: built)
     text = cli(*name.split(), "--help").stdout
     assert "--json" in text
     assert "--home" in text

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from engram.model.memory import Memory
-from engram.store.protocol import Filters, Store
+from engram.store.protocol import Filters, Store, Stretch
 from tests.conformance.keeping import Keep, asked, said
 
 EVENTS = Filters(kinds=("event",))
@@ -16,10 +16,10 @@ def test_parents_name_the_session_of_each_document(store: Store, keep: Keep) -> 
     store.append_events("one", [said("Ann", "zebra")])
     store.append_events("two", [said("Ann", "zebra")])
     numbers = [n for n, _ in asked(store, "zebra", replace(EVENTS, kinds=("memory", "event"))).lexical]
-    parents = store.parents(numbers)
+    parents = {n: stand.parent for n, stand in store.stands(numbers).items()}
     assert sorted(parents.values()) == ["", "one", "two"]
     assert parents[store.numbers([kept.id])[kept.id]] == ""
-    assert store.parents([]) == {}
+    assert store.stands([]) == {}
 
 
 def test_passages_are_the_documents_asked_for_then_their_neighbours_in_order(store: Store, keep: Keep) -> None:
@@ -29,7 +29,7 @@ def test_passages_are_the_documents_asked_for_then_their_neighbours_in_order(sto
     )
     store.append_events("a", [said("Cid", f"word{n}", n) for n in range(3)])
     number = store.numbers([kept.id])[kept.id]
-    found = store.passages([number], ["b", "a", "nowhere"], EVENTS)
+    found = store.passages([number], [Stretch(name, 0, 9) for name in ("b", "a", "nowhere")], EVENTS)
     assert [(p.parent, p.position) for p in found] == [("", 0), ("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2)]
     assert found[0].n == number
     assert found[0].fields[0].split() == ["a", "zebra", "alon"]
@@ -43,7 +43,7 @@ def test_passages_are_the_documents_asked_for_then_their_neighbours_in_order(sto
 
 def test_a_neighbour_that_does_not_pass_the_filters_says_so(store: Store) -> None:
     store.append_events("talk", [said("Ann", "zebra", 0), said("Bob", "apple", 5)])
-    found = store.passages([], ["talk"], replace(EVENTS, since=said("x", "y", 5).at))
+    found = store.passages([], [Stretch("talk", 0, 9)], replace(EVENTS, since=said("x", "y", 5).at))
     assert [p.eligible for p in found] == [False, True]
     assert store.passages([], [], EVENTS) == []
 

@@ -2,6 +2,8 @@
 
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -10,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
+PATIENCE = 120.0
+"""Seconds after which a process counts as hung; on a busy machine everything takes a few."""
 
 
 def environment() -> dict[str, str]:
@@ -18,15 +22,29 @@ def environment() -> dict[str, str]:
 
 
 def start(module: str, *arguments: str, **options: Any) -> "subprocess.Popen[str]":
-    """Start `tests.faults.workers.<module>` with pipes."""
-    command = [sys.executable, "-m", f"tests.faults.workers.{module}", *arguments]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    """Start a module of the tests with pipes, by default one of `tests.faults.workers`."""
+    place = module if module.startswith("tests.") else f"tests.faults.workers.{module}"
+    command = [sys.executable, "-m", place, *arguments]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "start_new_session": True}
     return subprocess.Popen(command, cwd=ROOT, env=environment(), **{**pipes, **options})
 
 
-def finish(process: "subprocess.Popen[str]", seconds: float = 60) -> list[dict[str, Any]]:
+@contextmanager
+def ending(*processes: "subprocess.Popen[str]") -> Iterator[None]:
+    """None of these runs after the block, nor what it forked, however the block is left."""
+    try:
+        yield
+    finally:
+        for process in processes:
+            with process:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+
+
+def finish(process: "subprocess.Popen[str]", seconds: float = PATIENCE) -> list[dict[str, Any]]:
     """Wait for a program and read the JSON lines it wrote; anything but success is an error."""
-    output, _ = process.communicate(timeout=seconds)
+    with ending(process):
+        output, _ = process.communicate(timeout=seconds)
     assert process.returncode == 0, output
     return [json.loads(line) for line in output.splitlines()]
 
@@ -60,31 +78,22 @@ class Zygote:
 def zygote() -> Iterator[Zygote]:
     """A zygote for the length of a block."""
     process = start("zygote")
-    try:
+    with ending(process):
         yield Zygote(process)
-    finally:
-        assert process.stdin is not None and process.stdout is not None
-        process.stdin.close()
-        process.stdout.close()
-        process.wait(timeout=30)
 
 
-def together(
-    processes: Sequence["subprocess.Popen[str]"], seconds: float = 60, *, also: "subprocess.Popen[str] | None" = None
-) -> list[list[dict[str, Any]]]:
-    """Let programs that wait for a line on stdin begin at once; return what each wrote. `also` is left running."""
-    everyone = [*processes, *([also] if also else [])]
-    for process in everyone:
+def let_go(*processes: "subprocess.Popen[str]") -> None:
+    """Let programs that wait for a line on stdin begin, once all of them have said that they are ready."""
+    for process in processes:
         assert process.stdout is not None
+        assert select.select([process.stdout], [], [], PATIENCE)[0], "a process never got ready"
         assert process.stdout.readline() == "ready\n"
-    for process in everyone:
+    for process in processes:
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    try:
-        return [finish(process, seconds) for process in processes]
-    except BaseException:
-        for process in everyone:
-            process.kill()
-            process.communicate()
-        raise
+
+
+def learners(home: Path, cache: Path, how_many: int, each: int, shared: Sequence[str] = ()) -> "subprocess.Popen[str]":
+    """So many processes that learn `each` things at once, numbered from 0; `finish` gives one answer of each."""
+    return start("learners", str(home), str(cache), str(how_many), str(each), *shared)

@@ -12,7 +12,7 @@ import pytest
 
 from engram import Engram
 from tests.faults.consistency import assert_consistent, last_images, store_of
-from tests.faults.processes import finish, start, together
+from tests.faults.processes import ending, finish, learners, let_go
 from tests.faults.workers.operations import sentence
 
 COUNT = 12
@@ -103,7 +103,7 @@ def _decisions(home: Path) -> int:
 def test_an_index_deleted_while_others_write_loses_nothing(tmp_path: Path) -> None:
     ids = _filled(tmp_path)
     home, cache = tmp_path / "home", tmp_path / "cache"
-    learners = [start("learner", str(home), str(cache), str(n), "15") for n in range(2)]
+    writers = learners(home, cache, 2, 15)
     stop = threading.Event()
 
     def vandal() -> None:
@@ -116,12 +116,14 @@ def test_an_index_deleted_while_others_write_loses_nothing(tmp_path: Path) -> No
 
     thread = threading.Thread(target=vandal)
     thread.start()
-    try:
-        answers = together(learners)
-    finally:
-        stop.set()
-        thread.join()
-    made = {memory_id for [answer] in answers for memory_id in answer["made"]}
+    with ending(writers):
+        try:
+            let_go(writers)
+            answers = finish(writers)
+        finally:
+            stop.set()
+            thread.join()
+    made = {memory_id for answer in answers for memory_id in answer["made"]}
     assert len(made) == 30 and made | set(ids) == set(last_images(home))
     assert_consistent(home, cache)
 
@@ -146,7 +148,7 @@ def test_a_foreign_open_and_close_of_the_database_loses_nothing(tmp_path: Path) 
     """Closing any descriptor of a file drops every POSIX lock its process holds on it, SQLite's too."""
     ids = _filled(tmp_path)
     home, cache = tmp_path / "home", tmp_path / "cache"
-    learners = [start("learner", str(home), str(cache), str(n), "15") for n in range(2)]
+    writers = learners(home, cache, 2, 15)
     stop, index = threading.Event(), _index_of(tmp_path)
 
     def meddler() -> None:
@@ -154,20 +156,16 @@ def test_a_foreign_open_and_close_of_the_database_loses_nothing(tmp_path: Path) 
             os.close(os.open(index, os.O_RDWR))
 
     thread = threading.Thread(target=meddler)
-    with Engram.open(home, cache=cache, directory=home) as mem:
+    with ending(writers), Engram.open(home, cache=cache, directory=home) as mem:
         thread.start()
         try:
-            for process in learners:
-                assert process.stdout is not None and process.stdin is not None
-                assert process.stdout.readline() == "ready\n"
-                process.stdin.write("go\n")
-                process.stdin.flush()
+            let_go(writers)
             mine = [mem.add(sentence(70_000 + n)).id for n in range(30)]
-            answers = [finish(process) for process in learners]
+            answers = finish(writers)
         finally:
             stop.set()
             thread.join()
-    made = {memory_id for [answer] in answers for memory_id in answer["made"]}
+    made = {memory_id for answer in answers for memory_id in answer["made"]}
     assert len(made) == 30 and made | set(ids) | set(mine) == set(last_images(home))
     assert_consistent(home, cache)
 
@@ -184,7 +182,10 @@ def test_a_leftover_of_vectors_from_a_killed_rebuild_is_not_used(tmp_path: Path)
 
 def test_eight_processes_may_make_a_store_at_once(tmp_path: Path) -> None:
     home, cache = tmp_path / "home", tmp_path / "cache"
-    answers = together([start("learner", str(home), str(cache), str(n), "2") for n in range(8)])
-    made = {memory_id for [answer] in answers for memory_id in answer["made"]}
+    everyone = learners(home, cache, 8, 2)
+    with ending(everyone):
+        let_go(everyone)
+        answers = finish(everyone)
+    made = {memory_id for answer in answers for memory_id in answer["made"]}
     assert made == set(last_images(home)) and len(made) == 16
     assert_consistent(home, cache)

@@ -1,16 +1,17 @@
 """Eight processes learn while a person's editor saves files of the same store in every way editors do."""
 
+import time
 from pathlib import Path
+from subprocess import Popen
 
 from engram import Engram
 from tests.faults.consistency import assert_consistent, journal_lines, scratch, store_of
-from tests.faults.processes import finish, start, together
+from tests.faults.processes import PATIENCE, ending, finish, learners, let_go, start
 from tests.faults.workers.operations import sentence
 
 LEARNERS = 8
-EACH = 50
+EACH = 25
 SHARED = 8
-LONGEST_WAIT = 2.0
 
 
 def _seed(home: Path, cache: Path) -> dict[str, Path]:
@@ -26,16 +27,33 @@ def test_learning_and_editing_at_once_loses_nothing() -> None:
     with scratch() as folder:
         home, cache = folder / "home", folder / "cache"
         shared = _seed(home, cache)
-        learners = [start("learner", str(home), str(cache), str(n), str(EACH), *shared) for n in range(LEARNERS)]
+        everyone = learners(home, cache, LEARNERS, EACH, list(shared))
         editor = start("editor", str(home), *map(str, shared.values()))
-        answers = together([*learners], 120, also=editor)
-        [edits] = finish(editor)
-        made = {memory_id: text for [answer] in answers for memory_id, text in answer["made"].items()}
+        with ending(everyone, editor):
+            let_go(everyone, editor)
+            answers = finish(everyone)
+            edits = _last_saves(editor, home, cache)
+        made = {memory_id: text for answer in answers for memory_id, text in answer["made"].items()}
         assert len(made) == LEARNERS * EACH, "an id was given out twice"
-        assert max(answer["longest"] for [answer] in answers) < LONGEST_WAIT
+        assert [answer["refused"] for answer in answers] == [0] * LEARNERS, "somebody waited in vain"
         _assert_all_present(home, cache, made)
-        _assert_no_save_lost(home, cache, edits["saves"])
+        _assert_no_save_lost(home, cache, edits)
         assert_consistent(home, cache, edited=True)
+
+
+def _last_saves(editor: "Popen[str]", home: Path, cache: Path) -> list[dict[str, str]]:
+    """Let the editor come to its end: somebody must take in what it saves. All that it saved."""
+    assert editor.stdin is not None
+    editor.stdin.write("stop\n")
+    editor.stdin.flush()
+    deadline = time.monotonic() + PATIENCE
+    with Engram.open(home, cache=cache, directory=home) as mem:
+        while editor.poll() is None:
+            assert time.monotonic() < deadline, "the editor does not end"
+            mem.upkeep.sync()
+    [told] = finish(editor)
+    saves: list[dict[str, str]] = told["saves"]
+    return saves
 
 
 def _assert_all_present(home: Path, cache: Path, made: dict[str, str]) -> None:
@@ -47,7 +65,6 @@ def _assert_all_present(home: Path, cache: Path, made: dict[str, str]) -> None:
 
 def _assert_no_save_lost(home: Path, cache: Path, saves: list[dict[str, str]]) -> None:
     """Every save is in force or in the journal's history of its memory."""
-    assert len(saves) > 20
     assert len({(save["way"], save["stale"]) for save in saves}) == 10
     history: dict[str, str] = {}
     for line in journal_lines(home):

@@ -15,6 +15,8 @@ from tests.faults.consistency import assert_consistent
 from tests.faults.processes import finish, start
 from tests.faults.workers.operations import sentence
 
+PATIENCE = 60.0
+
 
 @pytest.mark.parametrize(
     "case", ["after_the_block", "inside_a_decision", "a_child_outlives_the_lock", "while_threads_write"]
@@ -58,15 +60,17 @@ def test_a_writer_that_waits_too_long_is_told_who_to_look_for(tmp_path: Path) ->
     def hold() -> None:
         with WriterLock(home.lock).held():
             held.set()
-            release.wait(10)
+            release.wait(PATIENCE)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    held.wait(10)
-    with pytest.raises(StoreBusy, match="another process"), store.deciding("add", actor="test"):
-        pass
-    release.set()
-    thread.join()
+    assert held.wait(PATIENCE)
+    try:
+        with pytest.raises(StoreBusy, match="another process"), store.deciding("add", actor="test"):
+            pass
+    finally:
+        release.set()
+        thread.join()
     with store.deciding("add", actor="test"):
         pass
     store.close()
@@ -79,7 +83,7 @@ def test_an_abandoned_wait_gives_the_lock_back(tmp_path: Path) -> None:
             with pytest.raises(StoreBusy), WriterLock(path).held(0.01):
                 pass
     for _ in range(3):
-        with WriterLock(path).held(5):
+        with WriterLock(path).held(PATIENCE):
             pass
 
 

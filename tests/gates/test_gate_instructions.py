@@ -53,6 +53,9 @@ class NothingKnown:
     def exact(self, content_hash: str, scope: str) -> Memory | None:
         return None
 
+    def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
+        return ()
+
     def near(self, proposal: Proposal) -> Sequence[Neighbour]:
         return ()
 

@@ -29,6 +29,9 @@ class Stored:
         same = (m for m in self.memories if content_hash(m.statement) == content_hash_ and m.scope == scope)
         return next(same, None)
 
+    def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
+        return [m for m in self.memories if m.conflict_key == conflict_key and m.scope == scope]
+
     def near(self, proposal: Proposal) -> Sequence[Neighbour]:
         self.asked_near += 1
         return [Neighbour(m, self.cosine) for m in self.memories]
@@ -357,7 +360,7 @@ def test_autopromotion_is_a_setting_and_never_reaches_tier_three() -> None:
 
 def test_a_verdict_tells_the_gates_passed_in_order() -> None:
     passed = judged("Use tabs").passed
-    assert passed == ("shape", "secrets", "instructions", "exact", "near", "contradiction", "paraphrase")
+    assert passed == ("shape", "secrets", "instructions", "exact", "near", "policy", "contradiction", "paraphrase")
     captured = judged("Prefer pnpm over npm because of the shared store", autonomous=True, source="harvest").passed
     assert captured == GATES[:-1]
 

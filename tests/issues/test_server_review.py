@@ -129,5 +129,5 @@ def test_the_pool_does_not_speak_on_the_users_terminal(tmp_path: Path) -> None:
         "import logging\nimport engram.store.postgres.database\n"
         "logging.getLogger('psycopg.pool').warning('error connecting in pool-1')\n"
     )
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, timeout=120)
     assert (told.returncode, told.stderr) == (0, "")

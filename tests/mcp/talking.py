@@ -19,7 +19,7 @@ from mcp.types import CallToolResult, TextContent, Tool
 from engram import Engram, Memory
 
 COMMAND = [sys.executable, "-m", "engram.mcp"]
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds any one answer may take before a test fails; a busy machine needs a few."""
 
 

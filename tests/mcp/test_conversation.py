@@ -105,7 +105,7 @@ def test_ending_a_session_twice_changes_nothing(agent: Talk) -> None:
 def test_here_is_the_project_the_server_was_started_in(tmp_path: Path) -> None:
     project = tmp_path / "gazelle"
     project.mkdir()
-    subprocess.run(["git", "init", "--quiet", str(project)], check=True, timeout=30)
+    subprocess.run(["git", "init", "--quiet", str(project)], check=True, timeout=120)
     with talking(tmp_path, project) as agent:
         statement = "Migrations of this project are written by hand and reviewed by two people before they run"
         learned = agent.ask("learn", statement=statement, scope="here")

@@ -1,25 +1,29 @@
 """A store with something of everything in it, on either backend, and the two ends of a move."""
 
 import hashlib
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engram import Engram
-from engram.model.memory import Activation
+from engram.model.event import Event, Session
+from engram.model.memory import Activation, Association
+from engram.model.task import FINISHED, TASK_STATES, Checkpoint, Job, TaskRun
 from engram.store.ends import End
 from engram.store.opening import Server as Place
+from engram.store.protocol import Filters, Store
 from tests.backends import Backend, OnFiles, OnPostgres
 from tests.clock import Clock
-from tests.conformance.keeping import Keep
+from tests.conformance.keeping import ANY, Keep, said
 from tests.postgres.server import Server
 
+ROLLING = "S-20260410-090000-rolling"
 DIRECTIONS = ["files to postgres", "postgres to files", "postgres to postgres", "files to files"]
 
 
@@ -99,8 +103,55 @@ def fill(stand: Stand, clock: Clock) -> dict[str, str]:
     mem.forget(snow.id)
     mem.learn("Run the linter before every commit because the gate is strict", autonomous=True)
     mem.recall("keys nobody knows", session="never ended")
+    fill_versions(keep)
+    fill_tasks(stand.backend.store(), clock)
     mem.upkeep.pause()
     return {"port": port.id, "snow": snow.id, "gone": gone.id, "odd": odd.id}
+
+
+def fill_versions(keep: Keep) -> None:
+    """A fact with two versions, one of them critical, in a graph of three memories."""
+    versions = {"lineage": "LIN-deploy", "conflict_key": "deploy-day"}
+    old = keep("The deploy is on Mondays", **versions, status="superseded")
+    reason = keep("Nobody is here on Mondays", associations=(Association(old.id, "causal", 0.5, 0.25),))
+    new = keep("The deploy is on Tuesdays", **versions, revision=2, supersedes=(old.id,), critical_slot="deploy")
+    keep.again(old, superseded_by=new.id, associations=(Association(reason.id, "supports"),))
+
+
+def fill_tasks(store: Store, clock: Clock) -> None:
+    """A run in every state, a ledger and checkpoints of one, jobs of every kind, a session with a rolling summary."""
+    now = clock()
+    for state in TASK_STATES:
+        begin_and_end(store, state, now)
+    for words in ("half way", "nearly there"):
+        told: dict[str, Any] = {"completed_steps": ("one",), "decisions": ("a", "b"), "data": {"k": None}}
+        store.add_checkpoint("TASK-running", partial(checkpoint, now=now, summary=words, **told))
+    first, *_ = store.lease_jobs("a worker", now, now + timedelta(minutes=5), limit=2)
+    store.settle_job(first, replace(first, status="dead", leased_until=None, error="gave up"))
+    store.save_session(
+        Session(ROLLING, "", ("global",), now, None, "They spoke of snow.", 2, "session_compact", "rules")
+    )
+    store.append_events(ROLLING, [said("user", "snow"), said("agent", "yes, snow")])
+
+
+def begin_and_end(store: Store, state: str, now: datetime) -> None:
+    """A run with one event and its job, brought to a state."""
+    told: dict[str, Any] = {"session": "S-1", "metadata": {"n": [1]}}
+    task = TaskRun(f"TASK-{state}", f"Be {state} ☃", "project:acme", now, now, **told)
+    store.save_task(task)
+    store.append_events(task.id, [said("user", f"begin to be {state}", key="k1")], lambda made: [derived(made, now)])
+    ended = now if state in FINISHED else None
+    store.change_task(task.id, lambda held: replace(held, status=state, ended=ended, outcome="so"))
+
+
+def checkpoint(number: int, now: datetime, **fields: Any) -> Checkpoint:
+    """A checkpoint of the task that runs."""
+    return Checkpoint(f"CKP-{number}", "TASK-running", number, now, through=number, **fields)
+
+
+def derived(made: Sequence[Event], now: datetime) -> Job:
+    """The job that follows on events."""
+    return Job(f"derive:{made[0].session}", "derive", now, now, {"ledger": made[0].session, "events": [made[0].id]})
 
 
 @pytest.fixture(params=DIRECTIONS)
@@ -113,12 +164,18 @@ def ends(request: pytest.FixtureRequest, stands: Stands, clock: Clock) -> tuple[
 
 def environment_of(folder: Path) -> dict[str, str]:
     """What a process of its own needs to see the same places."""
-    return {**os.environ, "ENGRAM_HOME": str(folder / "usual"), "ENGRAM_CACHE": str(folder / "cache")}
+    return {"ENGRAM_HOME": str(folder / "usual"), "ENGRAM_CACHE": str(folder / "cache")}
+
+
+def ledgers(store: Store) -> list[str]:
+    """The names of all of them."""
+    return [*(s.id for s in store.sessions()), *(task.id for task in store.tasks()), "a name of its own"]
 
 
 def seen(mem: Engram) -> dict[str, Any]:
     """What a user sees of a store."""
     store = mem.store
+    tasks = store.tasks()
     memories = {memory.id: memory for memory in mem.list(limit=None, status="any")}
     return {
         "memories": {i: memory.but(activation=Activation()) for i, memory in memories.items()},
@@ -128,7 +185,16 @@ def seen(mem: Engram) -> dict[str, Any]:
             for i in memories
         },
         "sessions": store.sessions(),
-        "events": {name: store.events(name) for name in [s.id for s in store.sessions()] + ["a name of its own"]},
+        "events": {name: store.events(name) for name in ledgers(store)},
+        "tasks": tasks,
+        "checkpoints": {task.id: store.checkpoints(task.id) for task in tasks},
+        "jobs": store.jobs(),
+        "versions": store.lineage("LIN-deploy"),
+        "in force": store.heads("deploy-day", "global"),
+        "critical": store.listing(Filters(critical=True)),
+        "walked": store.walk(
+            sorted(memories), depth=3, direction="any", types=None, min_weight=0.0, per_seed=20, filters=ANY
+        ),
         "uses": [(u.kind, u.ids, u.at, u.session, u.signal) for u in store.uses_of(sorted(memories))],
         "verdicts": store.verdicts(Clock()() - timedelta(days=3650)),
         "paused": store.paused,

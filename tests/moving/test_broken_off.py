@@ -1,9 +1,7 @@
 """A move that is killed at any moment: the same command goes on, and nothing arrives twice."""
 
 import json
-import signal
-import subprocess
-import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +9,11 @@ import pytest
 
 from engram.store.ends import End
 from tests.clock import Clock
-from tests.faults.processes import ROOT
-from tests.faults.processes import environment as quiet
+from tests.faults.processes import ending, start
 from tests.moving.conftest import Stand, Stands, environment_of, fill, seen
 
 MOST_RUNS = 40
+Run = Callable[..., dict[str, Any] | None]
 
 
 def _fields(end: End) -> dict[str, str]:
@@ -24,31 +22,54 @@ def _fields(end: End) -> dict[str, str]:
     return {"directory": str(end.directory)}
 
 
-def run(here: Stand, there: Stand, folder: Path, fatal: int, *, after_commit: bool = False) -> dict[str, Any] | None:
-    """Move in a process that is killed at a step; None where that came first."""
-    request = {"here": _fields(here.end), "there": _fields(there.end), "fatal": fatal, "after_commit": after_commit}
-    command = [sys.executable, "-m", "tests.moving.worker", json.dumps(request)]
-    ended = subprocess.run(
-        command, cwd=ROOT, env={**environment_of(folder), **{k: v for k, v in quiet().items() if k.startswith(("PY", "OMP"))}},
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    if ended.returncode == -signal.SIGKILL:
-        return None
-    assert ended.returncode == 0, ended.stderr
-    answer: dict[str, Any] = json.loads(ended.stdout)
-    return answer
+@pytest.fixture(scope="module")
+def mover() -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]]:
+    """Carries out a request in a process of its own, forked from one that is warm."""
+    process = start("tests.moving.worker")
+    assert process.stdin is not None and process.stdout is not None
+    asked, told = process.stdin, process.stdout
+
+    def carry_out(request: dict[str, Any]) -> dict[str, Any]:
+        asked.write(json.dumps(request) + "\n")
+        asked.flush()
+        answer: dict[str, Any] = json.loads(told.readline())
+        return answer
+
+    with ending(process):
+        yield carry_out
+
+
+@pytest.fixture
+def run(mover: Callable[[dict[str, Any]], dict[str, Any]], tmp_path: Path) -> Run:
+    """Moves in a process that is killed at a step; None where that came first."""
+
+    def moved(here: Stand, there: Stand, fatal: int, *, after_commit: bool = False) -> dict[str, Any] | None:
+        answered = mover(
+            {
+                "here": _fields(here.end),
+                "there": _fields(there.end),
+                "fatal": fatal,
+                "after_commit": after_commit,
+                "environment": environment_of(tmp_path),
+            }
+        )
+        answer: dict[str, Any] | None = answered["answer"]
+        assert answer is None or "error" not in answer, answer
+        return answer
+
+    return moved
 
 
 @pytest.mark.parametrize("after_commit", [False, True], ids=["before a commit", "after a commit"])
 @pytest.mark.parametrize("kinds", ["files to postgres", "postgres to files"])
 def test_killed_again_and_again_it_arrives_once(
-    kinds: str, after_commit: bool, stands: Stands, clock: Clock, tmp_path: Path
+    kinds: str, after_commit: bool, stands: Stands, clock: Clock, run: Run
 ) -> None:
     here, there = (stands(kind) for kind in kinds.split(" to "))
     fill(here, clock)
     expected, before = seen(here.backend.client()), here.bytes()
     kills, fatal = 0, 4
-    while (answer := run(here, there, tmp_path, fatal, after_commit=after_commit)) is None:
+    while (answer := run(here, there, fatal, after_commit=after_commit)) is None:
         kills, fatal = kills + 1, fatal + 4 + kills * (6 if "to files" in kinds else 1)
         assert kills < MOST_RUNS
     assert kills >= 3
@@ -59,21 +80,21 @@ def test_killed_again_and_again_it_arrives_once(
 
 @pytest.mark.parametrize("fatal", [3, 8, 13, 18])
 def test_killed_once_at_a_point_it_is_whole_after_the_next_run(
-    fatal: int, stands: Stands, clock: Clock, tmp_path: Path
+    fatal: int, stands: Stands, clock: Clock, run: Run
 ) -> None:
     here, there = stands("postgres"), stands("postgres")
     fill(here, clock)
     expected, before = seen(here.backend.client()), here.bytes()
-    assert run(here, there, tmp_path, fatal) is None
-    assert run(here, there, tmp_path, 0) == {"differences": []}
+    assert run(here, there, fatal) is None
+    assert run(here, there, 0) == {"differences": []}
     assert seen(there.backend.client()) == expected
     assert here.bytes() == before
 
 
-def test_half_a_store_of_files_is_no_store_yet(stands: Stands, clock: Clock, tmp_path: Path) -> None:
+def test_half_a_store_of_files_is_no_store_yet(stands: Stands, clock: Clock, run: Run) -> None:
     here, there = stands("postgres"), stands("files")
     fill(here, clock)
-    assert run(here, there, tmp_path, 120) is None
+    assert run(here, there, 120) is None
     assert there.end.directory is not None
     assert not there.end.directory.exists()
     assert (there.end.directory.parent / ".home.moving" / "state" / "moving.json").exists()

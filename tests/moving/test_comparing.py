@@ -1,5 +1,6 @@
 """What a comparison of the two ends finds: each kind of difference, by name."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import psycopg
 import pytest
 
 from engram.store.comparing import verify
-from engram.store.ends import reading, transfer
+from engram.store.ends import End, reading, transfer
+from tests.backends import OnFiles
 from tests.clock import Clock
 from tests.moving.conftest import Stand, Stands, fill
 from tests.postgres.server import Server, at_database
@@ -33,8 +35,47 @@ TAMPERED = {
         "UPDATE engram.agent_events SET record = replace(record::text, 'rocket', 'racket')::json WHERE tenant = %s",
         "ledger of a name of its own: differs",
     ),
-    "lost event": ("DELETE FROM engram.agent_events WHERE tenant = %s AND seq = 2", "events: 3 at the source, 2 at the target"),
+    "lost event": ("DELETE FROM engram.agent_events WHERE tenant = %s AND seq = 2", "events: 11 at the source, 9 at the target"),
+    "event of a task": (
+        "UPDATE engram.agent_events SET record = replace(record::text, 'begin', 'began')::json WHERE tenant = %s",
+        "ledger of TASK-running: differs",
+    ),
     "session": ("UPDATE engram.agent_sessions SET summary = 'other' WHERE tenant = %s", "session S-"),
+    "rolling summary": (
+        "UPDATE engram.agent_sessions SET summary_through = 1 WHERE tenant = %s AND summary_through > 0",
+        "session S-20260410-090000-rolling: differs",
+    ),
+    "summary's maker": (
+        "UPDATE engram.agent_sessions SET summary_by = 'a model' WHERE tenant = %s AND summary_through > 0",
+        "session S-20260410-090000-rolling: differs",
+    ),
+    "task": (
+        "UPDATE engram.agent_task_runs SET record = replace(record::text, 'paused', 'failed')::json WHERE tenant = %s",
+        "task TASK-paused: ",
+    ),
+    "lost task": ("DELETE FROM engram.agent_task_runs WHERE tenant = %s AND id = 'TASK-deleted'", "task TASK-deleted: "),
+    "checkpoint": (
+        "UPDATE engram.agent_checkpoints SET record = replace(record::text, 'half', 'all the')::json WHERE tenant = %s",
+        "checkpoint CKP-1: differs",
+    ),
+    "lost checkpoint": ("DELETE FROM engram.agent_checkpoints WHERE tenant = %s AND number = 2", "checkpoint CKP-2: "),
+    "job": (
+        "UPDATE engram.memory_jobs SET record = replace(record::text, 'gave up', 'all is well')::json WHERE tenant = %s",
+        "job derive:TASK-",
+    ),
+    "lost job": ("DELETE FROM engram.memory_jobs WHERE tenant = %s AND status = 'dead'", "job derive:TASK-"),
+    "lineage": (
+        "UPDATE engram.agent_memory SET record = replace(record::text, 'LIN-deploy', 'LIN-other')::json WHERE tenant = %s",
+        "memory ENG-",
+    ),
+    "graph": (
+        "UPDATE engram.agent_memory SET record = replace(record::text, '\"causal\"', '\"supports\"')::json WHERE tenant = %s",
+        "memory ENG-",
+    ),
+    "witness of a ledger": (
+        "UPDATE engram.journal SET reason = '1 x' WHERE tenant = %s AND op = 'ledger'", "decision "
+    ),
+    "lost witness": ("DELETE FROM engram.journal WHERE tenant = %s AND op = 'ledger'", "decisions: "),
     "verdict": ("UPDATE engram.gate_verdicts SET outcome = 'other' WHERE tenant = %s", "gate verdicts: differ"),
     "tombstone": ("DELETE FROM engram.tombstones WHERE tenant = %s", "tombstone of {gone}: did not arrive"),
     "number": ("UPDATE engram.id_numbers SET last = 1 WHERE tenant = %s", "highest number of ENG-2026-0301: "),
@@ -43,10 +84,22 @@ TAMPERED = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """A store in files with something of everything, and the ids of that."""
+    folder, clock = tmp_path_factory.mktemp("filled"), Clock()
+    stand = Stand(End(directory=folder / "home"), OnFiles(clock, folder))
+    ids = fill(stand, clock)
+    stand.backend.close()
+    return folder / "home", ids
+
+
 @pytest.fixture
-def moved(stands: Stands, clock: Clock) -> tuple[Stand, Stand, dict[str, str]]:
+def moved(stands: Stands, filled: tuple[Path, dict[str, str]]) -> tuple[Stand, Stand, dict[str, str]]:
     here, there = stands("files"), stands("postgres")
-    ids = fill(here, clock)
+    home, ids = filled
+    assert here.end.directory is not None
+    shutil.copytree(home, here.end.directory)
     assert transfer(here.end, there.end).differences == []
     return here, there, ids
 
@@ -84,6 +137,15 @@ def _rewrite(path: Path, change: Callable[[str], str]) -> None:
         ("journal/*.jsonl", lambda text: text.replace("harbour", "airport"), "differs"),
         ("ledger/*.jsonl", lambda text: text.replace("rocket", "racket"), "ledger of a name of its own: differs"),
         ("usage/*.jsonl", lambda text: text.replace("recalled", "injected"), "use "),
+        ("tasks/*.json", lambda text: text.replace("Be paused", "Be bold"), "task TASK-paused: differs"),
+        ("tasks/*.checkpoints.jsonl", lambda text: text.replace("half", "all the"), "checkpoint CKP-1: differs"),
+        ("state/jobs/*.json", lambda text: text.replace("gave up", "all is well"), "job derive:TASK-"),
+        (
+            "state/sessions/*.json",
+            lambda text: text.replace("of snow", "of rain"),
+            "session S-20260410-090000-rolling: ",
+        ),
+        ("journal/*.jsonl", lambda text: text.replace('"op":"ledger"', '"op":"letter"'), "decision "),
     ],
 )
 def test_what_was_altered_in_the_files_is_named(

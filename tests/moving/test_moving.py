@@ -1,8 +1,8 @@
 """A whole store, moved in every direction: what arrives, what stays as it was, what is refused."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,8 @@ import pytest
 from engram import Engram
 from engram.embedding.static import StaticEmbedder
 from engram.model.errors import InvalidInput, NotFound, Refused, StoreBusy, StoreError
+from engram.model.event import Session
+from engram.model.task import Job, TaskRun
 from engram.model.usage import Use
 from engram.store import moving
 from engram.store.ends import End, plan, transfer
@@ -18,9 +20,11 @@ from engram.store.files.home import open_home
 from engram.store.opening import Server as Place
 from engram.store.postgres.arriving import PostgresTarget
 from engram.store.postgres.opening import open_store
+from engram.store.protocol import Store
 from tests.backends import static_embedder
 from tests.clock import Clock
-from tests.moving.conftest import Stand, Stands, fill, seen
+from tests.conformance.keeping import Keep
+from tests.moving.conftest import ROLLING, Stand, Stands, checkpoint, fill, fill_tasks, seen
 
 Ends = tuple[Stand, Stand]
 
@@ -32,7 +36,13 @@ def test_everything_arrives_and_the_source_stays_as_it_was(ends: Ends) -> None:
     assert done.differences == []
     assert here.bytes() == before
     assert seen(there.backend.client()) == expected
-    assert (done.holds.memories, done.holds.events, done.holds.tombstones) == (len(expected["memories"]), 3, 1)
+    assert (done.holds.memories, done.holds.events, done.holds.tombstones) == (len(expected["memories"]), 11, 1)
+    assert (len(expected["tasks"]), len(expected["checkpoints"]["TASK-running"]), len(expected["versions"])) == (
+        6,
+        2,
+        2,
+    )
+    assert {job.status for job in expected["jobs"]} == {"waiting", "leased", "dead"} and expected["walked"]
     assert all(asdict(done.holds).values())
 
 
@@ -288,6 +298,71 @@ def test_what_is_written_to_the_source_meanwhile_is_carried_over(kind: str, stan
     assert seen(there.backend.client()) == seen(mem)
 
 
+Later = Callable[[Store, Clock], object]
+LATER: dict[str, Later] = {
+    "a task paused": lambda store, clock: store.change_task(
+        "TASK-running", lambda held: replace(held, status="paused", updated=clock())
+    ),
+    "a task begun": lambda store, clock: store.save_task(TaskRun("TASK-new", "new", "global", clock(), clock())),
+    "a checkpoint": lambda store, clock: store.add_checkpoint("TASK-running", lambda n: checkpoint(n, clock(), summary="so far")),
+    "a job leased": lambda store, clock: store.lease_jobs("another", clock.forward(days=1), clock()),
+    "a job enqueued": lambda store, clock: store.enqueue([Job("new", "derive", clock(), clock())]),
+    "a summary that went on": lambda store, clock: store.save_session(
+        Session(ROLLING, "", ("global",), clock(), None, "They spoke of rain.", 3, "session_compact", "rules")
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["files", "postgres"])
+@pytest.mark.parametrize("later", LATER)
+def test_what_only_small_records_say_meanwhile_is_carried_over(
+    kind: str, later: str, stands: Stands, clock: Clock
+) -> None:
+    here, there = stands(kind), stands("postgres")
+    store = here.backend.store()
+    fill_tasks(store, clock)
+    Keep(store, clock)("The harbour closes at nine")
+    once: list[object] = []
+
+    def meanwhile(what: str, *_: int) -> None:
+        if what == "images" and not once:
+            once.append(LATER[later](store, clock))
+
+    assert transfer(here.end, there.end, meanwhile).differences == [] and once
+    moved = there.backend.store()
+    assert (moved.tasks(), moved.jobs()) == (store.tasks(), store.jobs())
+
+
+@pytest.mark.parametrize("later", LATER)
+def test_a_server_whose_tasks_went_on_is_used_and_nothing_of_them_is_taken_back(
+    later: str, stands: Stands, clock: Clock
+) -> None:
+    here, there = stands("files"), stands("postgres")
+    fill_tasks(here.backend.store(), clock)
+    transfer(here.end, there.end)
+    moved = there.backend.store()
+    LATER[later](moved, clock)
+    before = moved.tasks(), moved.jobs(), moved.checkpoints("TASK-running"), moved.sessions()
+    apart = transfer(here.end, there.end)
+    assert apart.moved.already and apart.differences
+    assert (moved.tasks(), moved.jobs(), moved.checkpoints("TASK-running"), moved.sessions()) == before
+
+
+@pytest.mark.parametrize("kind", ["files", "postgres"])
+@pytest.mark.parametrize("later", ["a task begun", "a job enqueued"])
+def test_a_target_that_holds_only_a_task_or_a_job_is_refused(
+    kind: str, later: str, stands: Stands, clock: Clock
+) -> None:
+    here, there = stands("files"), stands(kind)
+    here.backend.client().add("The harbour closes at nine")
+    store = there.backend.store()
+    LATER[later](store, clock)
+    before = there.bytes()
+    with pytest.raises(Refused):
+        transfer(here.end, there.end)
+    assert there.bytes() == before and len(store.tasks()) + len(store.jobs()) == 1
+
+
 def test_a_source_written_to_without_end_is_told_and_the_next_run_goes_on(stands: Stands) -> None:
     here, there = stands("postgres"), stands("postgres")
     mem = here.backend.client()
@@ -363,7 +438,7 @@ def test_a_plan_counts_and_makes_nothing(stands: Stands, clock: Clock, database:
     here, there = stands("files"), stands("files")
     fill(here, clock)
     for end in (there.end, End(server=Place(database, "nobody"))):
-        assert plan(here.end, end).memories == 12
+        assert plan(here.end, end).memories == 15
     assert there.end.directory is not None
     assert not there.end.directory.exists()
     with pytest.raises(NotFound):

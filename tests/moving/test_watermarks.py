@@ -4,7 +4,7 @@ from array import array
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.model.errors import StoreError
@@ -21,6 +21,7 @@ def used(seq: int) -> dict[str, Any]:
 
 
 @given(positions, st.integers(1, 10**18), st.data())
+@settings(deadline=None)
 def test_what_was_folded_stays_folded_and_nothing_else(here: list[int], seq: int, data: st.DataObject) -> None:
     there = sorted(data.draw(st.sets(st.integers(1, 10**18), min_size=len(here), max_size=len(here))))
     after = Watermarks(array("q", here), array("q", there), "here").translated(used(seq))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.postgres.server import Server
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 def program_at(server: Server, name: str) -> str:

@@ -3,6 +3,7 @@
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,6 +32,7 @@ from engram.store.postgres import database as databases
 from engram.store.postgres.explaining import explanation
 from engram.store.postgres.migrating import LATEST, Connection, check_server
 from engram.store.postgres.opening import open_store
+from engram.store.postgres.store import PostgresStore
 from tests.faults.workers.operations import sentence
 from tests.postgres import keeper
 from tests.postgres.server import Role, Server, at_database, fresh_database, ordinary_role
@@ -41,7 +43,8 @@ if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
 PASSWORD = "hunter2hunter2"
-PATIENCE = 30.0
+PATIENCE = 120.0
+"""Seconds after which something counts as hung."""
 
 
 def refused(
@@ -105,12 +108,13 @@ def test_an_address_where_nobody_listens() -> None:
     refused(StoreUnreachable, "is the server running", opening(url))
 
 
-def test_an_address_that_never_answers_is_given_up_after_the_time_the_url_says() -> None:
+def test_an_address_that_never_answers_is_given_up_after_the_time_the_url_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(databases._KEPT_ALIVE, "connect_timeout", 3600)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"postgresql://ann:{PASSWORD}@127.0.0.1:{silent.getsockname()[1]}/memories?connect_timeout=1"
         began = time.monotonic()
         refused(StoreUnreachable, "is the server running", opening(url))
-    assert time.monotonic() - began < databases.CONNECT_SECONDS
+    assert time.monotonic() - began < PATIENCE
 
 
 def test_a_wrong_password_an_unknown_role_and_an_unknown_database(shared_database: str, postgres_role: Role) -> None:
@@ -154,8 +158,18 @@ def test_a_server_without_a_free_connection_is_said_to_be_full(words: str) -> No
     assert "max_connections" in str(told)
 
 
-def test_connections_that_are_used_up(postgres_server: Server, tenant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(databases, "CONNECT_SECONDS", 1)
+@contextmanager
+def hurried(mem: Engram) -> Iterator[None]:
+    """Within the block a memory gives up after a second; what must succeed may take its time."""
+    assert isinstance(mem.store, PostgresStore)
+    pool = mem.store.parts.database.pool
+    before = pool.timeout, pool.reconnect_timeout
+    pool.timeout = pool.reconnect_timeout = 1
+    yield
+    pool.timeout, pool.reconnect_timeout = before
+
+
+def test_connections_that_are_used_up(postgres_server: Server, tenant: str) -> None:
     with ordinary_role(postgres_server) as role, fresh_database(role) as url:
         limit = sql.SQL("ALTER ROLE {} CONNECTION LIMIT {}")
         with Engram.open(url=url, tenant=tenant) as mem, postgres_server.admin() as admin:
@@ -168,7 +182,8 @@ def test_connections_that_are_used_up(postgres_server: Server, tenant: str, monk
             admin.execute(
                 "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = %s", (role.name,)
             )
-            refused(StoreUnreachable, "max_connections", lambda: mem.add(sentence(2)), secret=role.password)
+            with hurried(mem):
+                refused(StoreUnreachable, "max_connections", lambda: mem.add(sentence(2)), secret=role.password)
             admin.execute(limit.format(sql.Identifier(role.name), -1))
             assert [memory.statement for memory in mem.list()] == [sentence(1)]
 
@@ -316,15 +331,13 @@ def test_a_statement_that_takes_too_long(mem: Engram, monkeypatch: pytest.Monkey
         mem.store.deciding("update", actor="test", about=[kept.id]) as deciding,
     ):
         deciding.put(kept.but(rationale="other"))
-        mem.store.parts.database.query("SELECT pg_sleep(30)", {})  # type: ignore[attr-defined]
+        mem.store.parts.database.query("SELECT pg_sleep(600)", {})  # type: ignore[attr-defined]
+    monkeypatch.undo()
     assert mem.get(kept.id) == kept
     assert len(mem.history(kept.id)) == 1
 
 
-def test_a_server_that_is_stopped_is_unreachable_until_it_is_started(
-    own_server: Server, tenant: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(databases, "CONNECT_SECONDS", 1)
+def test_a_server_that_is_stopped_is_unreachable_until_it_is_started(own_server: Server, tenant: str) -> None:
     with (
         ordinary_role(own_server) as role,
         fresh_database(role) as url,
@@ -334,11 +347,10 @@ def test_a_server_that_is_stopped_is_unreachable_until_it_is_started(
         own_server.restart()
         assert mem.recall(sentence(1)).hits[0].text == sentence(1)
         own_server.stop()
-        began = time.monotonic()
-        refused(StoreUnreachable, "is the server running", lambda: mem.add(sentence(2)), secret=role.password)
-        refused(StoreUnreachable, "is the server running", lambda: mem.search(sentence(1)), secret=role.password)
+        with hurried(mem):
+            refused(StoreUnreachable, "is the server running", lambda: mem.add(sentence(2)), secret=role.password)
+            refused(StoreUnreachable, "is the server running", lambda: mem.search(sentence(1)), secret=role.password)
         refused(StoreUnreachable, "is the server running", opening(url, tenant), secret=role.password)
-        assert time.monotonic() - began < PATIENCE
         own_server.start()
         mem.add(sentence(3))
         assert sorted(memory.statement for memory in mem.list()) == sorted([sentence(1), sentence(3)])

@@ -17,15 +17,19 @@ from engram.model.usage import Use
 from engram.rules.folding import REINFORCING, sitting
 from engram.store.postgres import database as databases
 from engram.store.postgres.database import MOST_CONNECTIONS
+from engram.store.postgres.store import PostgresStore
+from engram.store.protocol import Foreseen
 from tests.clock import Clock
 from tests.conformance.keeping import ANY, listed
 from tests.faults.workers.operations import sentence
 from tests.postgres.workers.agreement import disagreements
 from tests.postgres.workers.parts import PLACES, VERBS
-from tests.postgres.workers.starting import crowd
+from tests.postgres.workers.starting import Crowd, crowd
 
-SECONDS = 4.0
-PATIENCE = 30.0
+PATIENCE = 120.0
+"""Seconds after which something counts as hung; on a busy machine everything takes a few."""
+TIMES = 2
+"""How often every verb has been carried through before a crowd is asked to stop."""
 MINE = "application_name = 'engram' AND datname = current_database()"
 
 
@@ -121,13 +125,12 @@ def test_every_verb_at_once_over_the_same_few_memories_loses_nothing(
     asked = {"url": database, "tenant": tenant, "texts": texts, "scopes": scopes, "counted": counted}
     with crowd("mingling", tmp_path, 2, 4, **asked) as everyone:
         everyone.begin()
-        time.sleep(SECONDS)
+        _wait_until_every_verb_was_done(everyone)
         told = everyone.end()
     mem.upkeep.fold()
     ratings = Counter(line["rated"] for line in told if "rated" in line)
     derived = {(line["derived"], line["session"]) for line in told if "derived" in line}
     noted = {line["used"] for line in told if "used" in line}
-    assert len({line["did"] for line in told if "did" in line}) == len(VERBS)
     assert {line["outcome"] for line in told if "derived" in line} == {"DUPLICATE"}
     for memory_id in counted:
         memory, uses = mem.get(memory_id), mem.store.uses_of([memory_id])
@@ -140,6 +143,18 @@ def test_every_verb_at_once_over_the_same_few_memories_loses_nothing(
     mem.close()
     assert disagreements(database, tenant) == []
     assert deadlocks(database) == 0
+
+
+def _wait_until_every_verb_was_done(everyone: Crowd) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        told = everyone.told
+        assert not [line for line in told if "error" in line], told[-1]
+        done = Counter(line["did"] for line in told if "did" in line)
+        if all(done[verb.__name__] >= TIMES for verb in VERBS):
+            return
+        assert time.monotonic() < deadline, done
+        time.sleep(0.05)
 
 
 # -- who waits for whom
@@ -184,7 +199,8 @@ def test_a_decision_in_the_same_scope_waits_its_turn_and_then_says_what_to_do(
     began = time.monotonic()
     with pytest.raises(StoreBusy, match="nothing was written, try again"):
         mem.learn(sentence(1), scope="project:shared")
-    assert 0.3 <= time.monotonic() - began < 10
+    assert time.monotonic() - began >= 0.3
+    assert not undecided.is_set()
     assert mem.list() == []
     undecided.set()
     monkeypatch.setattr(databases, "LOCK_SECONDS", PATIENCE)
@@ -228,6 +244,8 @@ def test_a_long_read_holds_up_no_writer(mem: Engram, database: str, tenant: str)
 
 def test_many_threads_keep_to_the_connections_of_the_pool(mem: Engram, database: str) -> None:
     threads = 32
+    assert isinstance(mem.store, PostgresStore)
+    mem.store.parts.database.pool.timeout = PATIENCE  # two of three wait for a connection
     barrier, most, over = threading.Barrier(threads), [0], threading.Event()
 
     def watch() -> None:
@@ -250,7 +268,8 @@ def test_many_threads_keep_to_the_connections_of_the_pool(mem: Engram, database:
         over.set()
         watcher.join(PATIENCE)
     assert len(mem.list(limit=None)) == threads
-    assert 1 < most[0] <= MOST_CONNECTIONS + 1
+    kept = ask(database, f"SELECT count(*) FROM pg_stat_activity WHERE {MINE}")
+    assert 1 < max(kept, most[0]) <= MOST_CONNECTIONS + 1
 
 
 def test_a_decision_needs_no_second_connection_of_the_pool(mem: Engram, clock: Clock) -> None:
@@ -278,14 +297,12 @@ def test_a_decision_needs_no_second_connection_of_the_pool(mem: Engram, clock: C
 
 
 def test_numbers_foreseen_and_not_used_are_given_back_beside_ids_from_elsewhere(mem: Engram, clock: Clock) -> None:
-    """Both touch the day's counter, from two connections of one decision."""
+    """Both touch the day's counter, from two connections of one decision: whoever waits for itself is told it is busy."""
     now = clock()
-    began = time.monotonic()
     with mem.store.deciding("import", actor="test", scopes=["global"]) as deciding:
-        deciding.foresee([("", "global", "")] * 5)
+        deciding.foresee([Foreseen("", "global", "")] * 5)
         first = deciding.new_id(now)
         deciding.put(Memory(first, sentence(1), created=now))
         deciding.put(Memory(f"ENG-{now:%Y-%m%d}-040", sentence(2), created=now))
-    assert time.monotonic() - began < 10
     with mem.store.deciding("add", actor="test", scopes=["global"]) as deciding:
         assert deciding.new_id(now) > f"ENG-{now:%Y-%m%d}-040"

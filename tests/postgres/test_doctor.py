@@ -256,7 +256,7 @@ def test_the_program_says_so_too(
     environment = {**os.environ, "ENGRAM_URL": database, "ENGRAM_TENANT": "acme", "ENGRAM_HOME": str(tmp_path)}
     ended = subprocess.run(
         [sys.executable, "-m", "engram", "doctor", "--json"],
-        env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+        env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     found = json.loads(ended.stdout)
     assert (ended.returncode, found["ok"]) == (1, False)

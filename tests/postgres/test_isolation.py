@@ -6,6 +6,7 @@ import psycopg
 import pytest
 from psycopg import errors, sql
 
+from engram.model.task import Checkpoint, Job, TaskRun
 from engram.store.postgres.opening import open_store
 from tests.backends import static_embedder
 from tests.clock import Clock
@@ -20,6 +21,10 @@ def filled(shared_database: str, tenant: str, clock: Clock) -> str:
     store = open_store(shared_database, tenant, static_embedder(), clock=clock)
     Keep(store, clock)("zebra", name="zebra")
     store.append_events("talk", [said("Ann", "hello")])
+    now = clock()
+    store.save_task(TaskRun("TASK-1", "ship it", "global", now, now))
+    store.add_checkpoint("TASK-1", lambda number: Checkpoint("CKP-1", "TASK-1", number, now, "half way"))
+    store.enqueue([Job("one", "derive", now, now)])
     store.close()
     return tenant
 
@@ -126,12 +131,15 @@ def test_without_its_tenant_a_connection_sees_changes_and_adds_nothing(
 
 def test_a_row_cannot_be_handed_to_another_tenant(raw: psycopg.Connection, filled: str) -> None:
     raw.execute("SELECT set_config('engram.tenant', %s, false)", (filled,))
+    handed = set()
     for name in tenant_tables(raw):
         held = raw.execute(sql.SQL("SELECT count(*) FROM {}").format(table(name))).fetchone()
         if held == (0,):
             continue
+        handed.add(name)
         with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
             raw.execute(sql.SQL("UPDATE {} SET tenant = 'another'").format(table(name)))
+    assert handed >= {"agent_task_runs", "agent_checkpoints", "memory_jobs", "agent_memory", "agent_events"}
     assert raw.execute("SELECT count(*) FROM engram.agent_memory").fetchone() == (1,)
 
 

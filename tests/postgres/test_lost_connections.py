@@ -19,13 +19,13 @@ from engram.model.memory import Memory
 from tests.clock import Clock
 from tests.faults.processes import finish
 from tests.faults.workers.operations import sentence
-from tests.postgres.server import Server, fresh_database, ordinary_role
+from tests.postgres.server import Server, durable_server, fresh_database, ordinary_role
 from tests.postgres.workers.agreement import disagreements
 from tests.postgres.workers.cutting import Link, Wire, after_it_was_sent, before_it_is_sent, wire
 from tests.postgres.workers.forking import CASES
 from tests.postgres.workers.starting import Crowd, crowd, start
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 RATED = "Everyone rates this one"
 MINE = "application_name = 'engram' AND datname = current_database()"
 
@@ -139,6 +139,13 @@ def test_a_commit_that_never_arrived_is_an_error_and_leaves_nothing(
 
 
 # -- the server
+
+
+@pytest.fixture(scope="module")
+def own_server(postgres_server: Server) -> Iterator[Server]:
+    """A server that may be crashed; whoever crashes it leaves it running."""
+    with durable_server(postgres_server.kept) as server:
+        yield server
 
 
 @pytest.fixture

@@ -1,12 +1,16 @@
 """The schema's versions: from each earlier one with data in it, many migrators at once, one killed half-way, one too new."""
 
+import json
+import re
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -17,12 +21,17 @@ from engram.store.postgres import migrating
 from engram.store.postgres.database import connect
 from engram.store.postgres.migrating import LATEST, LOCK, migrate, migrations, version_of
 from engram.store.postgres.opening import open_store
+from engram.store.protocol import Filters
 from tests.clock import Clock
 from tests.conformance.keeping import ANY, Keep, listed
+from tests.faults.processes import ending
+from tests.postgres.server import Server
 
 FOLDER = Path(__file__).parent / "versions"
-PATIENCE = 60.0
+PATIENCE = 120.0
 STATEMENTS = ["Deploy on Tuesdays only", "The staging server is called nightshift"]
+LATER = ["The release train leaves on Mondays", "The release train leaves on Thursdays"]
+"""What the rows of schema 4 add."""
 MIGRATOR = (
     "import sys; from engram.store.postgres.database import connect; from engram.store.postgres.migrating import migrate;"
     "migrate(connect(sys.argv[1]), 'the server')"
@@ -78,7 +87,7 @@ def test_data_of_an_earlier_version_is_whole_afterwards(
         assert version_of(raw) == LATEST
         if before == 1:
             mem.rebuild_index()  # documents and words came with schema 2 and are made from the records
-        assert sorted(listed(mem.store)) == STATEMENTS
+        assert sorted(listed(mem.store)) == sorted(STATEMENTS + LATER * (before >= 4))
         found = mem.search("what is the staging server called", kinds=("memory", "event"))
         assert found[0].text == STATEMENTS[1]
         rated = mem.get("staging")
@@ -88,6 +97,83 @@ def test_data_of_an_earlier_version_is_whole_afterwards(
         assert mem.store.events(mem.store.sessions()[0].id)[0].content == "ship it please"
         assert mem.add("After the migration", scope="project:acme").id.startswith("ENG-")
         assert all(check.ok for check in mem.store.examine())
+
+
+PAIR: dict[str, dict[str, object]] = {
+    "ENG-2026-0228-001": {"statement": "The tests run on Mondays", "status": "superseded", "critical_slot": "tests"},
+    "ENG-2026-0228-002": {"statement": "The tests run every night", "status": "active", "revision": 2},
+}
+"""Two versions of a fact, as every schema since the first could hold them."""
+
+
+@pytest.mark.parametrize("before", range(1, 4))
+def test_versions_of_a_fact_from_before_schema_4_are_found_by_lineage_and_conflict_key(
+    database: str, raw: psycopg.Connection, clock: Clock, before: int
+) -> None:
+    at_version(raw, before)
+    for memory_id, fields in PAIR.items():
+        record = {"id": memory_id, "version": 2, "type": "decision", "scope": "global", "metadata": {}}
+        versions = {"lineage": "LIN-tests", "conflict_key": "test-day"}
+        with raw.transaction():
+            raw.execute("SELECT set_config('engram.tenant', 'acme', true)")
+            raw.execute(
+                "INSERT INTO engram.agent_memory (tenant, id, record) VALUES ('acme', %s, %s::json)",
+                (memory_id, json.dumps(record | versions | fields)),
+            )
+    store = open_store(database, "acme", None, clock=clock)
+    store.rebuild()
+    assert [memory.id for memory in store.heads("test-day", "global")] == ["ENG-2026-0228-002"]
+    assert [memory.id for memory in store.lineage("LIN-tests")] == list(PAIR)
+    assert [memory.id for memory in store.listing(Filters(statuses=None, critical=True))] == ["ENG-2026-0228-001"]
+    assert store.heads("test-day", "user") == [] and store.lineage("") == []
+    store.close()
+
+
+def test_a_session_from_before_schema_4_has_a_summary_that_was_given(
+    database: str, raw: psycopg.Connection, clock: Clock
+) -> None:
+    at_version(raw, 3)
+    store = open_store(database, "acme", None, clock=clock)
+    [session] = store.sessions()
+    assert (session.summary_through, session.summary_style, session.summary_by) == (0, "", "")
+    store.close()
+
+
+def test_tasks_and_versions_that_schema_4_wrote_are_read_as_they_were(
+    database: str, raw: psycopg.Connection, clock: Clock
+) -> None:
+    at_version(raw, 4)
+    store = open_store(database, "acme", None, clock=clock)
+    [task] = store.tasks(["running"])
+    assert (task.goal, [event.content for event in store.events(task.id)]) == (
+        "Move the release train",
+        ["move it to Thursdays"],
+    )
+    [checkpoint] = store.checkpoints(task.id)
+    assert (checkpoint.number, checkpoint.through, checkpoint.pending_steps) == (1, 1, ("tell the team",))
+    clock.forward(seconds=1)
+    [job] = store.lease_jobs("me", clock(), clock())
+    assert job.payload["events"] == [event.id for event in store.events(task.id)]
+    session = store.session("S-20260301-090100-5f1d20")
+    assert session is not None and (session.summary_through, session.summary_by) == (1, "rules")
+    assert [memory.statement for memory in store.lineage("LIN-release-day")] == LATER
+    assert [memory.statement for memory in store.heads("release-day", "project:acme")] == LATER[1:]
+    assert [memory.statement for memory in store.listing(Filters(critical=True))] == LATER[1:]
+    store.close()
+
+
+def test_an_end_that_schema_4_witnessed_is_missed_when_it_is_gone(
+    database: str, raw: psycopg.Connection, clock: Clock
+) -> None:
+    at_version(raw, 4)
+    with raw.transaction():
+        raw.execute("SELECT set_config('engram.tenant', 'acme', true)")
+        raw.execute("DELETE FROM engram.agent_events WHERE session LIKE 'TASK-%'")
+        raw.execute("DELETE FROM engram.ledger_heads WHERE session LIKE 'TASK-%'")
+    store = open_store(database, "acme", None, clock=clock)
+    [problem] = store.verify_ledgers()
+    assert problem.startswith("TASK-") and "event 1" in problem
+    store.close()
 
 
 def test_a_purged_id_does_not_come_back_after_a_migration(database: str, raw: psycopg.Connection, clock: Clock) -> None:
@@ -103,6 +189,35 @@ def test_every_way_to_the_latest_version_ends_in_the_same_schema(raw: psycopg.Co
         at_version(raw, version) if version == 1 else migrate(raw, "the server", upto=version)
     with connect(shared_database) as other:
         assert schema(raw) == [line for line in schema(other) if not line.startswith("near_")]
+
+
+def partition(admin: psycopg.Connection) -> None:
+    """What docs/scaling.md says."""
+    page = (Path(__file__).parents[2] / "docs" / "scaling.md").read_text("utf-8")
+    (text,) = (block for block in re.findall(r"```sql\n(.*?)```", page, re.DOTALL) if "PARTITION BY HASH" in block)
+    admin.execute(text.encode())
+    admin.execute("DROP SCHEMA engram_whole CASCADE")
+
+
+def test_partitioned_tables_are_migrated_as_they_are_and_new_ones_partitioned_too(
+    database: str, raw: psycopg.Connection, clock: Clock, postgres_server: Server
+) -> None:
+    at_version(raw, 3)
+    with postgres_server.admin(urlsplit(database).path.lstrip("/")) as admin:
+        partition(admin)
+        assert migrate(raw, "the server") == 3
+        partition(admin)
+    kinds = raw.execute(
+        "SELECT DISTINCT c.relkind::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant'"
+        " WHERE c.relnamespace = 'engram'::regnamespace AND c.relkind IN ('r', 'p')"
+    ).fetchall()
+    assert kinds == [("p",)]
+    with Engram.open(url=database, tenant="acme", clock=clock) as mem:
+        kept = mem.add("Versions in partitions", lineage="LIN-1", conflict_key="place")
+        assert [memory.id for memory in mem.store.heads("place", kept.scope)] == [kept.id]
+        task = mem.tasks.start("Go on")
+        assert mem.tasks.record_turn(task.id, "ship it", "done") and len(mem.store.jobs()) == 1
+        assert mem.store.verify_ledgers() == [] and all(check.ok for check in mem.store.examine())
 
 
 def test_a_current_schema_is_only_looked_at(database: str, raw: psycopg.Connection) -> None:
@@ -135,21 +250,22 @@ def test_opening_waits_for_no_one_who_only_writes_or_migrates(
 
 
 def test_eight_migrators_at_once_make_one_schema(database: str, raw: psycopg.Connection, shared_database: str) -> None:
-    with connect(shared_database) as other, ThreadPoolExecutor(4) as threads:
+    with connect(shared_database) as other, ThreadPoolExecutor(6) as threads, ExitStack() as started:
         whole = schema(other)
         # They are let go when all of them have come to the lock.
         with raw.transaction():
             raw.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+            command = [sys.executable, "-c", MIGRATOR, database]
             programs = [
-                subprocess.Popen([sys.executable, "-c", MIGRATOR, database], stderr=subprocess.PIPE, text=True)
-                for _ in range(4)
+                subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) for _ in range(2)
             ]
-            done = [threads.submit(lambda: migrated(database)) for _ in range(4)]
+            started.enter_context(ending(*programs))
+            done = [threads.submit(lambda: migrated(database)) for _ in range(6)]
             wait_until(raw, "SELECT count(*) = 8 FROM pg_locks l JOIN pg_database d ON d.oid = l.database "
                             "WHERE d.datname = current_database() AND l.locktype = 'advisory' AND NOT l.granted")  # fmt: skip
-        assert [one.result(PATIENCE) for one in done] == [0] * 4
+        assert [one.result(PATIENCE) for one in done] == [0] * 6
         errors = [program.communicate(timeout=PATIENCE)[1] for program in programs]
-    assert [(program.returncode, error) for program, error in zip(programs, errors, strict=True)] == [(0, "")] * 4
+    assert [(program.returncode, error) for program, error in zip(programs, errors, strict=True)] == [(0, "")] * 2
     assert schema(raw) == [line for line in whole if not line.startswith("near_")]
     rows = raw.execute("SELECT version FROM engram.schema_versions ORDER BY version").fetchall()
     assert rows == [(number,) for number in range(1, LATEST + 1)]

@@ -265,7 +265,7 @@ def test_searches_answer_from_the_old_vectors_until_the_switch_and_from_the_new_
     new.before = begun.set
 
     def search() -> None:
-        begun.wait(30)
+        begun.wait(120)
         while not ended.is_set():
             seen.append(asked(few, "Something about number 7"))
 
@@ -275,7 +275,7 @@ def test_searches_answer_from_the_old_vectors_until_the_switch_and_from_the_new_
     searching.start()
     assert other.reembed() == 40
     ended.set()
-    searching.join(30)
+    searching.join(120)
     assert len(seen) > 5
     with_vectors = [found for found in seen if found.semantic]
     assert all(found.semantic == before for found in with_vectors)

@@ -3,6 +3,7 @@
 import re
 import subprocess
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -10,6 +11,7 @@ import psycopg
 import pytest
 
 from engram import Engram
+from engram.model.task import Checkpoint, Job, TaskRun
 from engram.store.postgres import nearest, tenants
 from engram.store.postgres.opening import open_store
 from engram.store.postgres.store import PostgresStore
@@ -32,7 +34,15 @@ def fill(url: str, clock: Clock) -> None:
         kept = keep(f"{NIGHTSHIFT}, says {tenant}", name="staging")
         keep.again(kept, rationale="it runs at night")
         store.append_events("talk", [said("Ann", f"hello {tenant}", key="k1"), said("Bob", "hello Ann", 1)])
+        begin_task(store, f"Ship it for {tenant}", clock())
         store.close()
+
+
+def begin_task(store: PostgresStore, goal: str, now: datetime) -> None:
+    """A run with an event, the job that follows on it, and a checkpoint."""
+    store.save_task(TaskRun("TASK-1", goal, "global", now, now))
+    store.append_events("TASK-1", [said("Ann", "begin")], lambda made: [Job(made[0].id, "derive", now, now)])
+    store.add_checkpoint("TASK-1", lambda number: Checkpoint("CKP-1", "TASK-1", number, now, "half way"))
 
 
 @pytest.fixture
@@ -57,6 +67,9 @@ def assert_whole(url: str, clock: Clock) -> None:
         assert memory is not None
         assert [image.op for image in store.history(memory.id)] == ["add", "update"]
         assert store.verify_ledgers() == []
+        task, [checkpoint] = store.task("TASK-1"), store.checkpoints("TASK-1")
+        assert task is not None and (task.goal, checkpoint.number) == (f"Ship it for {tenant}", 1)
+        assert [job.id for job in store.jobs()] == [event.id for event in store.events("TASK-1")]
         assert [check.detail for check in store.examine() if not check.ok] == []
         added = Keep(store, clock)(f"Written afterwards by {tenant}")
         assert added.id != memory.id
@@ -88,7 +101,7 @@ def test_a_dump_by_a_role_bound_to_a_tenant_fails_instead_of_leaving_rows_out(
     filled: str, postgres_server: Server, tmp_path: Path
 ) -> None:
     command = [program_at(postgres_server, "pg_dump"), "-d", filled, "-f", str(tmp_path / "dump.sql")]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode != 0
     assert "row-level security" in ended.stderr
 

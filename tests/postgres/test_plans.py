@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -13,13 +14,14 @@ from engram import Engram
 from engram.bench.corpus import memories, questions
 from engram.model.event import Session
 from engram.model.memory import Association
+from engram.model.task import Checkpoint, Job, TaskRun, moved
 from engram.model.usage import Use
 from engram.store.postgres import nearest, tenants
 from engram.store.postgres.database import Database
 from engram.store.postgres.opening import open_store
 from engram.store.postgres.sql import _statements
 from engram.store.postgres.store import PostgresStore
-from engram.store.protocol import Filters, Query
+from engram.store.protocol import Filters, Query, Store, Stretch
 from engram.text.content_hash import content_hash
 from engram.text.tokens import query_terms
 from tests.backends import static_embedder
@@ -30,16 +32,34 @@ from tests.postgres.server import Role, at_database, fresh_database
 MINE, OTHERS = "planned", 6
 MEMORIES, TALKS = 1_000, 20
 STRANGERS = 4_000
+TASKS, LATEST_TASK = 80, "TASK-79"
 RARE = Filters(types=("decision",))
+IN_A_TASK = Filters(kinds=("event",), parents=("TASK-7",))
+SPOKEN = Filters(kinds=("event",), roles=("Ann",))
+CRITICAL = Filters(critical=True)
 HOT = """
 lexical allowed_among near_all near_scopes near_among listed exact by_id by_name named names_like changed_since records
-alone together parents numbers vectors frequencies occurring statistics facts mark purged uses_of uses_in used_since last_use
+alone together stands numbers vectors frequencies occurring statistics facts mark purged uses_of uses_in used_since last_use
 history known_at links_to event events_of events_by_key event_at session sessions verdicts lock_memories
 known_documents meanings without_vector put_postings few_all few_scopes
 drop_postings drop_vectors move_vectors drop_names drop_relations drop_uses drop_documents drop_memories
 blank_images blank_events uncount_terms drop_gone_terms
+heads lineage walk task lock_task share_task tasks tasks_in checkpoints last_checkpoint
+due_jobs lock_job change_job drop_job
 """
-"""What a question, a decision, a session and a purge ask the server."""
+"""What a question, a decision, a session, a task, its worker and a purge ask the server."""
+INSERTED = "put_jobs put_task put_checkpoint put_events put_decision lock_ledger"
+"""What only inserts: no table is read for it."""
+WALKS = [(direction, types) for direction in ("outbound", "inbound", "any") for types in (None, ("semantic", "causal"))]
+BY_KEY = {
+    "heads": ("agent_memory", "conflict_key"),
+    "lineage": ("agent_memory", "lineage"),
+    "events_of": ("agent_events", "session"),
+    "checkpoints": ("agent_checkpoints", "task"),
+    "last_checkpoint": ("agent_checkpoints", "task"),
+    "share_task": ("agent_task_runs", "id"),
+}
+"""Of which table each reads only what has the key that is asked for."""
 INDEX_ONLY = {
     "lexical": "postings_pkey",
     "near_all": "memory_vectors_near",
@@ -92,7 +112,8 @@ def fill(url: str, clock: Clock) -> None:
         kept = mem.add_batch(drafts)
         with mem.store.deciding("link", actor="test", about=[memory.id for memory in kept]) as deciding:
             for one, other in pairwise(kept):
-                deciding.put(one.but(associations=(Association(other.id, "semantic", 0.5),)))
+                links = (Association(other.id, "semantic", 0.5), Association(kept[0].id, "causal", 0.5))
+                deciding.put(one.but(associations=links, **versioned(int(one.name.removeprefix("memory-")))))
         lines = questions(15, MEMORIES)
         for number in range(TALKS):
             used = kept[number * 50 : number * 50 + 50]
@@ -100,6 +121,35 @@ def fill(url: str, clock: Clock) -> None:
             mem.store.save_session(Session(f"talk-{number}", "talking", ("global",), clock()))
             events = [said("Ann", f"{text} {number}", n, key=f"k{n}") for n, text in enumerate(lines)]
             mem.store.append_events(f"talk-{number}", events)
+        fill_tasks(mem.store, clock)
+
+
+def versioned(number: int) -> dict[str, Any]:
+    """Every second memory is a version of a fact, of two of them one is in force; some are critical."""
+    slot = {"critical_slot": "goal"} if number % 100 == 3 else {}
+    if number % 2:
+        return slot
+    status = "superseded" if number % 4 else "active"
+    return slot | {"lineage": f"LIN-{number // 4}", "conflict_key": f"slot-{number // 4}", "status": status}
+
+
+def fill_tasks(store: Store, clock: Clock) -> None:
+    """Runs in every state with their ledgers and checkpoints, and jobs of which most wait."""
+    now = clock()
+    for number in range(TASKS):
+        task = f"TASK-{number}"
+        store.save_task(TaskRun(task, "Ship it", "project:acme", now + timedelta(seconds=number), now))
+        events = [said("Ann", f"the step {n} of {task}", n, key=f"k{n}") for n in range(2)]
+        store.append_events(task, events, lambda made: [derived(made[0].id, now)])
+        store.add_checkpoint(task, lambda n, task=task: Checkpoint(f"CKP-{task}", task, n, now, "half way"))  # type: ignore[misc]
+        if number % 10:
+            store.change_task(task, lambda held: moved(held, "completed", now))
+    store.enqueue([replace(derived(f"dead {n}", now), status="dead") for n in range(100)])
+
+
+def derived(name: str, now: datetime) -> Job:
+    """A job that is due at once."""
+    return Job(name, "derive", now, now, {"events": [name]})
 
 
 def add_neighbours(admin: psycopg.Connection) -> None:
@@ -128,6 +178,9 @@ def add_strangers(admin: psycopg.Connection) -> None:
         ("tombstones", "id", "'ENG-2026-0101-001'"),
         ("journal", "seq, at, op, actor, reason, session, ids", "-i, now(), 'add', '', '', '', '{}'"),
         ("gate_verdicts", "at, gate, outcome", "now(), 'quality', 'REJECTED'"),
+        ("agent_task_runs", "id, status, created, record", "'TASK-1', 'running', now(), '{}'"),
+        ("agent_checkpoints", "task, number, record", "'TASK-1', 1, '{}'"),
+        ("memory_jobs", "id, kind, status, run_after, record", "'one', 'derive', 'waiting', now(), '{}'"),
     ):
         admin.execute(
             f"INSERT INTO engram.{table} (tenant, {columns}) SELECT 'stranger-' || i, {values} "
@@ -168,12 +221,14 @@ def a_day(store: PostgresStore, clock: Clock) -> None:
     """What agents and their owner ask of a store."""
     ask(store)
     look_up(store, clock)
+    work(store, clock)
     write(store, clock)
 
 
 def ask(store: PostgresStore) -> None:
     """Search, widely and narrowly."""
-    for filters in (Filters(), Filters(kinds=("memory", "event"), statuses=None), Filters(scopes=("user",)), RARE):
+    anything = Filters(kinds=("memory", "event"), statuses=None)
+    for filters in (Filters(), anything, Filters(scopes=("user",)), RARE, IN_A_TASK, SPOKEN, CRITICAL):
         for question in questions(3, MEMORIES):
             vectors = store.embed([question])
             assert vectors is not None
@@ -182,7 +237,9 @@ def ask(store: PostgresStore) -> None:
             numbers = [n for n, _ in (*found.lexical, *found.semantic)]
             store.get_many(numbers)
             store.vectors(numbers)
-            store.passages(numbers, [parent for parent in store.parents(numbers).values() if parent][:3], filters)
+            store.stands(numbers)
+            stands = [stand for stand in store.stands(numbers).values() if stand.parent][:3]
+            store.passages(numbers, [Stretch(stand.parent, 0, stand.last) for stand in stands], filters)
 
 
 def look_up(store: PostgresStore, clock: Clock) -> None:
@@ -192,10 +249,15 @@ def look_up(store: PostgresStore, clock: Clock) -> None:
     store.named("memory-77", memory.scope)
     store.exact(content_hash(memory.statement), memory.scope)
     store.listing(Filters(), limit=20)
+    store.listing(CRITICAL, limit=20)
     store.known_at(clock())
     store.history(memory.id)
     store.numbers([memory.id])
     store.links_to([memory.id])
+    for direction, types in WALKS:
+        store.walk([memory.id], depth=3, direction=direction, types=types, min_weight=0.1, per_seed=20)
+    store.heads("slot-17", memory.scope)
+    store.lineage("LIN-17")
     store.mark("user")
     assert not store.paused
     store.uses_of([memory.id])
@@ -208,6 +270,24 @@ def look_up(store: PostgresStore, clock: Clock) -> None:
     store.verdicts(clock())
 
 
+def work(store: PostgresStore, clock: Clock) -> None:
+    """A task goes on: its ledger is read, written and summed up, a worker takes what follows."""
+    store.tasks(limit=20)
+    store.tasks(["running", "paused"], limit=20)
+    store.task(LATEST_TASK)
+    store.change_task("TASK-10", lambda held: moved(held, "paused", clock()))
+    store.append_events("TASK-20", [said("Ann", "one more", key="more")], lambda made: [derived(made[0].id, clock())])
+    store.events("TASK-20", last=2)
+    store.events("TASK-20", after=1)
+    store.add_checkpoint("TASK-20", lambda n: Checkpoint("CKP-20-2", "TASK-20", n, clock(), "nearly done"))
+    store.checkpoints("TASK-20", 1)
+    until = clock() + timedelta(minutes=5)
+    for kinds in (None, ("derive",)):
+        done, again = store.lease_jobs("me", clock(), until, kinds=kinds, limit=2)
+        store.settle_job(done, None)
+        store.settle_job(again, replace(again, status="waiting", leased_until=None))
+
+
 def write(store: PostgresStore, clock: Clock) -> None:
     """Decide, reword, move, say and destroy."""
     keep = Keep(store, clock)
@@ -218,6 +298,8 @@ def write(store: PostgresStore, clock: Clock) -> None:
         deciding.exact(content_hash("The otter sleeps"), "global")
         deciding.changed_since("global", mark)
         deciding.free_name("otter", "global")
+        deciding.heads("slot-17", "global")
+        deciding.lineage("LIN-17")
         deciding.get(new.id)
         deciding.put(new.but(statement="The otter sleeps in the reeds"))
     keep.again(new, statement="The otter sleeps in the reeds", scope="user")
@@ -266,7 +348,7 @@ def read_whole(steps: list[dict[str, Any]]) -> list[str]:
 
 
 def test_the_day_held_every_hot_statement(crowded: Crowded) -> None:
-    assert set(HOT.split()) - set(crowded.asked) == set()
+    assert {*HOT.split(), *INSERTED.split()} - set(crowded.asked) == set()
 
 
 def test_every_hot_statement_uses_an_index(crowded: Crowded, planner: psycopg.Connection) -> None:
@@ -275,6 +357,44 @@ def test_every_hot_statement_uses_an_index(crowded: Crowded, planner: psycopg.Co
             for steps in (planned(planner, asked), planned_for_any(planner, asked)):
                 assert read_whole(steps) == [], (name, asked.text)
                 assert any("Index Name" in step for step in steps), (name, asked.text)
+
+
+def test_what_only_inserts_reads_no_table(crowded: Crowded, planner: psycopg.Connection) -> None:
+    for name in INSERTED.split():
+        for asked in crowded.asked[name].values():
+            for steps in (planned(planner, asked), planned_for_any(planner, asked)):
+                assert read_whole(steps) == [], (name, asked.text)
+
+
+def test_a_walk_is_asked_for_in_every_direction(crowded: Crowded) -> None:
+    assert len(crowded.asked["walk"]) == len(WALKS)
+
+
+def test_what_has_a_key_is_found_by_it_and_not_among_all_of_the_tenant(
+    crowded: Crowded, planner: psycopg.Connection
+) -> None:
+    for name, (table, key) in BY_KEY.items():
+        for asked in crowded.asked[name].values():
+            for steps in (planned(planner, asked), planned_for_any(planner, asked)):
+                conditions = [s.get("Index Cond", "") for s in steps if s.get("Index Name", "").startswith(table)]
+                assert conditions and all(f"({key} = " in condition for condition in conditions), (name, conditions)
+
+
+def test_who_speaks_is_asked_of_the_events_that_were_found_and_of_no_other(
+    crowded: Crowded, planner: psycopg.Connection
+) -> None:
+    spoken = [asked for asked in crowded.asked["allowed_among"].values() if "'role'" in asked.text]
+    assert spoken
+    for asked in spoken:
+        for steps in (planned(planner, asked), planned_for_any(planner, asked)):
+            conditions = [s.get("Index Cond", "") for s in steps if s.get("Index Name", "").startswith("agent_events")]
+            assert conditions and all("(id = " in condition for condition in conditions), conditions
+
+
+def test_the_next_job_is_found_without_sorting_those_that_wait(crowded: Crowded, planner: psycopg.Connection) -> None:
+    for asked in crowded.asked["due_jobs"].values():
+        for steps in (planned(planner, asked), planned_for_any(planner, asked)):
+            assert "Sort" not in {step["Node Type"] for step in steps}, steps
 
 
 def test_a_search_reads_its_index_and_not_the_table(crowded: Crowded, planner: psycopg.Connection) -> None:

@@ -17,6 +17,7 @@ from tests.clock import Clock
 from tests.conformance.keeping import ANY, Keep
 
 WORKERS, ROUNDS = 8, 12
+PATIENCE = 120.0
 
 
 class Stop(Exception):
@@ -69,14 +70,14 @@ def test_many_threads_and_tenants_never_mix_also_after_errors(stores: list[Postg
     barrier = threading.Barrier(WORKERS)
 
     def work(number: int) -> None:
-        barrier.wait(30)
+        barrier.wait(PATIENCE)
         for turn in range(ROUNDS):
             place = (number + turn) % len(stores)
             _one_turn(stores[place], place, f"{number}-{turn}", clock)
 
     with ThreadPoolExecutor(WORKERS) as threads:
         for done in [threads.submit(work, number) for number in range(WORKERS)]:
-            done.result(120)
+            done.result(PATIENCE)
     for place, store in enumerate(stores):
         expected = {f"of {place}: {n}-{t}" for n in range(WORKERS) for t in range(ROUNDS)
                     if (n + t) % len(stores) == place and t % 4 != 3}  # fmt: skip
@@ -108,7 +109,7 @@ def test_a_store_that_is_closed_leaves_no_connection(shared_database: str, tenan
         )
         before = watching.execute(mine).fetchone()
         store.close()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while (left := watching.execute(mine).fetchone()) != (0,) and time.monotonic() < deadline:
             time.sleep(0.01)
     assert before is not None

@@ -16,12 +16,13 @@ from psycopg import errors, sql
 
 from engram import Engram
 from engram.model.errors import EngramError, StoreDenied
+from engram.model.task import Checkpoint, Job, moved
 from engram.store.postgres import nearest
 from engram.store.postgres.migrating import LATEST, migrations
 from engram.store.postgres.opening import open_store
 from tests.backends import static_embedder
 from tests.clock import Clock
-from tests.conformance.keeping import Keep, listed
+from tests.conformance.keeping import Keep, listed, said
 from tests.conformance.test_reembedding import Letters
 from tests.postgres.programs import run_program
 from tests.postgres.server import Role, Server, at_database
@@ -114,6 +115,12 @@ def test_the_application_does_its_whole_day(made: Roles, tmp_path: Path, clock: 
         with mem.session("deploy to staging", scope="project:acme") as session:
             session.observe("user", "to nightshift, please")
             session.feedback(known.id, "positive")
+        task = mem.tasks.start("move staging", scope="project:acme")
+        mem.store.append_events(task.id, [said("user", "begin")], lambda made: [Job("one", "derive", clock(), clock())])
+        mem.store.add_checkpoint(task.id, lambda number: Checkpoint("CKP-1", task.id, number, clock(), "half way"))
+        [job] = mem.store.lease_jobs("me", clock.forward(seconds=1), clock())
+        assert mem.store.settle_job(job, None)
+        mem.store.change_task(task.id, lambda held: moved(held, "completed", clock()))
         changed = mem.update(known.id, rationale="it runs at night")
         mem.undo(changed.id)
         mem.rebuild_index()
@@ -127,7 +134,7 @@ def test_the_application_does_its_whole_day(made: Roles, tmp_path: Path, clock: 
         assert found["ok"], found
     environment = {**os.environ, "ENGRAM_URL": made.app, "ENGRAM_TENANT": "acme", "ENGRAM_HOME": str(tmp_path)}
     exported = [sys.executable, "-m", "engram", "export", str(tmp_path / "out")]
-    subprocess.run(exported, env=environment, cwd=tmp_path, capture_output=True, timeout=60, check=True)
+    subprocess.run(exported, env=environment, cwd=tmp_path, capture_output=True, timeout=120, check=True)
     assert any(NIGHTSHIFT in file.read_text() for file in (tmp_path / "out").rglob("*.yaml"))
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests.faults.processes import ending
 from tests.postgres.server import Lease, Role, Server, fresh_database, ordinary_role, running_server
 
 ROOT = Path(__file__).parents[2]
@@ -32,10 +33,12 @@ HOLDER = """
 import json, sys, time
 from pathlib import Path
 from tests.postgres.keeper import Kept
+from tests.faults.processes import ending
 from tests.postgres.server import Lease, running_server
 
 lease = Lease()
-kept = running_server(lease.folder, like=Kept(**json.loads(sys.argv[1])))
+like = json.loads(sys.argv[1])
+kept = running_server(lease.folder, like=like and Kept(**like))
 pid = Path(kept.data, "postmaster.pid").read_text().split()[0]
 print(pid, kept.data, lease.folder, flush=True)
 time.sleep(600)
@@ -95,17 +98,18 @@ def test_a_server_of_ones_own_survives_a_crash_with_its_data(own_server: Server,
 
 def test_two_workers_share_one_server_that_is_gone_when_the_run_is_interrupted(tmp_path: Path) -> None:
     run = tiny_run(tmp_path)
-    lines = told(tmp_path / "seen", run, count=2)
-    assert len(set(lines)) == 1
-    os.killpg(run.pid, signal.SIGINT)
-    output, _ = run.communicate(timeout=PATIENCE)
+    with ending(run):
+        lines = told(tmp_path / "seen", run, count=2)
+        assert len(set(lines)) == 1
+        os.killpg(run.pid, signal.SIGINT)
+        output, _ = run.communicate(timeout=PATIENCE)
     assert run.returncode == 2, output
     assert_gone(lines[0])
 
 
-def test_a_lease_that_ends_leaves_no_server(own_server: Server) -> None:
+def test_a_lease_that_ends_leaves_no_server(postgres_server: Server) -> None:
     lease = Lease()
-    kept = running_server(lease.folder, like=own_server.kept)
+    kept = running_server(lease.folder, like=postgres_server.kept)
     pid = Path(kept.data, "postmaster.pid").read_text().split()[0]
     with psycopg.connect(kept.admin_url):
         lease.end()
@@ -113,22 +117,22 @@ def test_a_lease_that_ends_leaves_no_server(own_server: Server) -> None:
     assert not lease.folder.exists()
 
 
-def test_a_server_that_cannot_start_says_why_to_everyone_who_asks(own_server: Server) -> None:
+def test_a_server_that_cannot_start_says_why_to_everyone_who_asks(postgres_server: Server) -> None:
     lease = Lease()
     for _ in range(2):
         with pytest.raises(RuntimeError, match="unrecognized configuration parameter"):
-            running_server(lease.folder, {"no_such_setting": "on"}, like=own_server.kept)
+            running_server(lease.folder, {"no_such_setting": "on"}, like=postgres_server.kept)
     lease.end()
     assert not lease.folder.exists()
 
 
-def test_a_run_that_is_killed_leaves_no_server(own_server: Server) -> None:
-    assert own_server.kept is not None
-    command = [sys.executable, "-c", HOLDER, json.dumps(asdict(own_server.kept))]
-    with subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE) as holder:
+def test_a_run_that_is_killed_leaves_no_server(postgres_server: Server) -> None:
+    like = postgres_server.kept
+    command = [sys.executable, "-c", HOLDER, json.dumps(like and asdict(like))]
+    holder = subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, start_new_session=True)
+    with ending(holder):
         assert holder.stdout is not None
         pid, data, folder = holder.stdout.readline().split()
-        holder.kill()
     deadline = time.monotonic() + PATIENCE
     while Path(folder).exists() and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -161,7 +165,7 @@ def told(seen: Path, run: "subprocess.Popen[str]", count: int) -> list[str]:
     """The first lines a run wrote; it is still running then."""
     deadline = time.monotonic() + PATIENCE
     while not seen.exists() or seen.read_text().count("\n") < count:
-        assert run.poll() is None, run.communicate()[0]
+        assert run.poll() is None, run.communicate(timeout=PATIENCE)[0]
         assert time.monotonic() < deadline
         time.sleep(0.01)
     return seen.read_text().splitlines()

@@ -1,16 +1,19 @@
 """Tenants never see each other, as an ordinary role: whatever is forged, whatever text a field holds."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
-from engram.model.errors import InvalidInput
+from engram.model.errors import InvalidInput, NotFound
 from engram.model.event import Session
 from engram.model.memory import Association, Memory
+from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
 from engram.store.postgres.opening import open_store
-from engram.store.protocol import Filters, Query, Store
+from engram.store.protocol import Filters, Query, Store, Stretch
 from engram.text.content_hash import content_hash
 from engram.text.tokens import query_terms
 from tests.backends import static_embedder
@@ -37,6 +40,11 @@ def theirs(shared_database: str, tenant: str, clock: Clock) -> Iterator[Store]:
     store.close()
 
 
+def job_of(name: str) -> Job:
+    """A job that is due."""
+    return Job(name, "derive", START, START, {"events": [name]})
+
+
 @pytest.fixture
 def secret(theirs: Store, clock: Clock) -> Memory:
     """What the other tenant holds, in every table there is."""
@@ -51,12 +59,18 @@ def secret(theirs: Store, clock: Clock) -> Memory:
         domain="vault/codes",
         metadata={"code": 7},
         associations=(Association(first.id, "semantic", 0.5),),
+        lineage="LIN-vault",
+        conflict_key="vault-code",
+        critical_slot="vault",
     )
     kept = keep.again(kept, confidence=0.9)
     theirs.note_use(Use("injected", (kept.id,), START, "S-theirs"))
     theirs.save_session(Session("S-theirs", "open the vault", ("project:theirs",), START))
     theirs.append_events("S-theirs", [said("Ann", "the vault opens with xylophone", key="k1")])
     theirs.note_verdict("quality", "REJECTED", START)
+    theirs.save_task(TaskRun("TASK-theirs", "open the vault", "project:theirs", START, START))
+    theirs.append_events("TASK-theirs", [said("Ann", "turn the xylophone")], lambda made: [job_of(made[0].id)])
+    theirs.add_checkpoint("TASK-theirs", lambda n: Checkpoint("CKP-theirs", "TASK-theirs", n, START, "half open"))
     theirs.pause(True)
     return kept
 
@@ -92,8 +106,8 @@ def test_nothing_of_another_tenant_answers_to_a_forged_reference(mine: Store, th
     assert mine.exact(content_hash(secret.statement), "project:theirs") is None
     assert mine.get_many(numbers) == []
     assert mine.numbers([secret.id]) == {}
-    assert mine.parents(numbers) == {}
-    assert mine.passages(numbers, ["S-theirs"], everything) == []
+    assert mine.stands(numbers) == {}
+    assert mine.passages(numbers, [Stretch("S-theirs", 0, 9)], everything) == []
     assert mine.history(secret.id) == []
     assert mine.known_at(START) == {}
     assert mine.links_to([link.target for link in secret.associations]) == []
@@ -110,6 +124,53 @@ def test_nothing_of_another_tenant_answers_to_a_forged_reference(mine: Store, th
     assert dict(mine.frequencies(["xylophon", "vault"])) == {}
     assert mine.facts()["statuses"] == {}
     assert mine.verify_ledgers() == []
+    assert mine.heads("vault-code", "project:theirs") == [] and mine.lineage("LIN-vault") == []
+
+
+@pytest.mark.parametrize("direction", ["outbound", "inbound", "any"])
+def test_a_walk_from_a_forged_seed_leads_nowhere(
+    mine: Store, theirs: Store, secret: Memory, clock: Clock, direction: str
+) -> None:
+    seeds = [secret.id, secret.associations[0].target]
+    asked_for: dict[str, Any] = {"depth": 3, "direction": direction, "types": None, "min_weight": 0.0, "per_seed": 9}
+    assert theirs.walk(seeds, **asked_for)
+    assert mine.walk(seeds, **asked_for) == []
+    # A link of one's own that names what another tenant has leads nowhere, whichever way it is gone.
+    Keep(mine, clock)("Mine, with a forged link", associations=(Association(secret.id, "semantic", 0.9),))
+    reached = {step.id for step in mine.walk([*seeds, *(memory.id for memory in mine.listing(ANY))], **asked_for)}
+    assert {memory.statement for i in reached if (memory := mine.get(i)) is not None} <= {"Mine, with a forged link"}
+    assert len(reached) == (direction != "outbound")
+
+
+@pytest.mark.usefixtures("secret")
+def test_no_task_checkpoint_or_job_of_another_tenant_answers(mine: Store, theirs: Store) -> None:
+    now = START.replace(year=2027)
+    assert mine.task("TASK-theirs") is None
+    assert mine.tasks() == mine.tasks(["running"]) == []
+    assert mine.checkpoints("TASK-theirs") == [] and mine.events("TASK-theirs") == []
+    assert mine.jobs() == mine.lease_jobs("me", now, now, limit=9) == []
+    with pytest.raises(NotFound):
+        mine.change_task("TASK-theirs", lambda held: held)
+    [job] = theirs.lease_jobs("they", now, now)
+    assert not mine.settle_job(job, None)
+    assert theirs.settle_job(job, None)
+
+
+@pytest.mark.usefixtures("secret")
+def test_tasks_and_jobs_under_forged_ids_touch_only_ones_own(mine: Store, theirs: Store) -> None:
+    before = theirs.task("TASK-theirs"), theirs.checkpoints("TASK-theirs"), theirs.jobs(), theirs.events("TASK-theirs")
+    mine.save_task(TaskRun("TASK-theirs", "mine", "global", START, START))
+    mine.change_task("TASK-theirs", lambda held: replace(held, status="deleted"))
+    assert (
+        mine.add_checkpoint("TASK-theirs", lambda n: Checkpoint("CKP-theirs", "TASK-theirs", n, START, "mine")).number
+        == 1
+    )
+    mine.enqueue([job_of(before[2][0].id)])
+    [taken] = mine.lease_jobs("me", START, START.replace(year=2036), limit=9)
+    assert mine.settle_job(taken, replace(taken, status="dead"))
+    after = theirs.task("TASK-theirs"), theirs.checkpoints("TASK-theirs"), theirs.jobs(), theirs.events("TASK-theirs")
+    assert after == before
+    assert theirs.append_events("TASK-theirs", [said("Ann", "still open")])[0].seq == 2
 
 
 def test_the_vectors_of_another_tenant_are_no_ones(mine: Store, theirs: Store, secret: Memory) -> None:
@@ -126,10 +187,13 @@ def test_the_vectors_of_another_tenant_are_no_ones(mine: Store, theirs: Store, s
         Filters(domain="vault"),
         Filters(metadata={"code": 7}),
         Filters(kinds=("event",), parents=("S-theirs",)),
+        Filters(kinds=("event",), parents=("TASK-theirs",)),
+        Filters(kinds=("event",), roles=("Ann",)),
+        Filters(critical=True),
         Filters(kinds=("memory", "event"), statuses=None),
         Filters(statuses=None, as_of=True, valid_at=datetime(2027, 1, 1, tzinfo=UTC)),
     ],
-    ids=["scope", "tag", "domain", "metadata", "session", "everything", "as of"],
+    ids=["scope", "tag", "domain", "metadata", "session", "task", "role", "critical", "everything", "as of"],
 )
 @pytest.mark.usefixtures("secret")
 def test_no_filter_reaches_another_tenant(mine: Store, filters: Filters) -> None:
@@ -207,7 +271,13 @@ def test_sql_in_every_text_field_is_text(
         metadata={text: text, "list": [text]},
         associations=(Association(text, text),),
         extra={text: text},
+        lineage=text,
+        conflict_key=text,
+        critical_slot=text,
     )
+    mine.save_task(TaskRun(text, text, text, START, START, outcome=text, session=text, metadata={text: text}))
+    mine.add_checkpoint(text, lambda n: Checkpoint(text, text, n, START, text, decisions=(text,), data={text: text}))
+    mine.enqueue([Job(text, text, START, START, {text: text}, error=text)])
     mine.save_session(Session(text, text, (text,), START, None, text))
     mine.append_events(text, [said(text, text, key=text, task=text, payload={text: text}, metadata={text: text})])
     mine.note_use(Use(text, (text,), START, text, text))
@@ -228,6 +298,12 @@ def test_sql_in_every_text_field_is_text(
     assert [event.content for event in mine.events(text)] == [text]
     assert len(mine.uses_in(text)) == len(mine.uses_of([text])) == 1
     assert mine.verdicts(START) == [(text, text)]
+    assert mine.heads(text, text) == mine.lineage(text) == mine.listing(Filters(critical=True)) == [kept]
+    assert mine.count(Filters(kinds=("event",), roles=(text,))) == 1
+    task, [point], [job] = mine.task(text), mine.checkpoints(text), mine.lease_jobs(text, START, START, kinds=(text,))
+    assert task is not None and (task.goal, point.summary, job.payload, job.owner) == (text, text, {text: text}, text)
+    assert [run.id for run in mine.tasks(["running"])] == [text] and mine.settle_job(job, None)
+    assert mine.walk([kept.id], depth=2, direction="any", types=(text,), min_weight=0.0, per_seed=9) == []
     assert mine.session(text) == Session(text, text, (text,), START, None, text)
     mine.candidates(Query((text, *query_terms(text))), ANY)
     with mine.deciding(text, actor=text, reason=text, session=text, scopes=[text], about=[text, kept.id]) as deciding:

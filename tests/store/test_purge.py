@@ -7,7 +7,7 @@ import pytest
 
 from engram import Engram
 from tests.faults.consistency import assert_consistent, free_of, index_terms, last_images, store_of
-from tests.faults.processes import finish, start, together
+from tests.faults.processes import ending, finish, learners, let_go
 from tests.homes import home_of
 
 SECRETS = {
@@ -105,15 +105,11 @@ def test_a_purge_reaches_an_index_another_process_has_open(tmp_path: Path) -> No
     text = SECRETS["plain"]
     with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as mem:
         target = _live_through(mem, text)
-        learners = [start("learner", str(tmp_path / "home"), str(tmp_path / "cache"), str(n), "8") for n in range(2)]
-        for process in learners:
-            assert process.stdout is not None and process.stdin is not None
-            assert process.stdout.readline() == "ready\n"
-            process.stdin.write("go\n")
-            process.stdin.flush()
-        mem.upkeep.purge([target])
-        for process in learners:
-            finish(process)
+        others = learners(tmp_path / "home", tmp_path / "cache", 2, 8)
+        with ending(others):
+            let_go(others)
+            mem.upkeep.purge([target])
+            finish(others)
         assert mem.store.get(target) is None
     _assert_gone(tmp_path, text)
     assert_consistent(tmp_path / "home", tmp_path / "cache")
@@ -160,8 +156,9 @@ def test_many_at_once_wait_for_a_purge(tmp_path: Path) -> None:
     home, cache = tmp_path / "home", tmp_path / "cache"
     with Engram.open(home, cache=cache, directory=tmp_path) as mem:
         target = mem.add(SECRETS["plain"])
-    processes = [start("learner", str(home), str(cache), str(n), "5") for n in range(2)]
-    with Engram.open(home, cache=cache, directory=tmp_path) as mem:
+    others = learners(home, cache, 2, 5)
+    with ending(others), Engram.open(home, cache=cache, directory=tmp_path) as mem:
+        let_go(others)
         mem.upkeep.purge([target.id])
-    assert sum(len(answer["made"]) for [answer] in together(processes)) == 10
+        assert sum(len(answer["made"]) for answer in finish(others)) == 10
     _assert_gone(tmp_path, SECRETS["plain"])

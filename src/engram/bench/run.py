@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,15 @@ def main(kind: str, options: Mapping[str, Any]) -> None:
         reports = _speed(str(options["n"]))
     elif kind == "server":
         reports = [_server(options)]
+    elif kind in FIGURES:
+        reports = [FIGURES[kind](options)]
     else:
         reports = [_retrieval(kind, options)]
     if options.get("json"):
         sys.stdout.write(json.dumps(reports if kind == "speed" else reports[0], indent=1, ensure_ascii=False) + "\n")
         return
-    text = {"speed": _speed_text, "server": _server_text}.get(kind, _retrieval_text)
+    plain = dict.fromkeys(FIGURES, _figures_text)
+    text = {"speed": _speed_text, "server": _server_text, **plain}.get(kind, _retrieval_text)
     for report in reports:
         sys.stdout.write(text(report) + "\n")
 
@@ -52,6 +55,55 @@ def _server(options: Mapping[str, Any]) -> dict[str, Any]:
         nearest=options["nearest"],
     )
     return measure(plan, _progress, lambda figure: sys.stderr.write(_figure_text(figure) + "\n"))
+
+
+def _ledger(options: Mapping[str, Any]) -> dict[str, Any]:
+    from engram.bench.ledger import measure
+
+    return measure(
+        options["events"],
+        options["tasks"],
+        url=options["url"],
+        tenant=BENCH,
+        folder=options["folder"],
+        progress=_progress,
+    )
+
+
+def _documents(options: Mapping[str, Any]) -> dict[str, Any]:
+    from engram.bench.documents import measure
+
+    return measure(options["megabytes"], url=options["url"], tenant=BENCH, progress=_progress)
+
+
+def _graph(options: Mapping[str, Any]) -> dict[str, Any]:
+    from engram.bench.graph import measure
+
+    return measure(url=options["url"], progress=_progress)
+
+
+def _loop(options: Mapping[str, Any]) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from engram.bench.loop import measure
+    from engram.bench.speed import Figure
+
+    report = measure(int(options["n"]), seconds=options["seconds"], url=options["url"], progress=_progress)
+    alone, lag = report.pop("baseline_ms"), report.pop("lag_ms")
+    names = (("the event loop's lag while nothing works", alone), ("the same while 32 callers search and write", lag))
+    figures = [asdict(Figure(name, told["p50"], "ms", told["p95"], told["p99"])) for name, told in names]
+    return {**report, "figures": figures}
+
+
+BENCH = "bench"
+"""The tenant a benchmark on a server uses."""
+FIGURES: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "ledger": _ledger,
+    "documents": _documents,
+    "graph": _graph,
+    "loop": _loop,
+}
+"""Benchmarks whose answer is a list of figures."""
 
 
 def _speed(sizes: str) -> list[dict[str, Any]]:
@@ -107,6 +159,11 @@ def _figure_text(figure: Mapping[str, Any]) -> str:
     if figure["ratio"] is not None:
         line += f"  = {figure['ratio']:.2f} × {figure['floor']:.2f}"
     return line
+
+
+def _figures_text(report: Mapping[str, Any]) -> str:
+    told = ", ".join(f"{name} {value:,}" for name, value in report.items() if isinstance(value, (int, float)))
+    return "\n".join([told, "", *(_figure_text(figure) for figure in report["figures"]), ""])
 
 
 def _speed_text(report: Mapping[str, Any]) -> str:

@@ -14,6 +14,10 @@ class _Nobody:
         """None."""
         return None
 
+    def heads(self, conflict_key: str, scope: str) -> tuple[()]:
+        """None."""
+        return ()
+
     def near(self, proposal: Proposal) -> tuple[()]:
         """None."""
         return ()

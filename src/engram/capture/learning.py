@@ -1,20 +1,23 @@
 """learn, remember and add: one memory, or many, through the gates into the store."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from engram.capture.admission import admit
 from engram.capture.drafting import draft
 from engram.gates.pipeline import judge
+from engram.gates.policies import MemoryPolicy
 from engram.gates.proposal import GateSettings, Neighbour, Proposal, Verdict
 from engram.model.decision import Decision, Outcome
 from engram.model.memory import CONTRADICTS, Association, Memory
 from engram.model.usage import Use
+from engram.review.lineage import superseding
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
-from engram.store.protocol import Filters, Query, Store, Transaction
+from engram.store.lineages import heads_among
+from engram.store.protocol import Filters, Foreseen, Query, Store, Transaction
 from engram.text.content_hash import content_hash, same_text
 from engram.text.slug import slug
 from engram.text.tokens import query_terms, tokens
@@ -44,6 +47,10 @@ class StoreKnown:
     def exact(self, text_hash: str, scope: str) -> Memory | None:
         """The live memory with this very content."""
         return self.store.exact(text_hash, scope)
+
+    def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
+        """What is in force under a conflict key."""
+        return self.store.heads(conflict_key, scope)
 
     def near(self, proposal: Proposal) -> Sequence[Neighbour]:
         """The nearest live memories of the same scope, by meaning and by words."""
@@ -80,6 +87,10 @@ class LateKnown:
         """The one among them with this very content."""
         return next((m for m in self.memories if m.scope == scope and content_hash(m.statement) == text_hash), None)
 
+    def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
+        """Those of them in force under a conflict key."""
+        return heads_among(self.memories, conflict_key, scope)
+
     def near(self, proposal: Proposal) -> Sequence[Neighbour]:
         """All of them; without an embedder at hand their likeness is unknown."""
         return [Neighbour(memory, -1.0) for memory in self.memories]
@@ -91,6 +102,7 @@ class Learner:
 
     store: Store
     settings: GateSettings
+    policy: MemoryPolicy
     clock: "Callable[[], datetime]"
 
     # -- gated
@@ -100,7 +112,7 @@ class Learner:
     ) -> Decision:
         """Judge one proposal and store it, or say why not."""
         now = self.clock()
-        memory = draft(given, learned_by=learned_by, source=source, now=now)
+        memory = self._drafted(given, learned_by, source, now)
         proposal = propose(memory, autonomous=autonomous)
         vector = self._embed([memory])
         with self.store.reading():
@@ -131,8 +143,10 @@ class Learner:
             if verdict.admitted:
                 now = self.clock()
                 stored = _stored(deciding, memory, verdict, session, now)
-                if verdict.outcome == Outcome.SUPERSEDED and verdict.other is not None:
-                    stored = _superseding(deciding, stored, verdict.other.id, now)
+                heads = _replaced(deciding, stored)
+                if heads:
+                    stored = superseding(deciding, stored, heads, now)
+                    verdict = replace(verdict, outcome=Outcome.SUPERSEDED, other=heads[0])
                 deciding.put(stored, vector[0] if vector is not None else None)
                 return Decision(verdict.outcome, stored, verdict.other, verdict.reason, verdict.gate)
         if verdict.outcome == Outcome.DUPLICATE and verdict.other is not None:
@@ -194,7 +208,7 @@ class Learner:
         return stored
 
     def _trusted(self, item: Mapping[str, Any], source: str, now: datetime) -> Proposal:
-        memory = draft(item, learned_by="add", source=source, now=now)
+        memory = self._drafted(item, "add", source, now)
         return Proposal(admit(memory, self.settings), False, content_hash(memory.statement), ())
 
     def _add_slice(self, proposals: Sequence[Proposal], source: str, now: datetime, team: str) -> list[Memory]:
@@ -204,18 +218,31 @@ class Learner:
         scopes = sorted({proposal.memory.scope for proposal in proposals})
         names = [_wanted_name(proposal.memory) for proposal in proposals]
         with self.store.deciding("add", actor=source, scopes=scopes) as deciding:
-            deciding.foresee([(p.content_hash, p.memory.scope, n) for p, n in zip(proposals, names, strict=True)])
+            deciding.foresee(
+                [
+                    Foreseen(p.content_hash, p.memory.scope, name, p.memory.conflict_key)
+                    for p, name in zip(proposals, names, strict=True)
+                ]
+            )
             for i, proposal in enumerate(proposals):
                 memory = proposal.memory
                 key = (proposal.content_hash, memory.scope)
                 known = mine.get(key) or deciding.exact(*key)
                 if known is None or not same_text(known.statement, memory.statement):
                     known = _named(deciding, memory, names[i], now, team=bool(team))
+                    heads = _replaced(deciding, memory)
+                    if heads:
+                        known = superseding(deciding, known, heads, now)
                     deciding.put(known, vectors[i] if vectors is not None else None, team=team)
                     if proposal.content_hash:
                         mine[key] = known
                 stored.append(known)
         return stored
+
+    def _drafted(self, given: Mapping[str, Any], learned_by: str, source: str, now: datetime) -> Memory:
+        """A memory as its caller and the policy describe it."""
+        memory = draft(given, learned_by=learned_by, source=source, now=now)
+        return self.policy.applied(memory, typed="type" in given or "memory_type" in given)
 
     def _embed(self, memories: Sequence[Memory]) -> "Vectors | None":
         return self.store.embed([meaning_of(memory) for memory in memories])
@@ -256,20 +283,11 @@ def _stored(deciding: Transaction, memory: Memory, verdict: Verdict, session: st
     return _named(deciding, memory, _wanted_name(memory), now)
 
 
-def _superseding(deciding: Transaction, new: Memory, old_id: str, now: datetime) -> Memory:
-    """The new head of a fact that changed; the old one stays readable, true until now."""
-    old = deciding.get(old_id)
-    if old is None:
-        return new
-    lineage = old.lineage or old.id
-    until = old.valid_until or new.valid_from or now
-    deciding.put(old.but(status="superseded", superseded_by=new.id, valid_until=until, lineage=lineage, updated=now))
-    return new.but(
-        supersedes=(*new.supersedes, old.id),
-        lineage=lineage,
-        revision=old.revision + 1,
-        valid_from=new.valid_from or now,
-    )
+def _replaced(deciding: Transaction, memory: Memory) -> list[Memory]:
+    """What a memory takes the place of: whatever holds its conflict key by now, were it judged so or not."""
+    if memory.status != "active" or not memory.conflict_key:
+        return []
+    return list(deciding.heads(memory.conflict_key, memory.scope))
 
 
 def _wanted_name(memory: Memory) -> str:

@@ -185,5 +185,4 @@ def injection(found: "Injection") -> None:
     if not drawing.on_terminal():
         drawing.write(found.text.rstrip("\n"))
         return
-    for row in found.text.rstrip("\n").splitlines():
-        drawing.lines([(row, "bold" if row.startswith("#") else "")])
+    drawing.block(found.text)

@@ -115,6 +115,11 @@ def lines(*rows: Sequence[Cell]) -> None:
         target.print(Padding(text[indent:], (0, 0, 0, indent), expand=False) if indent < len(text) else text)
 
 
+def block(text: str) -> None:
+    """A text for a prompt, line by line; on a terminal its headings stand out."""
+    lines(*[[(row, "bold" if row.startswith("#") else "")] for row in text.rstrip("\n").splitlines()])
+
+
 def fields(pairs: Sequence[tuple[str, Cell]]) -> None:
     """Names and values, aligned; what has no value is left out."""
     kept = [(name, value) for name, value in pairs if _words(value)]

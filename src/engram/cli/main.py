@@ -17,17 +17,27 @@ VERBS: dict[str, str] = {
     "recall": "asking",
     "search": "asking",
     "inject": "asking",
+    "prepare": "preparing",
     "show": "reading",
     "list": "reading",
     "history": "reading",
+    "lineage": "versions",
     "update": "changing",
+    "revise": "versions",
     "pin": "changing",
     "forget": "forgetting",
     "feedback": "changing",
     "reinforce": "changing",
     "verify": "changing",
     "undo": "changing",
+    "relate": "graph",
+    "traverse": "graph",
     "session": "session",
+    "task": "task",
+    "ledger": "ledger",
+    "capture": "capture",
+    "ingest": "documents",
+    "cite": "documents",
     "review": "review",
     "trust": "trust",
     "pause": "upkeep",
@@ -46,12 +56,13 @@ VERBS: dict[str, str] = {
     "bench": "bench",
     "hook": "setting_up",
     "mcp": "setting_up",
+    "worker": "worker",
     "demo": "setting_up",
     "version": "setting_up",
 }
 """Every verb and the module of `engram.cli.verbs` that holds it, in the order of the help."""
 
-LASTING = frozenset({"mcp", "bench"})
+LASTING = frozenset({"mcp", "bench", "worker"})
 """Verbs that go on working; the others answer once and end."""
 _FUNCTIONS = {"list": "list_", "import": "import_"}
 """Verbs whose name Python already uses for something else."""

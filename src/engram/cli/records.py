@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from engram.model.decision import Decision
     from engram.model.hit import Hit, Injected, Injection
     from engram.model.memory import Memory
+    from engram.recall.blocks import RecallTrace
     from engram.recall.recalling import Recall
 
 
@@ -74,16 +75,30 @@ def hit_data(hit: "Hit", now: datetime, *, explain: bool = False) -> dict[str, A
 
 
 def recall_data(recall: "Recall", now: datetime, *, explain: bool = False) -> dict[str, Any]:
-    """The answer to a question. What later versions add to it (intent, window) is passed on as it is."""
+    """The answer to a question, and what was understood of it."""
+    hits, understood = recall.hits, recall.understood
     data: dict[str, Any] = {
-        field.name: plain(getattr(recall, field.name)) for field in fields(recall) if field.name != "hits"
+        "question": recall.question,
+        "intent": recall.intent,
+        "window": plain(recall.window),
+        "phrase": understood.phrase if understood else "",
+        "reason": understood.reason if understood else "",
+        "text": recall.text,
+        "warnings": list(recall.warnings),
+        "mode": hits.mode,
+        "hits": [hit_data(hit, now, explain=explain) for hit in hits],
     }
-    hits = recall.hits
-    data["mode"] = hits.mode
-    data["hits"] = [hit_data(hit, now, explain=explain) for hit in hits]
     if explain:
         data |= {"filtered": plain(hits.filtered), "terms": list(hits.terms), "pruned_terms": list(hits.pruned_terms)}
     return data
+
+
+def trace_data(trace: "RecallTrace", now: datetime) -> dict[str, Any]:
+    """The account of a recall."""
+    data: dict[str, Any] = {
+        field.name: plain(getattr(trace, field.name)) for field in fields(trace) if field.name != "ranked"
+    }
+    return {**data, "ranked": [hit_data(hit, now, explain=True) for hit in trace.ranked]}
 
 
 def injection_data(injection: "Injection", now: datetime) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 """The gates in their order (DESIGN §2): each passes the proposal on or answers for it, always with a reason.
 
     shape → secrets → instructions → triviality → behavioral → documentation → specificity → scope → redundancy
-          → exact → near → contradiction → paraphrase → trust
+          → exact → near → policy → contradiction → paraphrase → trust
 
 Triviality and the five quality gates judge autonomous capture only. A memory held back by `instructions` still goes
-through the rest, so that a duplicate is answered as one; what is left waits for a person.
+through the rest, so that a duplicate is answered as one; what is left waits for a person. A policy has described the
+memory before it comes here; its gate asks who holds the memory's conflict key.
 """
 
 from collections.abc import Sequence
@@ -38,6 +39,7 @@ GATES = (
     "redundancy",
     "exact",
     "near",
+    "policy",
     "contradiction",
     "paraphrase",
     "trust",
@@ -129,7 +131,7 @@ class _Passage:
         redundant = self._redundancy(neighbours) if neighbours is not None else None
         if answered := redundant or self.exact(known):
             return answered
-        return self._against(known.near(self.proposal) if neighbours is None else neighbours)
+        return self._against(known, known.near(self.proposal) if neighbours is None else neighbours)
 
     def _redundancy(self, neighbours: Sequence[Neighbour]) -> Verdict | None:
         twin = covering(self.proposal, neighbours)
@@ -138,16 +140,33 @@ class _Passage:
         self.passed.append("redundancy")
         return None
 
-    def _against(self, neighbours: Sequence[Neighbour]) -> Verdict:
+    def _against(self, known: Known, neighbours: Sequence[Neighbour]) -> Verdict:
         twin = near_duplicate(self.proposal, neighbours)
         if twin is not None:
             return self.answer(Outcome.DUPLICATE, "near", f"{_named(twin)} says this in nearly the same words", twin)
         self.passed.append("near")
+        if changed := self._policy(known):
+            return changed
         conflict = contradiction(self.proposal, neighbours)
         if conflict is not None:
             return self._contradicts(conflict)
         self.passed.append("contradiction")
         return self._trusted(paraphrased(self.proposal, neighbours))
+
+    def _policy(self, known: Known) -> Verdict | None:
+        """Whoever holds the same conflict key is superseded, by what may be in force; what may not waits beside it."""
+        key = self.memory.conflict_key
+        heads = known.heads(key, self.memory.scope) if key else ()
+        if not heads:
+            self.passed.append("policy")
+            return None
+        head, found = heads[-1], self._trust()
+        if found.status == "active":
+            return self.answer(
+                Outcome.SUPERSEDED, "policy", f"{_named(head)} was {key} so far; the newer takes its place", head
+            )
+        reason = f"{_named(head)} is {key} so far; the newer waits: {found.reason}"
+        return self.answer(Outcome.CONTRADICTION, "policy", reason, head)
 
     def _contradicts(self, conflict: Conflict) -> Verdict:
         other, why = conflict.other, f"{_named(conflict.other)} is contradicted: {conflict.why}"

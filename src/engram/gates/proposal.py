@@ -40,6 +40,9 @@ class Known(Protocol):
     def exact(self, content_hash: str, scope: str) -> Memory | None:
         """A live memory of that scope with that content hash."""
 
+    def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
+        """The memories in force that hold a conflict key in a scope."""
+
     def near(self, proposal: Proposal) -> Sequence[Neighbour]:
         """The nearest live memories of the proposal's scope, by meaning and by words."""
 

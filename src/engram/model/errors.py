@@ -13,7 +13,11 @@
     │   ├── StoreDenied       the server refuses the user, the password or the privilege
     │   ├── StoreCorrupt      a file of the store cannot be read
     │   └── UnknownVersion    written by a newer Engram
-    └── EmbedderError         an embedding provider is missing or failed
+    ├── EmbedderError         an embedding provider is missing or failed
+    └── ModelError            the language model could not help; what was to be done without it was done
+        ├── ModelUnavailable  no answer: not reached, too slow, too busy, or it turns the caller away
+        ├── ModelNonsense     an answer that cannot be used: malformed, refused, cut off
+        └── SpendLimit        the day's tokens are spent
 
 Every message says what happened, to which file or id, and what to do next.
 """
@@ -73,3 +77,19 @@ class UnknownVersion(StoreError):
 
 class EmbedderError(EngramError):
     """An embedding provider is missing, failed or answered nonsense."""
+
+
+class ModelError(EngramError):
+    """The language model could not help; nothing that was said is lost."""
+
+
+class ModelUnavailable(ModelError):
+    """The model gave no answer: not reached, too slow, too busy, or it turned the caller away."""
+
+
+class ModelNonsense(ModelError):
+    """The model's answer cannot be used: malformed, of another shape, refused or cut off."""
+
+
+class SpendLimit(ModelError):
+    """The tokens a day may cost are spent; the model is asked again tomorrow."""

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+DOCUMENT_ROLE = "document"
+"""Who speaks in the chunk of a document: it tells its own part, and lends nothing to the next."""
 EVENT_TYPES = ("message", "tool_call", "tool_result", "observation", "error", "artifact")
 
 
@@ -40,3 +42,8 @@ class Session:
     started: datetime
     ended: datetime | None = None
     summary: str = ""
+    summary_through: int = 0
+    """The number of the last event the summary covers; 0 for one that was given."""
+    summary_style: str = ""
+    summary_by: str = ""
+    """`rules`, a model's name, or "" for whoever gave it."""

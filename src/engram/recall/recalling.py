@@ -10,31 +10,37 @@ from engram.model.hit import Hit, Hits, Injection
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.model.usage import Use
+from engram.recall.answering import Answer, Answering
+from engram.recall.question import Question, understand
+from engram.recall.relevant import means_something
 from engram.recall.search import Ask, Searcher
 from engram.rules import numbers as n
 from engram.store.protocol import Filters, Store
 from engram.text.shown import one_line
+from engram.text.time_phrases import Window
 
 if TYPE_CHECKING:
     from engram.recall.spread import Reached
 
 INJECT_POOL = 24
 """Hits looked at for an injection: the most it can hold, and some that the budget may pass over."""
-MEANING_FLOOR = 0.37
-"""A memory that shares no word with the task must mean something alike: unrelated statements seldom reach this cosine."""
-RELEVANCE_FLOOR = 2.5
-"""Of ten: what is far less relevant than the best hit would only take room."""
 MIN_BUDGET = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """The answer to a question: the hits, and the same as text."""
+    """The answer to a question: what was understood of it, the hits, and the same as text."""
 
     question: str
     hits: Hits
     text: str
     warnings: tuple[str, ...] = field(default=())
+    intent: str = "current"
+    """current, historical, event or lineage."""
+    window: Window | None = None
+    """The time asked about, half-open; None where none was."""
+    understood: Question | None = None
+    """All that was read out of the question, and which words said so."""
 
 
 @dataclass(slots=True)
@@ -44,15 +50,30 @@ class Recaller:
     searcher: Searcher
     store: Store
     clock: Callable[[], datetime]
+    refine: "Callable[[Question, datetime], Question] | None" = None
 
-    def recall(self, ask: Ask, session: str = "") -> Recall:
-        """Search, note the use, phrase the answer."""
-        hits = self.searcher.search(ask)
+    def recall(self, ask: Ask, session: str = "", at: datetime | None = None, *, plainly: bool = False) -> Recall:
+        """Understand, search, note the use, phrase the answer. `plainly` searches as the caller's filters say, whatever
+        the question asks for.
+        """
+        moment = at or self.clock()
+        question = understand(ask.text, moment) if plainly else self.understood(ask.text, moment)
+        if plainly:
+            answer = Answer(self.searcher.search(ask), question.window)
+        else:
+            answer = Answering(self.searcher, self.store, self.clock).answer(question, ask)
+        hits = answer.hits
         # What only happens to be all there is answers, but is not strengthened by it.
-        meant = [hit.id for hit in hits if hit.memory is not None and _means_something(hit)]
+        meant = [hit.id for hit in hits if hit.memory is not None and means_something(hit)]
         warning = self._note("recalled", meant, session)
-        warnings = (*hits.warnings, *([warning] if warning else []))
-        return Recall(ask.text, hits, "\n".join(_line(hit) for hit in hits), warnings)
+        warnings = (*answer.notes, *hits.warnings, *([warning] if warning else []))
+        text = "\n".join(line_of(hit) for hit in hits)
+        return Recall(ask.text, hits, text, warnings, question.intent, answer.window, question)
+
+    def understood(self, text: str, at: datetime) -> Question:
+        """What a question asks for; a model refines what the rules read, and only where it answers sensibly."""
+        question = understand(text, at)
+        return self.refine(question, at) if self.refine is not None else question
 
     def inject(self, task: str, filters: Filters, budget: int, session: str = "") -> Injection:
         """Choose what the task needs; note it as injected."""
@@ -71,7 +92,7 @@ class Recaller:
 
     def _relevant(self, task: str, filters: Filters) -> Hits:
         found = self.searcher.search(Ask(task, INJECT_POOL, filters=filters)) if task.strip() else Hits()
-        kept = Hits([hit for hit in found if _means_something(hit)])
+        kept = Hits([hit for hit in found if means_something(hit)])
         kept.warnings = found.warnings
         known = {hit.id for hit in kept}
         for memory in self._pinned(filters):
@@ -105,13 +126,8 @@ class Recaller:
         return ""
 
 
-def _means_something(hit: Hit) -> bool:
-    if hit.trace is None or hit.relevance < RELEVANCE_FLOOR:
-        return False
-    return "keyword" in hit.trace.found_by or hit.trace.raw.get("semantic", 0.0) >= MEANING_FLOOR
-
-
-def _line(hit: Hit) -> str:
+def line_of(hit: Hit) -> str:
+    """A hit as one line of an answer."""
     label = type_or_default(hit.memory.type).label if hit.memory else hit.event.role if hit.event else hit.kind
     note = f" ({hit.note})" if hit.note else ""
     return one_line(f"[{hit.id}] {label}: {hit.text}{note}")

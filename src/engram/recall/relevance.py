@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
+from engram.model.event import DOCUMENT_ROLE
 from engram.model.hit import Part
 from engram.model.memory import Memory
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.store.documents import memory_document
-from engram.store.protocol import Candidates, Filters, Placed, Query, Store
+from engram.store.protocol import Candidates, Filters, Placed, Query, Stand, Store, Stretch
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -25,6 +26,10 @@ JUDGED = 48
 """Documents that stand alone judged for one question: the best by either retriever's raw score."""
 OF_TALK = frozenset({"session", "speaker", "telling"})
 """Evidence that only a conversation gives; for documents that stand alone it is the same for all."""
+READ_WHOLE = 1_000
+"""The longest session that is read whole; of a longer one only what is near a candidate."""
+AROUND = 2
+"""Places read on either side of a candidate there: what a turn that is farther away lends is little."""
 Windows = Sequence[tuple[float, float]]
 
 
@@ -103,7 +108,13 @@ def _judged(store: Store, candidates: Candidates, retrieval: Retrieval) -> dict[
         return {}
     lexicon = _lexicon(alike=retrieval.query.vector is not None)
     lexicon.trim()
-    passages = Passages([Passage(p.fields, p.parent, p.fields[1] if p.parent else "", p.time) for p in placed], lexicon)
+    passages = Passages(
+        [
+            Passage(p.fields, group, p.fields[1] if group else "", p.time)
+            for p, group in zip(placed, _groups(placed), strict=True)
+        ],
+        lexicon,
+    )
     asked = Asked(retrieval.query.terms, retrieval.query.vector, retrieval.windows)
     meanings = _meanings(store, placed, retrieval)
     evidence = judge(passages, asked, meanings, lexicon, store.frequencies, candidates.total)
@@ -122,13 +133,59 @@ def _placed(store: Store, candidates: Candidates, retrieval: Retrieval) -> list[
     numbers = list(dict.fromkeys([n for n, _ in candidates.lexical] + [n for n, _ in candidates.semantic]))
     then = retrieval.then
     numbers += [n for n in then if n not in set(numbers)]
-    parents = store.parents(numbers)
+    stands = store.stands(numbers)
     rankings = [
-        [(parents.get(n, ""), score) for n, score in found] for found in (candidates.lexical, candidates.semantic)
+        [(stands[n].parent if n in stands else "", score) for n, score in found]
+        for found in (candidates.lexical, candidates.semantic)
     ]
-    alone = _promising([n for n in numbers if not parents.get(n)], candidates, retrieval)
-    placed = store.passages(alone, best_parents(rankings, SESSIONS_READ), retrieval.filters)
+    alone = _promising([n for n in numbers if n not in stands or not stands[n].parent], candidates, retrieval)
+    near = {n: stands[n] for n in _worthiest(candidates)[:JUDGED] if n in stands and stands[n].last > READ_WHOLE}
+    stretches = _stretches(best_parents(rankings, SESSIONS_READ), list(stands.values()), list(near.values()))
+    placed = store.passages(alone, stretches, retrieval.filters)
     return [_as_known(p, then[p.n]) if p.n in then else p for p in placed] if then else placed
+
+
+def _stretches(parents: Sequence[str], stands: Sequence[Stand], near: Sequence[Stand]) -> list[Stretch]:
+    """What is read: a conversation whole; of a long ledger or document only what lies around the best candidates."""
+    lasts = {stand.parent: stand.last for stand in stands}
+    whole = [Stretch(parent, 0, lasts[parent]) for parent in parents if lasts[parent] <= READ_WHOLE]
+    parts: list[Stretch] = []
+    for stand in sorted(near, key=lambda stand: (stand.parent, stand.position)):
+        first, last = max(0, stand.position - AROUND), stand.position + AROUND
+        if parts and parts[-1].parent == stand.parent and first <= parts[-1].last + 1:
+            parts[-1] = Stretch(stand.parent, parts[-1].first, last)
+        else:
+            parts.append(Stretch(stand.parent, first, last))
+    return whole + parts
+
+
+def _groups(placed: Sequence[Placed]) -> list[str]:
+    """The session each passage is judged in. Where a ledger was read in parts, each part is one of its own: what does not
+    touch is no neighbour.
+    """
+    groups: list[str] = []
+    before: Placed | None = None
+    for place in placed:
+        follows = (
+            before is not None
+            and before.parent == place.parent
+            and place.position <= before.position + 1
+            and place.fields[1] != DOCUMENT_ROLE
+        )
+        groups.append(place.parent and (groups[-1] if follows else f"{place.parent}#{place.position}"))
+        before = place
+    return groups
+
+
+def _worthiest(candidates: Candidates) -> list[int]:
+    """The documents found, the best by both retrievers' raw scores first."""
+    worth: dict[int, float] = {}
+    for found in (candidates.lexical, candidates.semantic):
+        top = found[0][1] if found else 0.0
+        for n, score in found:
+            if top > 0:
+                worth[n] = worth.get(n, 0.0) + score / top
+    return sorted(worth, key=lambda n: (-worth[n], n))
 
 
 def _promising(alone: list[int], candidates: Candidates, retrieval: Retrieval) -> list[int]:
@@ -136,13 +193,8 @@ def _promising(alone: list[int], candidates: Candidates, retrieval: Retrieval) -
     most = max(JUDGED, retrieval.wanted)
     if len(alone) <= most or retrieval.then:
         return alone
-    worth = dict.fromkeys(alone, 0.0)
-    for found in (candidates.lexical, candidates.semantic):
-        top = found[0][1] if found else 0.0
-        for n, score in found:
-            if n in worth and top > 0:
-                worth[n] += score / top
-    return sorted(alone, key=lambda n: (-worth[n], n))[:most]
+    standing = set(alone)
+    return [n for n in _worthiest(candidates) if n in standing][:most]
 
 
 def _as_known(place: Placed, memory: Memory) -> Placed:

@@ -146,7 +146,8 @@ class Searcher:
             state = eligibility(record, now)
             parts: tuple[Part, ...] = (Part("relevance", place.relevance),)
             if ask.mode == "hybrid":
-                weight = state if not ask.filters.as_of else replace(state, weight=1.0)
+                # What is out of force was asked for by its status, or as of a time when it was in force.
+                weight = replace(state, weight=1.0) if ask.filters.as_of or not state.weight else state
                 parts = weigh(place.relevance, record, weight, terms, now, boosts.get(record.id, 0.0))
             text, memory, event, note = record.statement, record, None, "" if state.state == "active" else state.state
         else:

@@ -8,6 +8,7 @@ from engram.capture.admission import admit
 from engram.gates.secrets import redact
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.memory import CONTRADICTS, Association, Memory
+from engram.review.lineage import Lineages, superseding
 from engram.rules.eligibility import eligibility
 from engram.rules.strength import consolidated, reinforced
 from engram.store.protocol import Filters, Store, Transaction
@@ -122,7 +123,7 @@ class Review:
 
     def retire(self, ref: str, *, actor: str = "manual") -> Memory:
         """Let a memory go; it stays readable."""
-        return self._set(ref, "forget", actor, None, lambda m, now: m.but(status="retired", updated=now))
+        return Lineages(self.store, self.clock).forget(ref, actor=actor)
 
     def reinforce(self, ref: str, *, actor: str = "manual") -> Memory:
         """Confirm that a memory still serves."""
@@ -148,8 +149,15 @@ class Review:
             if allowed is not None and memory.status not in allowed:
                 raise InvalidInput(f"{memory.id} is {memory.status}; {op} takes {' or '.join(sorted(allowed))}")
             memory = change(memory, self.clock())
+            if op == APPROVE:
+                memory = self._in_place_of(deciding, memory)
             deciding.put(memory)
         return memory
+
+    def _in_place_of(self, deciding: Transaction, memory: Memory) -> Memory:
+        """What comes into force supersedes whatever holds its conflict key."""
+        heads = [head for head in deciding.heads(memory.conflict_key, memory.scope) if head.id != memory.id]
+        return superseding(deciding, memory, heads, self.clock()) if heads else memory
 
 
 def held(deciding: Transaction, memory_id: str) -> Memory:

@@ -6,21 +6,20 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
-from engram.gates.secrets import redact, redact_all, refuse_secret
+from engram.gates.secrets import redact, refuse_secret
 from engram.model.errors import InvalidInput, NotFound, StoreDenied, StoreReadOnly
-from engram.model.event import EVENT_TYPES, Event, Session
+from engram.model.event import Event, Session
 from engram.model.hit import Injection
 from engram.model.memory import Memory
-from engram.model.times import aware
 from engram.recall.recalling import Recaller
 from engram.sessions import feedback
+from engram.sessions.observing import new_event
 from engram.settings import Settings
-from engram.store.protocol import Filters, NewEvent, Store
+from engram.store.protocol import Filters, Store
 
-_FIELDS = frozenset({"role", "content", "at", "key", "event_type", "payload", "metadata", "task"})
+SUMMARY_TOKENS = 400
 SYNC_SECONDS = 0.3
 """How long a session's start may look for files edited by hand."""
-MAX_CONTENT = 8 * 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -31,6 +30,8 @@ class Sessions:
     recaller: Recaller
     clock: Callable[[], datetime]
     settings: Settings
+    ask_summary: "tuple[str, Callable[[str], str]] | None" = None
+    """A model's name, and how it is asked for a summary."""
 
     def start(self, task: str, scopes: tuple[str, ...], budget: int | None = None) -> "SessionHandle":
         """Begin a session and choose its injection."""
@@ -63,10 +64,47 @@ class Sessions:
         """End a session: uses are folded in, what was injected together grows together. Ending twice changes nothing."""
         session = self.get(session_id)
         if session.ended is None:
-            session = replace(session, ended=self.clock(), summary=redact(summary)[0])
+            if summary.strip():
+                session = replace(
+                    session, summary=redact(summary)[0], summary_through=0, summary_style="", summary_by=""
+                )
+            elif self.store.events(session.id, after=session.summary_through, last=1):
+                session = self.summarise(session.id)
+            session = replace(session, ended=self.clock())
             self.store.save_session(session)
         assert session.ended is not None
         feedback.fold_session(self.store, session.id, session.ended)
+        return session
+
+    def summarise(self, session_id: str, *, style: str = "", max_tokens: int = SUMMARY_TOKENS) -> Session:
+        """Fold what was said since into the session's rolling summary: extracts by rules, or a model's words.
+
+        Styles: `plain`, and `structured` with Goal, Constraints, Progress, Decisions, Next steps and Critical context.
+        """
+        from engram.embedding.tokenizer import count_tokens
+        from engram.sessions import summary
+
+        session = self.get(session_id)
+        known = None
+        if session.summary_through:
+            known = summary.Summary(session.summary, session.summary_through, session.summary_style, session.summary_by)
+        events = self.store.events(session.id, after=session.summary_through)
+        wanted = style or session.summary_style or "plain"
+        if self.ask_summary is None:
+            made = summary.summarise(known, events, style=wanted, max_tokens=max_tokens, count=count_tokens)
+        else:
+            name, ask = self.ask_summary
+            made = summary.summarise_with(
+                ask, name, known, events, style=wanted, max_tokens=max_tokens, count=count_tokens
+            )
+        session = replace(
+            session,
+            summary=made.text,
+            summary_through=made.through,
+            summary_style=made.style,
+            summary_by=made.made_by,
+        )
+        self.store.save_session(session)
         return session
 
     def observe_batch(self, session_id: str, items: Iterable[Mapping[str, Any]]) -> list[Event]:
@@ -74,36 +112,8 @@ class Sessions:
         if not session_id.strip():
             raise InvalidInput("observing needs a session's id, or a name of your own for one")
         refuse_secret(session_id, "the session's id")
-        events = [_new_event(item, self.clock()) for item in items]
+        events = [new_event(item, self.clock()) for item in items]
         return self.store.append_events(session_id, events) if events else []
-
-
-def _new_event(item: Mapping[str, Any], now: datetime) -> NewEvent:
-    unknown = set(item) - _FIELDS
-    if unknown:
-        raise InvalidInput(f"unknown field {sorted(unknown)[0]!r} of an event; known: {', '.join(sorted(_FIELDS))}")
-    role, content = item.get("role", ""), item.get("content", "")
-    if not isinstance(role, str) or not role.strip() or not isinstance(content, str):
-        raise InvalidInput("an event needs a role and a content, both text")
-    if len(content) > MAX_CONTENT:
-        raise InvalidInput(
-            f"an event of {len(content)} characters; at most {MAX_CONTENT}. `engram ingest` takes documents"
-        )
-    event_type = item.get("event_type", "message")
-    if event_type not in EVENT_TYPES:
-        raise InvalidInput(f"{event_type!r} is no event type; one of {', '.join(EVENT_TYPES)}")
-    key = str(item.get("key", "") or "")
-    refuse_secret(key, "the event's key")
-    return NewEvent(
-        role=redact(role.strip())[0],
-        content=redact(content.encode("utf-8", "replace").decode())[0],
-        at=aware(item.get("at")) or now,
-        event_type=event_type,
-        task=redact(str(item.get("task", "")))[0],
-        key=key,
-        payload=redact_all(item.get("payload") or {}),
-        metadata=redact_all(dict(item.get("metadata") or {})),
-    )
 
 
 @dataclass(slots=True)
@@ -122,6 +132,11 @@ class SessionHandle:
     def observe(self, role: str, content: str, **fields: Any) -> Event:
         """Append one event to this session's ledger."""
         return self.sessions.observe_batch(self.id, [{"role": role, "content": content, **fields}])[0]
+
+    def summarise(self, style: str = "", max_tokens: int = SUMMARY_TOKENS) -> str:
+        """Fold what was said so far into the session's summary, and return it."""
+        self.session = self.sessions.summarise(self.id, style=style, max_tokens=max_tokens)
+        return self.session.summary
 
     def feedback(self, ref: str, signal: str) -> Memory:
         """Rate a memory in this session."""

@@ -10,12 +10,14 @@ from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import Any
 
-from engram.model.event import Event
+from engram.model.event import Event, Session
+from engram.model.task import Checkpoint, Job, TaskRun
 from engram.store.ledgers import problems_of, to_fields
 from engram.store.moving import Chain, Small, Source
 from engram.store.protocol import Progress
 from engram.store.watermarks import watermark, with_watermark
 
+_Named = Session | TaskRun | Checkpoint | Job
 DIGEST_BYTES = 16
 REPORT_EVERY = 500
 
@@ -94,11 +96,10 @@ def _ledgers(here: Mapping[str, Chain], there: Mapping[str, Chain]) -> Iterator[
 
 
 def _small(here: Small, there: Small) -> Iterator[str]:
-    sessions = {session.id: session for session in there.sessions}
-    ours = {session.id: session for session in here.sessions}
-    for i in sorted(ours.keys() | sessions.keys()):
-        if ours.get(i) != sessions.get(i):
-            yield f"session {i}: differs"
+    yield from _unequal("session", here.sessions, there.sessions)
+    yield from _unequal("task", here.tasks, there.tasks)
+    yield from _unequal("checkpoint", here.checkpoints, there.checkpoints)
+    yield from _unequal("job", here.jobs, there.jobs)
     if _verdicts(here) != _verdicts(there):
         yield "gate verdicts: differ"
     yield from (f"tombstone of {i}: {'did not arrive' if i in here.tombstones else 'only at the target'}"
@@ -107,6 +108,13 @@ def _small(here: Small, there: Small) -> Iterator[str]:
                 for day, last in here.numbers.items() if there.numbers.get(day, 0) < last)  # fmt: skip
     if here.paused != there.paused:
         yield f"pause: {here.paused} at the source, {there.paused} at the target"
+
+
+def _unequal(what: str, here: Iterable[_Named], there: Iterable[_Named]) -> Iterator[str]:
+    left, right = {item.id: item for item in here}, {item.id: item for item in there}
+    for i in sorted(left.keys() | right.keys()):
+        if left.get(i) != right.get(i):
+            yield f"{what} {i}: differs"
 
 
 def _verdicts(small: Small) -> list[tuple[str, str, str]]:

@@ -39,6 +39,11 @@ class Document:
     meaning: str
     """The text that is embedded."""
     tags: tuple[str, ...] = ()
+    lineage: str = ""
+    conflict_key: str = ""
+    critical_slot: str = ""
+    role: str = ""
+    """Who speaks in an event."""
 
 
 def memory_document(memory: Memory) -> Document:
@@ -71,6 +76,9 @@ def memory_document(memory: Memory) -> Document:
         support=_terms(support),
         meaning=meaning_of(memory),
         tags=tuple(tag.lower() for tag in memory.tags),
+        lineage=memory.lineage,
+        conflict_key=memory.conflict_key,
+        critical_slot=memory.critical_slot,
     )
 
 
@@ -101,6 +109,7 @@ def event_document(event: Event, scope: str) -> Document:
         about=_terms([event.role]),
         support="",
         meaning=spoken(event.role, content),
+        role=event.role,
     )
 
 

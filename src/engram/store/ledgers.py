@@ -71,6 +71,26 @@ def problems_of(events: Iterable[Event], name: str) -> list[str]:
     return problems
 
 
+ANCHOR = "ledger"
+"""The journal's entry that says where a ledger ends: `session` is its name, `reason` its count and the head's digest."""
+PRUNED = "0 pruned"
+
+
+def anchor_of(head: Event) -> str:
+    """What the journal keeps of a ledger's end."""
+    return f"{head.seq} {head.digest}"
+
+
+def missing_tail(name: str, anchor: str, digest_at: Callable[[int], str | None]) -> list[str]:
+    """What an anchor tells of a ledger: nothing, or that events written to it are gone or others stand in their place."""
+    count, _, digest = anchor.partition(" ")
+    if not (count.isascii() and count.isdigit()):
+        return [f"{name}: the journal's word on where it ends was altered"]
+    if anchor == PRUNED or digest_at(int(count)) == digest:
+        return []
+    return [f"{name}: event {count} was written and is not there as it was; events at the end were dropped or replaced"]
+
+
 def blanked(event: Event) -> Event:
     """An event without what was said; `body` and `digest` stay."""
     return replace(event, content="", payload={}, metadata={}, key="", salt="")

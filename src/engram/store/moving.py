@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from engram.model.errors import StoreBusy
 from engram.model.event import Event, Session
+from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
 from engram.store.ahead import ahead
 from engram.store.protocol import Progress
@@ -83,6 +84,9 @@ class Small:
     tombstones: frozenset[str]
     numbers: Mapping[str, int]
     paused: bool
+    tasks: Sequence[TaskRun] = ()
+    checkpoints: Sequence[Checkpoint] = ()
+    jobs: Sequence[Job] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +269,7 @@ def _one_pass(source: Source, target: Target[Any], way: Way, arrived: dict[str, 
         target.take_events(events, _vectors_of([event.id for event in events], source, target))
         _report(progress, arrived, "events", len(events), counts.events)
     arrived |= {"sessions": len(small.sessions), "verdicts": len(small.verdicts), "tombstones": len(small.tombstones)}
+    arrived |= {"tasks": len(small.tasks), "checkpoints": len(small.checkpoints), "jobs": len(small.jobs)}
 
 
 def _move_decisions(

@@ -7,12 +7,13 @@ above it, so every backend ranks alike.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from engram.model.event import Event, Session
 from engram.model.memory import Memory
+from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
 
 if TYPE_CHECKING:
@@ -43,6 +44,10 @@ class Filters:
     known_at: datetime | None = None
     parents: tuple[str, ...] | None = None
     pinned: bool = False
+    critical: bool = False
+    """Only what a policy put into a critical slot."""
+    roles: tuple[str, ...] | None = None
+    """Who speaks, in events."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -84,6 +89,24 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
+class Stand:
+    """A document's session, task or file ("" for one that stands alone), its place there, and the last place there is."""
+
+    parent: str
+    position: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Part of a session, task or file: from one place through another."""
+
+    parent: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """A stored record with its number in the index."""
 
@@ -118,6 +141,23 @@ class NewEvent:
     key: str = ""
     payload: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A memory that a walk reached: from which seed, over which memories and relations."""
+
+    seed: str
+    id: str
+    depth: int
+    path: tuple[str, ...]
+    """Ids from the seed to the memory, both included."""
+    types: tuple[str, ...]
+    """The relation of each hop."""
+    score: float
+    """The product of the weights along the path."""
+    forward: tuple[bool, ...] = ()
+    """Whether each hop goes the way its link points."""
 
 
 @dataclass(slots=True)
@@ -163,17 +203,42 @@ class Check:
     advice: str = ""
 
 
+Following = Callable[[Sequence[Event]], Sequence[Job]]
+"""The jobs that follow on events which are about to be written."""
+
+
+def no_jobs(events: Sequence[Event]) -> Sequence[Job]:
+    """Nothing follows."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """What a decision will ask about one memory that it means to write."""
+
+    content_hash: str
+    scope: str
+    name: str
+    conflict_key: str = ""
+
+
 class Transaction(Protocol):
     """One decision in the making, alone with what it named. Nothing is written before the block ends without an error."""
 
-    def foresee(self, proposals: Sequence[tuple[str, str, str]]) -> None:
-        """Content hash, scope and wanted name of what will be asked about; a backend far away looks it all up at once."""
+    def foresee(self, proposals: Sequence["Foreseen"]) -> None:
+        """What will be asked about; a backend far away looks it all up at once."""
 
     def get(self, memory_id: str) -> Memory | None:
         """A memory as it stands, hand edits included."""
 
     def exact(self, content_hash: str, scope: str) -> Memory | None:
         """The live memory with this content, if any."""
+
+    def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
+        """The memories in force that hold a conflict key in a scope: one, unless somebody wrote several by hand."""
+
+    def lineage(self, lineage_id: str) -> Sequence[Memory]:
+        """Every version of a fact, in the order in which they were true, with what this decision has put so far."""
 
     def changed_since(self, scope: str, mark: int) -> Sequence[Memory]:
         """Memories of a scope that others wrote after `mark`."""
@@ -235,11 +300,11 @@ class Store(Protocol):
     def candidates(self, query: Query, filters: Filters) -> Candidates:
         """What each retriever finds, best first."""
 
-    def parents(self, numbers: Sequence[int]) -> dict[int, str]:
-        """The session or file each document belongs to; "" for one that stands alone."""
+    def stands(self, numbers: Sequence[int]) -> dict[int, Stand]:
+        """Where each document stands: its session, task or file, and its place there."""
 
-    def passages(self, numbers: Sequence[int], parents: Sequence[str], filters: Filters) -> list[Placed]:
-        """These documents, then every document of these parents; those of one parent together, in their order."""
+    def passages(self, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters) -> list[Placed]:
+        """These documents, then every document of these stretches; those of one parent together, in their order."""
 
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
         """In how many documents each term occurs; terms that occur nowhere are left out."""
@@ -256,8 +321,31 @@ class Store(Protocol):
     def history(self, memory_id: str) -> list[Image]:
         """Everything that was decided about a memory, oldest first."""
 
+    def heads(self, conflict_key: str, scope: str) -> list[Memory]:
+        """The memories in force that hold a conflict key in a scope."""
+
+    def lineage(self, lineage_id: str) -> list[Memory]:
+        """Every version of a fact, in the order in which they were true, whatever became of it."""
+
     def links_to(self, memory_ids: Iterable[str]) -> list[tuple[str, str, str, float]]:
         """Links that point at these memories: source, target, type, stored strength."""
+
+    def walk(
+        self,
+        seeds: Sequence[str],
+        *,
+        depth: int,
+        direction: str,
+        types: tuple[str, ...] | None,
+        min_weight: float,
+        per_seed: int,
+        filters: Filters = ...,
+    ) -> list[Step]:
+        """What is linked to these memories, each memory once per seed by its shortest, then heaviest path, nearest first.
+
+        `direction` is outbound, inbound or any. Only memories that pass the filters are reached and passed through; a link to
+        one that was superseded leads to its first successor that passes. A seed is not reached from itself.
+        """
 
     def reading(self) -> AbstractContextManager[None]:
         """Several reads asked as one, which spares a backend far away some work. Never around an embedder or a model."""
@@ -293,11 +381,14 @@ class Store(Protocol):
         """Ids of the memories used from a position of the log on."""
 
     # events and sessions
-    def append_events(self, session: str, events: Sequence[NewEvent]) -> list[Event]:
-        """Append to a session's ledger, durably; a repeated key returns the event it named before."""
+    def append_events(self, session: str, events: Sequence[NewEvent], jobs: Following = no_jobs) -> list[Event]:
+        """Append to the ledger of a session or task, durably, and with them the jobs that follow on the new events.
 
-    def events(self, session: str) -> list[Event]:
-        """A session's events, in order."""
+        A repeated key returns the event it named before. A finished task's ledger is closed.
+        """
+
+    def events(self, session: str, *, last: int | None = None, after: int = 0) -> list[Event]:
+        """A ledger's events in order: all, those after a number, or of these the last so many."""
 
     def save_session(self, session: Session) -> None:
         """Create or update a session."""
@@ -307,6 +398,45 @@ class Store(Protocol):
 
     def sessions(self, limit: int | None = None) -> list[Session]:
         """Every session, newest first."""
+
+    # tasks
+    def save_task(self, task: TaskRun) -> None:
+        """Write a new task."""
+
+    def change_task(self, task_id: str, change: Callable[[TaskRun], TaskRun]) -> TaskRun:
+        """Change a task as it stands, alone with it; `NotFound` where there is none."""
+
+    def task(self, task_id: str) -> TaskRun | None:
+        """A task by id."""
+
+    def tasks(self, statuses: Sequence[str] | None = None, limit: int | None = None) -> list[TaskRun]:
+        """Tasks, newest first."""
+
+    def add_checkpoint(self, task_id: str, make: Callable[[int], Checkpoint]) -> Checkpoint:
+        """Append the checkpoint that `make` gives for the next number."""
+
+    def checkpoints(self, task_id: str, limit: int | None = None) -> list[Checkpoint]:
+        """A task's checkpoints, newest first."""
+
+    def enqueue(self, jobs: Sequence[Job]) -> None:
+        """Add jobs; one that is known already stays as it is."""
+
+    def lease_jobs(
+        self, owner: str, now: datetime, until: datetime, *, kinds: tuple[str, ...] | None = None, limit: int = 1
+    ) -> list[Job]:
+        """Take jobs that are due, oldest first, and those whose worker let its lease run out."""
+
+    def settle_job(self, job: Job, then: Job | None) -> bool:
+        """End a lease: the job goes, or is kept as `then` says. False where the lease has passed to another meanwhile."""
+
+    def jobs(self, statuses: Sequence[str] | None = None, limit: int | None = None) -> list[Job]:
+        """Jobs that are not done, oldest first."""
+
+    def tokens_spent(self, day: date) -> int:
+        """Tokens a language model has cost on a day, in every process."""
+
+    def spend_tokens(self, day: date, tokens: int) -> None:
+        """Count tokens on a day; a negative number takes some back."""
 
     def new_token(self, size: int) -> str:
         """Random hex digits, from the injected source."""

@@ -1,13 +1,15 @@
 """`mem.upkeep`: what an owner does now and then."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from engram.review.lineage import Lineages
 from engram.sessions.feedback import fold
 from engram.settings import Settings
+from engram.store.lineages import IN_FORCE
 from engram.store.protocol import Noticed, Pruned, Purged, Store
 from engram.upkeep.doctor import diagnose, status
 
@@ -36,8 +38,29 @@ class Upkeep:
         return self.store.reembed(progress or (lambda *_: None))
 
     def purge(self, ids: Sequence[str], *, actor: str = "human") -> Purged:
-        """Destroy memories and events, and prove it."""
-        return self.store.purge(ids, actor=actor)
+        """Destroy memories and events, and prove it. A fact's newest survivor is in force again."""
+        for memory_id in ids:
+            memory = self.store.get(memory_id)
+            if memory is not None and memory.lineage and memory.status in IN_FORCE:
+                Lineages(self.store, self.clock).forget(memory_id, actor=actor)
+        purged = self.store.purge(ids, actor=actor)
+        self._forget_quotes(purged.ids)
+        return purged
+
+    def _forget_quotes(self, ids: Sequence[str]) -> None:
+        """A summary quotes sentences of events; those of purged ones go with them."""
+        from engram.sessions.summary import Summary, without
+
+        gone: dict[str, set[int]] = {}
+        for event in filter(None, (self.store.event(event_id) for event_id in ids)):
+            gone.setdefault(event.session, set()).add(event.seq)
+        for session_id, numbers in gone.items():
+            session = self.store.session(session_id)
+            if session is None or not session.summary_through:
+                continue
+            made = Summary(session.summary, session.summary_through, session.summary_style, session.summary_by)
+            left = without(made, numbers)
+            self.store.save_session(replace(session, summary=left.text, summary_through=left.through))
 
     def backup(self, target: str | Path) -> dict[str, int]:
         """Write the whole store to one archive."""

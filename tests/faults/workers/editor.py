@@ -1,4 +1,4 @@
-"""Saves memory files in every way editors do, until its stdin is closed; then says what it saved.
+"""Saves memory files in every way editors do, until it is told to stop and has saved enough; then says what it saved.
 
 A file is saved again only once the journal shows that the save before was seen: what an editor overwrites by itself,
 before anyone looked, no store can keep.
@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 PAUSE = 0.004
+ENOUGH = 24
+"""Saves at least; among them every way of saving, of a fresh buffer and of an old one."""
 
 
 def in_place(path: Path, text: str) -> None:
@@ -62,6 +64,10 @@ def _load(path: Path) -> str | None:
     return text if "statement:" in text else None
 
 
+def _enough(saves: list[dict[str, str]]) -> bool:
+    return len(saves) >= ENOUGH and len({(save["way"], save["stale"]) for save in saves}) == 2 * len(WAYS)
+
+
 def main(home: Path, paths: list[Path]) -> None:
     sys.stdout.write("ready\n")
     sys.stdout.flush()
@@ -70,7 +76,8 @@ def main(home: Path, paths: list[Path]) -> None:
     pending: dict[Path, str] = {}
     saves: list[dict[str, str]] = []
     number = 0
-    while not select.select([sys.stdin], [], [], PAUSE)[0]:
+    while not (select.select([sys.stdin], [], [], 0)[0] and _enough(saves)):
+        time.sleep(PAUSE)
         path = paths[number % len(paths)]
         way = WAYS[number % len(WAYS)]
         number += 1

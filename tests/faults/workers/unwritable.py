@@ -53,7 +53,7 @@ def read_only(home: Path, cache: Path) -> dict[str, Any]:
 
 def bounded(home: Path, cache: Path) -> dict[str, Any]:
     """Files may not grow beyond a limit: appends and databases fail as on a full disk."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (900_000, 900_000))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000))
     return fill(home, cache, words=2500, embedder="none")
 
 

@@ -94,8 +94,16 @@ def serve(request: dict[str, Any]) -> dict[str, Any]:
     return {"acks": acks, "killed": os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL}
 
 
+def _rehearse() -> None:
+    """What an operation loads on first use is loaded here, once, and not in every child."""
+    with Engram.open(ephemeral=True) as mem:
+        for n, operation in enumerate(OPERATIONS.values()):
+            operation(mem, n)
+
+
 def main() -> None:
     warm_embedder()
+    _rehearse()
     for line in sys.stdin:
         sys.stdout.write(json.dumps(serve(json.loads(line))) + "\n")
         sys.stdout.flush()

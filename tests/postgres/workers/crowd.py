@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from multiprocessing.synchronize import Barrier, Event
 
 FORKING = multiprocessing.get_context("fork")
-PATIENCE = 50.0
+PATIENCE = 120.0
 
 
 @dataclass(frozen=True, slots=True)

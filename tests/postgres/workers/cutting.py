@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit, urlunsplit
 
 CHUNK = 1 << 16
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from engram import Engram
 from engram.model.errors import StoreError
 from tests.faults.workers.operations import sentence
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 HUNG = 99
 
 

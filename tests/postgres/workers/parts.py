@@ -14,7 +14,7 @@ from tests.faults.workers.operations import sentence
 if TYPE_CHECKING:
     from multiprocessing.synchronize import Barrier
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 SHARED = "project:shared"
 PLACES = ("project:shared", "project:apart")
 MANY = 100_000

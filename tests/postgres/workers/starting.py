@@ -12,7 +12,8 @@ from typing import IO, Any
 
 from tests.faults.processes import ROOT, environment
 
-PATIENCE = 60.0
+PATIENCE = 150.0
+"""Longer than the crowd itself waits for anything: it says what was amiss."""
 
 
 class Crowd:

@@ -24,6 +24,7 @@ from engram.cli.verbs.options import (
     check_types,
     filters,
 )
+from engram.model.errors import InvalidInput
 from engram.model.times import aware
 
 Question = Annotated[str, Argument("QUESTION", "What to look for; - reads it from stdin.")]
@@ -34,6 +35,22 @@ Kinds = Annotated[
 ]
 InSession = Annotated[str, Option("--in-session", metavar="ID", help="Only what was said in this session.")]
 Budget = Annotated[int | None, Option("--budget", metavar="TOKENS", help="Room for the whole text.")]
+Date = Annotated[
+    str | None,
+    Option("--date", metavar="TIME", help="When the question is asked, for words like `last week`. Default: now."),
+]
+Trace = Annotated[
+    bool, Option("--trace", help="The account instead: what was kept, trimmed, superseded; no use is noted.")
+]
+Expect = Annotated[
+    list[str] | None,
+    Option("--expect", metavar="TERM", help="With --trace: words the text must hold (repeatable); else exit 1."),
+]
+TraceTokens = Annotated[
+    int | None, Option("--tokens", metavar="N", help="With --trace: room for the text. Default: 2000.")
+]
+Deep = Annotated[bool, Option("--deep", help="Search several wordings of a broad question at once.")]
+Queries = Annotated[int | None, Option("--queries", metavar="N", help="With --deep: how many wordings. Default: 4.")]
 
 
 def recall(
@@ -52,20 +69,47 @@ def recall(
     fusion: Fusion = None,
     explain: Explain = False,
     session: Session = "",
+    date: Date = None,
+    trace: Trace = False,
+    expect: Expect = None,
+    tokens: TraceTokens = None,
 ) -> None:
     """Answer a question from memory.
 
-    Asks what this directory, its user and everyone know; what is recalled grows stronger by it.
+    Asks what this directory, its user and everyone know; what is recalled grows stronger by it. What holds, what held before,
+    what happened and how a fact came to be are searched for in different places, and a time such as `last week` is a strict
+    window; stderr says what was understood. --trace looks at the whole ranking, so --limit, --mode and --session do not apply.
     """
     asked = filters(
         scope=scope, types=type_, tags=tag, domain=domain, since=since, until=until, as_of=as_of, known_at=known_at
     )
+    if not trace and (expect or tokens is not None):
+        raise InvalidInput("--expect and --tokens belong to --trace; add it")
+    if trace and (date or fusion or mode != "hybrid"):
+        raise InvalidInput("--trace accounts for the usual ranking; leave out --date, --mode and --fusion")
+    question = text_or_stdin(question)
     with surface.memory() as mem:
         check_types(mem, type_)
+        if trace:
+            from engram.cli.understanding import account
+
+            account(surface, mem, question, expect or [], tokens, explain=explain, filters=asked)
+            return
         found = mem.recall(
-            text_or_stdin(question), limit=limit, mode=mode, fusion=fusion, explain=explain, session=session, **asked
+            question,
+            question_date=date,
+            limit=limit,
+            mode=mode,
+            fusion=fusion,
+            explain=explain,
+            session=session,
+            **asked,
         )
         now = mem.upkeep.clock()
+        if found.window is not None or found.intent != "current":
+            from engram.cli.understanding import understood
+
+            surface.hint(f"engram: {understood(found)}")
         surface.warn(found.warnings)
         if surface.as_json:
             from engram.cli.records import recall_data
@@ -100,6 +144,8 @@ def search(
     mode: Mode = "hybrid",
     fusion: Fusion = None,
     explain: Explain = False,
+    deep: Deep = False,
+    queries: Queries = None,
 ) -> None:
     """Find memories or ledger events in the whole store. Looking does not count as use."""
     from engram.cli import cards
@@ -109,10 +155,15 @@ def search(
         kinds=kind, scope=scope, types=type_, status=status, tags=tag, domain=domain, since=since, until=until,
         as_of=as_of, known_at=known_at, meta=meta, session=in_session,
     )  # fmt: skip
+    if queries is not None and not deep:
+        raise InvalidInput("--queries belongs to --deep; add it")
     query = text_or_stdin(query)
     with surface.memory() as mem:
         check_types(mem, type_)
-        found = mem.search(query, limit=limit, mode=mode, fusion=fusion, explain=explain, **asked)
+        if deep:
+            asked["n_queries"] = 4 if queries is None else queries
+        find = mem.deep_search if deep else mem.search
+        found = find(query, limit=limit, mode=mode, fusion=fusion, explain=explain, **asked)
         now = mem.upkeep.clock()
         at = aware(as_of) or now
         surface.warn(found.warnings)

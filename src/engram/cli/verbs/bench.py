@@ -25,6 +25,12 @@ Tenants = Annotated[int, Option("--tenants", metavar="N", help="How many tenants
 Rows = Annotated[int, Option("--rows", metavar="N", help="How many memories all tenants have together.")]
 Clients = Annotated[int, Option("--clients", metavar="N", help="How many processes work side by side at the end.")]
 Seconds = Annotated[int, Option("--seconds", metavar="N", help="For how long; 0 leaves it out.")]
+Events = Annotated[int, Option("--events", metavar="N", help="How many events all tasks have together.")]
+Runs = Annotated[int, Option("--tasks", metavar="N", help="How many tasks there are.")]
+Megabytes = Annotated[int, Option("--megabytes", metavar="N", help="How large the document is.")]
+Folder = Annotated[
+    Path | None, Option("--folder", metavar="DIR", help="Keep the filled store there, for the next run.")
+]
 Nearest = Annotated[bool, Option("--nearest", help="Also make an HNSW index, and measure it.")]
 
 
@@ -79,6 +85,38 @@ def server(
     _run("server", surface, {**options, "clients": clients, "seconds": seconds, "nearest": nearest})
 
 
+def ledger(
+    surface: Surface,
+    events: Events = 1_000_000,
+    tasks: Runs = 200,
+    url: Url = None,
+    folder: Folder = None,
+) -> None:
+    """Ledgers: one durable append, then search and context among many tasks."""
+    if events < 1_000 or not 1 <= tasks <= events // 10:
+        raise InvalidInput("--events takes at least 1000, --tasks at least 1 and a tenth of the events at most")
+    _run("ledger", surface, {"events": events, "tasks": tasks, "url": url, "folder": folder})
+
+
+def documents(surface: Surface, megabytes: Megabytes = 10, url: Url = None) -> None:
+    """A long document: how long it takes to read, and whether what is planted in it is found."""
+    if not 1 <= megabytes <= 60:
+        raise InvalidInput("--megabytes takes 1 to 60")
+    _run("documents", surface, {"megabytes": megabytes, "url": url})
+
+
+def graph(surface: Surface, url: Url = None) -> None:
+    """The graph: 100,000 relations, three steps from ten memories."""
+    _run("graph", surface, {"url": url})
+
+
+def loop(surface: Surface, n: Size = "10000", seconds: Seconds = 5, url: Url = None) -> None:
+    """AsyncEngram: how long the event loop waits while 32 callers search and write."""
+    if not n.isdecimal() or int(n) < 100 or seconds < 1:
+        raise InvalidInput("--n takes a whole number of at least 100, --seconds at least 1")
+    _run("loop", surface, {"n": n, "seconds": seconds, "url": url})
+
+
 def _run(kind: str, surface: Surface, options: dict[str, Any]) -> None:
     from engram.bench.run import main
 
@@ -87,5 +125,14 @@ def _run(kind: str, surface: Surface, options: dict[str, Any]) -> None:
 
 bench = Group(
     "Measure retrieval quality and speed here.",
-    {"locomo": locomo, "longmemeval": longmemeval, "speed": speed, "server": server},
+    {
+        "locomo": locomo,
+        "longmemeval": longmemeval,
+        "speed": speed,
+        "server": server,
+        "ledger": ledger,
+        "documents": documents,
+        "graph": graph,
+        "loop": loop,
+    },
 )

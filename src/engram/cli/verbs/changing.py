@@ -67,13 +67,13 @@ def update(
     fields: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
     with surface.memory() as mem:
         before = mem.get(ref)
-        _allowed(before, fields)
+        check_allowed(before, fields)
         if form:
             fields["form"] = {**before.form, **{part: str(words) for part, words in pairs(form).items()}}
         _changed(surface, mem, before, mem.update(before.id, actor=surface.actor, reason=reason, **fields))
 
 
-def _allowed(before: "Memory", fields: dict[str, Any]) -> None:
+def check_allowed(before: "Memory", fields: dict[str, Any]) -> None:
     """What review decides is not decided here, and what needs a person there needs one here."""
     from engram.cli.person import IN_FORCE, lowers_tier, reason_for_person, require_person
 

@@ -22,7 +22,7 @@ def forget(surface: Surface, ref: Ref, purge: Purge = False, yes: Yes = False, r
     """
     with surface.memory() as mem:
         if purge:
-            _purge(surface, mem, ref, yes)
+            purge_after_asking(surface, mem, ref, yes)
         else:
             _retire(surface, mem, ref, reason)
 
@@ -40,7 +40,8 @@ def _retire(surface: Surface, mem: Any, ref: str, reason: str) -> None:
     surface.hint(f"engram: `engram undo {memory.id}` brings it back; `engram forget {memory.id} --purge` destroys it")
 
 
-def _purge(surface: Surface, mem: Any, ref: str, yes: bool) -> None:
+def purge_after_asking(surface: Surface, mem: Any, ref: str, yes: bool) -> None:
+    """Destroy a memory or an event once a person, or --yes, has confirmed it; exit 1 where any of it is left."""
     found, words = _named(mem, ref)
     if not yes:
         if not surface.person:

@@ -89,6 +89,7 @@ def doctor(surface: Surface, repair: Repair = False) -> None:
 def _diagnosed(surface: Surface) -> dict[str, Any]:
     """What the doctor finds. Wrong settings keep the store from opening, so it is examined with the defaults for those."""
     from engram.embedding import load_embedder
+    from engram.gates.policies import policy_problems
     from engram.model.errors import EmbedderError
     from engram.settings import read_settings
     from engram.store.sources import utc_now
@@ -96,6 +97,7 @@ def _diagnosed(surface: Surface) -> dict[str, Any]:
 
     config, opened = _to_examine(surface.home)
     settings, problems = read_settings(config)
+    problems += policy_problems(settings.policy, settings.policies, str(config))
     try:
         embedder = load_embedder(settings.embedder)
     except EmbedderError as error:

@@ -23,6 +23,7 @@ from engram.cli.verbs.options import (
 from engram.model.times import aware
 
 Offset = Annotated[int, Option("--offset", metavar="N", help="Leave out the first N.")]
+Critical = Annotated[bool, Option("--critical", help="Only what a policy put into a critical slot.")]
 
 
 def show(surface: Surface, ref: Ref) -> None:
@@ -72,6 +73,7 @@ def list_(
     as_of: AsOf = None,
     known_at: KnownAt = None,
     meta: Meta = None,
+    critical: Critical = False,
     limit: Limit = 50,
     offset: Offset = 0,
 ) -> None:
@@ -81,7 +83,7 @@ def list_(
 
     asked = filters(
         scope=scope, types=type_, status=status, tags=tag, domain=domain, since=since, until=until, as_of=as_of,
-        known_at=known_at, meta=meta,
+        known_at=known_at, meta=meta, critical=critical,
     )  # fmt: skip
     with surface.memory() as mem:
         check_types(mem, type_)
@@ -91,7 +93,9 @@ def list_(
         surface.answer(
             [memory_data(memory, at) for memory in found], lambda: cards.listing(found, now, at) if found else None
         )
-        if not found:
+        if not found and critical:
+            surface.hint("engram: nothing critical here; the policy says which slots are: `engram config policy`")
+        elif not found:
             surface.hint('engram: nothing here yet; `engram learn "…"` teaches it something')
         elif len(found) == limit:
             surface.hint(f"engram: the newest {limit}; --limit and --offset show others")

@@ -1,4 +1,4 @@
-"""session start, observe, end, list, show: a stretch of work and its ledger."""
+"""session start, observe, summarise, end, list, show: a stretch of work and its ledger."""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,6 +27,12 @@ At = Annotated[str | None, Option("--at", metavar="TIME", help="When it happened
 Batch = Annotated[
     bool, Option("--batch", help="Read events from stdin, one JSON object per line: role, content, at, key, …")
 ]
+
+Style = Annotated[
+    str,
+    Option("--style", metavar="STYLE", help="plain, or structured: goal, decisions, next steps, … Default: as before."),
+]
+Tokens = Annotated[int, Option("--tokens", metavar="N", help="Room for the summary.")]
 
 
 def start(surface: Surface, task: Task = "", scope: Scopes = None, budget: Budget = None) -> None:
@@ -66,9 +72,7 @@ def observe(
     from engram.cli.plain_text import line
     from engram.cli.records import plain
 
-    if batch == bool(role):
-        raise InvalidInput("give a role and a text, or --batch with events on stdin")
-    items = _events_on_stdin() if batch else [_event(role, text_or_stdin(content), event_type, key, at)]
+    items = events_to_write(role, content, event_type, key, at, batch)
     with surface.memory() as mem:
         known = mem.store.session(session_id)
         if known is not None and known.ended is not None:
@@ -80,6 +84,15 @@ def observe(
             [(event.id, "cyan"), f"  {event.role}: {line(event.content, 80)}"] for event in events
         ]
         surface.answer(plain(events), lambda: drawing.lines(*rows))
+
+
+def events_to_write(
+    role: str, content: str, event_type: str, key: str, at: str | None, batch: bool
+) -> list[dict[str, Any]]:
+    """The events a command line describes: one of its own, or a batch on stdin."""
+    if batch == bool(role):
+        raise InvalidInput("give a role and a text, or --batch with events on stdin")
+    return _events_on_stdin() if batch else [_event(role, text_or_stdin(content), event_type, key, at)]
 
 
 def _event(role: str, content: str, event_type: str, key: str, at: str | None) -> dict[str, Any]:
@@ -120,6 +133,22 @@ def _begun_by_observing(mem: "Engram", session_id: str) -> None:
     events = mem.store.events(session_id) if mem.store.session(session_id) is None else []
     if events:
         mem.store.save_session(Session(session_id, "", (), min(event.at for event in events)))
+
+
+def summarise(surface: Surface, session_id: Id, style: Style = "", tokens: Tokens = 400) -> None:
+    """Fold what was said since into the session's rolling summary, and print it.
+
+    By rules, from the session's own words; by a model where one is configured.
+    """
+    from engram.cli import drawing
+    from engram.cli.records import plain
+
+    with surface.memory() as mem:
+        _begun_by_observing(mem, session_id)
+        made = mem.sessions.summarise(session_id, style=style, max_tokens=tokens)
+        surface.answer(plain(made), lambda: drawing.block(made.summary))
+        if not made.summary:
+            surface.hint("engram: nothing was said that a summary could hold")
 
 
 def list_(surface: Surface, limit: Limit = 20) -> None:
@@ -188,5 +217,5 @@ def _fields(found: "Session") -> list[tuple[str, Any]]:
 
 session = Group(
     "A stretch of work with its ledger. It begins with what memory has to say and ends by folding in what was used.",
-    {"start": start, "observe": observe, "end": end, "list": list_, "show": show},
+    {"start": start, "observe": observe, "summarise": summarise, "end": end, "list": list_, "show": show},
 )

@@ -1,11 +1,14 @@
 """init, config, mcp, demo, version: the store and the program itself."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli.declared import Argument, Option
 from engram.cli.surface import Surface
 from engram.model.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from engram.settings import Settings
 
 Words = Annotated[
     list[str] | None,
@@ -45,7 +48,7 @@ def config(surface: Surface, words: Words = None) -> None:
 
     What the file has wrong is named with its line, and its default shown; setting that key sets it right.
     """
-    from engram.settings import Settings, parse_setting, read_settings, save_setting
+    from engram.settings import SETTABLE, check_settable, parse_setting, save_setting
 
     given = list(words or [])
     if given[:1] in (["get"], ["set"]):
@@ -54,22 +57,22 @@ def config(surface: Surface, words: Words = None) -> None:
             raise InvalidInput("write `engram config get KEY` or `engram config set KEY VALUE`")
     if len(given) > 2:
         raise InvalidInput("write `engram config`, `engram config KEY` or `engram config KEY VALUE`")
-    if given and given[0] not in Settings.__dataclass_fields__:
-        raise InvalidInput(f"unknown setting {given[0]!r}; known: {', '.join(Settings.__dataclass_fields__)}")
+    if given:
+        check_settable(given[0])
     file = _config_file(surface.home)
     if len(given) == 2:
         value = parse_setting(given[0], given[1])
-        _check(given[0], value)
+        _check(given[0], value, file)
         save_setting(file, given[0], value)
-        surface.warn(read_settings(file)[1])
+        surface.warn(_read(file)[1])
         surface.answer({given[0]: value}, lambda: _draw_settings({given[0]: value}))
         if given[0] == "embedder":
             surface.hint(_after_embedder(value))
         return
     # Not through the store: a wrong setting must not keep its owner from setting another.
-    settings, problems = read_settings(file)
+    settings, problems = _read(file)
     surface.warn(problems)
-    chosen = {key: getattr(settings, key) for key in (given or Settings.__dataclass_fields__)}
+    chosen = {key: getattr(settings, key) for key in (given or SETTABLE)}
     surface.answer(chosen, lambda: _draw_settings(chosen, only_value=bool(given)))
 
 
@@ -91,11 +94,27 @@ def _after_embedder(value: str) -> str:
     return "engram: run `engram index --reembed` to make vectors with it"
 
 
-def _check(key: str, value: Any) -> None:
+def _read(file: Path) -> "tuple[Settings, list[str]]":
+    """The settings as far as they can be used, and what is wrong with them, the owner's policies included."""
+    from engram.gates.policies import policy_problems
+    from engram.settings import read_settings
+
+    settings, problems = read_settings(file)
+    return settings, problems + policy_problems(settings.policy, settings.policies, str(file))
+
+
+def _check(key: str, value: Any, file: Path) -> None:
     if key == "embedder":
         from engram.embedding import load_embedder
 
         load_embedder(value)
+    if key == "policy":
+        from engram.gates.policies import PRESETS
+        from engram.settings import read_settings
+
+        known = (*PRESETS, *read_settings(file)[0].policies)
+        if value not in known:
+            raise InvalidInput(f"unknown policy {value!r}; known: {', '.join(known)}")
 
 
 def _draw_settings(chosen: dict[str, Any], *, only_value: bool = False) -> None:

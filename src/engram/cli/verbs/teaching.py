@@ -112,7 +112,7 @@ def remember(
     )  # fmt: skip
     source = "human" if surface.person else "tool:remember"
     with surface.memory() as mem:
-        _refuse_while_paused(surface, mem)
+        refuse_while_paused(surface, mem)
         _decided(surface, mem, mem.remember(text_or_stdin(text), source=source, session=session, **given))
 
 
@@ -146,13 +146,13 @@ def add(
         valid_until=valid_until, metadata=pairs(meta),
     )  # fmt: skip
     with surface.memory() as mem:
-        _refuse_while_paused(surface, mem)
+        refuse_while_paused(surface, mem)
         memory = mem.add(text_or_stdin(text), team=team, **given)
         now = mem.upkeep.clock()
         surface.answer(memory_data(memory, now), lambda: cards.listing([memory], now))
 
 
-def _refuse_while_paused(surface: Surface, mem: "Engram") -> None:
+def refuse_while_paused(surface: Surface, mem: "Engram") -> None:
     """A pause holds for programs; a person at the terminal means what they type."""
     if mem.upkeep.paused and not surface.person:
         from engram.client import PAUSED

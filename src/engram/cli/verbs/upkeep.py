@@ -24,8 +24,9 @@ Days = Annotated[
 def pause(surface: Surface) -> None:
     """Stop learning and injecting until `resume`.
 
-    Meanwhile `learn` is refused, `inject` and `session start` inject nothing and `hook recall` answers nothing; `remember` and
-    `add` take only what a person types at a terminal. Everything else goes on: `recall` and `search` still answer.
+    Meanwhile `learn` and `capture` are refused, `worker` waits, `inject` and `session start` inject nothing and `hook recall`
+    answers nothing; `remember`, `add` and `ingest` take only what a person types at a terminal. Everything else goes on:
+    `recall` and `search` still answer.
     """
     with surface.memory() as mem:
         mem.upkeep.pause()

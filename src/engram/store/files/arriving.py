@@ -19,7 +19,7 @@ from engram.model.errors import EmbedderError, Refused, StoreReadOnly
 from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.model.usage import Use
-from engram.store.files import journal, memories, pausing, sessions, verdicts
+from engram.store.files import journal, memories, pausing, sessions, tasks, verdicts
 from engram.store.files.carrying import CarriedVectors
 from engram.store.files.home import Home, open_home
 from engram.store.files.index.index import Index
@@ -174,9 +174,10 @@ class FilesTarget:
     # -- taking in
 
     def take_small(self, small: Small) -> None:
-        """Sessions, verdicts, the pause. Tombstones and numbers are in the journal."""
+        """Sessions, tasks, verdicts, the pause. Tombstones and numbers are in the journal."""
         for session in small.sessions:
             sessions.save_session(self._home, session)
+        tasks.replace_all(self._home, small.tasks, small.checkpoints, small.jobs)
         lines = [
             json.dumps({"at": v.at.astimezone(UTC).isoformat(), "gate": v.gate, "outcome": v.outcome})
             for v in small.verdicts

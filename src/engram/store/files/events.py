@@ -6,26 +6,33 @@ from collections.abc import Sequence
 from engram.model.errors import StoreError
 from engram.model.event import Event
 from engram.store.documents import MAX_INDEXED_CHARS, event_document, spoken
-from engram.store.files import recovery
+from engram.store.files import recovery, tasks
 from engram.store.files.index.writing import Row
-from engram.store.files.parts import Parts
+from engram.store.files.journal import Placed as PlacedEntry
+from engram.store.files.parts import Parts, append_entry, index_entry
 from engram.store.files.sessions import session_scope
-from engram.store.ledgers import decode_event, following_on, to_fields, unrepeated
-from engram.store.protocol import NewEvent
+from engram.store.ledgers import ANCHOR, anchor_of, decode_event, following_on, to_fields, unrepeated
+from engram.store.protocol import Following, NewEvent, no_jobs
+from engram.store.tasks import refuse_closed
 
 
-def append(parts: Parts, session: str, events: Sequence[NewEvent]) -> list[Event]:
+def append(parts: Parts, session: str, events: Sequence[NewEvent], jobs: Following = no_jobs) -> list[Event]:
     """Write new events, return all: new ones, and for a repeated key the event it named before."""
-    scope = session_scope(parts.home, session)
     vectors = parts.embed([spoken(event.role, event.content[:MAX_INDEXED_CHARS]) for event in events])
     with parts.lock.held():
         recovery.catch_up(parts, ledger=parts.ledger.path(session).name)
+        task = tasks.load_task(parts.home, session)
+        refuse_closed(task)
+        scope = task.scope if task is not None else session_scope(parts.home, session)
         known = _known_keys(parts, session, events)
         fresh = unrepeated(events, known)
         if not fresh:
             return [known[event.key] for event in events]
         new = _chain(parts, session, [events[i] for i in fresh])
+        # A job without its events finds nothing to do; events without their job would wait for nobody.
+        tasks.enqueue(parts.home, jobs(new))
         name, size = parts.ledger.append(session, new)
+        witness = _anchored(parts, session, new[-1])
         written = dict(zip(fresh, new, strict=True))
         by_key = known | {event.key: event for event in new if event.key}
         result = [written[i] if i in written else by_key[event.key] for i, event in enumerate(events)]
@@ -37,9 +44,20 @@ def append(parts: Parts, session: str, events: Sequence[NewEvent]) -> list[Event
                     if event.key:
                         _note_key(parts, event)
                 parts.index.db.execute("INSERT OR REPLACE INTO ledgers (name, size) VALUES (?, ?)", (name, size))
+                if witness is not None:
+                    index_entry(parts, witness)
         except (sqlite3.DatabaseError, OSError) as error:
             raise NotIndexed(error, result) from error
     return result
+
+
+def _anchored(parts: Parts, session: str, head: Event) -> PlacedEntry | None:
+    """Tell the journal where the ledger ends, so that a tail that is cut off later shows. The events stand without it."""
+    try:
+        return append_entry(parts, ANCHOR, "engram", anchor_of(head), (), session, durably=False)
+    except StoreError as error:
+        parts.warnings.append(f"the end of the ledger {session} is not in the journal: {error}")
+        return None
 
 
 class NotIndexed(StoreError):
@@ -83,10 +101,7 @@ def find(parts: Parts, event_id: str) -> Event | None:
     return decode_event(row[0]) if row else None
 
 
-def of_session(parts: Parts, session: str) -> list[Event]:
-    """A session's events, in order."""
-    rows = parts.index.db.execute(
-        "SELECT r.record FROM docs d JOIN records r ON r.n = d.n WHERE d.parent = ? AND d.parent <> '' AND d.kind = 'event' ORDER BY d.position",
-        (session,),
-    )
-    return [decode_event(record) for (record,) in rows]
+def of_ledger(parts: Parts, session: str, last: int | None = None, after: int = 0) -> list[Event]:
+    """A ledger's events in order: those after a number, and of these the last so many."""
+    rows = parts.index.all("events_of", session, after, -1 if last is None else last)
+    return [decode_event(record) for (record,) in reversed(rows)]

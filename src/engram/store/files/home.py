@@ -10,7 +10,7 @@ from pathlib import Path
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly, UnknownVersion
 
 FORMAT = 1
-INDEX_SCHEMA = 1
+INDEX_SCHEMA = 2
 DIRECTORY_MODE, FILE_MODE = 0o700, 0o600
 _MAX_FOLDER_NAME = 120
 
@@ -42,6 +42,11 @@ class Home:
     def ledger(self) -> Path:
         """What was said and done, one file per session or task."""
         return self.root / "ledger"
+
+    @property
+    def tasks(self) -> Path:
+        """Runs of long work and their checkpoints."""
+        return self.root / "tasks"
 
     @property
     def state(self) -> Path:

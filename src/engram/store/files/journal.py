@@ -93,16 +93,19 @@ class Journal:
         """The file of a month."""
         return self._folder / f"{month}.jsonl"
 
-    def append(self, entry: Entry) -> Placed:
-        """Write one line and fsync it. On a failure the file is cut back to where it was, and nothing has happened."""
+    def append(self, entry: Entry, *, durably: bool = True) -> Placed:
+        """Write one line and fsync it. On a failure the file is cut back to where it was, and nothing has happened.
+
+        What only witnesses, and changes nothing, need not wait for the disk.
+        """
         month = max(entry.at.astimezone(UTC).strftime("%Y-%m"), (self.months() or [""])[-1])
         line = encode(entry)
         path = self.path(month)
         try:
             self._folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
             fresh = not path.exists()
-            start = append_durably(path, line)
-            if fresh:
+            start = append_durably(path, line, sync=durably)
+            if fresh and durably:
                 sync_directory(self._folder)
         except OSError as error:
             raise StoreReadOnly(f"cannot append to {path}: {error.strerror}; nothing was written") from error
@@ -230,7 +233,7 @@ def decode(fields: Mapping[str, Any]) -> Entry:
     )
 
 
-def append_durably(path: Path, data: bytes) -> int:
+def append_durably(path: Path, data: bytes, *, sync: bool = True) -> int:
     """Append and fsync; return where it starts. A short or failed write is cut off again before the error leaves here."""
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     try:
@@ -239,7 +242,8 @@ def append_durably(path: Path, data: bytes) -> int:
             view = memoryview(data)
             while view:
                 view = view[os.write(descriptor, view) :]
-            os.fsync(descriptor)
+            if sync:
+                os.fsync(descriptor)
         except OSError:
             os.ftruncate(descriptor, start)
             raise

@@ -12,7 +12,7 @@ from engram.model.errors import EngramError, StoreError
 from engram.model.event import Event
 from engram.model.usage import Use
 from engram.store.comparing import chain_of
-from engram.store.files import pausing, purging, sessions, verdicts
+from engram.store.files import pausing, purging, sessions, tasks, verdicts
 from engram.store.files.following import is_team
 from engram.store.files.home import Home
 from engram.store.files.journal import Journal, Placed, Position
@@ -80,6 +80,9 @@ class FilesSource:
             tombstones=self._purged,
             numbers=self._standing.numbers(),
             paused=pausing.is_paused(self.home),
+            tasks=list(tasks.all_tasks(self.home)),
+            checkpoints=[c for task in tasks.all_tasks(self.home) for c in tasks.checkpoints(self.home, task.id)],
+            jobs=tasks.all_jobs(self.home),
         )
 
     @contextlib.contextmanager
@@ -111,7 +114,8 @@ class FilesSource:
 
     def mark(self) -> tuple[Any, ...]:
         """Where the logs end, and how the small files look."""
-        states = sorted((self.home.state / "sessions").glob("*.json"))
+        states = [path for kind in ("sessions", "jobs") for path in sorted((self.home.state / kind).glob("*.json"))]
+        states += sorted(self.home.tasks.glob("*.json*"))
         return (
             self._journal.end(),
             self._usage.end(),

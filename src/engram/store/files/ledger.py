@@ -65,6 +65,15 @@ class Ledger:
                 if line.endswith(b"\n") and line.strip():
                     yield _parse(line, path, number)
 
+    def readable(self, name: str, offset: int = 0) -> tuple[list[Event], str]:
+        """The events up to the first line that cannot be read, and what is wrong with that line."""
+        found: list[Event] = []
+        try:
+            found.extend(self.read(name, offset))
+        except StoreCorrupt as error:
+            return found, str(error)
+        return found, ""
+
     def mend(self) -> list[str]:
         """Move torn last lines to quarantine."""
         moved = []

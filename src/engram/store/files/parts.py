@@ -126,9 +126,17 @@ def forget_memory(parts: Parts, writer: DocumentWriter, memory_id: str) -> None:
 
 
 def append_entry(
-    parts: Parts, op: str, actor: str, reason: str, changes: Sequence[Change], session: str = ""
+    parts: Parts,
+    op: str,
+    actor: str,
+    reason: str,
+    changes: Sequence[Change],
+    session: str = "",
+    *,
+    durably: bool = True,
 ) -> PlacedEntry:
     """Journal one decision: the commit point."""
     # The index may have been replaced by an empty one a moment ago; the journal knows its own last number.
     last = parts.journal.last_seq() if parts.journal.grew_since(parts.position) else parts.seq
-    return parts.journal.append(Entry(last + 1, parts.clock(), op, actor, reason, tuple(changes), session))
+    entry = Entry(last + 1, parts.clock(), op, actor, reason, tuple(changes), session)
+    return parts.journal.append(entry, durably=durably)

@@ -7,7 +7,7 @@ from pathlib import Path
 from engram.model.errors import Refused
 from engram.store.files.journal import sync_directory
 
-_FOLDERS = ("engrams", "journal", "usage", "ledger", "state", "quarantine")
+_FOLDERS = ("engrams", "journal", "usage", "ledger", "tasks", "state", "quarantine")
 _FILES = ("store.json", "config.toml", "lock")
 
 

@@ -5,11 +5,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from engram.store.files.journal import decode, replace_file
-from engram.store.files.parts import Parts
+from engram.store.files.parts import Parts, append_entry, index_entry
 from engram.store.files.recovery import forget_ledgers
 from engram.store.files.reindexing import reindex_journal
 from engram.store.files.sessions import load_session
 from engram.store.files.usage import after_month
+from engram.store.ledgers import ANCHOR, PRUNED
 from engram.store.protocol import Pruned
 
 
@@ -34,9 +35,19 @@ def prune(parts: Parts, now: datetime, journal_days: int, usage_days: int, ledge
         with parts.index.writing():
             parts.index.db.execute("DELETE FROM uses WHERE position < ?", (after_month(planned.usage_months[-1]),))
     for name in planned.ledgers:
-        (parts.home.ledger / name).unlink(missing_ok=True)
+        _drop_ledger(parts, name)
     forget_ledgers(parts, planned.ledgers)
     return planned
+
+
+def _drop_ledger(parts: Parts, name: str) -> None:
+    """The journal is told first: a ledger that went without its word would count as lost."""
+    first = next(parts.ledger.read(name), None)
+    if first is not None:
+        placed = append_entry(parts, ANCHOR, "engram", PRUNED, (), first.session)
+        with parts.index.writing():
+            index_entry(parts, placed)
+    (parts.home.ledger / name).unlink(missing_ok=True)
 
 
 def _old_images(parts: Parts, cutoff: datetime) -> set[tuple[int, str]]:

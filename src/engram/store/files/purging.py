@@ -14,7 +14,7 @@ from engram.model.errors import EngramError
 from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.store.documents import event_document
-from engram.store.files import events, following, memories
+from engram.store.files import events, following, memories, tasks
 from engram.store.files.index.writing import Row
 from engram.store.files.journal import Change, replace_file
 from engram.store.files.parts import Parts, append_entry, forget_memory, index_entry
@@ -56,6 +56,7 @@ def _carry_out(parts: Parts, wanted: frozenset[str], actor: str) -> Purged:
     _blank_ledgers(parts, evidence)
     _clean_quarantine(parts, said)
     _clean_sessions(parts, said)
+    tasks.reword(parts.home, lambda text: _without(text, said))
     _remove_files(parts, wanted)
     _clean_leftovers(parts, wanted, said)
     _blank_journal(parts, wanted, actor)
@@ -172,8 +173,8 @@ def _clean_leftovers(parts: Parts, wanted: frozenset[str], said: Sequence[str]) 
                 plain = path.is_file() and not path.is_symlink()
                 if plain and not memories.is_memory_file(path.name) and _concerns(path, wanted, needles):
                     _take_out(path, wanted)
-    remove_stray(parts.home.journal)
-    remove_stray(parts.home.ledger)
+    for folder in (parts.home.journal, parts.home.ledger, parts.home.tasks, parts.home.state / "jobs"):
+        remove_stray(folder)
 
 
 def _concerns(path: Path, wanted: frozenset[str], needles: Sequence[bytes]) -> bool:
@@ -198,9 +199,14 @@ def _clean_sessions(parts: Parts, said: Sequence[str]) -> None:
             continue
         fields = json.loads(path.read_bytes())
         for name in ("task", "summary"):
-            for text in sorted(said, key=len, reverse=True):
-                fields[name] = fields[name].replace(text, BLANK)
+            fields[name] = _without(fields[name], said)
         replace_file(path, json.dumps(fields, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n")
+
+
+def _without(text: str, said: Sequence[str]) -> str:
+    for needle in sorted(said, key=len, reverse=True):
+        text = text.replace(needle, BLANK)
+    return text
 
 
 def _blank_journal(parts: Parts, wanted: frozenset[str], actor: str) -> None:

@@ -210,7 +210,9 @@ def _restore_file(parts: Parts, memory: Memory, stored: str) -> None:
 def _add_events(parts: Parts, writer: DocumentWriter, progress: Progress) -> None:
     sizes = parts.ledger.sizes()
     for done, (name, size) in enumerate(sorted(sizes.items()), 1):
-        events = list(parts.ledger.read(name))
+        events, broken = parts.ledger.readable(name)
+        if broken and broken not in parts.warnings:
+            parts.warnings.append(broken)
         scope = session_scope(parts.home, events[0].session) if events else ""
         documents = [event_document(event, scope) for event in events]
         vectors = parts.embed([document.meaning for document in documents])

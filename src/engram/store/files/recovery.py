@@ -177,8 +177,11 @@ def _follow_ledger(parts: Parts, name: str) -> None:
 
 
 def _index_ledger(parts: Parts, name: str, offset: int, size: int) -> None:
+    events, broken = parts.ledger.readable(name, offset)
+    if broken and broken not in parts.warnings:
+        parts.warnings.append(broken)
     with parts.index.writing() as writer:
-        for event in parts.ledger.read(name, offset):
+        for event in events:
             writer.put(Row(event_document(event, session_scope(parts.home, event.session)), to_fields(event)))
             if event.key:
                 parts.index.db.execute("INSERT OR IGNORE INTO keys (session, key, id) VALUES (?, ?, ?)",

@@ -10,6 +10,7 @@ from engram.model.errors import StoreReadOnly
 from engram.model.event import Session
 from engram.rules.scopes import GLOBAL
 from engram.store.files.home import DIRECTORY_MODE, Home, write_private
+from engram.store.files.tasks import load_task
 
 
 def session_path(home: Home, session_id: str) -> Path:
@@ -21,7 +22,7 @@ def session_path(home: Home, session_id: str) -> Path:
 def save_session(home: Home, session: Session) -> None:
     """Write a session's file in one step."""
     path = session_path(home, session.id)
-    fields = {
+    fields: dict[str, object] = {
         "id": session.id,
         "task": session.task,
         "scopes": list(session.scopes),
@@ -29,6 +30,8 @@ def save_session(home: Home, session: Session) -> None:
         "ended": _iso(session.ended) if session.ended else None,
         "summary": session.summary,
     }
+    if session.summary_through:
+        fields |= {"through": session.summary_through, "style": session.summary_style, "by": session.summary_by}
     fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
@@ -60,12 +63,18 @@ def _read(path: Path) -> Session | None:
             started=datetime.fromisoformat(fields["started"]),
             ended=datetime.fromisoformat(fields["ended"]) if fields["ended"] else None,
             summary=fields["summary"],
+            summary_through=fields.get("through", 0),
+            summary_style=fields.get("style", ""),
+            summary_by=fields.get("by", ""),
         )
     return None
 
 
 def session_scope(home: Home, session_id: str) -> str:
-    """The scope a session's events belong to: its first, else global."""
+    """The scope a ledger's events belong to: its task's, or its session's first, else global."""
+    task = load_task(home, session_id)
+    if task is not None:
+        return task.scope
     session = load_session(home, session_id)
     return session.scopes[0] if session and session.scopes else GLOBAL
 

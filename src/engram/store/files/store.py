@@ -27,8 +27,10 @@ from engram.store.files import (
     sessions,
     uses,
     verdicts,
+    verifying,
+    walking,
 )
-from engram.store.files.healing import Mendable, explained, healing, is_damage
+from engram.store.files.healing import explained, healing, is_damage
 from engram.store.files.home import Home
 from engram.store.files.index.index import Index
 from engram.store.files.journal import Journal
@@ -36,13 +38,16 @@ from engram.store.files.ledger import Ledger
 from engram.store.files.lock import DEFAULT_DEADLINE, WriterLock
 from engram.store.files.memories import Stamp, stamp_of
 from engram.store.files.parts import Parts
+from engram.store.files.task_keeping import TaskKeeping
 from engram.store.files.transaction import FilesTransaction
 from engram.store.files.usage import Usage
 from engram.store.ledgers import decode_event
+from engram.store.lineages import heads_among, versions_among
 from engram.store.protocol import (
     Candidates,
     Check,
     Filters,
+    Following,
     Found,
     Image,
     NewEvent,
@@ -52,10 +57,15 @@ from engram.store.protocol import (
     Pruned,
     Purged,
     Query,
+    Stand,
+    Step,
+    Stretch,
+    no_jobs,
 )
 from engram.store.records import decode_record
 from engram.store.scope_of import trusted_of
 from engram.store.sources import random_hex, utc_now
+from engram.store.walks import PLAIN, Hops
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder, Vectors
@@ -70,7 +80,7 @@ LOOKED_AT = 200
 """Up to so many listed memories have their files looked at for edits; `engram sync` looks at all."""
 
 
-class FilesStore(Mendable):
+class FilesStore(TaskKeeping):
     """Implements `protocol.Store` on plain files."""
 
     def __init__(
@@ -342,14 +352,14 @@ class FilesStore(Mendable):
         return found
 
     @healing
-    def parents(self, numbers: Sequence[int]) -> dict[int, str]:
-        """The session or file each document belongs to."""
-        return dict(self.parts.index.all("parents", json.dumps(list(numbers))))
+    def stands(self, numbers: Sequence[int]) -> dict[int, Stand]:
+        """Where each document stands."""
+        return {n: Stand(*place) for n, *place in self.parts.index.all("stands", json.dumps(list(numbers)))}
 
     @healing
-    def passages(self, numbers: Sequence[int], parents: Sequence[str], filters: Filters) -> list[Placed]:
-        """These documents, then every document of these parents."""
-        return self.parts.index.passages(numbers, parents, filters)
+    def passages(self, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters) -> list[Placed]:
+        """These documents, then every document of these stretches."""
+        return self.parts.index.passages(numbers, stretches, filters)
 
     @healing
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
@@ -363,6 +373,20 @@ class FilesStore(Mendable):
             "SELECT d.id, d.n FROM json_each(?) j CROSS JOIN docs d ON d.id = j.value", (json.dumps(list(memory_ids)),)
         )
         return dict(rows.fetchall())
+
+    @healing
+    def heads(self, conflict_key: str, scope: str) -> list[Memory]:
+        """The memories in force that hold a conflict key in a scope."""
+        self._notice()
+        ids = [i for (i,) in self.parts.index.all("heads", conflict_key, scope)]
+        found = self._fresh_records(list(self.numbers(ids).values()))
+        return heads_among((f.record for f in found if isinstance(f.record, Memory)), conflict_key, scope)
+
+    @healing
+    def lineage(self, lineage_id: str) -> list[Memory]:
+        """Every version of a fact, by revision."""
+        self._notice()
+        return versions_among((decode_record(r) for (r,) in self.parts.index.all("lineage", lineage_id)), lineage_id)
 
     @healing
     def known_at(self, moment: datetime) -> dict[str, Memory | None]:
@@ -391,6 +415,23 @@ class FilesStore(Mendable):
     def links_to(self, memory_ids: Iterable[str]) -> list[tuple[str, str, str, float]]:
         """Links that point at these memories."""
         return self.parts.index.all("links_to", json.dumps(list(memory_ids)))
+
+    @healing
+    def walk(
+        self,
+        seeds: Sequence[str],
+        *,
+        depth: int,
+        direction: str,
+        types: tuple[str, ...] | None,
+        min_weight: float,
+        per_seed: int,
+        filters: Filters = PLAIN,
+    ) -> list[Step]:
+        """What is linked to these memories."""
+        self._notice()
+        hops = Hops(direction, types, min_weight, filters)
+        return walking.walk(self.parts.index.db, seeds, depth, hops, per_seed)
 
     @healing
     def sync(self, *, seconds: float | None = None) -> Noticed:
@@ -483,23 +524,23 @@ class FilesStore(Mendable):
 
     # -- events and sessions
 
-    def append_events(self, session: str, new: Sequence[NewEvent]) -> list[Event]:
-        """Append to a session's ledger."""
+    def append_events(self, session: str, new: Sequence[NewEvent], jobs: Following = no_jobs) -> list[Event]:
+        """Append to a ledger."""
         try:
-            return self._append_events(session, new)
+            return self._append_events(session, new, jobs)
         except events.NotIndexed as late:
             with self.guard:
                 self.mend(late.error)
             return late.events
 
     @healing
-    def _append_events(self, session: str, new: Sequence[NewEvent]) -> list[Event]:
-        return events.append(self.parts, session, new)
+    def _append_events(self, session: str, new: Sequence[NewEvent], jobs: Following) -> list[Event]:
+        return events.append(self.parts, session, new, jobs)
 
     @healing
-    def events(self, session: str) -> list[Event]:
-        """A session's events, in order."""
-        return events.of_session(self.parts, session)
+    def events(self, session: str, *, last: int | None = None, after: int = 0) -> list[Event]:
+        """A ledger's events in order."""
+        return events.of_ledger(self.parts, session, last, after)
 
     def save_session(self, session: Session) -> None:
         """Create or update a session."""
@@ -589,8 +630,8 @@ class FilesStore(Mendable):
 
     @healing
     def verify_ledgers(self) -> list[str]:
-        """What is wrong with the ledgers' chains."""
-        return [problem for name in sorted(self.parts.ledger.sizes()) for problem in self.parts.ledger.verify(name)]
+        """What is wrong with the ledgers' chains, and with their ends as the journal has them."""
+        return verifying.verify(self.parts)
 
     @healing
     def facts(self) -> Mapping[str, Any]:

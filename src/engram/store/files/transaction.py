@@ -24,6 +24,8 @@ from engram.store.files.parts import (
     note_place,
 )
 from engram.store.files.trust import trust_own_writes
+from engram.store.lineages import heads_among, versions_among
+from engram.store.protocol import Foreseen
 from engram.store.records import decode_record, image, readable_image
 
 if TYPE_CHECKING:
@@ -57,11 +59,13 @@ class FilesTransaction:
         self._minted: set[str] = set()
         self._day: tuple[datetime | None, str] = (None, "")
         self._names: set[tuple[str, str]] = set()
+        self._holding: dict[tuple[str, str], list[str]] = {}
+        """What this decision has put so far, by conflict key and scope."""
         self.journaled = False
 
     # -- reading, hand edits included
 
-    def foresee(self, proposals: Sequence[tuple[str, str, str]]) -> None:
+    def foresee(self, proposals: Sequence[Foreseen]) -> None:
         """The index is at hand: nothing is gained by asking early."""
 
     def get(self, memory_id: str) -> Memory | None:
@@ -78,6 +82,19 @@ class FilesTransaction:
         """The live memory with this content in this scope."""
         row = self._parts.index.one("exact", content_hash, scope) if content_hash else None
         return decode_record(row[1]) if row else None
+
+    def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
+        """The memories in force that hold a conflict key in a scope."""
+        if not conflict_key:
+            return []
+        ids = [i for (i,) in self._parts.index.all("heads", conflict_key, scope)]
+        put = self._holding.get((conflict_key, scope), ())
+        return heads_among([self.get(i) for i in dict.fromkeys([*ids, *put])], conflict_key, scope)
+
+    def lineage(self, lineage_id: str) -> Sequence[Memory]:
+        """Every version of a fact, by revision."""
+        known = [decode_record(record) for (record,) in self._parts.index.all("lineage", lineage_id)]
+        return versions_among([*known, *(item.memory for item in self._pending.values())], lineage_id)
 
     def changed_since(self, scope: str, mark: int) -> Sequence[Memory]:
         """What others wrote in a scope after `mark`."""
@@ -125,6 +142,8 @@ class FilesTransaction:
 
     def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "") -> None:
         """Add or replace a memory."""
+        if memory.conflict_key:
+            self._holding.setdefault((memory.conflict_key, memory.scope), []).append(memory.id)
         known = self._pending.get(memory.id)
         if known is not None:
             known.memory, known.vector = memory, vector if vector is not None else known.vector

@@ -19,6 +19,7 @@ from engram.store.moving import SLICE, Carried, Decision, Small, Way
 from engram.store.postgres.database import Connection
 from engram.store.postgres.sql import statement
 from engram.store.postgres.store import PostgresStore
+from engram.store.postgres.task_keeping import checkpoint_values, job_columns, task_values
 from engram.store.postgres.writing import Row, dumped, put_documents, put_memories
 from engram.store.protocol import Progress
 from engram.store.records import from_image
@@ -146,6 +147,7 @@ class PostgresTarget:
     def take_small(self, small: Small) -> None:
         """Sessions, verdicts, tombstones, numbers, the pause: all of them, every time."""
         self._scopes = {session.id: session.scopes[0] for session in small.sessions if session.scopes}
+        self._scopes |= {task.id: task.scope for task in small.tasks}
         work: list[tuple[str, dict[str, Any]]] = [("drop_verdicts", {})]
         work += [("move_sessions", _session_columns(small.sessions))] if small.sessions else []
         work += [("put_tombstones", {"ids": sorted(small.tombstones)})] if small.tombstones else []
@@ -154,6 +156,9 @@ class PostgresTarget:
             work.append(("move_verdicts", dict(zip(("ats", "gates", "outcomes"), map(list, columns), strict=True))))
         if small.numbers:
             work.append(("raise_numbers", {"days": list(small.numbers), "lasts": list(small.numbers.values())}))
+        work += [("put_task", task_values(task)) for task in small.tasks]
+        work += [("put_checkpoint", checkpoint_values(checkpoint)) for checkpoint in small.checkpoints]
+        work += [("drop_jobs", {}), *([("put_jobs", job_columns(small.jobs))] if small.jobs else [])]
         with self._slice() as connection:
             self._database.all_of(connection, work)
             self._parts.facts.set(connection, paused=small.paused or None)
@@ -295,10 +300,14 @@ def check_free(store: PostgresStore, known: Way | None, source: str) -> None:
     """Refuse a tenant that holds anything but the beginning of this very move."""
     if known is not None and known.source != source:
         raise Refused(f"{store.place} was filled from {known.source}; move to another tenant with --to-tenant NAME")
-    if known is None and any(held := store.parts.database.run("holdings")[0]):
+    if known is not None:
+        return
+    run = store.parts.database.run
+    held, (tasks, jobs) = run("holdings")[0], run("tasks_held")[0]
+    if any((*held, tasks, jobs)):
         raise Refused(
-            f"{store.place} is not empty ({held[0]} memories, {held[1]} decisions, {held[4]} events); a store is moved to an "
-            "empty tenant: name one with --to-tenant NAME"
+            f"{store.place} is not empty ({held[0]} memories, {held[1]} decisions, {held[4]} events, {tasks} tasks); a store is "
+            "moved to an empty tenant: name one with --to-tenant NAME"
         )
 
 
@@ -330,7 +339,10 @@ def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str,
 
 
 def _session_columns(sessions: Sequence[Session]) -> dict[str, Any]:
-    names = ("ids", "tasks", "scopes", "started", "ended", "summaries")
-    return _columns(
-        names, [(s.id, s.task, json.dumps(list(s.scopes)), s.started, s.ended, s.summary) for s in sessions]
-    )
+    names = ("ids", "tasks", "scopes", "started", "ended", "summaries", "throughs", "styles", "bys")
+    rows = [
+        (s.id, s.task, json.dumps(list(s.scopes)), s.started, s.ended, s.summary, s.summary_through, s.summary_style,
+         s.summary_by)
+        for s in sessions
+    ]  # fmt: skip
+    return _columns(names, rows)

@@ -295,6 +295,8 @@ class Database:
 
     def all_of(self, connection: Connection, work: Sequence[tuple[str, dict[str, Any]]]) -> None:
         """Run statements without waiting for each one's answer."""
+        # Before the pipeline: leaving one reads from a connection, and a forked child's is its parent's.
+        self._refuse_forked(connection)
         with connection.pipeline():
             self.send(connection, work)
 

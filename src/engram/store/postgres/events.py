@@ -1,23 +1,37 @@
 """A session's ledger: events chained under its head's lock, keys that make a repeat harmless."""
 
+import json
 from collections.abc import Sequence
 
 from engram.model.event import Event, Session
+from engram.model.task import Job
 from engram.rules.scopes import GLOBAL
 from engram.store.documents import MAX_INDEXED_CHARS, event_document, spoken
-from engram.store.ledgers import decode_event, following_on, problems_of, to_fields, unrepeated
+from engram.store.ledgers import (
+    ANCHOR,
+    anchor_of,
+    decode_event,
+    following_on,
+    missing_tail,
+    problems_of,
+    to_fields,
+    unrepeated,
+)
 from engram.store.postgres.database import Connection
 from engram.store.postgres.parts import Parts
 from engram.store.postgres.sql import statement
-from engram.store.postgres.writing import Row, dumped, put_documents
-from engram.store.protocol import NewEvent
+from engram.store.postgres.task_keeping import held_task, job_columns
+from engram.store.postgres.writing import Row, Work, dumped, put_documents
+from engram.store.protocol import Following, NewEvent, no_jobs
+from engram.store.tasks import refuse_closed
 
 
-def append(parts: Parts, session: str, events: Sequence[NewEvent]) -> list[Event]:
+def append(parts: Parts, session: str, events: Sequence[NewEvent], jobs: Following = no_jobs) -> list[Event]:
     """Write new events, return all: new ones, and for a repeated key the event it named before."""
     scope = session_scope(parts, session)
     vectors = parts.embed([spoken(event.role, event.content[:MAX_INDEXED_CHARS]) for event in events])
     with parts.database.transaction() as connection:
+        refuse_closed(held_task(parts, connection, session, "share_task"))
         ((seq, _),) = parts.database.within(connection, statement("lock_ledger"), {"session": session})
         keys = [event.key for event in events if event.key]
         rows = parts.database.within(connection, statement("events_by_key"), {"session": session, "keys": keys})
@@ -25,7 +39,7 @@ def append(parts: Parts, session: str, events: Sequence[NewEvent]) -> list[Event
         fresh = unrepeated(events, known)
         new = following_on(_head(parts, connection, session, seq), session, [events[i] for i in fresh], parts.token)
         if new:
-            _write(parts, connection, session, new)
+            _write(parts, connection, session, new, jobs(new))
             documents = [
                 Row(event_document(event, scope), vectors[i] if vectors is not None else None)
                 for i, event in zip(fresh, new, strict=True)
@@ -41,7 +55,7 @@ def _head(parts: Parts, connection: Connection, session: str, seq: int) -> Event
     return decode_event(rows[0][0]) if rows else None
 
 
-def _write(parts: Parts, connection: Connection, session: str, new: Sequence[Event]) -> None:
+def _write(parts: Parts, connection: Connection, session: str, new: Sequence[Event], jobs: Sequence[Job]) -> None:
     values = {
         "session": session,
         "ids": [event.id for event in new],
@@ -50,7 +64,12 @@ def _write(parts: Parts, connection: Connection, session: str, new: Sequence[Eve
         "records": [dumped(to_fields(event)) for event in new],
     }
     head = {"session": session, "seq": new[-1].seq, "digest": new[-1].digest}
-    parts.database.all_of(connection, [("put_events", values), ("move_head", head)])
+    ((seq,),) = parts.database.within(connection, statement("next_decision"), {})
+    anchor = {"seq": seq, "at": parts.clock(), "op": ANCHOR, "actor": "engram", "reason": anchor_of(new[-1])}
+    work: Work = [("put_events", values), ("move_head", head)]
+    work.append(("put_decision", {**anchor, "session": session, "ids": []}))
+    work += [("put_jobs", job_columns(jobs))] if jobs else []
+    parts.database.all_of(connection, work)
 
 
 def find(parts: Parts, event_id: str) -> Event | None:
@@ -59,9 +78,10 @@ def find(parts: Parts, event_id: str) -> Event | None:
     return decode_event(rows[0][0]) if rows else None
 
 
-def of_session(parts: Parts, session: str) -> list[Event]:
-    """A session's events, in order."""
-    return [decode_event(record) for (record,) in parts.database.run("events_of", session=session)]
+def of_ledger(parts: Parts, session: str, last: int | None = None, after: int = 0) -> list[Event]:
+    """A ledger's events in order: those after a number, and of these the last so many."""
+    rows = parts.database.run("events_of", session=session, after=after, limit=last)
+    return [decode_event(record) for (record,) in reversed(rows)]
 
 
 def verify(parts: Parts) -> list[str]:
@@ -70,12 +90,20 @@ def verify(parts: Parts) -> list[str]:
     after = ""
     while rows := parts.database.run("ledgers", after=after):
         for session, seq, digest in rows:
-            events = of_session(parts, session)
+            events = of_ledger(parts, session)
             problems += problems_of(events, session)
             last = events[-1] if events else None
             if last is None or (last.seq, last.digest) != (seq, digest):
                 problems.append(f"{session}: the ledger ends at {last.seq if last else 0} where {seq} was written")
         after = rows[-1][0]
+    return problems + _unwitnessed(parts)
+
+
+def _unwitnessed(parts: Parts) -> list[str]:
+    """What the journal saw written and the tables no longer hold."""
+    problems: list[str] = []
+    for session, anchor, digest in parts.database.run("anchors"):
+        problems += missing_tail(session, anchor, lambda _, held=digest: held)  # type: ignore[misc]
     return problems
 
 
@@ -89,6 +117,9 @@ def save_session(parts: Parts, session: Session) -> None:
         started=session.started,
         ended=session.ended,
         summary=session.summary,
+        through=session.summary_through,
+        style=session.summary_style,
+        by=session.summary_by,
     )
 
 
@@ -105,11 +136,14 @@ def sessions(parts: Parts, limit: int | None) -> list[Session]:
 
 def session_of(row: tuple[object, ...]) -> Session:
     """A session from its row."""
-    session_id, task, scopes, started, ended, summary = row
-    return Session(session_id, task, tuple(scopes), started, ended, summary)  # type: ignore[arg-type]
+    session_id, task, scopes, *rest = row
+    return Session(session_id, task, tuple(scopes), *rest)  # type: ignore[arg-type]
 
 
 def session_scope(parts: Parts, session_id: str) -> str:
-    """The scope a session's events belong to: its first, else global."""
+    """The scope a ledger's events belong to: its task's, or its session's first, else global."""
+    rows = parts.database.run("task", id=session_id)
+    if rows:
+        return str(json.loads(rows[0][0])["scope"])
     session = load_session(parts, session_id)
     return session.scopes[0] if session and session.scopes else GLOBAL

@@ -37,8 +37,19 @@ def where(filters: Filters) -> tuple[str, dict[str, Any]]:
     found.among("d.scope", filters.scopes)
     found.among("d.type", filters.types)
     found.among("d.parent", filters.parents)
+    if filters.roles is not None:
+        # One look into the events' key for each document: as an EXISTS it may be joined with all of the tenant's events.
+        found.add(
+            "(SELECT e.record ->> 'role' FROM engram.agent_events e WHERE e.tenant = d.tenant AND e.id = d.id) "
+            "= ANY({}::text[])",
+            list(filters.roles),
+        )
     if filters.pinned:
         found.parts.append("d.pinned")
+    if filters.critical:
+        found.parts.append(
+            "d.id IN (SELECT c.id FROM engram.agent_memory c WHERE c.tenant = %(tenant)s AND c.critical_slot <> '')"
+        )
     if filters.tags:
         found.add("d.tags @> {}::text[]", [tag.lower() for tag in filters.tags])
     if filters.domain is not None:

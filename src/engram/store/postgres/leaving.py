@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from engram.model.event import Event
+from engram.model.task import Checkpoint
 from engram.model.usage import Use
 from engram.store.comparing import audited, chain_of, fingerprint, next_image
 from engram.store.ledgers import decode_event
@@ -16,6 +17,7 @@ from engram.store.postgres import events
 from engram.store.postgres.sql import statement
 from engram.store.postgres.store import PostgresStore
 from engram.store.postgres.vectors import from_binary
+from engram.store.tasks import from_fields
 
 PATIENCE = 10.0
 """How long to wait for the transactions that were open when the journal's end was read."""
@@ -150,6 +152,9 @@ class PostgresSource:
             tombstones=frozenset(i for (i,) in self._run("all_tombstones")),
             numbers=dict(self._run("all_numbers")),
             paused=self._store.paused,
+            tasks=self._store.tasks(),
+            checkpoints=[from_fields(Checkpoint, json.loads(record)) for (record,) in self._run("all_checkpoints")],
+            jobs=self._store.jobs(),
         )
 
     # -- for comparing
@@ -186,7 +191,7 @@ class PostgresSource:
     def chains(self) -> Mapping[str, Chain]:
         """Every session's ledger."""
         return {
-            session: chain_of(events.of_session(self._store.parts, session), session)
+            session: chain_of(events.of_ledger(self._store.parts, session), session)
             for session, seq, _ in self._heads()
             if seq
         }

@@ -27,7 +27,7 @@ def migrations() -> dict[int, str]:
     return dict(sorted(found.items()))
 
 
-LATEST = 3
+LATEST = 4
 """The newest migration this Engram has."""
 
 

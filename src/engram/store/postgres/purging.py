@@ -38,6 +38,9 @@ _TABLES = (
     "memory_uses",
     "journal",
     "agent_sessions",
+    "agent_task_runs",
+    "agent_checkpoints",
+    "memory_jobs",
 )
 
 
@@ -52,6 +55,7 @@ def purge(parts: Parts, ids: Sequence[str], actor: str) -> Purged:
         said = _everything_said(parts, wanted)
         evidence = _events_to_blank(parts, connection, wanted, said)
         _blank_sessions(parts, connection, said)
+        _blank_tasks(parts, connection, said)
         _blank_journal(parts, connection, wanted, actor)
         _remove(parts, connection, [*wanted, *evidence])
         _blank_events(parts, connection, evidence)
@@ -100,6 +104,17 @@ def _blank_sessions(parts: Parts, connection: Connection, said: Sequence[str]) -
             task, summary = task.replace(text, BLANK), summary.replace(text, BLANK)
         blank = {"id": session.id, "task": task, "summary": summary}
         parts.database.within(connection, statement("blank_session"), blank)
+
+
+def _blank_tasks(parts: Parts, connection: Connection, said: Sequence[str]) -> None:
+    """So may a task's goal, a checkpoint, or the error of a job."""
+    needles = {needle: text for text in said for needle in quoted_spellings([text])}
+    found = parts.database.within(connection, statement("quoting_tasks"), {"needles": list(needles)}) if said else []
+    for kind, task_id, number, record in found:
+        for needle in sorted(needles, key=len, reverse=True):
+            record = record.replace(needle, BLANK)
+        blank = {"id": task_id, "number": number, "record": record}
+        parts.database.within(connection, statement(f"blank_{kind}"), blank)
 
 
 def _blank_journal(parts: Parts, connection: Connection, wanted: Sequence[str], actor: str) -> None:

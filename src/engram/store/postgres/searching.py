@@ -11,7 +11,7 @@ from engram.store.postgres.parts import Parts
 from engram.store.postgres.sql import statement
 from engram.store.postgres.statistics import Statistics
 from engram.store.postgres.vectors import as_text
-from engram.store.protocol import Candidates, Filters, Placed, Query
+from engram.store.protocol import Candidates, Filters, Placed, Query, Stretch
 from engram.store.pruned_terms import prune
 
 if TYPE_CHECKING:
@@ -96,11 +96,16 @@ def semantic(parts: Parts, vector: "Vectors", filters: Filters, limit: int, gene
     return [(n, score) for n, score in kept[:limit] if score > 0]
 
 
-def passages(parts: Parts, numbers: Sequence[int], parents: Sequence[str], filters: Filters) -> list[Placed]:
-    """These documents, then every document of these parents, in order."""
+def passages(parts: Parts, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters) -> list[Placed]:
+    """These documents, then every document of these stretches, in order."""
     found = [_placed(row, True) for row in parts.database.run("alone", numbers=list(numbers))] if numbers else []
-    if parents:
-        rows = parts.database.run("together", parents=list(parents))
+    if stretches:
+        rows = parts.database.run(
+            "together",
+            parents=[s.parent for s in stretches],
+            firsts=[s.first for s in stretches],
+            lasts=[s.last for s in stretches],
+        )
         passing = allowed_among(parts, [row[0] for row in rows], filters)
         found += [_placed(row, row[0] in passing) for row in rows]
     return found

@@ -12,18 +12,21 @@ from engram.model.memory import Memory
 from engram.model.usage import Use
 from engram.store.documents import matches_metadata
 from engram.store.ledgers import decode_event
-from engram.store.postgres import events, images, searching, uses
+from engram.store.lineages import versions_among
+from engram.store.postgres import events, images, searching, uses, walking
 from engram.store.postgres.database import Database
 from engram.store.postgres.facts import Facts
 from engram.store.postgres.filters import where
 from engram.store.postgres.parts import Numbers, Parts
 from engram.store.postgres.sql import statement
 from engram.store.postgres.statistics import Statistics
+from engram.store.postgres.task_keeping import TaskKeeping
 from engram.store.postgres.transaction import Decision, PostgresTransaction
 from engram.store.protocol import (
     Candidates,
     Check,
     Filters,
+    Following,
     Found,
     Image,
     NewEvent,
@@ -33,15 +36,20 @@ from engram.store.protocol import (
     Pruned,
     Purged,
     Query,
+    Stand,
+    Step,
+    Stretch,
+    no_jobs,
 )
 from engram.store.records import decode_record
 from engram.store.sources import random_hex, utc_now
+from engram.store.walks import PLAIN, Hops
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder, Vectors
 
 
-class PostgresStore:
+class PostgresStore(TaskKeeping):
     """Implements `protocol.Store` on a server. Safe for threads; every call is a transaction of its own."""
 
     def __init__(
@@ -155,13 +163,13 @@ class PostgresStore:
         """What each retriever finds."""
         return searching.candidates(self.parts, self._statistics, query, filters)
 
-    def parents(self, numbers: Sequence[int]) -> dict[int, str]:
-        """The session or file each document belongs to."""
-        return dict(self._run("parents", numbers=list(numbers)))
+    def stands(self, numbers: Sequence[int]) -> dict[int, Stand]:
+        """Where each document stands."""
+        return {n: Stand(*place) for n, *place in self._run("stands", numbers=list(numbers))}
 
-    def passages(self, numbers: Sequence[int], parents: Sequence[str], filters: Filters) -> list[Placed]:
-        """These documents, then every document of these parents."""
-        return searching.passages(self.parts, numbers, parents, filters)
+    def passages(self, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters) -> list[Placed]:
+        """These documents, then every document of these stretches."""
+        return searching.passages(self.parts, numbers, stretches, filters)
 
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
         """In how many documents each term occurs."""
@@ -183,10 +191,34 @@ class PostgresStore:
         """Everything that was decided about a memory."""
         return images.history(self.parts.database, memory_id)
 
+    def heads(self, conflict_key: str, scope: str) -> list[Memory]:
+        """The memories in force that hold a conflict key in a scope."""
+        rows = self._run("heads", keys=[conflict_key], scopes=[scope])
+        return [decode_record(record) for *_, record in rows]
+
+    def lineage(self, lineage_id: str) -> list[Memory]:
+        """Every version of a fact, by revision."""
+        return versions_among((decode_record(r) for _, r in self._run("lineage", lineage=lineage_id)), lineage_id)
+
     def links_to(self, memory_ids: Iterable[str]) -> list[tuple[str, str, str, float]]:
         """Links that point at these memories."""
         rows = self._run("links_to", ids=list(memory_ids))
         return [(source, target, kind, strength) for source, target, kind, strength in rows]
+
+    def walk(
+        self,
+        seeds: Sequence[str],
+        *,
+        depth: int,
+        direction: str,
+        types: tuple[str, ...] | None,
+        min_weight: float,
+        per_seed: int,
+        filters: Filters = PLAIN,
+    ) -> list[Step]:
+        """What is linked to these memories."""
+        hops = Hops(direction, types, min_weight, filters)
+        return walking.walk(self.parts.database, seeds, depth, hops, per_seed)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
@@ -256,15 +288,15 @@ class PostgresStore:
 
     # -- events and sessions
 
-    def append_events(self, session: str, new: Sequence[NewEvent]) -> list[Event]:
-        """Append to a session's ledger."""
-        appended = events.append(self.parts, session, new)
+    def append_events(self, session: str, new: Sequence[NewEvent], jobs: Following = no_jobs) -> list[Event]:
+        """Append to a ledger."""
+        appended = events.append(self.parts, session, new, jobs)
         self._statistics.written(len(new))
         return appended
 
-    def events(self, session: str) -> list[Event]:
-        """A session's events, in order."""
-        return events.of_session(self.parts, session)
+    def events(self, session: str, *, last: int | None = None, after: int = 0) -> list[Event]:
+        """A ledger's events in order."""
+        return events.of_ledger(self.parts, session, last, after)
 
     def save_session(self, session: Session) -> None:
         """Create or update a session."""

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 from engram.model.errors import EngramError, InvalidInput, NotFound
 from engram.model.memory import Memory
 from engram.store.documents import meaning_of, memory_document
+from engram.store.lineages import heads_among, versions_among
 from engram.store.postgres.database import Connection
 from engram.store.postgres.parts import Parts
 from engram.store.postgres.sql import statement
 from engram.store.postgres.writing import Row, dumped, put_documents, put_memories
+from engram.store.protocol import Foreseen
 from engram.store.records import decode_record, readable_image
 
 if TYPE_CHECKING:
@@ -56,6 +58,9 @@ class PostgresTransaction:
         self._reserved: dict[str, range] = {}
         self._expected = 1
         self._exact: dict[tuple[str, str], Memory | None] = {}
+        self._heads: dict[tuple[str, str], list[str]] = {}
+        self._holding: dict[tuple[str, str], list[str]] = {}
+        """What this decision has put so far, by conflict key and scope."""
         self._taken: dict[tuple[str, str], set[str]] = {}
 
     # -- locks
@@ -73,11 +78,13 @@ class PostgresTransaction:
             found = {i: decode_record(record) for i, record in self._run("lock_memories", ids=wanted)}
             self._held |= {i: found.get(i) for i in wanted}
 
-    def foresee(self, proposals: Sequence[tuple[str, str, str]]) -> None:
-        """Look up at once what will be asked about: content hash, scope and wanted name of each memory to be written."""
-        self.lock_scopes(scope for _, scope, _ in proposals)
-        self._look_up_exact([(text_hash, scope) for text_hash, scope, _ in proposals if text_hash])
-        self._look_up_names([(name, scope) for _, scope, name in proposals if name])
+    def foresee(self, proposals: Sequence[Foreseen]) -> None:
+        """Look up at once what will be asked about."""
+        self.lock_scopes(wanted.scope for wanted in proposals)
+        self._look_up_exact([(wanted.content_hash, wanted.scope) for wanted in proposals if wanted.content_hash])
+        self._look_up_names([(wanted.name, wanted.scope) for wanted in proposals if wanted.name])
+        if keyed := [(wanted.conflict_key, wanted.scope) for wanted in proposals if wanted.conflict_key]:
+            self._look_up_heads(keyed)
         self._expected = max(1, len(proposals))
 
     # -- reading
@@ -103,6 +110,31 @@ class PostgresTransaction:
         self._exact |= dict.fromkeys(keys) | {
             (text_hash, scope): decode_record(record) for text_hash, scope, record in rows
         }
+
+    def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
+        """The memories in force that hold a conflict key in a scope; locked."""
+        if not conflict_key:
+            return []
+        if (conflict_key, scope) not in self._heads:
+            self.lock_scopes([scope])
+            self._look_up_heads([(conflict_key, scope)])
+        ids = dict.fromkeys([*self._heads[conflict_key, scope], *self._holding.get((conflict_key, scope), ())])
+        return heads_among([self.get(i) for i in ids], conflict_key, scope)
+
+    def _look_up_heads(self, keys: list[tuple[str, str]]) -> None:
+        """Under the scopes' locks, so that nobody makes another meanwhile."""
+        rows = self._run("heads", keys=[key for key, _ in keys], scopes=[scope for _, scope in keys])
+        self._heads |= {key: [] for key in keys}
+        for key, scope, memory_id, _ in rows:
+            self._heads[key, scope].append(memory_id)
+        self.lock_memories(memory_id for *_, memory_id, _ in rows)
+
+    def lineage(self, lineage_id: str) -> Sequence[Memory]:
+        """Every version of a fact, by revision; locked."""
+        ids = [i for i, _ in self._run("lineage", lineage=lineage_id)]
+        self.lock_memories(ids)
+        known = [memory for i in ids if (memory := self.get(i)) is not None]
+        return versions_among([*known, *(item.memory for item in self._pending.values())], lineage_id)
 
     def changed_since(self, scope: str, mark: int) -> Sequence[Memory]:
         """What others wrote in a scope after `mark`."""
@@ -169,6 +201,8 @@ class PostgresTransaction:
         """Add or replace a memory."""
         if team:
             raise InvalidInput("a team store is kept in files; this Engram is on Postgres")
+        if memory.conflict_key:
+            self._holding.setdefault((memory.conflict_key, memory.scope), []).append(memory.id)
         known = self._pending.get(memory.id)
         if known is not None:
             known.memory, known.vector = memory, vector if vector is not None else known.vector

@@ -28,8 +28,13 @@ def where(filters: Filters) -> Clause:
     found.among("d.scope", filters.scopes)
     found.among("d.type", filters.types)
     found.among("d.parent", filters.parents)
+    if filters.parents is not None:
+        found.add("d.parent <> ''")  # said so that SQLite may use the index, which leaves these out
+    found.among("d.role", filters.roles)
     if filters.pinned:
         found.add("d.pinned")
+    if filters.critical:
+        found.add("d.critical <> ''")
     for tag in filters.tags or ():
         found.add("EXISTS (SELECT 1 FROM tags t WHERE t.n = d.n AND t.tag = ?)", tag.lower())
     if filters.domain is not None:

@@ -13,14 +13,16 @@ from engram.store.files.index.connection import announce, connect, discard, imme
 from engram.store.files.index.filters import where
 from engram.store.files.index.matrix import UNFINISHED, Matrix, boot_id
 from engram.store.files.index.writing import DocumentWriter, from_blob
-from engram.store.protocol import Candidates, Filters, Placed, Query
-from engram.store.pruned_terms import prune
+from engram.store.protocol import Candidates, Filters, Placed, Query, Stretch
+from engram.store.pruned_terms import POSTINGS_BUDGET, prune
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
 _Result = TypeVar("_Result")
 _RECOUNT = 1.05
+_FEW = 4
+"""How many times as many documents there must be for looking up those of a kind to beat a scan of all."""
 TABLES = (
     "docs", "records", "texts", "tags", "names", "links", "anchors", "vectors", "files", "places", "folders", "ledgers",
     "images", "numbers", "tombstones", "uses", "keys",
@@ -45,6 +47,8 @@ class Index:
         self._matrices: dict[int, Matrix] = {}
         self._frequency: dict[str, int] = {}
         self._counted = 0
+        self._kinds: dict[str, int] = {}
+        self._told = 0
 
     @property
     def db(self) -> sqlite3.Connection:
@@ -217,16 +221,51 @@ class Index:
             found.frequency = dict(self.frequencies(query.terms))
             kept = prune(found.frequency)
             found.pruned = tuple(term for term in found.frequency if term not in kept)
-            found.lexical = searching.lexical(self.db, kept, clause, query.limit)
+            between = self._between(filters) or self._newest(kept, found.frequency)
+            found.lexical = searching.lexical(self.db, kept, clause, query.limit, between)
+            if between is not None and filters.parents is None and len(found.lexical) < query.limit:
+                found.lexical = searching.lexical(self.db, kept, clause, query.limit)
         if query.vector is not None and self.can_embed():
-            found.semantic = searching.semantic(self.db, self.matrix_rows(), query.vector, clause, query.limit)
+            found.semantic = searching.semantic(
+                self.db,
+                self.matrix_rows(),
+                query.vector,
+                clause,
+                query.limit,
+                self._few(filters),
+                self._between(filters),
+            )
         return found
 
-    def passages(self, numbers: Sequence[int], parents: Sequence[str], filters: Filters) -> list[Placed]:
-        """Documents by number, all of which passed the filters, then every document of these parents, in order."""
+    def _newest(self, kept: Sequence[str], frequency: Mapping[str, int]) -> tuple[int, int] | None:
+        """Where the only word worth walking stands in very many documents, the newest of them are walked."""
+        if len(kept) != 1 or frequency[kept[0]] <= POSTINGS_BUDGET * 2:
+            return None
+        last = self.count
+        return int(last * (1 - POSTINGS_BUDGET / frequency[kept[0]])), last
+
+    def _few(self, filters: Filters) -> str:
+        """The index by which so few documents pass that it is cheaper to begin with them than to scan all; "" for a scan."""
+        if filters.parents is not None:
+            return "docs_parent"
+        total = self.count
+        if not self._told <= total <= self._told * _RECOUNT:
+            self._told = total
+            self._kinds = dict(self.db.execute("SELECT kind, count(*) FROM docs GROUP BY kind").fetchall())
+        return "docs_scope" if sum(self._kinds.get(kind, 0) for kind in filters.kinds) * _FEW < total else ""
+
+    def _between(self, filters: Filters) -> tuple[int, int] | None:
+        """The numbers that the documents of the sessions asked for lie between: they were given out in order."""
+        if filters.parents is None:
+            return None
+        first, last = self.one("between", json.dumps(filters.parents))
+        return (first or 0, last or 0)
+
+    def passages(self, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters) -> list[Placed]:
+        """Documents by number, all of which passed the filters, then every document of these stretches, in order."""
         found = [_placed(row, True) for row in self.all("alone", json.dumps(numbers))]
-        if parents:
-            rows = self.all("together", json.dumps(parents))
+        if stretches:
+            rows = self.all("together", json.dumps([(s.parent, s.first, s.last) for s in stretches]))
             passing = searching.allowed_among(self.db, [row[0] for row in rows], where(filters))
             found += [_placed(row, row[0] in passing) for row in rows]
         return found
@@ -237,7 +276,7 @@ class Index:
         if not self._counted <= total <= self._counted * _RECOUNT:
             self._frequency, self._counted = {}, total
         missing = [term for term in terms if term not in self._frequency]
-        found = searching.document_frequencies(self.db, missing)
+        found = searching.document_frequencies(self.db, missing, total)
         # A term nobody has used yet is not remembered: the next memory may bring it.
         self._frequency.update(found)
         return {term: self._frequency[term] for term in terms if term in self._frequency}
@@ -266,7 +305,7 @@ class Index:
     def listed(self, filters: Filters, limit: int | None, offset: int) -> list[str]:
         """Records that pass the filters, newest first."""
         condition, values = where(filters)
-        few = "INDEXED BY docs_pinned" if filters.pinned else ""
+        few = "INDEXED BY docs_pinned" if filters.pinned else "INDEXED BY docs_critical" if filters.critical else ""
         rows = self.db.execute(
             f"SELECT r.record FROM docs d {few} JOIN records r ON r.n = d.n WHERE {condition} "
             "ORDER BY d.time DESC, d.n DESC LIMIT ? OFFSET ?",

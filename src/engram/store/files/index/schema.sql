@@ -24,7 +24,11 @@ CREATE TABLE docs (
     pinned      INTEGER NOT NULL,
     hash        TEXT NOT NULL,
     change      INTEGER NOT NULL,
-    trusted     INTEGER NOT NULL
+    trusted     INTEGER NOT NULL,
+    lineage     TEXT NOT NULL,
+    conflict    TEXT NOT NULL,
+    critical    TEXT NOT NULL,
+    role        TEXT NOT NULL
 );
 CREATE INDEX docs_hash ON docs (hash, scope) WHERE hash <> '';
 CREATE INDEX docs_scope ON docs (kind, scope, status);
@@ -33,6 +37,9 @@ CREATE INDEX docs_change ON docs (change);
 CREATE INDEX docs_time ON docs (kind, time);
 CREATE INDEX docs_status ON docs (kind, status);
 CREATE INDEX docs_pinned ON docs (n) WHERE pinned;
+CREATE INDEX docs_lineage ON docs (lineage) WHERE lineage <> '';
+CREATE INDEX docs_conflict ON docs (conflict, scope) WHERE conflict <> '';
+CREATE INDEX docs_critical ON docs (n) WHERE critical <> '';
 
 CREATE TABLE records (
     n      INTEGER PRIMARY KEY,

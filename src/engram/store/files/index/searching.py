@@ -16,26 +16,51 @@ if TYPE_CHECKING:
 
 Ranking = list[tuple[int, float]]
 
+_LARGE, _SAMPLE, _ENOUGH = 300_000, 50_000, 25
+"""From so many documents on, a term's count is reckoned from the newest so many, where it stands in at least so many of them."""
+_SCANNED = 20_000
+"""Up to so many vectors in a row are compared sooner than the few among them that pass are looked up."""
 _SLACK, _LEAST = 3, 256
 """How many times the wanted number is looked at before the filter, and how many at least; most queries filter little."""
 
 
-def document_frequencies(connection: sqlite3.Connection, terms: Sequence[str]) -> dict[str, int]:
-    """In how many documents each term occurs; terms that occur nowhere are left out."""
+def document_frequencies(connection: sqlite3.Connection, terms: Sequence[str], total: int = 0) -> dict[str, int]:
+    """In how many documents each term occurs; terms that occur nowhere are left out.
+
+    FTS5 counts by walking all of a term's documents. Among very many, what is common is counted in the newest of them and
+    reckoned up; what is rare there is counted in all.
+    """
     found = {}
     for term in dict.fromkeys(terms):
-        row = connection.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone()
-        if row is not None:
-            found[term] = row[0]
+        count = _reckoned(connection, term, total) if total > _LARGE else 0
+        if not count:
+            row = connection.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone()
+            count = row[0] if row is not None else 0
+        if count:
+            found[term] = count
     return found
 
 
-def lexical(connection: sqlite3.Connection, terms: Sequence[str], clause: "Clause", limit: int) -> Ranking:
-    """Documents holding any of the terms, by BM25 over the weighted fields."""
+def _reckoned(connection: sqlite3.Connection, term: str, total: int) -> int:
+    sql = "SELECT count(*) FROM words WHERE words MATCH ? AND rowid > ?"
+    seen = int(connection.execute(sql, (f'"{term}"', total - _SAMPLE)).fetchone()[0])
+    return seen * total // _SAMPLE if seen >= _ENOUGH else 0
+
+
+def lexical(
+    connection: sqlite3.Connection,
+    terms: Sequence[str],
+    clause: "Clause",
+    limit: int,
+    between: tuple[int, int] | None = None,
+) -> Ranking:
+    """Documents holding any of the terms, by BM25 over the weighted fields. `between` are numbers all that pass lie in."""
     if not terms:
         return []
     match = " OR ".join(f'"{term}"' for term in terms)
     weights = ", ".join(str(weight) for weight in FIELD_WEIGHTS)
+    if between is not None:
+        return _lexical_joined(connection, match, weights, clause, limit, between)
     wide = max(limit * _SLACK, _LEAST)
     rows = connection.execute(
         f"SELECT rowid, -bm25(words, {weights}) FROM words WHERE words MATCH ? ORDER BY 2 DESC LIMIT ?", (match, wide)
@@ -47,12 +72,20 @@ def lexical(connection: sqlite3.Connection, terms: Sequence[str], clause: "Claus
     return _lexical_joined(connection, match, weights, clause, limit)
 
 
-def _lexical_joined(connection: sqlite3.Connection, match: str, weights: str, clause: "Clause", limit: int) -> Ranking:
+def _lexical_joined(
+    connection: sqlite3.Connection,
+    match: str,
+    weights: str,
+    clause: "Clause",
+    limit: int,
+    between: tuple[int, int] | None = None,
+) -> Ranking:
     condition, values = clause
+    bounds = "AND words.rowid BETWEEN ? AND ? " if between is not None else ""
     return connection.execute(
         f"SELECT words.rowid, -bm25(words, {weights}) FROM words JOIN docs d ON d.n = words.rowid "
-        f"WHERE words MATCH ? AND {condition} ORDER BY 2 DESC LIMIT ?",
-        (match, *values, limit),
+        f"WHERE words MATCH ? {bounds}AND {condition} ORDER BY 2 DESC LIMIT ?",
+        (match, *(between or ()), *values, limit),
     ).fetchall()
 
 
@@ -67,27 +100,48 @@ def allowed_among(connection: sqlite3.Connection, numbers: Sequence[int], clause
 
 
 def semantic(
-    connection: sqlite3.Connection, matrix: "Vectors", vector: "Vectors", clause: "Clause", limit: int
+    connection: sqlite3.Connection,
+    matrix: "Vectors",
+    vector: "Vectors",
+    clause: "Clause",
+    limit: int,
+    by: str = "",
+    between: tuple[int, int] | None = None,
 ) -> Ranking:
-    """Documents by likeness to a vector: an exact scan of all, best first."""
-    import numpy as np
+    """Documents by likeness to a vector, best first: an exact scan.
 
-    scores, count = matrix @ vector, len(matrix)
+    Of all; of those `between` two numbers, where no other can pass; or, where few pass, of those the index `by` finds.
+    """
+    first, last = between or (0, len(matrix) - 1)
+    if by and (between is None or last - first > _SCANNED):
+        return _among(connection, matrix, vector, clause, limit, by)
+    scores = matrix[first : last + 1] @ vector
     wide = max(limit * _SLACK, _LEAST)
     top = _best(scores, wide)
-    passing = allowed_among(connection, top.tolist(), clause)
-    kept = [int(n) for n in top if int(n) in passing]
-    if len(kept) < limit and len(top) < count:
-        allowed = np.array(sorted(all_allowed(connection, clause)), dtype=np.int64)
-        allowed = allowed[allowed < count]
-        kept = allowed[_best(scores[allowed], limit)].tolist()
-    return [(n, float(scores[n])) for n in kept[:limit] if scores[n] > 0]
+    passing = allowed_among(connection, (top + first).tolist(), clause)
+    kept = [int(n) for n in top if int(n) + first in passing]
+    if len(kept) < limit and len(top) < len(scores):
+        return _among(connection, matrix, vector, clause, limit, by)
+    return [(n + first, float(scores[n])) for n in kept[:limit] if scores[n] > 0]
 
 
-def all_allowed(connection: sqlite3.Connection, clause: "Clause") -> list[int]:
+def _among(
+    connection: sqlite3.Connection, matrix: "Vectors", vector: "Vectors", clause: "Clause", limit: int, by: str
+) -> Ranking:
+    """The same, of the documents that pass alone."""
+    import numpy as np
+
+    found = all_allowed(connection, clause, f"INDEXED BY {by}" if by else "")
+    allowed = np.array(sorted(found), dtype=np.int64)
+    allowed = allowed[allowed < len(matrix)]
+    scores = matrix[allowed] @ vector
+    return [(int(allowed[i]), float(scores[i])) for i in _best(scores, limit) if scores[i] > 0]
+
+
+def all_allowed(connection: sqlite3.Connection, clause: "Clause", by: str = "") -> list[int]:
     """Every document that passes the filter."""
     condition, values = clause
-    return [n for (n,) in connection.execute(f"SELECT d.n FROM docs d WHERE {condition}", values)]
+    return [n for (n,) in connection.execute(f"SELECT d.n FROM docs d {by} WHERE {condition}", values)]
 
 
 def _best(scores: "npt.NDArray[np.float32]", count: int) -> "npt.NDArray[np.int64]":

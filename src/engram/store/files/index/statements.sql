@@ -1,12 +1,13 @@
 -- name: put_doc
 INSERT INTO docs (n, id, kind, scope, status, type, domain, parent, position, time, known, valid_from, valid_until,
-                  pinned, hash, change, trusted)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                  pinned, hash, change, trusted, lineage, conflict, critical, role)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET
     kind = excluded.kind, scope = excluded.scope, status = excluded.status, type = excluded.type,
     domain = excluded.domain, parent = excluded.parent, position = excluded.position, time = excluded.time,
     known = excluded.known, valid_from = excluded.valid_from, valid_until = excluded.valid_until,
-    pinned = excluded.pinned, hash = excluded.hash, change = excluded.change, trusted = excluded.trusted
+    pinned = excluded.pinned, hash = excluded.hash, change = excluded.change, trusted = excluded.trusted,
+    lineage = excluded.lineage, conflict = excluded.conflict, critical = excluded.critical, role = excluded.role
 
 -- name: old_texts
 SELECT t.n, t.statement, t.about, t.support, t.meaning FROM docs d JOIN texts t ON t.n = d.n WHERE d.id = ?
@@ -56,6 +57,19 @@ WHERE d.hash = ? AND d.hash <> '' AND d.scope = ? AND d.kind = 'memory' AND d.tr
     AND d.status IN ('active', 'dormant', 'candidate')
 ORDER BY d.status = 'active' DESC, d.n LIMIT 1
 
+-- name: heads
+SELECT d.id FROM docs d INDEXED BY docs_conflict
+WHERE d.conflict = ? AND d.conflict <> '' AND d.scope = ? AND d.kind = 'memory' AND d.trusted AND d.status IN ('active', 'dormant')
+ORDER BY d.n
+
+-- name: lineage
+SELECT r.record FROM docs d INDEXED BY docs_lineage JOIN records r ON r.n = d.n
+WHERE d.lineage = ? AND d.lineage <> '' AND d.kind = 'memory' AND d.trusted ORDER BY d.n
+
+-- name: events_of
+SELECT r.record FROM docs d INDEXED BY docs_parent JOIN records r ON r.n = d.n
+WHERE d.parent = ? AND d.parent <> '' AND d.kind = 'event' AND d.position > ? ORDER BY d.position DESC LIMIT ?
+
 -- name: changed_since
 SELECT r.n, r.record FROM docs d INDEXED BY docs_change JOIN records r ON r.n = d.n WHERE d.change > ? AND d.kind = 'memory' AND d.scope = ? AND d.trusted ORDER BY d.change
 
@@ -66,8 +80,15 @@ SELECT d.n, d.id, r.record FROM docs d JOIN records r ON r.n = d.n WHERE d.kind 
 SELECT DISTINCT d.n, d.id, d.status, r.record FROM names s JOIN docs d ON d.id = s.id JOIN records r ON r.n = d.n
 WHERE s.name = ? AND d.trusted
 
--- name: parents
-SELECT d.n, d.parent FROM json_each(?) j CROSS JOIN docs d ON d.n = j.value
+-- name: stands
+SELECT d.n, d.parent, d.position, CASE d.parent WHEN '' THEN 0 ELSE
+    (SELECT max(l.position) FROM docs l WHERE l.parent = d.parent AND l.parent <> '') END
+FROM json_each(?) j CROSS JOIN docs d ON d.n = j.value
+
+-- name: between
+SELECT min(f.n), max(l.n) FROM json_each(?) p
+LEFT JOIN docs f ON f.n = (SELECT n FROM docs WHERE parent = p.value AND parent <> '' ORDER BY position LIMIT 1)
+LEFT JOIN docs l ON l.n = (SELECT n FROM docs WHERE parent = p.value AND parent <> '' ORDER BY position DESC LIMIT 1)
 
 -- name: alone
 SELECT d.n, t.statement, t.about, t.support, d.parent, d.position, d.time FROM json_each(?) j
@@ -75,7 +96,9 @@ CROSS JOIN docs d ON d.n = j.value CROSS JOIN texts t ON t.n = d.n
 
 -- name: together
 SELECT d.n, t.statement, t.about, t.support, d.parent, d.position, d.time FROM json_each(?) p
-CROSS JOIN docs d ON d.parent = p.value AND d.parent <> '' CROSS JOIN texts t ON t.n = d.n
+CROSS JOIN docs d ON d.parent = json_extract(p.value, '$[0]') AND d.parent <> ''
+    AND d.position BETWEEN json_extract(p.value, '$[1]') AND json_extract(p.value, '$[2]')
+CROSS JOIN texts t ON t.n = d.n
 ORDER BY d.parent, d.position
 
 -- name: links_to

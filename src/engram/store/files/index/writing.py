@@ -188,7 +188,7 @@ def _doc_values(n: int | None, d: Document, change: int, trusted: bool) -> tuple
     return (
         n, d.id, d.kind, d.scope, d.status, d.type, d.domain, d.parent, d.position,
         seconds(d.time), seconds(d.known), seconds(d.valid_from), seconds(d.valid_until),
-        d.pinned, d.hash, change, trusted,
+        d.pinned, d.hash, change, trusted, d.lineage, d.conflict_key, d.critical_slot, d.role,
     )  # fmt: skip
 
 

@@ -22,7 +22,8 @@ FROM unnest(%(ids)b::text[], %(seqs)b::bigint[], %(keys)b::text[], %(records)b::
 SELECT record::text FROM engram.agent_events WHERE tenant = %(tenant)s AND id = %(id)s
 
 -- name: events_of
-SELECT record::text FROM engram.agent_events WHERE tenant = %(tenant)s AND session = %(session)s ORDER BY seq
+SELECT record::text FROM engram.agent_events WHERE tenant = %(tenant)s AND session = %(session)s AND seq > %(after)s
+ORDER BY seq DESC LIMIT %(limit)s
 
 -- name: blank_events
 UPDATE engram.agent_events e SET key = '', record = given.record::json
@@ -32,17 +33,32 @@ FROM unnest(%(ids)b::text[], %(records)b::text[]) AS given(id, record) WHERE e.t
 SELECT h.session, h.seq, h.digest FROM engram.ledger_heads h WHERE h.tenant = %(tenant)s AND h.session > %(after)s
 ORDER BY h.session LIMIT 500
 
+-- name: anchors
+-- The last end of each ledger that the journal knows, and the digest of the event that stands there now.
+SELECT a.session, a.reason, (
+    SELECT e.record ->> 'digest' FROM engram.agent_events e
+    WHERE e.tenant = %(tenant)s AND e.session = a.session AND e.seq = substring(a.reason FROM '^[0-9]{1,18} ')::bigint
+)
+FROM (
+    SELECT DISTINCT ON (j.session) j.session, j.reason FROM engram.journal j
+    WHERE j.tenant = %(tenant)s AND j.op = 'ledger' ORDER BY j.session, j.seq DESC
+) a
+ORDER BY a.session
+
 -- name: save_session
-INSERT INTO engram.agent_sessions (tenant, id, task, scopes, started, ended, summary)
-VALUES (%(tenant)s, %(id)s, %(task)s, %(scopes)s, %(started)s, %(ended)s, %(summary)s)
-ON CONFLICT (tenant, id) DO UPDATE SET ended = excluded.ended, summary = excluded.summary
+INSERT INTO engram.agent_sessions (tenant, id, task, scopes, started, ended, summary, summary_through, summary_style, summary_by)
+VALUES (%(tenant)s, %(id)s, %(task)s, %(scopes)s, %(started)s, %(ended)s, %(summary)s, %(through)s, %(style)s, %(by)s)
+ON CONFLICT (tenant, id) DO UPDATE SET ended = excluded.ended, summary = excluded.summary,
+    summary_through = excluded.summary_through, summary_style = excluded.summary_style, summary_by = excluded.summary_by
 
 -- name: blank_session
 UPDATE engram.agent_sessions SET task = %(task)s, summary = %(summary)s WHERE tenant = %(tenant)s AND id = %(id)s
 
 -- name: session
-SELECT id, task, scopes, started, ended, summary FROM engram.agent_sessions WHERE tenant = %(tenant)s AND id = %(id)s
+SELECT id, task, scopes, started, ended, summary, summary_through, summary_style, summary_by
+FROM engram.agent_sessions WHERE tenant = %(tenant)s AND id = %(id)s
 
 -- name: sessions
-SELECT id, task, scopes, started, ended, summary FROM engram.agent_sessions WHERE tenant = %(tenant)s
+SELECT id, task, scopes, started, ended, summary, summary_through, summary_style, summary_by
+FROM engram.agent_sessions WHERE tenant = %(tenant)s
 ORDER BY started DESC, id LIMIT %(limit)s

@@ -12,14 +12,21 @@ SELECT
     (SELECT count(*) FROM engram.gate_verdicts WHERE tenant = %(tenant)s),
     (SELECT count(*) FROM engram.tombstones WHERE tenant = %(tenant)s)
 
+-- name: tasks_held
+SELECT (SELECT count(*) FROM engram.agent_task_runs WHERE tenant = %(tenant)s),
+    (SELECT count(*) FROM engram.memory_jobs WHERE tenant = %(tenant)s)
+
 -- name: mark_of_all
 SELECT
     (SELECT max(seq) FROM engram.journal WHERE tenant = %(tenant)s),
     (SELECT max(position) FROM engram.memory_uses WHERE tenant = %(tenant)s),
     (SELECT sum(seq) FROM engram.ledger_heads WHERE tenant = %(tenant)s),
-    (SELECT array[count(*), count(ended), sum(length(task) + length(summary))] FROM engram.agent_sessions
-     WHERE tenant = %(tenant)s),
-    (SELECT count(*) FROM engram.gate_verdicts WHERE tenant = %(tenant)s)
+    (SELECT array[count(*), count(ended), sum(length(task) + length(summary)), sum(summary_through)]
+     FROM engram.agent_sessions WHERE tenant = %(tenant)s),
+    (SELECT count(*) FROM engram.gate_verdicts WHERE tenant = %(tenant)s),
+    (SELECT md5(string_agg(md5(record::text), '' ORDER BY id)) FROM engram.agent_task_runs WHERE tenant = %(tenant)s),
+    (SELECT count(*) FROM engram.agent_checkpoints WHERE tenant = %(tenant)s),
+    (SELECT md5(string_agg(md5(record::text), '' ORDER BY id)) FROM engram.memory_jobs WHERE tenant = %(tenant)s)
 
 -- name: last_decision
 SELECT coalesce(max(seq), 0), pg_snapshot_xmax(pg_current_snapshot())::text FROM engram.journal WHERE tenant = %(tenant)s
@@ -134,13 +141,16 @@ SELECT %(tenant)s, session, seq, digest FROM unnest(%(sessions)b::text[], %(seqs
 ON CONFLICT (tenant, session) DO UPDATE SET seq = excluded.seq, digest = excluded.digest
 
 -- name: move_sessions
-INSERT INTO engram.agent_sessions (tenant, id, task, scopes, started, ended, summary)
-SELECT %(tenant)s, id, task, ARRAY(SELECT json_array_elements_text(scopes::json)), started, ended, summary
+INSERT INTO engram.agent_sessions (tenant, id, task, scopes, started, ended, summary, summary_through, summary_style, summary_by)
+SELECT %(tenant)s, id, task, ARRAY(SELECT json_array_elements_text(scopes::json)), started, ended, summary,
+    summary_through, summary_style, summary_by
 FROM unnest(%(ids)b::text[], %(tasks)b::text[], %(scopes)b::text[], %(started)b::timestamptz[], %(ended)b::timestamptz[],
-    %(summaries)b::text[]) AS given(id, task, scopes, started, ended, summary)
+    %(summaries)b::text[], %(throughs)b::bigint[], %(styles)b::text[], %(bys)b::text[])
+    AS given(id, task, scopes, started, ended, summary, summary_through, summary_style, summary_by)
 ON CONFLICT (tenant, id) DO UPDATE SET
     task = excluded.task, scopes = excluded.scopes, started = excluded.started, ended = excluded.ended,
-    summary = excluded.summary
+    summary = excluded.summary, summary_through = excluded.summary_through, summary_style = excluded.summary_style,
+    summary_by = excluded.summary_by
 
 -- name: drop_verdicts
 DELETE FROM engram.gate_verdicts WHERE tenant = %(tenant)s
@@ -156,4 +166,4 @@ SELECT id FROM engram.agent_memory WHERE tenant = %(tenant)s AND id = ANY(%(ids)
 -- name: analyze
 ANALYZE engram.documents, engram.postings, engram.terms, engram.memory_vectors, engram.agent_memory, engram.agent_events,
     engram.agent_sessions, engram.journal, engram.journal_images, engram.memory_names, engram.memory_relations,
-    engram.memory_uses
+    engram.memory_uses, engram.agent_task_runs, engram.agent_checkpoints, engram.memory_jobs

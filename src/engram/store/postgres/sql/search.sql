@@ -39,8 +39,12 @@ WHERE {condition} ORDER BY d.time DESC NULLS LAST, d.n DESC LIMIT %(limit)s OFFS
 -- name: counted
 SELECT count(*) FROM engram.documents d WHERE {condition}
 
--- name: parents
-SELECT d.n, d.parent FROM engram.documents d WHERE d.tenant = %(tenant)s AND d.n = ANY(%(numbers)b::bigint[])
+-- name: stands
+SELECT d.n, d.parent, d.position, CASE d.parent WHEN '' THEN 0 ELSE (
+    SELECT l.position FROM engram.documents l WHERE l.tenant = %(tenant)s AND l.parent = d.parent AND l.parent <> ''
+    ORDER BY l.position DESC LIMIT 1
+) END
+FROM engram.documents d WHERE d.tenant = %(tenant)s AND d.n = ANY(%(numbers)b::bigint[])
 
 -- name: alone
 SELECT d.n, d.statement, d.about, d.support, d.parent, d.position, extract(epoch FROM d.time)::float8
@@ -49,7 +53,11 @@ JOIN engram.documents d ON d.tenant = %(tenant)s AND d.n = wanted.n ORDER BY wan
 
 -- name: together
 SELECT d.n, d.statement, d.about, d.support, d.parent, d.position, extract(epoch FROM d.time)::float8
-FROM engram.documents d WHERE d.tenant = %(tenant)s AND d.parent = ANY(%(parents)b::text[]) AND d.parent <> ''
+FROM unnest(%(parents)b::text[], %(firsts)b::bigint[], %(lasts)b::bigint[]) AS s(parent, first, last)
+CROSS JOIN LATERAL (
+    SELECT * FROM engram.documents l WHERE l.tenant = %(tenant)s AND l.parent = s.parent AND l.parent <> ''
+        AND l.position BETWEEN s.first AND s.last
+) d
 ORDER BY d.parent, d.position
 
 -- name: numbers

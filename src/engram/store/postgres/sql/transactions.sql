@@ -57,6 +57,20 @@ SELECT m.record::text FROM engram.documents d
 JOIN engram.agent_memory m ON m.tenant = d.tenant AND m.id = d.id
 WHERE d.tenant = %(tenant)s AND d.scope = %(scope)s AND d.change > %(mark)s AND d.kind = 'memory' ORDER BY d.change
 
+-- name: heads
+SELECT wanted.key, wanted.scope, known.id, known.record::text
+FROM (SELECT DISTINCT key, scope FROM unnest(%(keys)b::text[], %(scopes)b::text[]) AS given(key, scope)) wanted
+CROSS JOIN LATERAL (
+    SELECT m.id, m.record FROM engram.agent_memory m
+    WHERE m.tenant = %(tenant)s AND m.conflict_key = wanted.key AND m.conflict_key <> '' AND m.scope = wanted.scope
+        AND m.status IN ('active', 'dormant')
+    ORDER BY m.id
+) known
+
+-- name: lineage
+SELECT m.id, m.record::text FROM engram.agent_memory m
+WHERE m.tenant = %(tenant)s AND m.lineage = %(lineage)s AND m.lineage <> '' ORDER BY m.id
+
 -- name: put_decision
 INSERT INTO engram.journal (tenant, seq, at, op, actor, reason, session, ids)
 VALUES (%(tenant)s, %(seq)s, %(at)s, %(op)s, %(actor)s, %(reason)s, %(session)s, %(ids)s)

@@ -92,7 +92,7 @@ DELETE FROM engram.journal_images i WHERE i.tenant = %(tenant)s AND i.at < %(cut
     AND EXISTS (SELECT 1 FROM engram.journal_images l WHERE l.tenant = i.tenant AND l.id = i.id AND l.seq > i.seq)
 
 -- name: drop_empty_decisions
-DELETE FROM engram.journal j WHERE j.tenant = %(tenant)s AND j.at < %(cutoff)s
+DELETE FROM engram.journal j WHERE j.tenant = %(tenant)s AND j.at < %(cutoff)s AND j.op <> 'ledger'
     AND NOT EXISTS (SELECT 1 FROM engram.journal_images i WHERE i.tenant = j.tenant AND i.id = ANY(j.ids) AND i.seq = j.seq)
 
 -- name: old_uses
@@ -120,7 +120,8 @@ SELECT record::text FROM engram.agent_events
 WHERE tenant = %(tenant)s AND EXISTS (SELECT 1 FROM unnest(%(needles)b::text[]) AS needle WHERE strpos(record::text, needle) > 0)
 
 -- name: quoting_sessions
-SELECT id, task, scopes, started, ended, summary FROM engram.agent_sessions
+SELECT id, task, scopes, started, ended, summary, summary_through, summary_style, summary_by
+FROM engram.agent_sessions
 WHERE tenant = %(tenant)s AND EXISTS (
     SELECT 1 FROM unnest(%(texts)b::text[]) AS said WHERE strpos(task, said) > 0 OR strpos(summary, said) > 0
 )
@@ -156,6 +157,9 @@ SELECT place FROM (
     UNION ALL SELECT 'journal', strpos(reason, needle) > 0 FROM engram.journal, unnest(%(needles)b::text[]) AS needle WHERE tenant = %(tenant)s
     UNION ALL SELECT 'journal_images', strpos(after::text, needle) > 0 FROM engram.journal_images, unnest(%(needles)b::text[]) AS needle WHERE tenant = %(tenant)s AND after IS NOT NULL
     UNION ALL SELECT 'agent_sessions', strpos(task || summary, needle) > 0 FROM engram.agent_sessions, unnest(%(needles)b::text[]) AS needle WHERE tenant = %(tenant)s
+    UNION ALL SELECT 'agent_task_runs', strpos(record::text, needle) > 0 FROM engram.agent_task_runs, unnest(%(needles)b::text[]) AS needle WHERE tenant = %(tenant)s
+    UNION ALL SELECT 'agent_checkpoints', strpos(record::text, needle) > 0 FROM engram.agent_checkpoints, unnest(%(needles)b::text[]) AS needle WHERE tenant = %(tenant)s
+    UNION ALL SELECT 'memory_jobs', strpos(record::text, needle) > 0 FROM engram.memory_jobs, unnest(%(needles)b::text[]) AS needle WHERE tenant = %(tenant)s
 ) found WHERE held GROUP BY place ORDER BY place
 
 -- name: document_count

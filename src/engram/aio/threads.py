@@ -1,0 +1,102 @@
+"""The few threads behind an asynchronous memory: calls go in from any event loop, and closing waits for them."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
+from contextvars import Context, copy_context
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+from engram.aio.turns import Turns
+from engram.model.errors import StoreBusy, StoreError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+CLOSED = "this memory is closed; open it again with `AsyncEngram.open()`"
+FORKED = "this memory was opened by the process that forked this one; open it anew here"
+
+
+class Threads:
+    """Runs blocking calls on threads of its own, and ends them.
+
+    A call that is cancelled while it waits for a thread never runs; one that is running runs to its end, and only its answer
+    is dropped. No event loop is held on to: each call is answered in the loop it was awaited in.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._pool = ThreadPoolExecutor(size, thread_name_prefix="engram")
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._closing: Future[None] | None = None
+        self._ending: threading.Thread | None = None
+        self._given_up = False
+        self._turns: Turns | None = None
+
+    def take_turns(self) -> None:
+        """From now on calls run one after the other as long as they are short."""
+        self._turns = Turns()
+
+    async def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function on a thread, with the caller's context variables, and wait for what it answers."""
+        if self.forked:
+            raise StoreError(FORKED)
+        if self._closing is not None:
+            raise StoreError(CLOSED)
+        try:
+            answer = self._pool.submit(self._call, copy_context(), partial(function, *args, **kwargs))
+        except RuntimeError as error:  # closed by another thread just now, or the interpreter is ending
+            raise StoreError(CLOSED) from error
+        return await asyncio.wrap_future(answer)
+
+    def _call(self, context: Context, function: Callable[[], T]) -> T:
+        if self._given_up:
+            raise StoreError(CLOSED)
+        with self._turns.taken() if self._turns is not None else nullcontext():
+            return context.run(function)
+
+    @property
+    def forked(self) -> bool:
+        """Whether this is a child of the process that has the threads: here there are none."""
+        return os.getpid() != self._process
+
+    async def close(self, last: Callable[[], None], seconds: float) -> None:
+        """Take no more calls, wait for those there are, then do the `last` thing, once. `StoreBusy` when it takes too long:
+        what has not begun by then is refused, and the last thing is done when what is running has ended.
+        """
+        if self.forked:
+            return
+        waiting = asyncio.wrap_future(self.end(last))
+        try:
+            await asyncio.wait([waiting], timeout=seconds)
+            if not waiting.done():
+                self._given_up = True
+                raise StoreBusy(
+                    f"a call is still running after {seconds:g} s; the store is closed as soon as that call has ended"
+                )
+            assert self._ending is not None
+            self._ending.join()  # it has told its result, and has only to leave
+            waiting.result()
+        finally:
+            waiting.cancel()
+
+    def end(self, last: Callable[[], None]) -> "Future[None]":
+        """Begin to close, without waiting; what closes is a thread of its own, so that no cancelled caller can stop it."""
+        with self._lock:
+            if self._closing is None:
+                self._closing = Future()
+                self._closing.set_running_or_notify_cancel()
+                self._ending = threading.Thread(target=self._end, args=(self._closing, last), name="engram-closing")
+                self._ending.start()
+            return self._closing
+
+    def _end(self, closing: "Future[None]", last: Callable[[], None]) -> None:
+        self._pool.shutdown(wait=True)
+        try:
+            last()
+        except BaseException as error:
+            closing.set_exception(error)
+        else:
+            closing.set_result(None)

@@ -1,0 +1,573 @@
+"""Every call of `Engram`, awaited. Written by `python -m engram.aio.mirror`; change that, not this."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from engram.aio.facets import AsyncGraph, AsyncJobs, AsyncLineages, AsyncReview, AsyncSessions, AsyncTasks, AsyncUpkeep
+from engram.aio.opening import Opened
+from engram.aio.session import beginning
+from engram.aio.threads import Threads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import datetime
+    from pathlib import Path
+    from typing import Self
+
+    from engram.aio.opening import Opening
+    from engram.aio.session import AsyncSession
+    from engram.capture.conversation import Conversation
+    from engram.capture.extraction import Extracted
+    from engram.capture.longinput.citing import Citation, LongInputContext
+    from engram.capture.longinput.recording import LongInput
+    from engram.client import Engram
+    from engram.client.reading import Images, Memories, Reaches
+    from engram.client.working import Events, LongInputs, TaskRuns
+    from engram.gates.policies import MemoryPolicy
+    from engram.graph.reaching import Reached
+    from engram.model.decision import Decision
+    from engram.model.event import Event
+    from engram.model.hit import Hits, Injection
+    from engram.model.memory import Memory
+    from engram.model.task import Checkpoint, TaskRun
+    from engram.recall.blocks import RecallTrace
+    from engram.recall.recalling import Recall
+    from engram.recall.sight import ScopeLike
+    from engram.sessions.context import TaskContext
+    from engram.sessions.jobs import Worked
+
+
+class Verbs(Opened):
+    """The calls and facets of an asynchronous memory."""
+
+    _threads: Threads
+    _engram: Engram
+
+    @classmethod
+    def open(
+        cls,
+        home: str | Path | None = None,
+        *,
+        url: str | None = None,
+        tenant: str | None = None,
+        cache: str | Path | None = None,
+        ephemeral: bool = False,
+        create: bool = True,
+        directory: str | Path | None = None,
+        embedder: str | None = None,
+        policy: str | MemoryPolicy = "",
+        clock: Callable[[], datetime] | None = None,
+        threads: int | None = None,
+    ) -> Opening[Self]:
+        """Open a store, making it where there is none.
+
+        `home` is a directory of files, `url` a Postgres server (with `tenant`, whose memories nobody else's are); with neither,
+        `$ENGRAM_URL` and `$ENGRAM_TENANT` are looked at, then the usual directory. `ephemeral=True` is a store in a temporary
+        directory that goes when it is closed, for tests. `directory` is where the agent works: its repository's team store, if
+        trusted, is part of what is searched. `embedder` and `policy` override the settings; a policy is a name or your own.
+        `threads` is how many calls may be under way at once.
+        """
+        return cls._opening(
+            threads,
+            home,
+            url=url,
+            tenant=tenant,
+            cache=cache,
+            ephemeral=ephemeral,
+            create=create,
+            directory=directory,
+            embedder=embedder,
+            policy=policy,
+            clock=clock,
+        )
+
+    @classmethod
+    @abstractmethod
+    def _opening(cls, threads: int | None, *args: Any, **kwargs: Any) -> Opening[Self]: ...
+
+    async def learn(
+        self, statement: str = "", *, source: str = "agent", session: str = "", autonomous: bool = False, **fields: Any
+    ) -> Decision:
+        """Propose a memory to the gates. `autonomous` marks what nobody asked to keep: the quality gates then apply too."""
+        return await self._threads.run(
+            self._engram.learn, statement, source=source, session=session, autonomous=autonomous, **fields
+        )
+
+    async def remember(
+        self, statement: str = "", *, source: str = "human", session: str = "", **fields: Any
+    ) -> Decision:
+        """Keep a person's own word."""
+        return await self._threads.run(self._engram.remember, statement, source=source, session=session, **fields)
+
+    async def add(self, statement: str = "", *, source: str = "manual", team: bool = False, **fields: Any) -> Memory:
+        """Store what a trusted program says. An exact duplicate returns the existing memory; a secret raises `SecretRefused`.
+
+        `team=True` writes it to the repository of the directory this was opened for, to be committed with the code.
+        """
+        return await self._threads.run(self._engram.add, statement, source=source, team=team, **fields)
+
+    async def add_batch(
+        self,
+        items: Sequence[Mapping[str, Any]],
+        *,
+        source: str = "manual",
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Memories:
+        """Store many at once, durably. Every item is checked before the first is written."""
+        return await self._threads.run(self._engram.add_batch, items, source=source, progress=progress)
+
+    async def add_conversation(
+        self,
+        user_message: str,
+        assistant_response: str = "",
+        *,
+        scope: str = "",
+        session: str = "",
+        extract_assistant_response: bool = False,
+        source: str = "agent",
+        key: str = "",
+    ) -> Conversation:
+        """Keep an exchange in its session's ledger and remember what lasts of it.
+
+        The answer is the list of memories written; its `decisions` tell of every fact, taken or not: ADD, UPDATE, SUPERSEDE or
+        NOOP, and why. Where a model is configured and fails, `pending` is true and a job asks it again. The same exchange
+        added twice is one, unless `key` tells them apart.
+        """
+        return await self._threads.run(
+            self._engram.add_conversation,
+            user_message,
+            assistant_response,
+            scope=scope,
+            session=session,
+            extract_assistant_response=extract_assistant_response,
+            source=source,
+            key=key,
+        )
+
+    async def extract(
+        self, turns: Sequence[Mapping[str, Any]], *, extract_assistant_response: bool = False
+    ) -> list[Extracted]:
+        """What would be remembered of turns, {"role", "content"} each, with where it was said; nothing is written."""
+        return await self._threads.run(
+            self._engram.extract, turns, extract_assistant_response=extract_assistant_response
+        )
+
+    async def revise(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Any) -> Memory:
+        """A new version of a fact; the one before is superseded and stays readable."""
+        return await self._threads.run(self._engram.revise, ref, actor=actor, reason=reason, **fields)
+
+    async def update(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Any) -> Memory:
+        """Change fields of a memory in place."""
+        return await self._threads.run(self._engram.update, ref, actor=actor, reason=reason, **fields)
+
+    async def pin(self, ref: str, pinned: bool = True, *, actor: str = "manual") -> Memory:
+        """A pinned memory never sinks, and is offered first."""
+        return await self._threads.run(self._engram.pin, ref, pinned, actor=actor)
+
+    async def verify(self, ref: str, *, actor: str = "manual") -> Memory:
+        """Confirm that a memory is still true; its freshness begins anew. Only a person's word marks it confirmed."""
+        return await self._threads.run(self._engram.verify, ref, actor=actor)
+
+    async def reinforce(self, ref: str, *, actor: str = "manual") -> Memory:
+        """Strengthen a memory by hand."""
+        return await self._threads.run(self._engram.reinforce, ref, actor=actor)
+
+    async def forget(self, ref: str, *, purge: bool = False, actor: str = "manual", reason: str = "") -> Memory | None:
+        """Retire a memory: it is out of every answer and stays readable. `purge=True` destroys it instead, and returns None."""
+        return await self._threads.run(self._engram.forget, ref, purge=purge, actor=actor, reason=reason)
+
+    async def undo(self, ref: str, *, actor: str = "manual") -> Memory:
+        """Take the last decision about a memory back."""
+        return await self._threads.run(self._engram.undo, ref, actor=actor)
+
+    async def feedback(self, ref: str, signal: str, *, session: str = "") -> Memory:
+        """Rate a memory: positive, negative or neutral."""
+        return await self._threads.run(self._engram.feedback, ref, signal, session=session)
+
+    async def relate(
+        self, source: str, target: str, relation_type: str = "related_to", *, weight: float = 1.0, **options: Any
+    ) -> Memory:
+        """Tie one memory to another by a named relation with a weight; doing it again sets the weight anew."""
+        return await self._threads.run(self._engram.relate, source, target, relation_type, weight=weight, **options)
+
+    async def scope_here(self) -> str:
+        """The scope of the directory this was opened for; `global` outside of any repository."""
+        return await self._threads.run(self._engram.scope_here)
+
+    async def list(self, *, limit: int | None = 100, offset: int = 0, **filters: Any) -> Memories:
+        """Memories, newest first. Takes the filters of `search`."""
+        return await self._threads.run(self._engram.list, limit=limit, offset=offset, **filters)
+
+    async def search(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        mode: str = "hybrid",
+        fusion: str | None = None,
+        explain: bool = False,
+        **filters: Any,
+    ) -> Hits:
+        """Find documents. `scope=None` means everything this store holds.
+
+        Filters, all before the cut: kinds, scope, types, status, tags, domain (with its descendants), since, until, as_of,
+        known_at, metadata, session. Modes: hybrid, semantic, keyword. `explain=True` fills each hit's trace.
+        """
+        return await self._threads.run(
+            self._engram.search, query, limit=limit, mode=mode, fusion=fusion, explain=explain, **filters
+        )
+
+    async def deep_search(
+        self,
+        query: str,
+        *,
+        n_queries: int = 4,
+        limit: int = 10,
+        mode: str = "hybrid",
+        fusion: str | None = None,
+        explain: bool = False,
+        **filters: Any,
+    ) -> Hits:
+        """Search several wordings of a broad question at once, fused by reciprocal rank. Takes the filters of `search`."""
+        return await self._threads.run(
+            self._engram.deep_search,
+            query,
+            n_queries=n_queries,
+            limit=limit,
+            mode=mode,
+            fusion=fusion,
+            explain=explain,
+            **filters,
+        )
+
+    async def recall(
+        self,
+        question: str,
+        *,
+        question_date: datetime | str | None = None,
+        scope: ScopeLike = None,
+        limit: int = 10,
+        session: str = "",
+        **options: Any,
+    ) -> Recall:
+        """Answer a question from what this directory, its user and everyone know; the memories returned grow stronger by it.
+
+        What it asks for decides where it is searched for: what holds, what held, the ledger, or every version of a fact; a
+        time phrase, counted from `question_date` or now, is a window. `Recall.intent` and `.window` say what was understood.
+        """
+        return await self._threads.run(
+            self._engram.recall,
+            question,
+            question_date=question_date,
+            scope=scope,
+            limit=limit,
+            session=session,
+            **options,
+        )
+
+    async def recall_critical(
+        self, *, scope: ScopeLike = None, types: Sequence[str] | str | None = None, limit: int = 50
+    ) -> Memories:
+        """What a policy put into critical slots, newest first: looked up, never searched for."""
+        return await self._threads.run(self._engram.recall_critical, scope=scope, types=types, limit=limit)
+
+    async def trace_recall(
+        self,
+        query: str,
+        *,
+        max_tokens: int = 2000,
+        expected_terms: Sequence[str] = (),
+        scope: ScopeLike = None,
+        **filters: Any,
+    ) -> RecallTrace:
+        """The account of a recall: what was ranked, kept, trimmed, superseded, and which expected terms are missing."""
+        return await self._threads.run(
+            self._engram.trace_recall,
+            query,
+            max_tokens=max_tokens,
+            expected_terms=expected_terms,
+            scope=scope,
+            **filters,
+        )
+
+    async def get_context_block(
+        self,
+        query: str,
+        *,
+        max_tokens: int = 2000,
+        header: str = "",
+        group_by_type: bool = False,
+        session: str = "",
+        scope: ScopeLike = None,
+        count: Callable[[str], int] | None = None,
+        **filters: Any,
+    ) -> str:
+        """Prompt-ready text: the session's summary, critical facts, then what the query needs, within the budget.
+
+        `count` measures a text in your model's tokens; by default the bundled tokenizer does.
+        """
+        return await self._threads.run(
+            self._engram.get_context_block,
+            query,
+            max_tokens=max_tokens,
+            header=header,
+            group_by_type=group_by_type,
+            session=session,
+            scope=scope,
+            count=count,
+            **filters,
+        )
+
+    async def inject(
+        self, task: str, *, scope: ScopeLike = None, budget: int | None = None, session: str = ""
+    ) -> Injection:
+        """What an agent should know before a task: directives, consider, related, within a token budget."""
+        return await self._threads.run(self._engram.inject, task, scope=scope, budget=budget, session=session)
+
+    async def history(self, ref: str) -> Images:
+        """Every decision about a memory, oldest first, with what it was after each."""
+        return await self._threads.run(self._engram.history, ref)
+
+    async def get_current(self, ref: str) -> Memory:
+        """The version of a fact in force, from the id of any version of it."""
+        return await self._threads.run(self._engram.get_current, ref)
+
+    async def lineage(self, ref: str) -> Memories:
+        """Every version of a fact, oldest first."""
+        return await self._threads.run(self._engram.lineage, ref)
+
+    async def get_history(
+        self,
+        scope: ScopeLike = None,
+        *,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        include_superseded: bool = True,
+        types: Sequence[str] | str | None = None,
+        limit: int | None = 100,
+    ) -> Memories:
+        """Memories by when they happened or came, newest first, those that were superseded included."""
+        return await self._threads.run(
+            self._engram.get_history,
+            scope,
+            since=since,
+            until=until,
+            include_superseded=include_superseded,
+            types=types,
+            limit=limit,
+        )
+
+    async def traverse(self, start: str, **options: Any) -> Reaches:
+        """What a memory is tied to: max_depth=3, direction="outbound" (inbound, any), types, min_weight, limit."""
+        return await self._threads.run(self._engram.traverse, start, **options)
+
+    async def traverse_many(self, seeds: Sequence[str], **options: Any) -> Reaches:
+        """The same from several memories at once: max_depth=2, limit_per_seed=25, total_limit=100."""
+        return await self._threads.run(self._engram.traverse_many, seeds, **options)
+
+    async def render_graph_context(self, reached: Sequence[Reached], *, max_tokens: int | None = None) -> str:
+        """What was reached as lines for a prompt."""
+        return await self._threads.run(self._engram.render_graph_context, reached, max_tokens=max_tokens)
+
+    def session(self, task: str = "", *, scope: ScopeLike = None, budget: int | None = None) -> Opening[AsyncSession]:
+        """Begin a session: its injection is ready, and its end folds in what was used. A context manager."""
+        return beginning(self._threads, self._engram.session, task, scope=scope, budget=budget)
+
+    async def observe(self, session_id: str, role: str, content: str, **fields: Any) -> Event:
+        """Append one event to a session's ledger."""
+        return await self._threads.run(self._engram.observe, session_id, role, content, **fields)
+
+    async def observe_batch(self, session_id: str, items: Iterable[Mapping[str, Any]]) -> Events:
+        """Append events: role, content, and optionally at, key, event_type, payload, metadata. A repeated key is the same event."""
+        return await self._threads.run(self._engram.observe_batch, session_id, items)
+
+    async def start_task(
+        self, goal: str, *, scope: str = "", session: str = "", metadata: Mapping[str, Any] | None = None
+    ) -> TaskRun:
+        """Begin work that outlives a conversation. Its scope is that of the directory unless named."""
+        return await self._threads.run(self._engram.start_task, goal, scope=scope, session=session, metadata=metadata)
+
+    async def get_task(self, task: str) -> TaskRun:
+        """A task by id."""
+        return await self._threads.run(self._engram.get_task, task)
+
+    async def list_tasks(self, status: str | Sequence[str] | None = None, *, limit: int | None = 50) -> TaskRuns:
+        """Tasks, newest first; deleted ones only when asked for."""
+        return await self._threads.run(self._engram.list_tasks, status, limit=limit)
+
+    async def pause_task(self, task: str, reason: str = "") -> TaskRun:
+        """Let a task rest."""
+        return await self._threads.run(self._engram.pause_task, task, reason)
+
+    async def resume_task(self, task: str) -> TaskRun:
+        """Take a task up again, after a pause, a failure or a crash."""
+        return await self._threads.run(self._engram.resume_task, task)
+
+    async def complete_task(self, task: str, outcome: str = "") -> TaskRun:
+        """A task that reached its goal; its ledger is closed."""
+        return await self._threads.run(self._engram.complete_task, task, outcome)
+
+    async def fail_task(self, task: str, reason: str = "") -> TaskRun:
+        """A task that did not; it can be resumed."""
+        return await self._threads.run(self._engram.fail_task, task, reason)
+
+    async def cancel_task(self, task: str, reason: str = "") -> TaskRun:
+        """A task nobody wants any more."""
+        return await self._threads.run(self._engram.cancel_task, task, reason)
+
+    async def soft_delete_task(self, task: str) -> TaskRun:
+        """Take a task out of the lists; its ledger stays."""
+        return await self._threads.run(self._engram.soft_delete_task, task)
+
+    async def record_event(self, task: str, role: str, content: str, **fields: Any) -> Event:
+        """Append one event to a task's ledger: event_type, payload, key, at, metadata as for `observe`."""
+        return await self._threads.run(self._engram.record_event, task, role, content, **fields)
+
+    async def record_turn(self, task: str, user: str = "", assistant: str = "", **fields: Any) -> Events:
+        """Append a whole turn at once: tool_calls, artifacts, key; facts are drawn from it by the jobs unless derive=False."""
+        return await self._threads.run(self._engram.record_turn, task, user, assistant, **fields)
+
+    async def list_events(self, task: str, *, last: int | None = None, after: int = 0) -> Events:
+        """A task's events in order."""
+        return await self._threads.run(self._engram.list_events, task, last=last, after=after)
+
+    async def search_events(
+        self,
+        query: str,
+        *,
+        task: str = "",
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        **options: Any,
+    ) -> Hits:
+        """Find events of one task, or of every ledger: event_types, roles, mode, limit."""
+        return await self._threads.run(
+            self._engram.search_events, query, task=task, since=since, until=until, **options
+        )
+
+    async def create_checkpoint(self, task: str, summary: str, **fields: Any) -> Checkpoint:
+        """Note where a task stands: completed_steps, pending_steps, decisions, blockers, artifacts, source_event_ids."""
+        return await self._threads.run(self._engram.create_checkpoint, task, summary, **fields)
+
+    async def process_memory_jobs(self, limit: int = 100) -> Worked:
+        """Do what follows on the ledgers and is due: draw facts from turns, ask the model what waits for it."""
+        return await self._threads.run(self._engram.process_memory_jobs, limit)
+
+    async def build_context(self, task: str, query: str = "", **options: Any) -> TaskContext:
+        """What an agent must know to go on: max_tokens=4000, recent_event_limit, memory_limit, checkpoint_limit, include_graph.
+
+        `count=` is a function that measures a text in your model's tokens; by default the bundled tokenizer does.
+        """
+        return await self._threads.run(self._engram.build_context, task, query, **options)
+
+    async def record_long_input(
+        self,
+        task: str,
+        text: str,
+        *,
+        title: str = "",
+        kind: str = "",
+        path: str = "",
+        max_chunk_tokens: int = 700,
+        max_facts_per_chunk: int = 6,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> LongInput:
+        """Cut a long text into chunks that quote it exactly, in a task's ledger, with facts anchored to them.
+
+        `kind`: markdown, text, code or diff; found by its look where none is given. `path` is the file it came from, so that
+        `cite` can compare. Recording the same text again goes on where it ended.
+        """
+        return await self._threads.run(
+            self._engram.record_long_input,
+            task,
+            text,
+            title=title,
+            kind=kind,
+            path=path,
+            max_chunk_tokens=max_chunk_tokens,
+            max_facts_per_chunk=max_facts_per_chunk,
+            progress=progress,
+        )
+
+    async def ingest(
+        self,
+        path: str | Path,
+        *,
+        task: str = "",
+        kind: str = "",
+        scope: str = "",
+        max_chunk_tokens: int = 700,
+        max_facts_per_chunk: int = 6,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> LongInputs:
+        """Read a file, or every text file of a folder, into a task's ledger; a task is begun where none is named.
+
+        A file of a folder that cannot be read is left out: `.refused` of the answer names it, with the reason.
+        """
+        return await self._threads.run(
+            self._engram.ingest,
+            path,
+            task=task,
+            kind=kind,
+            scope=scope,
+            max_chunk_tokens=max_chunk_tokens,
+            max_facts_per_chunk=max_facts_per_chunk,
+            progress=progress,
+        )
+
+    async def build_long_input_context(self, task: str, query: str, **options: Any) -> LongInputContext:
+        """The chunks that answer a question, each with its citation: max_tokens=4000, source_chunk_limit=6, expected_terms, count."""
+        return await self._threads.run(self._engram.build_long_input_context, task, query, **options)
+
+    async def cite(self, ref: str) -> Citation:
+        """The quote behind a chunk, or behind a fact drawn from one, checked against its source as it stands now."""
+        return await self._threads.run(self._engram.cite, ref)
+
+    async def get(self, ref: str) -> Memory:
+        """A memory by id, name or alias; `NotFound` says so when there is none."""
+        return await self._threads.run(self._engram.get, ref)
+
+    async def doctor(self) -> dict[str, Any]:
+        """What is healthy and what is not, with what to do."""
+        return await self._threads.run(self._engram.doctor)
+
+    async def rebuild_index(self, progress: Callable[[str, int, int], None] | None = None) -> None:
+        """Make the index anew from the files."""
+        return await self._threads.run(self._engram.rebuild_index, progress)
+
+    @property
+    def lineages(self) -> AsyncLineages:
+        """Facts that change: their versions, and the one in force."""
+        return AsyncLineages(self._threads, self._engram.lineages)
+
+    @property
+    def graph(self) -> AsyncGraph:
+        """Relations between memories."""
+        return AsyncGraph(self._threads, self._engram.graph)
+
+    @property
+    def tasks(self) -> AsyncTasks:
+        """Work that outlives a conversation."""
+        return AsyncTasks(self._threads, self._engram.tasks)
+
+    @property
+    def jobs(self) -> AsyncJobs:
+        """Work that follows on the ledgers."""
+        return AsyncJobs(self._threads, self._engram.jobs)
+
+    @property
+    def review(self) -> AsyncReview:
+        """What waits for a person."""
+        return AsyncReview(self._threads, self._engram.review)
+
+    @property
+    def sessions(self) -> AsyncSessions:
+        """Sessions and their ledgers."""
+        return AsyncSessions(self._threads, self._engram.sessions)
+
+    @property
+    def upkeep(self) -> AsyncUpkeep:
+        """Doctor, backup, prune, index, pause."""
+        return AsyncUpkeep(self._threads, self._engram.upkeep)

@@ -1,0 +1,1 @@
+"""Long documents: read, split along their headings, quoted by exact place."""

@@ -1,0 +1,182 @@
+"""Answering from a long document: the chunks that matter, each with its exact place, and whether a quote still stands."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from engram.capture.longinput.documents import read_document
+from engram.capture.longinput.quotes import quote_hash
+from engram.capture.longinput.recording import ROLE, redaction, without
+from engram.gates.secrets import find_secrets
+from engram.model.errors import InvalidInput, NotFound
+from engram.model.event import Event
+from engram.model.memory import Memory
+from engram.recall.assembling import Counter, Item, Section, assemble
+from engram.recall.expected import missing_terms
+from engram.sessions.tasks import Tasks
+from engram.store.protocol import Store
+
+CONTEXT_TOKENS = 4_000
+SOURCE_CHUNKS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A quote and its place: characters `span[0]` to `span[1]` of the source, half-open."""
+
+    id: str
+    source: str
+    title: str
+    path: str
+    heading: str
+    span: tuple[int, int]
+    quote: str
+    quote_hash: str
+    state: str = "unchecked"
+    """verified: found in the source, letter by letter; changed: the source reads otherwise; unchecked: nobody looked."""
+    reason: str = ""
+    redacted: bool = False
+    """Whether a secret stands in the source where the quote says `[redacted:…]`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LongInputContext:
+    """A prompt block of source chunks with their citations."""
+
+    text: str
+    tokens: int
+    citations: tuple[Citation, ...]
+    missing_expected_terms: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Citing:
+    """Finds chunks and checks quotes."""
+
+    store: Store
+    tasks: Tasks
+    count: Counter
+    read: Callable[[Path], str] = lambda path: read_document(path).text
+
+    def context(
+        self,
+        task_id: str,
+        query: str,
+        *,
+        max_tokens: int = CONTEXT_TOKENS,
+        source_chunk_limit: int = SOURCE_CHUNKS,
+        expected_terms: str | Sequence[str] = (),
+        count: Counter | None = None,
+    ) -> LongInputContext:
+        """The chunks that answer, best first, within the budget; each quoted whole or left out, never cut."""
+        if not query.strip():
+            raise InvalidInput("what is asked of the document? give a query")
+        if type(max_tokens) is not int or max_tokens < 0:
+            raise InvalidInput(f"max_tokens {max_tokens!r} must be a whole number, at least 0")
+        if type(source_chunk_limit) is not int or not 1 <= source_chunk_limit <= 100:
+            raise InvalidInput(f"source_chunk_limit {source_chunk_limit!r} must lie between 1 and 100")
+        hits = self.tasks.search_events(
+            query, task=task_id, event_types=["artifact"], roles=[ROLE], limit=source_chunk_limit
+        )
+        found = [self._citation(hit.event) for hit in hits if hit.event is not None and is_chunk(hit.event)]
+        items = tuple(Item(c.id, c.quote, label=f"{_label(c)}: ", multiline=True) for c in found)
+        built = assemble([Section("Sources", items)], max_tokens, count or self.count)
+        terms = [expected_terms] if isinstance(expected_terms, str) else expected_terms
+        kept = tuple(citation for citation in found if citation.id in built.kept)
+        return LongInputContext(built.text, built.tokens, kept, missing_terms(terms, built.text))
+
+    def cite(self, ref: str) -> Citation:
+        """The quote behind a chunk or a fact, checked against its source as it stands now."""
+        event, span, expected = self._quoted(ref)
+        if event.content and not is_chunk(event):
+            raise InvalidInput(f"{event.id} quotes no document; `cite` takes a chunk, or a fact drawn from one")
+        citation = self._citation(event)
+        if span is not None:
+            first = _in_source(event, span[0])
+            quote = event.content[span[0] : span[1]]
+            citation = replace(
+                citation, id=ref, span=(first, first + len(quote)), quote=quote, quote_hash=expected, redacted=False
+            )
+        return self._checked(citation)
+
+    def _quoted(self, ref: str) -> tuple[Event, tuple[int, int] | None, str]:
+        event = self.store.event(ref)
+        if event is not None:
+            return event, None, ""
+        memory = self.store.get(ref)
+        if memory is None:
+            raise NotFound(f"no chunk or memory {ref!r}; `engram task context` and `engram search` show ids")
+        return self._evidence(memory)
+
+    def _evidence(self, memory: Memory) -> tuple[Event, tuple[int, int] | None, str]:
+        for evidence in memory.evidence:
+            event = self.store.event(evidence.event)
+            if event is not None and event.content:
+                return event, evidence.span, evidence.quote_hash
+        raise InvalidInput(f"{memory.id} rests on no document; `engram show {memory.id}` tells what it rests on")
+
+    def _citation(self, event: Event) -> Citation:
+        payload = event.payload
+        source = self.store.event(str(payload.get("source", "")))
+        start, end = payload["span"] if is_chunk(event) else (0, 0)
+        return Citation(
+            event.id,
+            str(payload.get("source", "")),
+            str(payload.get("title", "")),
+            str(source.payload.get("path", "")) if source is not None else "",
+            str(payload.get("heading", "")),
+            (int(start), int(end)),
+            event.content,
+            str(payload.get("quote_hash", "")),
+            redacted=bool(payload.get("redacted")),
+        )
+
+    def _checked(self, citation: Citation) -> Citation:
+        if quote_hash(citation.quote) != citation.quote_hash:
+            why = "it was purged, or the ledger altered"
+            return replace(citation, state="changed", reason=f"the quote is not what was read: {why}")
+        if not citation.path:
+            return replace(citation, state="verified", reason="as it was given; no file to compare it with")
+        try:
+            text = self.read(Path(citation.path))
+        except (InvalidInput, OSError) as error:
+            return replace(citation, state="changed", reason=f"the source cannot be read: {error}")
+        start, end = citation.span
+        if citation.redacted and without(text, start, end, find_secrets(text))[0] == citation.quote:
+            why = f"found at {start}–{end} of {citation.path}, but for what was redacted"
+            return replace(citation, state="verified", reason=why)
+        if text[start:end] == citation.quote:
+            return replace(citation, state="verified", reason=f"found at {start}–{end} of {citation.path}")
+        moved = text.find(citation.quote)
+        where = (
+            f"; it stands at {moved}–{moved + len(citation.quote)} now"
+            if moved >= 0
+            else "; its words are not there any more"
+        )
+        return replace(
+            citation,
+            state="changed",
+            reason=f"{citation.path} changed since it was read{where}. `engram ingest` reads it again",
+        )
+
+
+def is_chunk(event: Event) -> bool:
+    """Whether an event is a chunk of a document, with a place in it."""
+    span = event.payload.get("span")
+    return isinstance(span, list | tuple) and len(span) == 2 and all(type(place) is int for place in span)
+
+
+def _in_source(event: Event, place: int) -> int:
+    """Where a place of a chunk's words stands in the source; what was redacted before it is as long there as it was."""
+    at = int(event.payload["span"][0]) + place
+    for start, end, kind in event.payload.get("redacted", ()):
+        if start >= at:
+            break
+        at += end - start - len(redaction(kind))
+    return at
+
+
+def _label(citation: Citation) -> str:
+    where = f" {citation.heading}" if citation.heading else ""
+    start, end = citation.span
+    return f"[{citation.id}] {citation.title}{where} (characters {start}–{end})"

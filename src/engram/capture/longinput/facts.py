@@ -1,0 +1,148 @@
+"""Facts of a chunk, by rule: the sentences that bind, define, measure or date, word for word and at their place.
+
+Fewer is better than noise: a sentence without any such mark is no fact, and code gives only what its authors wrote for
+readers (the first sentence of a docstring, a comment that warns or obliges).
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from engram.capture.longinput.chunking import Chunk
+from engram.capture.longinput.kinds import look_of
+from engram.capture.longinput.sentences import sentences_in
+
+__all__ = ["MAX_FACTS", "Anchored", "facts_in"]
+
+MAX_FACTS = 6
+# Weights of marks; a sentence is a fact from here on.
+ENOUGH = 2
+FEWEST_WORDS, LONGEST = 4, 1_000
+
+_MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*"
+_PERIOD = r"(?:business |working |calendar )?(?:days?|weeks?|months?|years?|hours?|minutes?|quarters?)"
+_NUMERALS = "one two three four five six seven eight nine ten twelve fifteen twenty thirty sixty ninety"
+_COUNT = rf"(?:\d[\d.,]*|{_NUMERALS.replace(' ', '|')})"
+_LIMIT = r"(?:within|no later than|at least|not less than|up to|for a period of|every|after)"
+_DIGIT = "0"
+_PERIODS = "day days week weeks month months year years hour hours minute minutes quarter quarters"
+# What tells a fact: its weight, the words of which one must be there for a closer look ("0" is any digit), and the
+# look itself, at the sentence in lower case.
+_MARKS: tuple[tuple[int, str, str], ...] = (
+    # obligations, bans and rights
+    (3, "shall must", r"\b(?:shall|must)\b"),
+    (3, "agree agrees undertake undertakes", r"\b(?:undertakes?|agrees?) (?:not )?to\b"),
+    (3, "required obliged warrants warrant", r"\b(?:is|are) (?:required|obliged) to\b|\bwarrants? that\b"),
+    (2, "not cannot never always only", r"\b(?:(?:may|will) not|cannot|never|always|may only)\b"),
+    (2, "entitled liable responsible prohibited", r"\b(?:is|are) (?:entitled to|liable|responsible for|prohibited)\b"),
+    (1, "will should governed requires require", r"\b(?:will|should|is governed by|requires?)\b"),
+    # definitions
+    (3, "means mean meaning refers defined", r"[\"”’*]\)?\s+(?:means|shall mean|refers to|has the meaning)\b|\bis defined as\b|"
+        r"\bmeans (?:the|any|an?|each|all)\b"),
+    # deadlines
+    (2, _PERIODS, rf"\b{_LIMIT}\s+(?:\w+\s+)?\(?{_COUNT}\)?[\s-]+(?:\(\d+\)\s*)?{_PERIOD}\b"),
+    (2, "later deadline effective expires expire due commences commencing",
+        r"\b(?:no later than|deadline|effective (?:date|as of)|expires? on|due (?:on|by|date)|commenc(?:es|ing) on)\b"),
+    # amounts, dates, measures
+    (2, _DIGIT, r"(?:[$€£¥]|\b(?:usd|eur|gbp|chf|jpy)\b)\s?\d|\d\s?(?:[$€£¥]|(?:usd|eur|gbp|chf|dollars|euros|pounds)\b)"),
+    (2, _DIGIT, rf"\b\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}\s+\d{{4}}\b|\b{_MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?,?\s+\d{{4}}\b|"
+        r"\b\d{4}-\d{2}-\d{2}\b"),
+    (2, _DIGIT, r"\d\s?(?:%|percent\b|per cent\b|‰)"),
+    (2, _PERIODS, rf"\b{_COUNT}[\s-]+{_PERIOD}\b"),
+    (2, _DIGIT, r"\b\d[\d.,]*\s?(?:ms|[kmgt]i?b|[kcm]?m|kg|g|mg|l|ml|[kmg]?hz|[kmg]?w|kwh|°c|°f|rpm|requests|users|tokens|seats|units)\b"),
+)  # fmt: skip
+_CLOSER = tuple((weight, frozenset(words.split()), re.compile(look)) for weight, words, look in _MARKS)
+_PLAIN_WORD = re.compile(r"[a-z]+")
+_HAS_DIGIT = re.compile(r"\d")
+# Two capitalised words in a row that do not open the sentence: a name makes a telling sentence more telling.
+_NAME = re.compile(r"(?<=[a-z,;] )[A-Z][\w&.-]+ (?:of |and )?[A-Z][\w&.-]+")
+_PATH = re.compile(r" > | – ")
+_NUMBERING = re.compile(r"\A(?:[A-Za-z]+ )?[\dIVXLC.]+ ")
+_TABLE_OR_HEADING = re.compile(r"\s*(?:\||\#{1,6}\s)|.*\|.*\|")
+_FENCED = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1[`~]*[ \t\r]*$|\Z)", re.MULTILINE | re.DOTALL)
+
+_DOCSTRING = re.compile(
+    r'(?:^|:[ \t\r]*\n)[+ \t]*[rRuU]?"""[ \t]*\n?[+ \t]*(?P<said>[^\s"][^"\n]{10,300}?[.!])(?=\s|""")'
+)
+_COMMENT = re.compile(
+    r"(?:\#+|//+!?|/\*+|--|;;+|^\+?[ \t]*\*)[ \t]*(?P<said>(?:(?:TODO|FIXME|NOTE|WARNING|IMPORTANT|HACK|XXX|SAFETY|INVARIANT)\b"
+    r"|[^\n]{0,120}?\b(?:must|never|always|shall|do not|don't|required|at most|at least)\b)[^\n]*?)[ \t]*(?:\*/)?[ \t\r]*$",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Anchored:
+    """A statement and where it stands: `text[start:end]`, with its whitespace collapsed, is the statement."""
+
+    statement: str
+    start: int
+    end: int
+
+
+def facts_in(text: str, chunk: Chunk, max_facts: int = MAX_FACTS, *, kind: str = "") -> list[Anchored]:
+    """The most telling facts of a chunk, at most `max_facts`, in the order of the text.
+
+    `kind` is the document's; without it the chunk's look decides.
+    """
+    kind = kind or look_of(text[chunk.start : chunk.end])
+    found = _said_in_code(text, chunk, kind) if kind in ("code", "diff") else _said_in_prose(text, chunk)
+    best = sorted(found, key=lambda weighed: (-weighed[0], weighed[1].start))[: max(max_facts, 0)]
+    return sorted((fact for _, fact in best), key=lambda fact: fact.start)
+
+
+def _said_in_prose(text: str, chunk: Chunk) -> Iterator[tuple[int, Anchored]]:
+    seen: set[str] = set()
+    titles = {_NUMBERING.sub("", title) for title in _PATH.split(chunk.heading)}
+    for start, end in _prose(text, chunk):
+        for found, last in sentences_in(text, start, end):
+            first = _behind_title(text, found, last, titles)
+            statement = " ".join(text[first:last].split())
+            weight = _weight(statement)
+            if weight >= ENOUGH and statement not in seen:
+                seen.add(statement)
+                yield weight, Anchored(statement, first, last)
+
+
+def _behind_title(text: str, start: int, end: int, titles: set[str]) -> int:
+    """Where the sentence begins if its first line is the section's own title, which plain text does not set apart."""
+    line = text[start:end].split("\n", 1)[0]
+    if len(line) == end - start or line.strip() not in titles:
+        return start
+    rest = text[start + len(line) : end]
+    return end - len(rest.lstrip())
+
+
+def _prose(text: str, chunk: Chunk) -> Iterator[tuple[int, int]]:
+    """The chunk without its fenced code."""
+    at = chunk.start
+    for fence in _FENCED.finditer(text, chunk.start, chunk.end):
+        yield at, fence.start()
+        at = fence.end()
+    yield at, chunk.end
+
+
+def _weight(statement: str) -> int:
+    if len(statement) > LONGEST or len(statement.split()) < FEWEST_WORDS or statement.endswith("?"):
+        return 0
+    if _TABLE_OR_HEADING.match(statement) or statement.upper() == statement or statement.endswith(":"):
+        return 0
+    lowered = statement.lower()
+    words = set(_PLAIN_WORD.findall(lowered))
+    if _HAS_DIGIT.search(lowered):
+        words.add(_DIGIT)
+    weight = sum(
+        weight for weight, triggers, look in _CLOSER if not words.isdisjoint(triggers) and look.search(lowered)
+    )
+    return weight + 1 if weight and _NAME.search(statement) else weight
+
+
+def _said_in_code(text: str, chunk: Chunk, kind: str) -> Iterator[tuple[int, Anchored]]:
+    """What the code says to its readers; of a diff, what it adds."""
+    for weight, pattern in ((2, _DOCSTRING), (1, _COMMENT)):
+        for found in pattern.finditer(text, chunk.start, chunk.end):
+            start, end = found.span("said")
+            line = text.rfind("\n", 0, start) + 1
+            statement = " ".join(text[start:end].split())
+            if len(statement.split()) >= FEWEST_WORDS and (kind == "code" or text.startswith("+", line)):
+                yield weight, Anchored(statement, start, end)

@@ -1,0 +1,60 @@
+"""The sections of a document: where each begins, and the headings above it."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from engram.capture.longinput.headings import Heading
+from engram.capture.longinput.headings_code import code_headings
+from engram.capture.longinput.headings_diff import diff_headings
+from engram.capture.longinput.headings_markdown import markdown_headings
+from engram.capture.longinput.headings_text import text_headings
+
+__all__ = ["Section", "sections_of"]
+
+# Sections of these levels are the document's own division: they are kept apart.
+MAJOR_LEVEL = 2
+
+_READERS: dict[str, Callable[[str], Iterable[Heading]]] = {
+    "markdown": markdown_headings,
+    "text": text_headings,
+    "code": code_headings,
+    "diff": diff_headings,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and what follows it up to the next heading; the first may have none.
+
+    `above` holds the heading and its ancestors, outermost first.
+    """
+
+    start: int
+    end: int
+    above: tuple[Heading, ...]
+
+    @property
+    def level(self) -> int:
+        """The level of its own heading; 0 for what stands before the first heading."""
+        return self.above[-1].level if self.above else 0
+
+    @property
+    def major(self) -> tuple[Heading, ...]:
+        """The headings above it that divide the document."""
+        return tuple(heading for heading in self.above if heading.level <= MAJOR_LEVEL)
+
+    def is_within(self, other: "Section") -> bool:
+        """Whether this section stands below the other's heading."""
+        return self.above[: len(other.above)] == other.above
+
+
+def sections_of(text: str, kind: str) -> Iterator[Section]:
+    """The sections of a text in order; together they are the whole text."""
+    start, above = 0, ()  # type: tuple[int, tuple[Heading, ...]]
+    for heading in _READERS[kind](text):
+        if heading.start > start:
+            yield Section(start, heading.start, above)
+        above = (*(upper for upper in above if upper.level < heading.level), heading)
+        start = heading.start
+    if start < len(text):
+        yield Section(start, len(text), above)

@@ -1,0 +1,111 @@
+"""capture: an exchange is kept as it was said, and what lasts of it becomes memories."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from engram.cli.declared import Option
+from engram.cli.surface import Surface, text_or_stdin
+from engram.cli.verbs.options import Session
+from engram.model.errors import InvalidInput, Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engram.capture.conversation import FactDecision
+    from engram.capture.extraction import Extracted
+    from engram.client import Engram
+
+User = Annotated[str, Option("--user", metavar="TEXT", help="What the user said; - reads it from stdin.")]
+Assistant = Annotated[str, Option("--assistant", metavar="TEXT", help="What was answered; - reads it from stdin.")]
+Scope = Annotated[str, Option("--scope", "-s", metavar="SCOPE", help="Where it holds; `here` is this directory's.")]
+Listen = Annotated[bool, Option("--listen", help="Also take what the assistant says of the user, with less trust.")]
+Key = Annotated[str, Option("--key", metavar="KEY", help="Your own key, to tell apart two exchanges that read alike.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Only show what the rules would take; nothing is written.")]
+_OPERATIONS = {"ADD": "green", "UPDATE": "green", "SUPERSEDE": "magenta", "NOOP": "bright_black"}
+
+
+def capture(
+    surface: Surface,
+    user: User = "",
+    assistant: Assistant = "",
+    session: Session = "",
+    scope: Scope = "",
+    listen: Listen = False,
+    key: Key = "",
+    dry_run: DryRun = False,
+) -> None:
+    """Keep an exchange, and remember what lasts of it. Every fact gets a decision and its reason.
+
+    The turns go to the session's ledger first; the same exchange given again doubles nothing. Where a model is configured and
+    does not answer, the rules' facts are taken and `engram worker` asks it again.
+    """
+    if user == assistant == "-":
+        raise InvalidInput("stdin can be read once: give one of --user and --assistant in words")
+    asked, answered = text_or_stdin(user), text_or_stdin(assistant)
+    if not asked.strip() and not answered.strip():
+        raise InvalidInput("say what was said: --user TEXT, --assistant TEXT, or both")
+    with surface.memory() as mem:
+        if dry_run:
+            _foresee(surface, mem, asked, answered, listen)
+        else:
+            _keep(surface, mem, asked, answered, session=session, scope=scope, listen=listen, key=key)
+
+
+def _foresee(surface: Surface, mem: "Engram", asked: str, answered: str, listen: bool) -> None:
+    turns = [
+        {"role": role, "content": content} for role, content in (("user", asked), ("assistant", answered)) if content
+    ]
+    found = mem.extract(turns, extract_assistant_response=listen)
+    surface.answer(found, lambda: _draw_facts(found))
+    surface.hint(
+        "engram: nothing was written; without --dry-run these are compared with what is known"
+        if found
+        else "engram: nothing here that would be kept"
+    )
+
+
+def _draw_facts(found: "Sequence[Extracted]") -> None:
+    from engram.cli import drawing
+    from engram.cli.plain_text import line
+
+    for fact in found:
+        drawing.lines([(f"{fact.confidence:.2f} ", "cyan"), (f"{fact.type}  ", "bold"), line(fact.statement)])
+        drawing.lines([(f"     {fact.role}, characters {fact.span[0]}–{fact.span[1]}: {fact.reason}", "bright_black")])
+
+
+def _keep(surface: Surface, mem: "Engram", asked: str, answered: str, *, listen: bool, **given: str) -> None:
+    from engram.cli.plain_text import count
+    from engram.cli.records import memory_data
+
+    if mem.upkeep.paused:
+        from engram.client import PAUSED
+
+        raise Refused(PAUSED)
+    kept = mem.add_conversation(asked, answered, extract_assistant_response=listen, **given)
+    surface.warn(kept.warnings)
+    now = mem.upkeep.clock()
+    data = {
+        "decisions": kept.decisions, "memories": [memory_data(memory, now) for memory in kept],
+        "events": kept.events, "pending": kept.pending, "warnings": kept.warnings,
+    }  # fmt: skip
+    surface.answer(data, lambda: _draw_decisions(kept.decisions))
+    if kept.pending:
+        surface.hint("engram: the model is asked again by `engram worker`")
+    waiting = sum(memory.status == "candidate" for memory in kept)
+    if waiting:
+        surface.hint(f"engram: {count(waiting, 'memory waits', 'memories wait')} for review: `engram review`")
+    if not kept.decisions:
+        surface.hint("engram: the turns are kept; nothing in them was to be remembered")
+
+
+def _draw_decisions(decisions: "Sequence[FactDecision]") -> None:
+    from engram.cli import drawing
+    from engram.cli.plain_text import line
+
+    for one in decisions:
+        style = _OPERATIONS.get(one.operation, "") if one.applied else "bright_black"
+        drawing.lines(
+            [(f"{one.operation:<10}", style), (f"{one.memory_id}  " if one.memory_id else "", "cyan"), line(one.fact)]
+        )
+        against = f" (↔ {one.target_id})" if one.target_id and one.target_id != one.memory_id else ""
+        refused = "" if one.applied or one.operation == "NOOP" else "not done: "
+        drawing.lines([(f"{'':<10}{refused}{one.reason}{against}", "bright_black")])

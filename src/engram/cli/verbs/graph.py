@@ -1,0 +1,134 @@
+"""relate, traverse: how memories belong together."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from engram.cli.declared import Argument, Option
+from engram.cli.surface import Surface
+from engram.cli.verbs.options import Limit, Scopes, Statuses, filters, pairs
+
+if TYPE_CHECKING:
+    from engram.graph.reaching import Reached
+
+Source = Annotated[str, Argument("SOURCE", "Id, name or alias of the memory the relation begins at.")]
+Target = Annotated[str, Argument("TARGET", "Id, name or alias of the memory it leads to.")]
+Relation = Annotated[str | None, Option("--type", "-t", metavar="RELATION", help="supports, depends_on, part_of, …")]
+Weight = Annotated[float | None, Option("--weight", metavar="NUMBER", help="How much it weighs, above 0. Default: 1.")]
+Data = Annotated[list[str] | None, Option("--meta", metavar="KEY=VALUE", help="Metadata of yours (repeatable).")]
+Remove = Annotated[bool, Option("--remove", help="Take the relation back; without --type every one between the two.")]
+Reason = Annotated[str, Option("--reason", metavar="TEXT", help="Why, for the journal.")]
+Starts = Annotated[list[str], Argument("ID…", "Ids, names or aliases of memories to start from.")]
+Depth = Annotated[int, Option("--depth", metavar="N", help="How many relations far.")]
+Direction = Annotated[str, Option("--direction", metavar="WAY", help="outbound, inbound or any.")]
+Relations = Annotated[
+    list[str] | None, Option("--type", "-t", metavar="RELATION", help="Only over this relation (repeatable).")
+]
+MinWeight = Annotated[float, Option("--min-weight", metavar="NUMBER", help="Only over relations of this weight.")]
+Prompt = Annotated[bool, Option("--prompt", help="As lines for a prompt: memories quoted, each text once.")]
+Tokens = Annotated[int | None, Option("--tokens", metavar="N", help="With --prompt: at most so many tokens.")]
+
+
+def relate(
+    surface: Surface,
+    source: Source,
+    target: Target,
+    type_: Relation = None,
+    weight: Weight = None,
+    meta: Data = None,
+    remove: Remove = False,
+    reason: Reason = "",
+) -> None:
+    """Link one memory to another. Said again, it sets the weight anew; `--remove` takes it back."""
+    from engram.cli.records import memory_data
+    from engram.model.errors import InvalidInput
+
+    if remove and (weight is not None or meta):
+        raise InvalidInput("--remove takes a relation back; leave out --weight and --meta")
+    with surface.memory() as mem:
+        before = mem.get(source)
+        if remove:
+            after = mem.graph.unrelate(source, target, type_, actor=surface.actor, reason=reason)
+        else:
+            after = mem.graph.relate(
+                source, target, type_ or "related_to", weight=1.0 if weight is None else weight,
+                metadata=pairs(meta) or None, actor=surface.actor, reason=reason,
+            )  # fmt: skip
+        surface.answer(memory_data(after, mem.upkeep.clock()), lambda: _draw_links(before, after))
+
+
+def traverse(
+    surface: Surface,
+    ref: Starts,
+    depth: Depth = 3,
+    direction: Direction = "outbound",
+    type_: Relations = None,
+    min_weight: MinWeight = 0.0,
+    scope: Scopes = None,
+    status: Statuses = None,
+    limit: Limit = 50,
+    prompt: Prompt = False,
+    tokens: Tokens = None,
+) -> None:
+    """What is linked to memories. Nearest first, each by its shortest and then heaviest path."""
+    from engram.cli.records import memory_data
+    from engram.model.errors import InvalidInput
+    from engram.recall.sight import Sight
+
+    if not ref:
+        raise InvalidInput("name at least one memory to start from")
+    if tokens is not None and not prompt:
+        raise InvalidInput("--tokens is the budget of --prompt; give both")
+    chosen = filters(scope=scope, status=status)
+    with surface.memory() as mem:
+        if chosen.get("scope"):
+            sight = Sight(mem.store, mem.directory, mem.upkeep.clock)
+            chosen["scope"] = [sight.scope_named(one) for one in chosen["scope"]]
+        found = mem.graph.traverse_many(
+            ref, max_depth=depth, direction=direction, types=type_, min_weight=min_weight, limit_per_seed=limit,
+            total_limit=limit, **chosen,
+        )  # fmt: skip
+        text = mem.graph.render(found, max_tokens=tokens) if prompt else ""
+        now = mem.upkeep.clock()
+        answers = [
+            {
+                "id": one.memory.id, "depth": one.depth, "score": one.score, "path": one.path, "relations": one.relations,
+                "forward": one.forward, "seeds": one.seeds, "memory": memory_data(one.memory, now),
+            }
+            for one in found
+        ]  # fmt: skip
+        surface.answer({"reached": answers, "text": text} if prompt else answers, lambda: _draw(found, text, prompt))
+        if not found:
+            surface.hint("engram: no relation leads on from here; --direction any follows them both ways")
+
+
+def _draw_links(before: Any, after: Any) -> None:
+    from engram.cli import drawing
+    from engram.cli.plain_text import line
+
+    drawing.lines([(after.id, "bold cyan"), f"  {line(after.statement)}"])
+    for link in after.associations:
+        mark = " " if link in before.associations else "+"
+        drawing.lines([f"  {mark} ", (line(link.type), "magenta"), f" → {line(link.target)}  weight {link.weight:g}"])
+    kept = {(link.target, link.type) for link in after.associations}
+    for link in before.associations:
+        if (link.target, link.type) not in kept:
+            drawing.lines(["  - ", (line(link.type), "magenta"), f" → {line(link.target)}"])
+
+
+def _draw(found: "list[Reached]", text: str, prompt: bool) -> None:
+    from engram.cli import drawing
+    from engram.cli.plain_text import line
+
+    if prompt:
+        drawing.block(text)
+        return
+    for one in found:
+        arrow = f"—{line(one.relations[-1])}→" if one.forward[-1] else f"←{line(one.relations[-1])}—"
+        drawing.lines(
+            [
+                "  " * one.depth,
+                (f"{arrow} ", "magenta"),
+                (one.memory.id, "bold cyan"),
+                f"  {line(one.memory.statement)}",
+                (f"  {one.score:.3g} from {line(one.path[-2])}", "bright_black"),
+            ]
+        )

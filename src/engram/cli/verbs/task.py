@@ -1,0 +1,185 @@
+"""task: work that outlives a conversation. Its states, its ledger, its checkpoints, and how to go on with it."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from engram.cli.declared import Argument, Group, Option
+from engram.cli.surface import Surface, text_or_stdin
+from engram.cli.verbs.options import Limit, Session, pairs
+from engram.cli.verbs.task_ledger import (
+    Id,
+    NoGraph,
+    Recent,
+    Tokens,
+    check_recent,
+    checkpoint,
+    context,
+    event,
+    named,
+    search,
+    turn,
+)
+from engram.model.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from engram.model.task import TaskRun
+
+Goal = Annotated[str, Argument("GOAL", "What it is to reach; - reads it from stdin.")]
+Scope = Annotated[
+    str,
+    Option("--scope", "-s", metavar="SCOPE", help="Where it belongs. Default: this directory's; `here` insists on it."),
+]
+Meta = Annotated[list[str] | None, Option("--meta", metavar="KEY=VALUE", help="Metadata of yours (repeatable).")]
+States = Annotated[
+    list[str] | None,
+    Option(
+        "--status", metavar="STATE", help="Only running, paused, completed, failed, cancelled or deleted (repeatable)."
+    ),
+]
+Events = Annotated[int, Option("--events", metavar="N", help="How many of its last events.")]
+Outcome = Annotated[str, Argument("[OUTCOME]", "What came of it; - reads it from stdin.")]
+Why = Annotated[str, Argument("[REASON]", "Why; - reads it from stdin.")]
+
+
+def start(surface: Surface, goal: Goal, scope: Scope = "", meta: Meta = None, session: Session = "") -> None:
+    """Begin a task. Prints its id."""
+    from engram.cli import drawing
+
+    with surface.memory() as mem:
+        begun = mem.start_task(text_or_stdin(goal), scope=scope, session=session, metadata=pairs(meta))
+        surface.answer(begun, lambda: drawing.lines([(begun.id, "bold cyan")]))
+        surface.hint(f"engram: `export ENGRAM_TASK={begun.id}` lets the other task verbs do without it")
+
+
+def list_(surface: Surface, status: States = None, limit: Limit = 20) -> None:
+    """Tasks, newest first. Deleted ones only when asked for."""
+    from engram.cli import drawing, work
+    from engram.cli.drawing import Column
+    from engram.cli.plain_text import ago, line
+
+    if limit < 0:
+        raise InvalidInput(f"--limit takes a number, at least 0, not {limit}")
+    with surface.memory() as mem:
+        found, now = mem.list_tasks(status or None, limit=limit), mem.upkeep.clock()
+        rows: list[list[drawing.Cell]] = [
+            [(one.id, "cyan"), (one.status, work.style(one.status)), ago(one.updated, now), one.scope, line(one.goal)]
+            for one in found
+        ]
+        columns = [
+            Column("task"),
+            Column("state"),
+            Column("changed", "bright_black"),
+            Column("scope", "bright_black"),
+            Column("goal", grows=True),
+        ]
+        surface.answer(found, lambda: drawing.table(columns, rows) if rows else None)
+        if not found:
+            surface.hint('engram: no tasks here; `engram task start "…"` begins one')
+
+
+def show(surface: Surface, task_id: Id, events: Events = 10) -> None:
+    """A task: its state, how long it has been silent, its latest checkpoint and its last events.
+
+    A running one that has been silent for long has probably lost its process; `task resume` takes it up again.
+    """
+    from engram.cli import work
+
+    if events < 0:
+        raise InvalidInput(f"--events takes a number, at least 0, not {events}")
+    with surface.memory() as mem:
+        found = work.standing(mem, mem.get_task(task_id), events)
+        data = {
+            "task": found.task, "idle_seconds": found.idle.total_seconds(), "event_count": found.event_count,
+            "checkpoint_count": found.checkpoint_count, "waiting_jobs": found.waiting, "latest_checkpoint": found.latest,
+            "last_events": found.last,
+        }  # fmt: skip
+        surface.answer(data, lambda: work.draw(found, mem.upkeep.clock()))
+        surface.hint(_what_now(found.task, found.idle, found.waiting))
+
+
+def _what_now(task: "TaskRun", idle: "timedelta", waiting: int) -> str:
+    from engram.cli.work import SILENT
+
+    if task.status == "running" and idle > SILENT:
+        return f"engram: nothing was heard of it for long; `engram task resume {task.id}` shows how to go on"
+    return "engram: facts of it wait to be drawn; `engram worker --once` does that" if waiting else ""
+
+
+def resume(
+    surface: Surface, task_id: Id, tokens: Tokens = 4000, recent: Recent = 40, no_graph: NoGraph = False
+) -> None:
+    """Take a task up again, after a pause, a failure or a crash. Prints the context to go on with."""
+    from engram.cli import drawing
+    from engram.cli.work import style
+
+    check_recent(recent)
+    with surface.memory() as mem:
+        before = mem.get_task(task_id)
+        idle = mem.tasks.idle_since(before)
+        task = mem.resume_task(before.id)
+        built = mem.build_context(task.id, max_tokens=tokens, recent_event_limit=recent, include_graph=not no_graph)
+
+        def draw() -> None:
+            drawing.lines([(task.id, "bold cyan"), "  ", (task.status, style(task.status)), f"  {task.goal}"], [""])
+            drawing.block(built.text)
+
+        data = {"task": task, "was": before.status, "idle_seconds": idle.total_seconds(), "context": built}
+        surface.answer(data, draw)
+        surface.hint(f"engram: it was {before.status}, and silent for {_spell(idle)}")
+
+
+def _spell(idle: "timedelta") -> str:
+    from datetime import timedelta
+
+    return str(timedelta(seconds=max(0, round(idle.total_seconds()))))
+
+
+def pause(surface: Surface, task_id: Id, reason: Why = "") -> None:
+    """Let a task rest. `task resume` takes it up again."""
+    _moved(surface, "paused", *named(task_id, reason))
+
+
+def complete(surface: Surface, task_id: Id, outcome: Outcome = "") -> None:
+    """A task that reached its goal. Its ledger is closed for good."""
+    _moved(surface, "completed", *named(task_id, outcome))
+
+
+def fail(surface: Surface, task_id: Id, reason: Why = "") -> None:
+    """A task that did not reach its goal. It can be resumed."""
+    _moved(surface, "failed", *named(task_id, reason))
+
+
+def cancel(surface: Surface, task_id: Id, reason: Why = "") -> None:
+    """A task nobody wants any more. It can be resumed."""
+    _moved(surface, "cancelled", *named(task_id, reason))
+
+
+def delete(surface: Surface, task_id: Id) -> None:
+    """Take a task out of the lists for good. Its ledger stays; `ledger redact` destroys what an event said."""
+    _moved(surface, "deleted", task_id)
+
+
+def _moved(surface: Surface, state: str, task_id: str, said: str = "") -> None:
+    from engram.cli import drawing
+    from engram.cli.plain_text import line
+    from engram.cli.work import style
+
+    said = text_or_stdin(said)
+    with surface.memory() as mem:
+        task = mem.tasks.move(task_id, state, said)
+        words = task.outcome or task.goal
+        surface.answer(
+            task,
+            lambda: drawing.lines([(task.status, style(task.status)), "  ", (task.id, "cyan"), f"  {line(words)}"]),
+        )
+
+
+task = Group(
+    "Work that outlives a conversation. It has a goal, a ledger and checkpoints, and can be taken up again.",
+    {
+        "start": start, "list": list_, "show": show, "event": event, "turn": turn, "checkpoint": checkpoint,
+        "context": context, "resume": resume, "pause": pause, "complete": complete, "fail": fail, "cancel": cancel,
+        "delete": delete, "search": search,
+    },
+)  # fmt: skip

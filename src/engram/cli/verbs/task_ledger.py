@@ -1,0 +1,231 @@
+"""task event, turn, checkpoint, context, search: what a task's process writes down, and what it is told to go on with."""
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any
+
+from engram.cli import strict_json
+from engram.cli.declared import Argument, Option
+from engram.cli.surface import Surface, text_or_stdin
+from engram.cli.verbs.options import Limit, Mode, Since, Until
+from engram.cli.verbs.session import At, Batch, Content, EventType, Key, Role, events_to_write
+from engram.model.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engram.model.event import Event
+
+TASK_VARIABLE = "ENGRAM_TASK"
+Id = Annotated[str, Argument("TASK", "The task's id; $ENGRAM_TASK where it is left out.", envvar=TASK_VARIABLE)]
+User = Annotated[str, Option("--user", metavar="TEXT", help="What was asked; - reads it from stdin.")]
+Assistant = Annotated[str, Option("--assistant", metavar="TEXT", help="What was answered; - reads it from stdin.")]
+TurnKey = Annotated[str, Option("--key", metavar="KEY", help="Your own key; the same key is the same turn.")]
+NoDerive = Annotated[bool, Option("--no-derive", help="Draw no facts from it.")]
+Summary = Annotated[str, Argument("SUMMARY", "Where it stands; - reads it from stdin.")]
+Done = Annotated[list[str] | None, Option("--done", metavar="STEP", help="A step that is done (repeatable).")]
+Todo = Annotated[list[str] | None, Option("--todo", metavar="STEP", help="A step still to do (repeatable).")]
+Decided = Annotated[list[str] | None, Option("--decided", metavar="TEXT", help="What was decided (repeatable).")]
+Blocker = Annotated[list[str] | None, Option("--blocker", metavar="TEXT", help="What is in the way (repeatable).")]
+Artifact = Annotated[list[str] | None, Option("--artifact", metavar="NAME", help="What was made (repeatable).")]
+Sources = Annotated[
+    list[str] | None, Option("--event", metavar="EVENT", help="An event it rests on, EVT-… (repeatable).")
+]
+Query = Annotated[str, Argument("[QUERY]", "What it is about to do; - reads it from stdin. Default: its goal.")]
+Tokens = Annotated[int, Option("--tokens", metavar="N", help="Room for the whole block.")]
+Recent = Annotated[int, Option("--recent", metavar="N", help="How many of the last events are looked at.")]
+Documents = Annotated[
+    bool, Option("--sources", help="The parts of the task's documents that answer, with their places.")
+]
+NoGraph = Annotated[bool, Option("--no-graph", help="Leave out what is linked to the facts.")]
+Question = Annotated[str, Argument("QUERY", "What to look for; - reads it from stdin.")]
+InTask = Annotated[
+    str, Option("--task", metavar="TASK", envvar=TASK_VARIABLE, help="Only in this task. Default: in every ledger.")
+]
+EventTypes = Annotated[
+    list[str] | None, Option("--event-type", metavar="TYPE", help="Only message, tool_call, … (repeatable).")
+]
+Roles = Annotated[list[str] | None, Option("--role", metavar="ROLE", help="Only what this role said (repeatable).")]
+_TURN = {"user": str, "assistant": str, "tool_calls": list, "artifacts": list, "key": str, "derive": bool}
+
+
+def named(task_id: str, *said: str) -> tuple[str, ...]:
+    """The task and the words after it. Where $ENGRAM_TASK names the task, the words may begin where its id would stand."""
+    own = os.environ.get(TASK_VARIABLE, "")
+    if own and said and not said[-1] and not task_id.startswith("TASK-"):
+        return (own, task_id, *said[:-1])
+    return (task_id, *said)
+
+
+def event(
+    surface: Surface,
+    task_id: Id,
+    role: Role = "",
+    content: Content = "",
+    event_type: EventType = "message",
+    key: Key = "",
+    at: At = None,
+    batch: Batch = False,
+) -> None:
+    """Append to a task's ledger. Secrets are redacted first; a finished task takes nothing more.
+
+    With --batch all events of stdin are written, or none.
+    """
+    if not batch:
+        task_id, role, content = named(task_id, role, content)
+    items = events_to_write(role, content, event_type, key, at, batch)
+    with surface.memory() as mem:
+        task = mem.get_task(task_id)
+        # A ledger takes a batch whole or not at all; a task's ledger goes by the task's id.
+        _written(surface, mem.observe_batch(task.id, [{**item, "task": task.id} for item in items]))
+
+
+def turn(
+    surface: Surface,
+    task_id: Id,
+    user: User = "",
+    assistant: Assistant = "",
+    key: TurnKey = "",
+    no_derive: NoDerive = False,
+) -> None:
+    """Append a whole turn, at once or not at all. Facts are drawn from it later, by `engram worker`.
+
+    Without --user and --assistant a JSON object is read from stdin: user, assistant, tool_calls (each with name, arguments and
+    result or error), artifacts (each with name and content), key, derive.
+    """
+    if user or assistant:
+        if user == assistant == "-":
+            raise InvalidInput("stdin can be read once: give one of --user and --assistant in words")
+        given: dict[str, Any] = {"user": text_or_stdin(user), "assistant": text_or_stdin(assistant)}
+    elif surface.person:
+        raise InvalidInput("say what was said: --user TEXT, --assistant TEXT, or a JSON object on stdin")
+    else:
+        given = _turn_on_stdin()
+    given |= ({"key": key} if key else {}) | ({"derive": False} if no_derive else {})
+    with surface.memory() as mem:
+        _written(surface, mem.record_turn(task_id, **given))
+
+
+def _turn_on_stdin() -> dict[str, Any]:
+    try:
+        given = strict_json.loads(text_or_stdin("-"))
+    except ValueError as error:
+        raise InvalidInput(f"stdin is not a JSON object: {error}; nothing was written") from None
+    if not isinstance(given, dict):
+        raise InvalidInput("stdin is no JSON object with user and assistant; nothing was written")
+    for name, value in given.items():
+        if name not in _TURN:
+            raise InvalidInput(f"a turn has no {name!r}; it has {', '.join(_TURN)}")
+        if not isinstance(value, _TURN[name]):
+            raise InvalidInput(f"{name!r} of a turn must be {_JSON_WORDS[_TURN[name]]}; nothing was written")
+    for name in ("tool_calls", "artifacts"):
+        if not all(isinstance(one, dict) for one in given.get(name, ())):
+            raise InvalidInput(f"{name} of a turn is a list of objects; nothing was written")
+    return given
+
+
+_JSON_WORDS: dict[type, str] = {str: "a text", list: "a list of objects", bool: "true or false"}
+
+
+def _written(surface: Surface, events: "Sequence[Event]") -> None:
+    from engram.cli import drawing
+    from engram.cli.plain_text import line
+
+    rows: list[list[drawing.Cell]] = [
+        [(f"#{one.seq} ", "bright_black"), (one.id, "cyan"), f"  {one.role}: {line(one.content, 80)}"] for one in events
+    ]
+    surface.answer(events, lambda: drawing.lines(*rows))
+
+
+def checkpoint(
+    surface: Surface,
+    task_id: Id,
+    summary: Summary = "",
+    done: Done = None,
+    todo: Todo = None,
+    decided: Decided = None,
+    blocker: Blocker = None,
+    artifact: Artifact = None,
+    event: Sources = None,
+) -> None:
+    """Note where a task stands. The latest one is part of every context."""
+    from engram.cli import drawing
+    from engram.cli.work import checkpoint_fields
+
+    task_id, summary = named(task_id, summary)
+    with surface.memory() as mem:
+        made = mem.create_checkpoint(
+            task_id, text_or_stdin(summary), completed_steps=done or (), pending_steps=todo or (),
+            decisions=decided or (), blockers=blocker or (), artifacts=artifact or (), source_event_ids=event or (),
+        )  # fmt: skip
+
+        def draw() -> None:
+            drawing.lines([(made.id, "bold cyan"), f"  through event {made.through}"])
+            drawing.fields(checkpoint_fields(made))
+
+        surface.answer(made, draw)
+
+
+def context(
+    surface: Surface,
+    task_id: Id,
+    query: Query = "",
+    tokens: Tokens = 4000,
+    recent: Recent = 40,
+    no_graph: NoGraph = False,
+    sources: Documents = False,
+) -> None:
+    """What an agent must know to go on with a task, within a token budget.
+
+    Its goal, latest checkpoint and critical facts are always there; then recent events, the facts that matter and what is
+    linked to them. `--sources` gives the parts of its documents that answer QUERY instead, each with its place.
+    """
+    from engram.cli import drawing
+
+    check_recent(recent)
+    task_id, query = named(task_id, query)
+    with surface.memory() as mem:
+        if sources:
+            found = mem.build_long_input_context(task_id, text_or_stdin(query), max_tokens=tokens)
+            surface.answer(found, lambda: drawing.block(found.text))
+            return
+        built = mem.build_context(
+            task_id, text_or_stdin(query), max_tokens=tokens, recent_event_limit=recent, include_graph=not no_graph
+        )
+        surface.answer(built, lambda: drawing.block(built.text))
+        if surface.drawn:
+            surface.hint(f"engram: {built.tokens} of {built.budget} tokens; {len(built.trimmed)} left out")
+
+
+def check_recent(recent: int) -> None:
+    """Refuse a number of events that cannot be."""
+    if recent < 0:
+        raise InvalidInput(f"--recent takes a number, at least 0, not {recent}")
+
+
+def search(
+    surface: Surface,
+    query: Question,
+    task: InTask = "",
+    event_type: EventTypes = None,
+    role: Roles = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 10,
+    mode: Mode = "hybrid",
+) -> None:
+    """Find events of one task, or of every ledger. `engram search --kind event` searches sessions by further filters."""
+    from engram.cli import cards
+    from engram.cli.records import hit_data
+
+    query = text_or_stdin(query)
+    with surface.memory() as mem:
+        found = mem.search_events(
+            query, task=task, since=since, until=until, event_types=event_type, roles=role, mode=mode, limit=limit
+        )
+        now = mem.upkeep.clock()
+        surface.warn(found.warnings)
+        hits = [hit_data(hit, now) for hit in found]
+        data = {"query": query, "mode": found.mode, "hits": hits, "warnings": found.warnings}
+        surface.answer(data, lambda: cards.hits(found, now))
+        if not found:
+            surface.hint("engram: nothing found")

@@ -1,0 +1,128 @@
+"""Opening and closing; everything an open memory can do comes from its verbs and facets."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from engram.client.facets import PAUSED
+from engram.client.reading import Reading
+from engram.client.working import Working
+from engram.client.writing import Writing
+from engram.settings import Settings, load_settings
+from engram.store.opening import open_server, owner_config, server_asked
+from engram.store.sources import utc_now
+
+if TYPE_CHECKING:
+    from engram.gates.policies import MemoryPolicy
+
+__all__ = ["PAUSED", "Engram"]
+
+
+class Engram(Writing, Reading, Working):
+    """An agent's memory. Open it with `Engram.open()`, use it as a context manager.
+
+    Facets: `mem.review` (what waits for a person), `mem.sessions`, `mem.tasks`, `mem.jobs`, `mem.graph`, `mem.lineages`,
+    `mem.upkeep` (doctor, backup, prune, index).
+    """
+
+    @classmethod
+    def open(
+        cls,
+        home: str | Path | None = None,
+        *,
+        url: str | None = None,
+        tenant: str | None = None,
+        cache: str | Path | None = None,
+        ephemeral: bool = False,
+        create: bool = True,
+        directory: str | Path | None = None,
+        embedder: str | None = None,
+        policy: "str | MemoryPolicy" = "",
+        clock: Callable[[], datetime] | None = None,
+    ) -> Self:
+        """Open a store, making it where there is none.
+
+        `home` is a directory of files, `url` a Postgres server (with `tenant`, whose memories nobody else's are); with neither,
+        `$ENGRAM_URL` and `$ENGRAM_TENANT` are looked at, then the usual directory. `ephemeral=True` is a store in a temporary
+        directory that goes when it is closed, for tests. `directory` is where the agent works: its repository's team store, if
+        trusted, is part of what is searched. `embedder` and `policy` override the settings; a policy is a name or your own.
+        """
+        server = server_asked(home, url, tenant, ephemeral=ephemeral)
+        where = Path(directory).absolute() if directory else Path.cwd()
+        now = clock or utc_now
+        if server is not None:
+            settings = _chosen(load_settings(owner_config()), embedder)
+            client = cls(open_server(server, _embedder(settings), clock=now, create=create), settings, None, now)
+        else:
+            temporary = _temporary_folder() if ephemeral else None
+            if temporary is not None:
+                home, cache = Path(temporary, "home"), Path(temporary, "cache")
+            client = cls._on_files(home, cache, create, where, embedder, now)
+            client._temporary = temporary
+        client.directory, client._policy = where, policy
+        if policy or client.settings.policies or client.settings.policy != Settings().policy:
+            _ = client.policy  # an unknown or broken one is told now, not at the first write
+        return client
+
+    @classmethod
+    def _on_files(
+        cls,
+        home: str | Path | None,
+        cache: str | Path | None,
+        create: bool,
+        directory: Path,
+        embedder: str | None,
+        clock: Callable[[], datetime],
+    ) -> Self:
+        from engram.store.files.home import open_home
+        from engram.store.files.store import FilesStore
+        from engram.store.files.team import attach_team
+
+        place = open_home(Path(home) if home else None, Path(cache) if cache else None, create=create)
+        settings = _chosen(load_settings(place.config), embedder)
+        store = FilesStore(place, _embedder(settings), clock=clock)
+        attach_team(store, directory)
+        return cls(store, settings, place, clock)
+
+    def close(self) -> None:
+        """Let go of the store; an ephemeral one is removed."""
+        self.store.close()
+        if self._temporary is not None:
+            import shutil
+
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def doctor(self) -> dict[str, Any]:
+        """What is healthy and what is not, with what to do."""
+        return self.upkeep.doctor()
+
+    def rebuild_index(self, progress: Callable[[str, int, int], None] | None = None) -> None:
+        """Make the index anew from the files."""
+        self.upkeep.rebuild_index(progress)
+
+
+def _chosen(settings: Settings, embedder: str | None) -> Settings:
+    return settings if embedder is None else replace(settings, embedder=embedder)
+
+
+def _embedder(settings: Settings) -> Any:
+    from engram.embedding import load_embedder
+
+    return load_embedder(settings.embedder)
+
+
+def _temporary_folder() -> str:
+    import tempfile
+
+    return tempfile.mkdtemp(prefix="engram-")

@@ -1,0 +1,234 @@
+"""What every verb works with: the store, the settings, and the facets, each made when first used.
+
+A process that only recalls never loads the gates.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engram.model.errors import NotFound
+from engram.recall.recalling import Recaller
+from engram.recall.search import Searcher
+from engram.recall.sight import HERE, Sight
+from engram.settings import Settings
+from engram.store.protocol import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from engram.capture.conversation import Conversations
+    from engram.capture.learning import Learner
+    from engram.capture.longinput.citing import Citing
+    from engram.capture.longinput.recording import Recorder
+    from engram.gates.policies import MemoryPolicy
+    from engram.graph.graph import Graph
+    from engram.llm.model import LanguageModel
+    from engram.model.memory import Memory
+    from engram.recall.blocks import Blocks
+    from engram.recall.deep import Permute
+    from engram.review.lineage import Lineages
+    from engram.review.queue import Review
+    from engram.sessions.context import ContextBuilder
+    from engram.sessions.jobs import Jobs
+    from engram.sessions.sessions import Sessions
+    from engram.sessions.tasks import Tasks
+    from engram.store.files.home import Home
+    from engram.upkeep.upkeep import Upkeep
+
+PAUSED = "Engram is paused; `engram resume` ends that"
+
+
+class Facets:
+    """The parts an open memory is made of."""
+
+    def __init__(self, store: Store, settings: Settings, home: "Home | None", clock: Callable[[], datetime]) -> None:
+        self.store = store
+        self.settings = settings
+        self.home = home
+        """The store's directory; None where memories are not files."""
+        self._clock = clock
+        self.directory = Path.cwd()
+        self._temporary: str | None = None
+        self._policy: str | MemoryPolicy = ""
+
+    @cached_property
+    def _learner(self) -> "Learner":
+        from engram.capture.learning import Learner
+        from engram.gates.proposal import GateSettings
+
+        gates = GateSettings(
+            autopromote_remember=self.settings.autopromote_remember,
+            autopromote_harvest=self.settings.autopromote_harvest,
+        )
+        return Learner(self.store, gates, self.policy, self._clock)
+
+    @cached_property
+    def policy(self) -> "MemoryPolicy":
+        """What describes a memory before the gates judge it: `Engram.open(policy=…)`, else the setting."""
+        from engram.gates.policies import MemoryPolicy, chosen_policy
+
+        if isinstance(self._policy, MemoryPolicy):
+            return self._policy
+        where = str(self.home.config) if self.home is not None else "config.toml"
+        return chosen_policy(self._policy or self.settings.policy, self.settings.policies, where)
+
+    @cached_property
+    def lineages(self) -> "Lineages":
+        """Facts that change: their versions, and the one in force."""
+        from engram.review.lineage import Lineages
+
+        return Lineages(self.store, self._clock)
+
+    @cached_property
+    def graph(self) -> "Graph":
+        """Relations between memories."""
+        from engram.gates.secrets import redact_all
+        from engram.graph.graph import Graph
+
+        return Graph(self.store, self._clock, redact_all)
+
+    @cached_property
+    def tasks(self) -> "Tasks":
+        """Work that outlives a conversation."""
+        from engram.sessions.tasks import Tasks
+
+        return Tasks(self.store, self._searcher, self._clock)
+
+    @cached_property
+    def jobs(self) -> "Jobs":
+        """Work that follows on the ledgers."""
+        import os
+        import socket
+
+        from engram.capture.deriving import handlers
+        from engram.sessions.jobs import Jobs
+
+        owner = f"{socket.gethostname()}:{os.getpid()}:{self.store.new_token(3)}"
+        return Jobs(self.store, self._clock, handlers(self.store, self._conversations), owner)
+
+    @cached_property
+    def model(self) -> "LanguageModel | None":
+        """The language model of the settings; None where there is none."""
+        if not self.settings.model:
+            return None
+        from engram.llm.model import LanguageModel, ModelSettings
+        from engram.llm.spend import StoreBook
+
+        chosen = ModelSettings(
+            self.settings.model,
+            timeout_s=self.settings.model_timeout,
+            daily_token_cap=self.settings.model_daily_tokens,
+        )
+        return LanguageModel(chosen, StoreBook(self.store), clock=self._clock)
+
+    @cached_property
+    def _conversations(self) -> "Conversations":
+        from engram.capture.conversation import Conversations
+        from engram.capture.deriving import JobQueue
+
+        queue = JobQueue(self.store, self._clock)
+        # Whoever hands a conversation over asks for it to be remembered: that is somebody's word.
+        return Conversations(self.store, self._learner, self.model, self._clock, self.sessions.observe_batch, queue,
+                             self.lineages.revise, autonomous=False)  # fmt: skip
+
+    @cached_property
+    def _recorder(self) -> "Recorder":
+        from engram.capture.longinput.recording import Recorder
+
+        return Recorder(self.store, self.tasks, self._learner, self._clock)
+
+    @cached_property
+    def _citing(self) -> "Citing":
+        from engram.capture.longinput.citing import Citing
+        from engram.embedding.tokenizer import count_tokens
+
+        return Citing(self.store, self.tasks, count_tokens)
+
+    @cached_property
+    def _contexts(self) -> "ContextBuilder":
+        from engram.embedding.tokenizer import count_tokens
+        from engram.sessions.context import ContextBuilder
+
+        def related(ids: "Sequence[str]", scopes: "Sequence[str]") -> "list[Memory]":
+            found = self.graph.traverse_many(ids, max_depth=2, total_limit=20, scope=scopes)
+            return [reached.memory for reached in found]
+
+        return ContextBuilder(self._searcher, self._clock, count_tokens, related)
+
+    @cached_property
+    def _permute(self) -> "Permute | None":
+        """How other wordings of a question are found: by a model where there is one, else by rules."""
+        from engram.recall.refining import permuting
+
+        return permuting(self.model) if self.model is not None else None
+
+    @cached_property
+    def _blocks(self) -> "Blocks":
+        from engram.embedding.tokenizer import count_tokens
+        from engram.recall.blocks import Blocks
+
+        return Blocks(self._searcher, self._clock, count_tokens)
+
+    @property
+    def _sight(self) -> Sight:
+        return Sight(self.store, self.directory, self._clock)
+
+    @cached_property
+    def _searcher(self) -> Searcher:
+        return Searcher(self.store, self._clock)
+
+    @cached_property
+    def _recaller(self) -> Recaller:
+        refine = None
+        if self.model is not None:
+            from engram.recall.refining import refining
+
+            refine = refining(self.model)
+        return Recaller(self._searcher, self.store, self._clock, refine)
+
+    @cached_property
+    def review(self) -> "Review":
+        """What waits for a person."""
+        from engram.review.queue import Review
+
+        return Review(self.store, self._clock)
+
+    @cached_property
+    def sessions(self) -> "Sessions":
+        """Sessions and their ledgers."""
+        from engram.sessions.sessions import Sessions
+
+        ask = None
+        if self.model is not None:
+            from engram.sessions.summary_model import asking
+
+            ask = self.model.name, asking(self.model)
+        return Sessions(self.store, self._recaller, self._clock, self.settings, ask)
+
+    @cached_property
+    def upkeep(self) -> "Upkeep":
+        """Doctor, backup, prune, index, pause."""
+        from engram.upkeep.upkeep import Upkeep
+
+        return Upkeep(self.store, self._clock, self.settings)
+
+    def get(self, ref: str) -> "Memory":
+        """A memory by id, name or alias; `NotFound` says so when there is none."""
+        memory = self.store.get(ref)
+        if memory is None:
+            raise NotFound(f"no memory {ref!r}; `engram list` shows what there is")
+        return memory
+
+    def _given(self, statement: str, fields: "Mapping[str, Any]", session: str = "") -> dict[str, Any]:
+        from engram.gates.secrets import refuse_secret
+
+        refuse_secret(session, "the session's id")
+        given = dict(fields)
+        if statement:
+            given["statement"] = statement
+        if given.get("scope") == HERE:
+            given["scope"] = self._sight.here()
+        return given

@@ -1,0 +1,240 @@
+"""The verbs that write: learn, remember, add, change, forget."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from engram.client.facets import PAUSED, Facets
+from engram.model.decision import Decision, Outcome
+from engram.model.errors import InvalidInput, Refused
+from engram.model.memory import Memory, render_form
+from engram.store.documents import meaning_of
+from engram.store.protocol import LIVE
+
+if TYPE_CHECKING:
+    from engram.capture.conversation import Conversation
+    from engram.capture.extraction import Extracted
+    from engram.embedding.protocol import Vectors
+
+Memories = list[Memory]
+
+
+class Writing(Facets):
+    """What changes memories."""
+
+    def learn(
+        self, statement: str = "", *, source: str = "agent", session: str = "", autonomous: bool = False, **fields: Any
+    ) -> Decision:
+        """Propose a memory to the gates. `autonomous` marks what nobody asked to keep: the quality gates then apply too."""
+        given = self._given(statement, fields, session)
+        if self.upkeep.paused:
+            return Decision(Outcome.REJECTED, reason=PAUSED, gate="paused")
+        return self._learner.learn(given, source=source, learned_by="learn", session=session, autonomous=autonomous)
+
+    def remember(self, statement: str = "", *, source: str = "human", session: str = "", **fields: Any) -> Decision:
+        """Keep a person's own word."""
+        given = self._given(statement, fields, session)
+        return self._learner.learn(given, source=source, learned_by="remember", session=session)
+
+    def add(self, statement: str = "", *, source: str = "manual", team: bool = False, **fields: Any) -> Memory:
+        """Store what a trusted program says. An exact duplicate returns the existing memory; a secret raises `SecretRefused`.
+
+        `team=True` writes it to the repository of the directory this was opened for, to be committed with the code.
+        """
+        given = self._given(statement, fields)
+        if not team:
+            return self._learner.add(given, source=source)
+        folder, scope = self._team_place()
+        return self._learner.add({"scope": scope, **given}, source=source, team=folder)
+
+    def _team_place(self) -> tuple[str, str]:
+        from engram.store.files.store import FilesStore
+        from engram.store.files.team import begin_team
+
+        if not isinstance(self.store, FilesStore):
+            raise InvalidInput(
+                "a team's memories are files in its repository, and this store is a server's: open a home instead, or "
+                "give the memory a scope that the team shares"
+            )
+        folder = begin_team(self.store, self.directory)
+        return str(folder), self.scope_here()
+
+    def add_batch(
+        self,
+        items: Sequence[Mapping[str, Any]],
+        *,
+        source: str = "manual",
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Memories:
+        """Store many at once, durably. Every item is checked before the first is written."""
+        return self._learner.add_batch(items, source=source, progress=progress)
+
+    def add_conversation(
+        self,
+        user_message: str,
+        assistant_response: str = "",
+        *,
+        scope: str = "",
+        session: str = "",
+        extract_assistant_response: bool = False,
+        source: str = "agent",
+        key: str = "",
+    ) -> "Conversation":
+        """Keep an exchange in its session's ledger and remember what lasts of it.
+
+        The answer is the list of memories written; its `decisions` tell of every fact, taken or not: ADD, UPDATE, SUPERSEDE or
+        NOOP, and why. Where a model is configured and fails, `pending` is true and a job asks it again. The same exchange
+        added twice is one, unless `key` tells them apart.
+        """
+        from engram.gates.secrets import refuse_secret
+
+        if self.upkeep.paused:
+            raise Refused(PAUSED)
+        refuse_secret(session, "the session's id")
+        wanted = self._sight.scope_named(scope) if scope else self._sight.scope() or "global"
+        return self._conversations.add(
+            user_message,
+            assistant_response,
+            scope=wanted,
+            session=session or f"conversation:{wanted}",
+            extract_assistant_response=extract_assistant_response,
+            source=source,
+            key=key,
+        )
+
+    def extract(
+        self, turns: Sequence[Mapping[str, Any]], *, extract_assistant_response: bool = False
+    ) -> "list[Extracted]":
+        """What would be remembered of turns, {"role", "content"} each, with where it was said; nothing is written."""
+        from engram.capture.extraction import extract
+
+        return extract(turns, at=self._clock(), extract_assistant_response=extract_assistant_response)
+
+    def revise(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Any) -> Memory:
+        """A new version of a fact; the one before is superseded and stays readable."""
+        given = self._given("", fields)
+        self._check_commands(given, actor)
+        return self.lineages.revise(ref, actor=actor, reason=reason, **given)
+
+    def update(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Any) -> Memory:
+        """Change fields of a memory in place."""
+        from engram.capture.admission import admit
+        from engram.capture.drafting import checked_fields
+        from engram.review.lineage import refuse_cycle
+
+        changes = checked_fields(self._given("", fields))
+        if not changes:
+            raise InvalidInput("nothing to change: name at least one field")
+        self._check_commands(changes, actor)
+
+        def updated(memory: Memory) -> Memory:
+            self._check_name(memory, changes)
+            refuse_cycle(memory.but(supersedes=changes.get("supersedes", ())), memory.id, self.store.get)
+            return admit(_updated(memory, changes, self._clock()))
+
+        return self._change(ref, "update", actor, reason, updated)
+
+    def _check_commands(self, changes: Mapping[str, Any], actor: str) -> None:
+        """Only a person may put words into a memory that command whoever reads it."""
+        from engram.gates.instructions import injection_problem
+
+        draft = Memory(id="", statement=changes.get("statement", ""), situation=changes.get("situation", ""))
+        problem = "" if actor == "human" else injection_problem(draft)
+        if problem:
+            raise Refused(f"{problem}; a person may change it at a terminal")
+
+    def _check_name(self, memory: Memory, changes: Mapping[str, Any]) -> None:
+        """A name means one memory in its scope."""
+        wanted = [*([changes["name"]] if changes.get("name") else []), *changes.get("aliases", ())]
+        scope = changes.get("scope") or memory.scope
+        for name in wanted:
+            taken = self.store.named(name, scope)
+            if taken and taken != memory.id:
+                raise InvalidInput(f"the name {name!r} belongs to {taken} in {scope}; choose another")
+
+    def pin(self, ref: str, pinned: bool = True, *, actor: str = "manual") -> Memory:
+        """A pinned memory never sinks, and is offered first."""
+        return self._change(
+            ref, "pin" if pinned else "unpin", actor, "", lambda m: m.but(pinned=pinned, updated=self._clock())
+        )
+
+    def verify(self, ref: str, *, actor: str = "manual") -> Memory:
+        """Confirm that a memory is still true; its freshness begins anew. Only a person's word marks it confirmed."""
+        now = self._clock()
+        confirmed = {"verification": "user_confirmed"} if actor == "human" else {}
+        return self._change(ref, "verify", actor, "", lambda m: m.but(**confirmed, last_verified=now, updated=now))
+
+    def reinforce(self, ref: str, *, actor: str = "manual") -> Memory:
+        """Strengthen a memory by hand."""
+        return self.review.reinforce(ref, actor=actor)
+
+    def forget(self, ref: str, *, purge: bool = False, actor: str = "manual", reason: str = "") -> Memory | None:
+        """Retire a memory: it is out of every answer and stays readable. `purge=True` destroys it instead, and returns None."""
+        memory = self.get(ref)
+        if purge:
+            self.upkeep.purge([memory.id], actor=actor)
+            return None
+        return memory if memory.status == "retired" else self.lineages.forget(memory.id, actor=actor, reason=reason)
+
+    def undo(self, ref: str, *, actor: str = "manual") -> Memory:
+        """Take the last decision about a memory back."""
+        from engram.review.undo import undo
+
+        return undo(self.store, self.get(ref).id, self._clock(), actor=actor)
+
+    def feedback(self, ref: str, signal: str, *, session: str = "") -> Memory:
+        """Rate a memory: positive, negative or neutral."""
+        from engram.gates.secrets import refuse_secret
+        from engram.sessions import feedback
+
+        refuse_secret(session, "the session's id")
+        return feedback.rate(self.store, ref, signal, self._clock(), session)
+
+    def relate(
+        self, source: str, target: str, relation_type: str = "related_to", *, weight: float = 1.0, **options: Any
+    ) -> Memory:
+        """Tie one memory to another by a named relation with a weight; doing it again sets the weight anew."""
+        return self.graph.relate(source, target, relation_type, weight=weight, **options)
+
+    def _change(self, ref: str, op: str, actor: str, reason: str, change: Callable[[Memory], Memory]) -> Memory:
+        from engram.gates.secrets import redact
+        from engram.review.queue import held
+
+        reason = redact(reason)[0]
+        found = self.get(ref)
+        wanted = change(found)
+        meaning, vector = self._meaning_after(wanted, found)
+        scopes = _scopes_touched(found, wanted)
+        with self.store.deciding(op, actor=actor, reason=reason, scopes=scopes, about=[found.id]) as deciding:
+            memory = change(held(deciding, found.id))
+            deciding.put(memory, vector if meaning_of(memory) == meaning else None)
+        return memory
+
+    def _meaning_after(self, memory: Memory, before: Memory) -> "tuple[str, Vectors | None]":
+        """The new text and its vector, made before the lock is taken; none where the text stays."""
+        meaning = meaning_of(memory)
+        vectors = self.store.embed([meaning]) if meaning != meaning_of(before) else None
+        return meaning, vectors[0] if vectors is not None else None
+
+    def scope_here(self) -> str:
+        """The scope of the directory this was opened for; `global` outside of any repository."""
+        return self._sight.scope() or "global"
+
+
+def _scopes_touched(before: Memory, after: Memory) -> list[str]:
+    """The scopes in which a change depends on what else is there: it says, calls or places something anew."""
+    same = (
+        meaning_of(before) == meaning_of(after)
+        and (before.scope, before.name, before.aliases) == (after.scope, after.name, after.aliases)
+        and (before.status in LIVE or after.status not in LIVE)
+    )
+    return [] if same else sorted({before.scope, after.scope})
+
+
+def _updated(memory: Memory, changes: Mapping[str, Any], now: datetime) -> Memory:
+    memory = memory.but(**changes, updated=now)
+    if "form" in changes and "statement" not in changes:
+        memory = memory.but(statement=render_form(memory.form))
+    if "statement" in changes:
+        memory = memory.but(form=changes.get("form", {}), entities=changes.get("entities", ()))
+    return memory

@@ -1,0 +1,28 @@
+"""Memory policies: what a statement is, whether it is critical, and which older one it replaces.
+
+A `MemoryPolicy` is two tables of patterns. `default`, `legal` and `coding_agent` come with Engram, as `.toml` files of
+this package; others are made in code, or in `config.toml` under `[policies.NAME]`.
+"""
+
+from engram.gates.policies.loading import (
+    PRESETS,
+    chosen_policy,
+    custom_policies,
+    load_policy,
+    policy_named,
+    policy_problems,
+)
+from engram.gates.policies.policy import MemoryPolicy
+from engram.gates.policies.rules import SlotRule, TypeRule
+
+__all__ = [
+    "PRESETS",
+    "MemoryPolicy",
+    "SlotRule",
+    "TypeRule",
+    "chosen_policy",
+    "custom_policies",
+    "load_policy",
+    "policy_named",
+    "policy_problems",
+]

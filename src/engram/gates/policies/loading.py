@@ -1,0 +1,164 @@
+"""Policies by name: the presets of this package, and the tables of `config.toml`."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+from engram.gates.policies.policy import MemoryPolicy
+from engram.gates.policies.rules import SlotRule, TypeRule
+from engram.model.errors import InvalidInput
+
+__all__ = ["PRESETS", "chosen_policy", "custom_policies", "load_policy", "policy_named", "policy_problems"]
+
+PRESETS = ("default", "legal", "coding_agent")
+"""The policies that come with Engram."""
+
+_KINDS: dict[str, type[TypeRule] | type[SlotRule]] = {"types": TypeRule, "slots": SlotRule}
+_KEYS = ("extends", *_KINDS)
+_LISTS = ("types", "words")
+_PART = re.compile(r"\{\{(\w+)\}\}")
+_NO_POLICIES: Mapping[str, MemoryPolicy] = {}
+
+
+def policy_named(name: str, custom: Mapping[str, MemoryPolicy] = _NO_POLICIES) -> MemoryPolicy:
+    """A preset, or one of your own; `InvalidInput` names those there are."""
+    if name in PRESETS:
+        return _preset(name)
+    if name in custom:
+        return custom[name]
+    raise InvalidInput(f"unknown policy {name!r}; known: {', '.join((*PRESETS, *custom))}")
+
+
+def load_policy(name: str, table: Mapping[str, Any], custom: Mapping[str, MemoryPolicy] = _NO_POLICIES) -> MemoryPolicy:
+    """The policy a table `[policies.NAME]` of `config.toml` describes; `extends` names a preset or one of `custom`."""
+    if name in PRESETS:
+        raise InvalidInput(f"policy {name!r} comes with Engram; give yours another name, with extends = {name!r}")
+    if not isinstance(table, Mapping):
+        raise InvalidInput(f"policy {name!r} is a table, [policies.{name}], not {table!r:.60}")
+    _refuse_unknown(table, _KEYS, f"policy {name!r}")
+    base = _base(name, table, custom)
+    own = MemoryPolicy(name, _rules(name, table, "types"), _rules(name, table, "slots"))
+    return own if base is None else MemoryPolicy._of_checked(name, own.types + base.types, own.slots + base.slots)
+
+
+def custom_policies(tables: Mapping[str, Any], where: str = "config.toml") -> dict[str, MemoryPolicy]:
+    """Every policy of `config.toml`, in whatever order they extend each other; `where` names the file in errors."""
+    made: dict[str, MemoryPolicy] = {}
+    for name in tables:
+        _make(name, tables, made, (), where)
+    return made
+
+
+def chosen_policy(name: str, tables: Mapping[str, Any], where: str = "config.toml") -> MemoryPolicy:
+    """The policy of that name among the presets and the tables of `config.toml`, each of which must be usable."""
+    custom = custom_policies(tables, where)
+    try:
+        return policy_named(name, custom)
+    except InvalidInput as error:
+        raise InvalidInput(f"{where}: {error}") from None
+
+
+def policy_problems(name: str, tables: Mapping[str, Any], where: str = "config.toml") -> list[str]:
+    """What is wrong with the policies of `config.toml`, each once, and with the choice among them."""
+    known = (*PRESETS, *tables)
+    problems = [] if name in known else [f"{where}: unknown policy {name!r}; known: {', '.join(known)}"]
+    problems += [_said(partial(_make, wanted, tables, {}, (), where)) for wanted in tables]
+    return [problem for problem in dict.fromkeys(problems) if problem]
+
+
+def _said(trial: Callable[[], object]) -> str:
+    try:
+        trial()
+    except InvalidInput as error:
+        return str(error)
+    return ""
+
+
+def _make(
+    name: str, tables: Mapping[str, Any], made: dict[str, MemoryPolicy], extending: tuple[str, ...], where: str
+) -> MemoryPolicy:
+    """One of the tables, after those it extends."""
+    if name in extending:
+        raise InvalidInput(f"{where}: policy {name!r} extends itself: {' → '.join((*extending, name))}")
+    if name not in made:
+        table = tables[name]
+        base = table.get("extends") if isinstance(table, Mapping) else None
+        if isinstance(base, str) and base in tables and base not in PRESETS:
+            _make(base, tables, made, (*extending, name), where)
+        try:
+            made[name] = load_policy(name, table, made)
+        except InvalidInput as error:
+            raise InvalidInput(f"{where}: {error}") from None
+    return made[name]
+
+
+def _base(name: str, table: Mapping[str, Any], custom: Mapping[str, MemoryPolicy]) -> MemoryPolicy | None:
+    if "extends" not in table:
+        return None
+    if table["extends"] == name:
+        raise InvalidInput(f"policy {name!r} extends itself")
+    if not isinstance(table["extends"], str):
+        raise InvalidInput(f"policy {name!r}: extends takes the name of a policy, not {table['extends']!r:.60}")
+    try:
+        return policy_named(table["extends"], custom)
+    except InvalidInput as error:
+        raise InvalidInput(f"policy {name!r} extends an {error}") from None
+
+
+def _rules(name: str, table: Mapping[str, Any], part: str) -> tuple[Any, ...]:
+    rows = table.get(part, [])
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+        raise InvalidInput(f"policy {name!r}: {part} are tables, each under [[policies.{name}.{part}]]")
+    what = f"policy {name!r}, {part.removesuffix('s')} rule"
+    return tuple(_rule(_KINDS[part], row, f"{what} {number}") for number, row in enumerate(rows, 1))
+
+
+def _rule(kind: type[TypeRule] | type[SlotRule], row: Mapping[str, Any], where: str) -> TypeRule | SlotRule:
+    known = [field.name for field in fields(kind)]
+    _refuse_unknown(row, known, where)
+    for key in ("pattern", "type") if kind is TypeRule else ("pattern",):
+        if key not in row:
+            raise InvalidInput(f"{where} has no {key}")
+    return kind(**{key: _checked(key, value, where) for key, value in row.items()})
+
+
+def _checked(key: str, value: Any, where: str) -> Any:
+    if key not in _LISTS:
+        if not isinstance(value, str):
+            raise InvalidInput(f"{where}: {key} takes a text in quotes, not {value!r:.60}")
+        return value
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise InvalidInput(f"{where}: {key} takes a list of texts, not {value!r:.60}")
+    return tuple(value)
+
+
+def _refuse_unknown(table: Mapping[str, Any], known: "list[str] | tuple[str, ...]", where: str) -> None:
+    for key in table:
+        if key not in known:
+            raise InvalidInput(f"{where}: unknown key {key!r}; known: {', '.join(known)}")
+
+
+@lru_cache(maxsize=len(PRESETS))
+def _preset(name: str) -> MemoryPolicy:
+    import tomllib
+
+    file = tomllib.loads((Path(__file__).parent / f"{name}.toml").read_text("utf-8"))
+    parts: dict[str, str] = {}
+    for part, text in file["parts"].items():
+        parts[part] = _spelled_out(text, parts)
+    types = [TypeRule(**_preset_row(row, parts)) for row in file["types"]]
+    slots = [SlotRule(**_preset_row(row, parts)) for row in file["slots"]]
+    return MemoryPolicy._of_checked(name, types, slots)
+
+
+def _preset_row(row: Mapping[str, Any], parts: Mapping[str, str]) -> dict[str, Any]:
+    """A rule of a preset's file: `{{part}}` stands for a pattern of its own, and words are written in one line."""
+    values: dict[str, Any] = {key: _spelled_out(value, parts) for key, value in row.items() if isinstance(value, str)}
+    return values | {key: tuple(values[key].split()) for key in _LISTS if key in values}
+
+
+def _spelled_out(text: str, parts: Mapping[str, str]) -> str:
+    return _PART.sub(lambda part: parts[part[1]], text) if "{{" in text else text

@@ -1,0 +1,104 @@
+"""The rules a policy is made of, and what a rule may be."""
+
+import re
+from dataclasses import dataclass
+
+from engram.model.errors import InvalidInput
+from engram.model.types import memory_type
+
+__all__ = ["MAX_PATTERN_CHARS", "SlotRule", "TypeRule", "check_slot_rule", "check_type_rule"]
+
+# A pattern beyond this is a list that belongs in several rules, and dear to compile.
+MAX_PATTERN_CHARS = 3_000
+MAX_TEMPLATE_CHARS = 120
+
+# `(\w+ )+`, `(a*b)*`: where both repeats are open, a text of a few dozen signs can take hours.
+_REPEATED_REPEAT = re.compile(r"\((?:[^()\\]|\\.)*(?:[+*]|\{\d*,\})(?:[^()\\]|\\.)*\)(?:[+*]|\{\d*,\})")
+_CHARACTER_SET = re.compile(r"\[\^?\]?(?:[^\]\\]|\\.)*\]")
+_GROUP = re.compile(r"\(\?P<(\w+)>")
+_FIELD = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class TypeRule:
+    """A statement in which `pattern` is found, and `unless` is not, is of that type."""
+
+    pattern: str
+    type: str
+    unless: str = ""
+    words: tuple[str, ...] = ()
+    """Lower-case words one of which the statement holds whenever the pattern fits: without any, it is not tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotRule:
+    """A statement in which `pattern` is found, and `unless` is not, is critical, or replaces others, or both.
+
+    `critical_slot` and `conflict_key` are templates over the pattern's named groups: `"allergy:{what}"`. A group `what2` is
+    another place where `what` may stand, since a pattern can use a name only once.
+    """
+
+    pattern: str
+    critical_slot: str = ""
+    conflict_key: str = ""
+    unless: str = ""
+    types: tuple[str, ...] = ()
+    """The types of memory it is for; none means every type."""
+    words: tuple[str, ...] = ()
+    """Lower-case words one of which the statement holds whenever the pattern fits: without any, it is not tried."""
+
+
+def check_type_rule(rule: TypeRule, where: str) -> None:
+    """Raise `InvalidInput`, naming the rule, for one that cannot be used."""
+    _check_patterns(rule, where)
+    _check_type(rule.type, where)
+
+
+def check_slot_rule(rule: SlotRule, where: str) -> None:
+    """Raise `InvalidInput`, naming the rule, for one that cannot be used."""
+    _check_patterns(rule, where)
+    for name in rule.types:
+        _check_type(name, where)
+    if not rule.critical_slot and not rule.conflict_key:
+        raise InvalidInput(f"{where} gives neither a critical_slot nor a conflict_key: it says nothing")
+    groups = [name.rstrip("0123456789") for name in _GROUP.findall(rule.pattern)]
+    for field in ("critical_slot", "conflict_key"):
+        _check_template(getattr(rule, field), groups, f"{where}: its {field}")
+
+
+def _check_patterns(rule: TypeRule | SlotRule, where: str) -> None:
+    if not rule.pattern:
+        raise InvalidInput(f"{where} has no pattern")
+    _check_pattern(rule.pattern, f"{where}: its pattern")
+    _check_pattern(rule.unless, f"{where}: its unless")
+    if crooked := [word for word in rule.words if not word.isalnum() or word != word.lower()]:
+        raise InvalidInput(f"{where}: words are single lower-case words, not {crooked[0]!r}")
+
+
+def _check_pattern(pattern: str, what: str) -> None:
+    if len(pattern) > MAX_PATTERN_CHARS:
+        raise InvalidInput(f"{what} has {len(pattern)} characters; at most {MAX_PATTERN_CHARS}: make two rules of it")
+    try:
+        re.compile(pattern, re.IGNORECASE)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise InvalidInput(f"{what} is no regular expression: {error}: {pattern!r:.80}") from None
+    if _REPEATED_REPEAT.search(_CHARACTER_SET.sub("x", pattern)):
+        raise InvalidInput(f"{what} repeats a repeat, which can take for ever; bound the outer one, as in {{0,5}}")
+
+
+def _check_type(name: str, where: str) -> None:
+    try:
+        memory_type(name)
+    except InvalidInput as error:
+        raise InvalidInput(f"{where}: {error}") from None
+
+
+def _check_template(template: str, groups: list[str], what: str) -> None:
+    if len(template) > MAX_TEMPLATE_CHARS:
+        raise InvalidInput(f"{what} has more than {MAX_TEMPLATE_CHARS} characters")
+    for name in _FIELD.findall(template):
+        if name not in groups:
+            known = ", ".join(groups) or "none; write (?P<name>…)"
+            raise InvalidInput(f"{what} names the group {name!r}, which the pattern lacks; it has: {known}")
+    if set("{}") & set(_FIELD.sub("", template)):
+        raise InvalidInput(f"{what}, {template!r}, has a brace that belongs to no {{group}}")

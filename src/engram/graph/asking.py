@@ -1,0 +1,94 @@
+"""What may be asked of the graph: every value checked, with a message that says what to do."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from math import isfinite
+from typing import Any
+
+from engram.model.errors import InvalidInput
+from engram.model.memory import STATUSES
+from engram.model.relations import HEAVIEST, LIGHTEST, relation
+from engram.rules.scopes import parse_scope
+from engram.store.protocol import LIVE, Filters
+from engram.store.walks import Hops
+
+DIRECTIONS = ("outbound", "inbound", "any")
+MOST = 1000
+"""The largest limit."""
+LARGEST_METADATA = 16_384
+"""Characters of JSON that a relation may carry."""
+
+
+def checked_weight(weight: Any) -> float:
+    """A weight that a path can be reckoned with."""
+    if not _is_number(weight) or not LIGHTEST <= weight <= HEAVIEST:
+        raise InvalidInput(f"weight {weight!r} must be a number above 0, from {LIGHTEST:g} to {HEAVIEST:g}; 1 is usual")
+    return float(weight)
+
+
+def checked_metadata(metadata: Any) -> dict[str, Any]:
+    """What JSON can hold, with text for keys."""
+    if metadata is None:
+        return {}
+    if not isinstance(metadata, Mapping) or not all(isinstance(key, str) for key in metadata):
+        raise InvalidInput("metadata of a relation is a mapping with text for keys")
+    try:
+        text = json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"metadata of a relation must be what JSON can hold: {error}") from None
+    if len(text) > LARGEST_METADATA:
+        raise InvalidInput(f"metadata of a relation may have {LARGEST_METADATA} characters as JSON, not {len(text)}")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def checked_limit(name: str, value: Any, most: int = MOST) -> int:
+    """A whole number from 1 on."""
+    if type(value) is not int or not 1 <= value <= most:
+        raise InvalidInput(f"{name} {value!r} must be a whole number from 1 to {most}")
+    return value
+
+
+def hops(
+    direction: str,
+    types: str | Sequence[str] | None,
+    min_weight: float,
+    status: str | Sequence[str] | None,
+    scope: str | Sequence[str] | None,
+    now: datetime,
+) -> Hops:
+    """Which links to follow, and to which memories."""
+    if direction not in DIRECTIONS:
+        raise InvalidInput(f"{direction!r} is no direction; one of {', '.join(DIRECTIONS)}")
+    if not _is_number(min_weight) or not 0 <= min_weight <= HEAVIEST:
+        raise InvalidInput(f"min_weight {min_weight!r} must be a number from 0 to {HEAVIEST:g}")
+    statuses = _statuses(status)
+    filters = Filters(
+        statuses=statuses,
+        scopes=None if scope is None else tuple(parse_scope(one) for one in _words(scope)),
+        valid_at=now if statuses == LIVE else None,
+    )
+    followed = None if types is None else tuple(relation(name) for name in _words(types))
+    return Hops(direction, followed, float(min_weight), filters)
+
+
+def _statuses(status: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    if status is None:
+        return LIVE
+    if status == "any":
+        return None
+    for word in _words(status):
+        if word not in STATUSES:
+            raise InvalidInput(f"unknown status {word!r}; known: {', '.join(STATUSES)}, any")
+    return _words(status)
+
+
+def _words(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _is_number(value: Any) -> bool:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    return isinstance(value, int) or isfinite(value)

@@ -1,0 +1,231 @@
+"""The graph facet: relate memories, take relations back, see what is reached over them (spec 2 "Graph Relations")."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from engram.graph.asking import checked_limit, checked_metadata, checked_weight, hops
+from engram.graph.reaching import Reached, gathered
+from engram.graph.rendering import rendered
+from engram.model.errors import InvalidInput, NotFound
+from engram.model.memory import Association, Memory
+from engram.model.relations import relation
+from engram.store.protocol import LIVE, Step, Store, Transaction
+
+LINKABLE = ("active", "dormant", "candidate", "archived")
+"""What a relation may begin and end at; a superseded memory stands for its successor."""
+METADATA = "metadata"
+"""The key under which a link keeps its maker's own data."""
+LONGEST_CHAIN = 64
+"""Versions of one fact that are followed; only a damaged store has more."""
+ScopeLike = str | Sequence[str] | None
+StatusLike = str | Sequence[str] | None
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+@dataclass(slots=True)
+class Graph:
+    """`mem.graph`: typed, weighted relations between memories. Every call takes ids, names or aliases."""
+
+    store: Store
+    clock: Callable[[], datetime]
+    redact: Callable[[Any], Any] = _as_it_is
+    """Takes secrets out of what is written beside a relation: its reason and its metadata."""
+
+    # -- writing
+
+    def relate(
+        self,
+        source: str,
+        target: str,
+        type: str = "related_to",  # noqa: A002
+        *,
+        weight: float = 1.0,
+        metadata: Mapping[str, Any] | None = None,
+        actor: str = "manual",
+        reason: str = "",
+    ) -> Memory:
+        """Link `source` to `target`; returns the source with its links. Said again, it sets the weight and metadata anew.
+
+        The weight is what you give; how strongly a link is held is learned from use and stays as it is.
+        """
+        relation(type)
+        weight, held = checked_weight(weight), checked_metadata(metadata)
+        one, other = self._linkable(source), self._linkable(target)
+        if one.id == other.id:
+            raise InvalidInput(f"{one.id} cannot be related to itself; name two different memories")
+        link = Association(other.id, type, weight=weight, extra={METADATA: self.redact(held)} if held else {})
+        names = self._versions(other)
+        with self._deciding("relate", actor, reason, one.id, other.id) as deciding:
+            _present(deciding, other.id)
+            memory = _present(deciding, one.id)
+            links = _related(memory.associations, link, names, keep=metadata is None)
+            if links != memory.associations:
+                memory = memory.but(associations=links, updated=self.clock())
+                deciding.put(memory)
+        return memory
+
+    def unrelate(
+        self,
+        source: str,
+        target: str,
+        type: str | None = None,  # noqa: A002
+        *,
+        actor: str = "manual",
+        reason: str = "",
+    ) -> Memory:
+        """Take relations from `source` to `target` back, of one type or all; returns the source. `NotFound` where there is none."""
+        one, other = self._get(source), self.store.get(target)
+        names = {target} if other is None else self._versions(self._successor(other, LINKABLE)) | {target, other.id}
+        with self._deciding("unrelate", actor, reason, one.id) as deciding:
+            memory = _present(deciding, one.id)
+            links = tuple(
+                link for link in memory.associations if link.target not in names or type not in (None, link.type)
+            )
+            if len(links) == len(memory.associations):
+                what = f"relation {type!r}" if type else "relation"
+                raise NotFound(f"{one.id} has no {what} to {target!r}; `engram show {one.id}` lists its links")
+            changed = memory.but(associations=links, updated=self.clock())
+            deciding.put(changed)
+        return changed
+
+    # -- reading
+
+    def traverse(
+        self,
+        start: str,
+        *,
+        max_depth: int = 3,
+        direction: str = "outbound",
+        types: str | Sequence[str] | None = None,
+        min_weight: float = 0.0,
+        limit: int = 50,
+        status: StatusLike = LIVE,
+        scope: ScopeLike = None,
+    ) -> list[Reached]:
+        """What is linked to a memory, nearest first, then by weight; each once, by its shortest and then heaviest path.
+
+        A walk passes only through memories of this status and scope. A superseded memory stands for its successor.
+        """
+        return self.traverse_many(
+            [start], max_depth=max_depth, direction=direction, types=types, min_weight=min_weight,
+            limit_per_seed=limit, total_limit=limit, status=status, scope=scope,
+        )  # fmt: skip
+
+    def traverse_many(
+        self,
+        seeds: Sequence[str],
+        *,
+        max_depth: int = 2,
+        direction: str = "outbound",
+        types: str | Sequence[str] | None = None,
+        min_weight: float = 0.0,
+        limit_per_seed: int = 25,
+        total_limit: int = 100,
+        status: StatusLike = LIVE,
+        scope: ScopeLike = None,
+    ) -> list[Reached]:
+        """The same from several memories. One that is reached from more than one comes once, by its best path.
+
+        `Reached.seeds` says from which. A seed that another one leads to is among the answers.
+        """
+        depth = checked_limit("max_depth", max_depth, 10)
+        per_seed, total = checked_limit("limit_per_seed", limit_per_seed), checked_limit("total_limit", total_limit)
+        asked = hops(direction, types, min_weight, status, scope, self.clock())
+        if isinstance(seeds, str):
+            raise InvalidInput("seeds is a list of ids, names or aliases; `traverse` takes a single one")
+        with self.store.reading():
+            known = self._memories(list(seeds))
+            starts = [known.get(seed) or self._get(seed) for seed in seeds]
+            ids = [self._successor(start, asked.filters.statuses).id for start in starts]
+            steps = self.store.walk(
+                list(dict.fromkeys(ids)), depth=depth, direction=asked.direction, types=asked.types,
+                min_weight=asked.min_weight, per_seed=per_seed, filters=asked.filters,
+            )  # fmt: skip
+            return self._reached(gathered(steps, total), asked.filters.statuses)
+
+    def render(self, reached: Sequence[Reached], *, max_tokens: int | None = None) -> str:
+        """The relations as lines for a prompt, nearest first, as many as fit: memories quoted as data, each text once."""
+        if max_tokens is not None:
+            checked_limit("max_tokens", max_tokens, 10**9)
+        have = {one.memory.id: one.memory for one in reached}
+        missing = dict.fromkeys(i for one in reached for i in one.path[-2:-1] if i not in have)
+        return rendered(reached, have | self._memories(list(missing)), max_tokens)
+
+    # -- looking up
+
+    def _reached(self, best: list[tuple[Step, tuple[str, ...]]], statuses: tuple[str, ...] | None) -> list[Reached]:
+        found = self._memories([step.id for step, _ in best])
+        return [
+            Reached(found[step.id], step.depth, step.path, step.types, step.score, step.forward, seeds)
+            for step, seeds in best
+            # A file edited by hand a moment ago may say otherwise than the index did.
+            if step.id in found and (statuses is None or found[step.id].status in statuses)
+        ]
+
+    def _memories(self, ids: list[str]) -> dict[str, Memory]:
+        if not ids:
+            return {}
+        numbers = self.store.numbers(ids)
+        found = self.store.get_many([numbers[i] for i in ids if i in numbers])
+        return {one.record.id: one.record for one in found if isinstance(one.record, Memory)}
+
+    def _get(self, ref: Any) -> Memory:
+        memory = self.store.get(ref) if isinstance(ref, str) else None
+        if memory is None:
+            raise NotFound(f"no memory {ref!r}; `engram list` shows what there is")
+        return memory
+
+    def _linkable(self, ref: str) -> Memory:
+        memory = self._successor(self._get(ref), LINKABLE)
+        if memory.status not in LINKABLE:
+            raise InvalidInput(f"{memory.id} is {memory.status}: a relation to it would lead nowhere")
+        return memory
+
+    def _successor(self, memory: Memory, statuses: tuple[str, ...] | None) -> Memory:
+        """The first successor of a superseded memory that has one of these statuses; the memory itself where none has."""
+        later: Memory | None = memory
+        for _ in range(LONGEST_CHAIN):
+            if later is None or statuses is None or later.status in statuses:
+                break
+            later = self.store.get(later.superseded_by) if later.superseded_by else None
+        return memory if later is None else later
+
+    def _versions(self, memory: Memory) -> set[str]:
+        """Its id and those of all it superseded: a link to any of them is a link to it."""
+        found, ahead = {memory.id}, list(memory.supersedes)
+        while ahead and len(found) < LONGEST_CHAIN:
+            earlier = ahead.pop()
+            if earlier not in found:
+                found.add(earlier)
+                older = self.store.get(earlier)
+                ahead += older.supersedes if older is not None else ()
+        return found
+
+    def _deciding(self, op: str, actor: str, reason: str, *about: str) -> Any:
+        return self.store.deciding(op, actor=actor, reason=self.redact(reason), about=about)
+
+
+def _present(deciding: Transaction, memory_id: str) -> Memory:
+    memory = deciding.get(memory_id)
+    if memory is None:
+        raise NotFound(f"{memory_id} was purged meanwhile")
+    return memory
+
+
+def _related(
+    links: tuple[Association, ...], link: Association, names: set[str], *, keep: bool
+) -> tuple[Association, ...]:
+    """The links with this one in place of the one it repeats; `keep` leaves that one's metadata."""
+    same = [old for old in links if old.target in names and old.type == link.type]
+    if not same:
+        return (*links, link)
+    extra = dict(same[0].extra) if keep else {**same[0].extra, **link.extra}
+    if not keep and not link.extra:
+        extra.pop(METADATA, None)
+    new = replace(same[0], target=link.target, weight=link.weight, extra=extra)
+    return tuple(new if old is same[0] else old for old in links if old is same[0] or old not in same)

@@ -1,0 +1,211 @@
+"""Asking a language model: one task, one schema, one bounded wait, every token counted.
+
+`ask` is for threads. It works as well where the calling thread runs an event loop, because each call has a short-lived
+thread and loop of its own; it blocks its caller all the same.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any, TypeVar
+
+from engram.llm.prompting import Prompt, prompt_for
+from engram.llm.providers import Reply, load, request, target_of
+from engram.llm.spend import SpendBook, SpendCount
+from engram.model.errors import InvalidInput, ModelError, ModelNonsense, ModelUnavailable, SpendLimit
+
+T = TypeVar("T")
+
+FIRST_PAUSE_SECONDS = 0.5
+LONGEST_PAUSE_SECONDS = 10.0
+CLOSING_SECONDS = 2.0
+"""What a call may take beyond its time to let go of its connection, before it is left behind."""
+CHARACTERS_PER_TOKEN = 3
+"""For setting tokens aside before a call; English has about four, so this errs on the side of counting too many."""
+SHOWN = 200
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Which model, and what it may cost in time and tokens."""
+
+    name: str
+    """openai:MODEL[@http://HOST/v1], anthropic:MODEL[@URL], ollama:MODEL[@URL]"""
+    timeout_s: float = 30
+    """The longest wait for an answer, retries and their pauses included."""
+    retries: int = 2
+    """How often a call that may pass the next time (outage, rate limit) is made again within the time."""
+    max_tokens_per_call: int = 1024
+    """Tokens an answer may have."""
+    daily_token_cap: int = 0
+    """Tokens of prompts and answers a UTC day may cost; 0 sets no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Trouble:
+    """A call that failed: what happened, whether it may pass, how long to wait, and whether tokens may be charged."""
+
+    error: ModelError
+    passing: bool = False
+    pause: float = 0.0
+    charged: bool = False
+
+
+class LanguageModel:
+    """A model to ask. Safe to share between threads."""
+
+    def __init__(
+        self,
+        settings: ModelSettings,
+        book: SpendBook | None = None,
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        if (
+            settings.timeout_s <= 0
+            or settings.max_tokens_per_call <= 0
+            or min(settings.retries, settings.daily_token_cap) < 0
+        ):
+            raise InvalidInput("a model's time and tokens must be more than 0, its retries and daily cap not less")
+        self.settings = settings
+        self._target = target_of(settings.name)
+        self._book = book or SpendCount()
+        self._clock = clock
+        self._wait = wait
+
+    @property
+    def name(self) -> str:
+        """The model as the setting names it."""
+        return self.settings.name
+
+    def spent_today(self) -> int:
+        """Tokens of this UTC day, of everyone who shares the book."""
+        return self._book.spent(self._today())
+
+    def ask(self, task: str, schema: type[T], values: Mapping[str, str]) -> T:
+        """The answer to a task's prompt with these texts as data, as a record of `schema`.
+
+        `ModelUnavailable`, `ModelNonsense` or `SpendLimit` say why there is none. Never longer than `timeout_s`, but for
+        the first call, which also imports the packages.
+        """
+        from pydantic import TypeAdapter
+
+        prompt = prompt_for(task, values)
+        load(self._target.provider)
+        adapter = TypeAdapter(schema)
+        reply = self._answered(prompt, adapter.json_schema())
+        return self._read(reply, adapter.validate_json)
+
+    def _answered(self, prompt: Prompt, schema: dict[str, Any]) -> Reply:
+        deadline = time.monotonic() + self.settings.timeout_s
+        for attempt in range(self.settings.retries + 1):
+            answer = self._counted(prompt, schema, deadline)
+            if isinstance(answer, Reply):
+                return answer
+            pause = max(answer.pause, min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2**attempt))
+            late = time.monotonic() + pause >= deadline
+            if not answer.passing or late or attempt == self.settings.retries:
+                raise answer.error
+            self._wait(pause)
+        raise AssertionError("the last attempt answers or raises")
+
+    def _counted(self, prompt: Prompt, schema: dict[str, Any], deadline: float) -> Reply | _Trouble:
+        """One call. Its worst case is set aside first, so that calls made at once cannot pass the cap together."""
+        today, cap = self._today(), self.settings.daily_token_cap
+        sent = (prompt.size + len(str(schema))) // CHARACTERS_PER_TOKEN
+        aside = sent + self.settings.max_tokens_per_call
+        self._book.add(today, aside)
+        used = aside
+        try:
+            if cap and (spent := self._book.spent(today)) > cap:
+                used = 0
+                raise SpendLimit(
+                    f"{spent - aside} of {cap} tokens of {today} are spent and this call may take {aside}; "
+                    "raise model_daily_tokens, or wait until tomorrow (UTC)"
+                )
+            answer = self._called(prompt, schema, deadline)
+            if isinstance(answer, Reply):
+                used = answer.tokens_in + answer.tokens_out or sent + len(answer.text) // CHARACTERS_PER_TOKEN
+            elif not answer.charged:
+                used = 0
+            return answer
+        finally:
+            if used != aside:
+                self._book.add(today, used - aside)
+
+    def _called(self, prompt: Prompt, schema: dict[str, Any], deadline: float) -> Reply | _Trouble:
+        import asyncio
+
+        key = self._target.key()
+        seconds = deadline - time.monotonic()
+        if seconds <= 0:
+            return _Trouble(self._late())
+
+        async def once() -> Reply:
+            async with asyncio.timeout(seconds):
+                return await request(
+                    self._target, key, prompt, schema, max_tokens=self.settings.max_tokens_per_call, seconds=seconds
+                )
+
+        outcome: list[Reply | _Trouble] = []
+
+        def run() -> None:
+            try:
+                outcome.append(asyncio.run(once()))
+            except Exception as error:
+                outcome.append(self._understood(error))
+
+        caller = threading.Thread(target=run, name="engram-model", daemon=True)
+        caller.start()
+        caller.join(seconds + CLOSING_SECONDS)
+        return outcome[0] if outcome else _Trouble(self._late(), charged=True)
+
+    def _understood(self, error: Exception) -> _Trouble:
+        """A provider's error in Engram's words. Whatever it is, it must not cost more than the model's help."""
+        from pydantic_ai import exceptions as e
+
+        if isinstance(error, (TimeoutError, e.ModelTimeoutError, e.ModelRequestTimeout)):
+            return _Trouble(self._because(self._late(), error), charged=True)
+        pause = (error.retry_after or 0.0) if isinstance(error, e.ModelAPIError) else 0.0
+        shown = " ".join(str(error).split())[:SHOWN]
+        if isinstance(error, (e.ModelRateLimitError, e.ModelUnavailableError, e.ModelServerError)):
+            after = f"; it asks to wait {pause:g} s" if pause else ""
+            busy = ModelUnavailable(f"{self._target} cannot answer now ({shown}){after}")
+            return _Trouble(self._because(busy, error), passing=True, pause=pause)
+        if isinstance(error, e.ModelConnectionError):
+            gone = ModelUnavailable(f"{self._target} cannot be reached: {shown}")
+            unsent = error.phase in ("pool", "connect")
+            return _Trouble(self._because(gone, error), passing=True, charged=not unsent)
+        if isinstance(error, (e.ModelHTTPError, e.ModelRequestRejectedError, e.ModelQuotaExceededError)):
+            away = ModelUnavailable(f"{self._target} turns the call away: {shown}. Check the model's name and the key")
+            return _Trouble(self._because(away, error))
+        nonsense = ModelNonsense(f"{self._target} gave an answer that cannot be read ({type(error).__name__}: {shown})")
+        return _Trouble(self._because(nonsense, error), charged=True)
+
+    def _read(self, reply: Reply, validate: Callable[[str], T]) -> T:
+        if reply.ended == "content_filter":
+            raise ModelNonsense(f"{self._target} refused to answer")
+        if reply.ended == "length":
+            raise ModelNonsense(
+                f"{self._target} was cut off after {self.settings.max_tokens_per_call} tokens; "
+                "a shorter text, or ModelSettings with a higher max_tokens_per_call, lets it finish"
+            )
+        try:
+            return validate(reply.text)
+        except ValueError as error:
+            shown = " ".join(reply.text.split())[:SHOWN]
+            raise ModelNonsense(f"{self._target} did not answer as asked: {shown or 'nothing'}") from error
+
+    def _late(self) -> ModelUnavailable:
+        return ModelUnavailable(f"{self._target} did not answer within {self.settings.timeout_s:g} s")
+
+    @staticmethod
+    def _because(told: ModelError, cause: Exception) -> ModelError:
+        told.__cause__ = cause
+        return told
+
+    def _today(self) -> date:
+        return self._clock().astimezone(UTC).date()

@@ -1,0 +1,164 @@
+"""Who answers: an OpenAI-compatible server, Anthropic or Ollama, by one setting, through pydantic-ai; extra `llm`.
+
+The packages are heavy, so they are imported when a model is first asked. Keys come from the environment, never from a file
+of the store, and the key of a well-known provider goes to that provider alone.
+"""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from engram.llm.prompting import Prompt
+from engram.model.errors import InvalidInput, ModelError, ModelUnavailable
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpx2
+    from pydantic_ai.models import Model
+
+API_KEY_VARIABLE = "ENGRAM_MODEL_API_KEY"
+PROVIDERS = {
+    # name: (address unless given, its own key's variable, whether it can be used without a key)
+    "openai": ("https://api.openai.com/v1", "OPENAI_API_KEY", False),
+    "anthropic": ("https://api.anthropic.com", "ANTHROPIC_API_KEY", False),
+    "ollama": ("http://127.0.0.1:11434/v1", "OLLAMA_API_KEY", True),
+}
+NO_KEY = "none"
+"""Sent where a server needs no key; the client libraries insist on one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A provider, the model's name there, and the server's address."""
+
+    provider: str
+    model: str
+    url: str
+
+    def __str__(self) -> str:
+        return f"{self.provider}:{self.model} at {self.url}"
+
+    def key(self) -> str:
+        """The key for this server; `ModelUnavailable` names the variable to set."""
+        home, variable, keyless = PROVIDERS[self.provider]
+        own = os.environ.get(variable, "") if _host(self.url) == _host(home) else ""
+        key = os.environ.get(API_KEY_VARIABLE, "") or own
+        if not key and _host(self.url) == _host(home) and not keyless:
+            raise ModelUnavailable(f"{self} needs a key: set {API_KEY_VARIABLE} or {variable}")
+        return key or NO_KEY
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back: the text, why it ended, and what it cost."""
+
+    text: str
+    ended: str
+    tokens_in: int
+    tokens_out: int
+
+
+def target_of(name: str) -> Target:
+    """Read the setting `provider:model[@address]`."""
+    provider, _, rest = name.strip().partition(":")
+    model, _, address = rest.partition("@http")
+    url = f"http{address}" if address else PROVIDERS.get(provider, ("",))[0]
+    if provider not in PROVIDERS or not model.strip() or "://" in model or not _host(url):
+        raise InvalidInput(
+            f"{name!r} names no model; write openai:MODEL, openai:MODEL@http://HOST/v1, anthropic:MODEL or ollama:MODEL"
+        )
+    return Target(provider, model.strip(), url.rstrip("/"))
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).netloc.rpartition("@")[2].lower()
+
+
+def load(provider: str) -> None:
+    """Import what a provider needs, now rather than within a call's time; say how to install it where it is missing."""
+    try:
+        import pydantic_ai.direct
+        import pydantic_ai.models.openai
+
+        if provider == "anthropic":
+            import pydantic_ai.models.anthropic  # noqa: F401
+    except ImportError as error:
+        raise ModelError(f"a language model needs more packages ({error}): pip install 'engram[llm]'") from error
+
+
+async def request(
+    target: Target, key: str, prompt: Prompt, schema: dict[str, Any], *, max_tokens: int, seconds: float
+) -> Reply:
+    """Ask once. pydantic-ai's errors come through as they are."""
+    from pydantic_ai.direct import model_request
+    from pydantic_ai.messages import ModelRequest
+    from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.output import OutputObjectDefinition
+    from pydantic_ai.settings import ModelSettings
+    from pydantic_ai.tools import ToolDefinition
+
+    async with _opened(target, key, seconds) as model:
+        if model.profile.get("supports_json_schema_output"):
+            wanted = ModelRequestParameters(
+                output_mode="native", output_object=OutputObjectDefinition(json_schema=schema, name="answer")
+            )
+        else:
+            tool = ToolDefinition(
+                name="answer", parameters_json_schema=schema, description="The answer.", kind="output"
+            )
+            wanted = ModelRequestParameters(output_mode="tool", output_tools=[tool], allow_text_output=False)
+        response = await model_request(
+            model,
+            [ModelRequest.user_text_prompt(prompt.message, instructions=prompt.instructions)],
+            model_settings=ModelSettings(max_tokens=max_tokens, temperature=0.0, timeout=seconds),
+            model_request_parameters=wanted,
+        )
+    called = [call.args_as_json_str() for call in response.tool_calls]
+    ended = response.finish_reason or ""
+    return Reply(
+        called[0] if called else response.text or "", ended, response.usage.input_tokens, response.usage.output_tokens
+    )
+
+
+@asynccontextmanager
+async def _opened(target: Target, key: str, seconds: float) -> "AsyncIterator[Model[Any]]":
+    """A model with a connection of its own, closed at the end: nothing outlives the call's event loop."""
+    if target.provider == "anthropic":
+        from anthropic import AsyncAnthropic
+        from pydantic_ai.models.anthropic import AnthropicModel
+        from pydantic_ai.providers.anthropic import AnthropicProvider
+
+        async with AsyncAnthropic(
+            api_key=key, base_url=target.url, max_retries=0, timeout=seconds, http_client=_connection(seconds)
+        ) as claude:
+            yield AnthropicModel(target.model, provider=AnthropicProvider(anthropic_client=claude))
+        return
+    from openai import AsyncOpenAI
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.ollama import OllamaProvider
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    async with AsyncOpenAI(
+        api_key=key, base_url=target.url, max_retries=0, timeout=seconds, http_client=_connection(seconds)
+    ) as client:
+        provider = (OllamaProvider if target.provider == "ollama" else OpenAIProvider)(openai_client=client)
+        yield OpenAIChatModel(target.model, provider=provider)
+
+
+def _connection(seconds: float) -> "httpx2.AsyncClient":
+    import httpx2
+
+    return httpx2.AsyncClient(verify=_certificates(), timeout=seconds)
+
+
+@cache
+def _certificates() -> "ssl.SSLContext":
+    """Read once: it takes longer than all else of a call but the model's thinking."""
+    import httpx2
+
+    return httpx2.create_ssl_context()

@@ -1,0 +1,173 @@
+"""The clause of a text that asks, and its verbs: in which tense it asks, and after a state, a saying, a change or an act."""
+
+import re
+from dataclasses import dataclass
+
+from engram.text.time_words import Word
+from engram.text.verbs import SUBJECTS, is_participle, is_past, kind_of
+from engram.text.word_classes import word_class
+
+__all__ = ["Asked", "asked"]
+
+_WH = word_class("asking", "wh")
+_DID = frozenset(("did", "didn't", "didnt", "what'd", "how'd", "who'd", "where'd", "why'd", "when'd"))
+_WAS = frozenset(("was", "were", "wasn't", "weren't", "wasnt", "werent"))
+_HAVE = word_class("asking", "have")
+_IS = word_class("asking", "is")
+_MODAL = word_class("asking", "modal")
+_OPENERS = _WH | _DID | _WAS | _HAVE | _IS | _MODAL | frozenset(("had", "hadn't", "any"))
+_DETERMINERS = word_class("asking", "determiner")
+_NO_SUBJECTS = _DETERMINERS | frozenset(("be", "been", "being", "get", "gets", "getting", "not"))
+_JOINERS = word_class("asking", "joiner")
+_ADVERBS = word_class("asking", "adverb")
+_ING_NOUNS = word_class("asking", "ing_noun")
+_SHORT_PERFECT = frozenset(("changed", "happened", "been", "gone", "become"))
+_BEHIND_VERB = 12
+
+# What politeness and doubt put before a question. Matched against the first words only, each step one fixed alternative.
+_LEAD = re.compile(
+    r"(?:(?:please|kindly|hey|hi|hello|ok|okay|oh|so|and|but|well|also|actually|quick question|just curious|um|now|then|sorry|thanks|just) )"
+    r"|(?:(?:could|can|would|will) you (?:please |kindly |quickly |just |maybe |possibly )?"
+    r"(?:tell|remind|show|give|list|find|help|look up|summarize|summarise|recap|explain|describe|check|say|repeat|pull up|bring up|walk|remember|recall|let)"
+    r"(?: me| us)?(?: know| with| through| out| again| remember| recall)?(?: of| about| if| whether)? )"
+    r"|(?:(?:do|can|did) you (?:still |even |happen to |by any chance )?(?:remember|recall|know|have any idea)(?: me telling you| if| whether| about)? )"
+    r"|(?:(?:please )?(?:tell|remind|show|give) (?:me|us)(?: again)?(?: of| about| if| whether)? )"
+    r"|(?:(?:list|find|recap|summarize|summarise|recall|remember|explain|describe|look up|pull up|check)(?: for me)?(?: if| whether)? )"
+    r"|(?:i (?:want|need|would like|really want|would love) to (?:know|understand|see|remember|find out)(?: if| whether)? )"
+    r"|(?:i'd (?:like|love) to (?:know|understand|see|remember|find out|hear)(?: if| whether)? )"
+    r"|(?:i (?:was|am|have been) (?:just )?(?:wondering|curious)(?: about| if| whether)? )"
+    r"|(?:i'm (?:just )?(?:wondering|curious|trying to remember|trying to recall|not sure)(?: about| if| whether)? )"
+    r"|(?:i (?:just )?(?:wonder|forgot|forget|can't remember|don't remember|can't recall|don't recall|don't know|cannot remember)(?: if| whether)? )"
+    r"|(?:(?:let me know|refresh my memory|any idea|any chance you know|what do you know about|help me remember)(?: on| if| whether| about)? )"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How a question asks."""
+
+    keys: tuple[str, ...]
+    """The words of the asking clause, without its polite beginning and its time phrase."""
+    lead: str
+    """The beginning that was left out."""
+    tense: str
+    """past, perfect, present, or "" where no verb shows."""
+    kind: str
+    """state, say, change, act; "be" for a past of "to be" that says what something was."""
+    verb: str
+    """The words that show tense and kind."""
+    told: tuple[str, ...]
+    """Past verbs with a subject of their own further on: "the book I mentioned"."""
+
+
+def asked(found: list[Word]) -> Asked:
+    """Read the asking clause of a text's words."""
+    lead, keys = _without_lead(_clause(found))
+    place, tense, kind, verb = _verb(keys)
+    told = tuple(
+        keys[at]
+        for at in range(max(place + 1, 1), len(keys))
+        if keys[at - 1] in SUBJECTS and is_past(keys[at], same=True)
+    )
+    return Asked(tuple(keys), lead, tense, kind, verb, told)
+
+
+def _clause(found: list[Word]) -> list[str]:
+    """The last clause that opens like a question, to the end; else all of it."""
+    start, opens = 0, True
+    for place, word in enumerate(found):
+        if opens and _opens(found, place):
+            start = place
+        opens = word.closed
+    return [word.key for word in found[start:]]
+
+
+def _opens(found: list[Word], place: int) -> bool:
+    keys = [word.key for word in found[place : place + 16]]
+    lead, rest = _without_lead(keys)
+    if place and not lead and _LEAD.fullmatch(" ".join(keys) + " "):
+        return False  # "…, do you remember?"
+    while rest and rest[0] in _JOINERS:
+        rest = rest[1:]
+    return bool(rest) and (
+        rest[0] in _OPENERS
+        or (len(rest) > 1 and rest[0] in ("in", "on", "at", "for", "to", "about", "since") and rest[1] in _WH)
+    )
+
+
+def _without_lead(keys: list[str]) -> tuple[str, list[str]]:
+    head, taken = " ".join(keys[:24]) + " ", 0
+    while match := _LEAD.match(head, taken):
+        taken = match.end()
+    count = head[:taken].count(" ")
+    if count >= len(keys):
+        return "", keys
+    return head[:taken].strip(), keys[count:]
+
+
+def _verb(keys: list[str]) -> tuple[int, str, str, str]:
+    """Where the first finite verb stands, its tense, the kind of what is asked after, and the words that show it."""
+    for place, key in enumerate(keys):
+        if key in _DID:
+            main = _main(keys, place + 1)
+            return place, "past", _kind(main), f"{key} {main}".strip()
+        if key in _WAS:
+            return (place, *_was(keys, place))
+        if key in _HAVE or key in ("had", "hadn't"):
+            return (place, *_have(keys, place))
+        if key in _IS:
+            follower = keys[place + 1] if place + 1 < len(keys) else ""
+            if follower in _SHORT_PERFECT:
+                return place, "perfect", _kind(follower), f"{key} {follower}"
+            return place, "present", "state", key
+        if key in _MODAL:
+            return place, "present", "state", key
+        if place and is_past(key, same=keys[place - 1] in SUBJECTS) and keys[place - 1] not in _NO_SUBJECTS:
+            return place, "past", _kind(key), key
+    return -1, "", "", ""
+
+
+def _main(keys: list[str], start: int) -> str:
+    """The verb that "did" carries: the first known one that is no noun here, else the last word that could be one."""
+    keys = [*keys[:start], *(key for key in keys[start : start + _BEHIND_VERB] if key not in _ADVERBS)]
+    for place in range(start + 1, len(keys)):
+        if keys[place - 1] not in _DETERMINERS and kind_of(keys[place]):
+            return keys[place]
+        if keys[place - 1] in SUBJECTS:
+            return keys[place]  # a pronoun's verb follows it, known or not
+    return ""
+
+
+def _was(keys: list[str], place: int) -> tuple[str, str, str]:
+    for after in range(place + 1, min(place + _BEHIND_VERB, len(keys))):
+        key, before = keys[after], keys[after - 1]
+        if before in _DETERMINERS or (before in SUBJECTS and is_past(key) and after > place + 2):
+            continue
+        if before in SUBJECTS and after > place + 2:
+            break
+        if key in ("called", "named", "supposed", "allowed", "based", "located", "born"):
+            return "past", "be", f"{keys[place]} {key}"
+        if is_participle(key) or (key.endswith("ing") and len(key) > 4 and key not in _ING_NOUNS):
+            kind = "act" if keys[after : after + 2] == ["working", "on"] else _kind(key)
+            if key.endswith("ing") and keys[:2] == ["how", "much"]:
+                kind = "state"  # "how much was I making": a sum that held
+            return "past", ("be" if kind in ("state", "habit") else kind), f"{keys[place]} {key}"
+    return "past", "be", keys[place]
+
+
+def _have(keys: list[str], place: int) -> tuple[str, str, str]:
+    for after in range(place + 1, min(place + 8, len(keys))):
+        if is_participle(keys[after]) and keys[after - 1] not in _DETERMINERS:
+            been = (
+                keys[after] == "been"
+                and after + 1 < len(keys)
+                and (is_participle(keys[after + 1]) or keys[after + 1].endswith("ing"))
+            )
+            word = keys[after + 1] if been else keys[after]
+            kind = "state" if keys[after] == "been" and not been else _kind(word)
+            return ("past" if keys[place].startswith("had") else "perfect"), kind, f"{keys[place]} {word}"
+    return ("past" if keys[place].startswith("had") else "present"), "state", keys[place]
+
+
+def _kind(word: str) -> str:
+    return kind_of(word) or "act"

@@ -1,0 +1,133 @@
+"""Prompt-ready blocks of memories within a token budget, and the account of how one came about."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from engram.model.errors import InvalidInput
+from engram.model.hit import Filtered, Hit, Hits
+from engram.model.memory import Memory
+from engram.model.types import type_or_default
+from engram.recall.assembling import Assembled, Counter, Item, Section, assemble
+from engram.recall.expected import missing_terms
+from engram.recall.recalling import Recall
+from engram.recall.relevant import means_something
+from engram.recall.search import Ask, Searcher
+from engram.store.protocol import Filters
+from engram.text.shown import quoted
+
+CRITICAL = "Critical facts"
+RELEVANT = "Relevant memories"
+POOL = 40
+"""Hits looked at for a block."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecallTrace:
+    """What a recall ranked, kept and left out, and which of the expected words its text lacks."""
+
+    query: str
+    text: str
+    tokens: int
+    ranked: Hits
+    kept: tuple[str, ...]
+    trimmed: tuple[str, ...]
+    """What the budget cut."""
+    superseded: tuple[str, ...]
+    """What matched and is no longer in force."""
+    irrelevant: tuple[Filtered, ...]
+    """What was found and is not about the question."""
+    missing_expected_terms: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Blocks:
+    """Builds blocks from what a search finds."""
+
+    searcher: Searcher
+    clock: Callable[[], datetime]
+    count: Counter
+
+    def block(
+        self,
+        query: str,
+        filters: Filters,
+        max_tokens: int,
+        *,
+        header: str = "",
+        by_type: bool = False,
+        summary: str = "",
+        count: Counter | None = None,
+    ) -> Assembled:
+        """Critical facts and what the query needs, the session's summary first."""
+        _check(max_tokens)
+        hits = self._found(query, filters)
+        sections = [
+            *([Section("Conversation so far", (Item("", summary, multiline=True),), required=True)] if summary else []),
+            *self._critical(filters),
+            *(_by_type(hits) if by_type else [Section(RELEVANT, tuple(item_of(hit) for hit in hits))]),
+        ]
+        return assemble(sections, max_tokens, count or self.count, header=header)
+
+    def trace(self, query: str, filters: Filters, max_tokens: int, expected: str | Sequence[str] = ()) -> RecallTrace:
+        """The account of a block: what was ranked, kept, trimmed, superseded and missing."""
+        _check(max_tokens)
+        ranked = self.searcher.search(Ask(query, POOL, filters=filters, explain=True))
+        meant = [hit for hit in ranked if means_something(hit)]
+        built = assemble([Section(RELEVANT, tuple(item_of(hit) for hit in meant))], max_tokens, self.count)
+        past = replace(filters, statuses=("superseded",), valid_at=None, as_of=False)
+        gone = [hit.id for hit in self.searcher.search(Ask(query, POOL, filters=past)) if means_something(hit)]
+        about = {hit.id for hit in meant}
+        rest = tuple(Filtered(hit.id, f"relevance {hit.relevance:.2f} of 10") for hit in ranked if hit.id not in about)
+        lacking = missing_terms([expected] if isinstance(expected, str) else expected, built.text)
+        return RecallTrace(
+            query, built.text, built.tokens, ranked, built.kept, built.trimmed, tuple(gone), rest, lacking
+        )
+
+    def _found(self, query: str, filters: Filters) -> list[Hit]:
+        if not query.strip():
+            return []
+        return [hit for hit in self.searcher.search(Ask(query, POOL, filters=filters)) if means_something(hit)]
+
+    def _critical(self, filters: Filters) -> list[Section]:
+        found = self.searcher.store.listing(replace(filters, critical=True))
+        return [Section(CRITICAL, tuple(memory_item(memory) for memory in found), required=True)] if found else []
+
+
+def _check(max_tokens: int) -> None:
+    if type(max_tokens) is not int or max_tokens < 1:
+        raise InvalidInput(f"max_tokens {max_tokens!r} must be a whole number, at least 1")
+
+
+def memory_item(memory: Memory) -> Item:
+    """A memory as a line: its id and type, then its words as a quotation."""
+    return Item(memory.id, quoted(memory.statement), label=f"[{memory.id}] {type_or_default(memory.type).label}: ")
+
+
+def item_of(hit: Hit) -> Item:
+    """A hit as a line."""
+    if hit.memory is not None:
+        return memory_item(hit.memory)
+    role = hit.event.role if hit.event else hit.kind
+    return Item(hit.id, quoted(hit.text), label=f"[{hit.id}] {role}: ")
+
+
+def _by_type(hits: Sequence[Hit]) -> list[Section]:
+    groups: dict[str, list[Item]] = {}
+    for hit in hits:
+        title = type_or_default(hit.memory.type).label if hit.memory else "Said"
+        groups.setdefault(title, []).append(item_of(hit))
+    return [Section(title, tuple(items)) for title, items in groups.items()]
+
+
+def composed(recall: Recall) -> str:
+    """An answer in words: what holds, held, happened or changed, each with the id it rests on."""
+    if not recall.hits:
+        return "Nothing is known about that."
+    lead = {
+        "current": "What holds:",
+        "historical": "What held:",
+        "event": "What was said or done:",
+        "lineage": "How it came to be, oldest first:",
+    }[recall.intent]
+    return f"{lead}\n{recall.text}"

@@ -1,0 +1,122 @@
+"""Deep search: several wordings of one question, searched at once and fused by reciprocal rank."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from engram.model.errors import EngramError, InvalidInput
+from engram.model.hit import Hit, Hits, HitTrace, Part
+from engram.recall.fuse import RRF_K
+from engram.recall.search import Ask, Searcher
+from engram.text.entities import entities
+from engram.text.tokens import query_terms
+
+MOST_QUERIES = 8
+Permute = Callable[[str, int], Sequence[str]]
+"""Other wordings of a question, at most so many."""
+_ASKING = frozenset(
+    [
+        "what",
+        "which",
+        "who",
+        "whom",
+        "whose",
+        "when",
+        "where",
+        "why",
+        "how",
+        "do",
+        "does",
+        "did",
+        "is",
+        "are",
+        "was",
+        "were",
+        "have",
+        "has",
+        "had",
+        "can",
+        "could",
+        "would",
+        "should",
+        "will",
+        "i",
+        "me",
+        "my",
+        "mine",
+        "you",
+        "your",
+        "we",
+        "our",
+        "us",
+        "the",
+        "a",
+        "an",
+        "of",
+        "to",
+        "about",
+        "tell",
+        "please",
+        "remind",
+        "know",
+        "there",
+        "any",
+        "that",
+        "this",
+        "it",
+    ]
+)
+
+
+def permutations(question: str, count: int) -> list[str]:
+    """Other wordings by rules, most telling first: its content words, its names, each half of it."""
+    words = [word for word in question.replace("?", " ").split() if word.lower().strip(".,;:!'\"") not in _ASKING]
+    plain = " ".join(words)
+    middle = (len(words) + 1) // 2
+    wordings = [plain, " ".join(entities(question)), " ".join(words[middle:]), " ".join(words[:middle])]
+    found = dict.fromkeys(w for w in wordings if w and w != question and query_terms(w))
+    return list(found)[:count]
+
+
+def deep_search(searcher: Searcher, ask: Ask, n_queries: int = 4, permute: Permute | None = None) -> Hits:
+    """The question and its wordings, each searched by itself. A model that fails costs its wordings, not the answer."""
+    if type(n_queries) is not int or not 1 <= n_queries <= MOST_QUERIES:
+        raise InvalidInput(f"n_queries {n_queries!r} must lie between 1 and {MOST_QUERIES}")
+    ask = ask.checked()
+    wordings, warning = _wordings(ask.text, n_queries - 1, permute)
+    asks = [replace(ask, text=text, limit=max(ask.limit * 2, 20)) for text in (ask.text, *wordings)]
+    with ThreadPoolExecutor(len(asks)) as pool:
+        results = list(pool.map(searcher.search, asks))
+    fused = _fused(results, ask.limit)
+    fused.warnings = list(dict.fromkeys(w for hits in results for w in hits.warnings)) + ([warning] if warning else [])
+    fused.mode, fused.terms = results[0].mode, tuple(dict.fromkeys(t for hits in results for t in hits.terms))
+    return fused
+
+
+def _wordings(question: str, count: int, permute: Permute | None) -> tuple[list[str], str]:
+    by_rules = permutations(question, count)
+    if permute is None or count < 1:
+        return by_rules, ""
+    try:
+        asked = [text.strip() for text in permute(question, count) if text.strip()]
+    except EngramError as error:
+        return by_rules, f"worded by rules: {error}"
+    return list(dict.fromkeys([*asked, *by_rules]))[:count], ""
+
+
+def _fused(results: Sequence[Hits], limit: int) -> Hits:
+    scores: dict[str, list[Part]] = {}
+    best: dict[str, Hit] = {}
+    for number, hits in enumerate(results, 1):
+        for rank, hit in enumerate(hits, 1):
+            scores.setdefault(hit.id, []).append(Part(f"wording {number}", 1 / (RRF_K + rank), detail=f"rank {rank}"))
+            if hit.id not in best or hit.relevance > best[hit.id].relevance:
+                best[hit.id] = hit
+    fused = [_scored(best[i], tuple(parts)) for i, parts in scores.items()]
+    fused.sort(key=lambda hit: (-hit.score, hit.id))
+    return Hits(fused[:limit])
+
+
+def _scored(hit: Hit, parts: tuple[Part, ...]) -> Hit:
+    trace = HitTrace(parts, hit.trace.found_by if hit.trace else {}, hit.trace.raw if hit.trace else {})
+    return replace(hit, score=trace.replay(), trace=trace)

@@ -1,0 +1,176 @@
+"""What an agent must know to go on with a task, within a token budget.
+
+Goal, latest checkpoint and critical facts are always there, shortened if need be; then recent events, the facts that matter, and
+what the graph ties to them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Protocol
+
+from engram.model.errors import InvalidInput
+from engram.model.event import DOCUMENT_ROLE, Event
+from engram.model.hit import Hit
+from engram.model.memory import Memory
+from engram.model.task import Checkpoint, TaskRun
+from engram.recall.assembling import Assembled, Counter, Item, Section, assemble
+from engram.recall.blocks import item_of, memory_item
+from engram.recall.relevant import means_something
+from engram.recall.search import Ask, Searcher
+from engram.rules.scopes import USER, visible_from
+from engram.store.protocol import Filters
+from engram.text.shown import quoted
+
+MAX_TOKENS = 4_000
+RECENT_SHARE, FACT_SHARE = 0.5, 0.35
+"""Parts of what the required sections leave: recent events, relevant facts; the graph takes what remains."""
+_LOOKED_AT = 5
+"""How many times as many events are looked at for the recent ones as are wanted."""
+_LONGEST_EVENT = 1_200
+"""Characters of one event that are shown: tool output is long, and its beginning and end say most."""
+
+
+class Neighbours(Protocol):
+    """What the graph ties to some memories, as far as an asker sees."""
+
+    def __call__(self, ids: Sequence[str], scopes: Sequence[str]) -> Sequence[Memory]:
+        """Memories, nearest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskContext:
+    """A prompt block for a task, and what it is made of."""
+
+    task: TaskRun
+    text: str
+    tokens: int
+    budget: int
+    checkpoint: Checkpoint | None
+    kept: tuple[str, ...]
+    trimmed: tuple[str, ...]
+    shortened: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class ContextBuilder:
+    """Builds the context of tasks."""
+
+    searcher: Searcher
+    clock: Callable[[], datetime]
+    count: Counter
+    related: Neighbours
+
+    def build(
+        self,
+        task: TaskRun,
+        query: str = "",
+        *,
+        max_tokens: int = MAX_TOKENS,
+        recent_event_limit: int = 40,
+        memory_limit: int = 25,
+        checkpoint_limit: int = 3,
+        include_graph: bool = True,
+        count: Counter | None = None,
+    ) -> TaskContext:
+        """The block for a task; `query` is what it is about to do, its goal where none is given.
+
+        `count` measures texts in another model's tokens. The latest checkpoint is there however few are asked for.
+        """
+        _check(max_tokens, recent_event_limit, memory_limit, checkpoint_limit)
+        points = self._points(task.id, checkpoint_limit)
+        scopes = visible_from([task.scope, USER])
+        filters = Filters(scopes=scopes, valid_at=self.clock())
+        recent = self._recent(task, recent_event_limit)
+        facts = self._facts(query or task.goal, filters, memory_limit)
+        sections = [
+            Section("Task", (Item(task.id, quoted(task.goal), label=f"[{task.id}] {task.status}: "),), required=True),
+            *_checkpoints(points),
+            *self._critical(filters),
+            Section("Recent events", _told(recent), share=RECENT_SHARE, newest_last=True),
+            Section("Relevant facts", tuple(item_of(hit) for hit in facts), share=FACT_SHARE),
+            *(self._graph(facts, scopes) if include_graph else []),
+        ]
+        built = assemble(sections, max_tokens, count or self.count)
+        return _context(task, built, max_tokens, points[0] if points else None)
+
+    def _points(self, task_id: str, limit: int) -> list[Checkpoint]:
+        """Where the task stood last, then what was noted before and since: a document's manifest is no account of work."""
+        store = self.searcher.store
+        points = store.checkpoints(task_id, max(1, limit))
+        latest = _progress(points) or (_progress(store.checkpoints(task_id)) if points else None)
+        if latest is None:
+            return points
+        return [latest, *(point for point in points if point.id != latest.id)][: max(1, limit)]
+
+    def _recent(self, task: TaskRun, limit: int) -> list[Event]:
+        """The last events but the chunks of documents, which are asked for by what they say."""
+        if not limit:
+            return []
+        found = self.searcher.store.events(task.id, last=limit * _LOOKED_AT)
+        return [event for event in found if event.role != DOCUMENT_ROLE][-limit:]
+
+    def _critical(self, filters: Filters) -> list[Section]:
+        found = self.searcher.store.listing(replace(filters, critical=True))
+        return [Section("Critical facts", tuple(memory_item(m) for m in found), required=True)] if found else []
+
+    def _facts(self, query: str, filters: Filters, limit: int) -> list[Hit]:
+        if limit < 1:
+            return []
+        return [hit for hit in self.searcher.search(Ask(query, limit, filters=filters)) if means_something(hit)]
+
+    def _graph(self, facts: Sequence[Hit], scopes: Sequence[str]) -> list[Section]:
+        found = self.related([hit.id for hit in facts[:10]], scopes) if facts else []
+        return [Section("Related", tuple(memory_item(memory) for memory in found))] if found else []
+
+
+def _progress(points: Sequence[Checkpoint]) -> Checkpoint | None:
+    return next((point for point in points if point.kind == "progress"), None)
+
+
+def _check(max_tokens: int, *limits: int) -> None:
+    if any(type(number) is not int or number < 0 for number in (max_tokens, *limits)):
+        raise InvalidInput("max_tokens and the limits are whole numbers, at least 0")
+
+
+def _checkpoints(points: Sequence[Checkpoint]) -> list[Section]:
+    """The latest in full, in lines of its own; of older ones what they came to."""
+    if not points:
+        return []
+    latest = points[0]
+    lines = [Item(latest.id, quoted(latest.summary), label=f"[{latest.id}] ")]
+    for title, given in (
+        ("done", latest.completed_steps),
+        ("to do", latest.pending_steps),
+        ("decided", latest.decisions),
+        ("blocked by", latest.blockers),
+        ("made", latest.artifacts),
+    ):
+        if given:
+            lines.append(Item("", "; ".join(quoted(line) for line in given), label=f"{title}: "))
+    older = tuple(Item(p.id, quoted(p.summary), label=f"[{p.id}] ") for p in points[1:])
+    earlier = [Section("Earlier checkpoints", older)] if older else []
+    return [Section("Latest checkpoint", tuple(lines), required=True), *earlier]
+
+
+def _told(events: Sequence[Event]) -> tuple[Item, ...]:
+    return tuple(
+        Item(event.id, quoted(_shortened(event.content)), label=f"[{event.id}] {event.role}{_kind(event)}: ")
+        for event in reversed(events)
+        if event.content
+    )
+
+
+def _kind(event: Event) -> str:
+    return "" if event.event_type == "message" else f" ({event.event_type.replace('_', ' ')})"
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _LONGEST_EVENT:
+        return text
+    half = _LONGEST_EVENT // 2
+    return f"{text[:half].rstrip()} […] {text[-half:].lstrip()}"
+
+
+def _context(task: TaskRun, built: Assembled, budget: int, latest: Checkpoint | None) -> TaskContext:
+    return TaskContext(task, built.text, built.tokens, budget, latest, built.kept, built.trimmed, built.shortened)

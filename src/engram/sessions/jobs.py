@@ -1,0 +1,109 @@
+"""Work that follows on the ledger: leased, done at least once, retried with growing waits, given up in plain sight."""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from engram.model.errors import InvalidInput, NotFound
+from engram.model.task import JOB_STATES, Job
+from engram.store.protocol import Store
+
+LEASE = timedelta(minutes=5)
+"""After this long a worker counts as gone, and its job is anybody's."""
+MOST_ATTEMPTS = 6
+FIRST_WAIT, LONGEST_WAIT = timedelta(seconds=10), timedelta(hours=1)
+_ERROR_CHARS = 300
+Handler = Callable[[Job], None]
+"""Does one job. Doing it twice must be as good as doing it once; an exception means: again later."""
+
+
+@dataclass(slots=True)
+class Worked:
+    """What a worker did: jobs done, put off, and given up."""
+
+    done: list[str] = field(default_factory=list)
+    retried: list[str] = field(default_factory=list)
+    dead: list[str] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.done or self.retried or self.dead)
+
+
+@dataclass(slots=True)
+class Jobs:
+    """`mem.jobs`: what waits, and doing it."""
+
+    store: Store
+    clock: Callable[[], datetime]
+    handlers: Mapping[str, Handler]
+    owner: str
+
+    def list(self, status: str | None = None, limit: int | None = 100) -> "list[Job]":
+        """Jobs that are not done, oldest first: waiting, leased or dead."""
+        if status is not None and status not in JOB_STATES:
+            raise InvalidInput(f"{status!r} is no state of a job; one of {', '.join(JOB_STATES)}")
+        return self.store.jobs([status] if status else None, limit)
+
+    def retry(self, job_id: str) -> Job:
+        """Let a dead job try again from the start."""
+        job = next((job for job in self.store.jobs(["dead"]) if job.id == job_id), None)
+        if job is None:
+            raise NotFound(f"no dead job {job_id!r}; `engram worker --list` shows what there is")
+        again = replace(job, status="waiting", attempts=0, run_after=self.clock(), error="", owner="")
+        self.store.settle_job(job, again)
+        return again
+
+    def work(self, limit: int = 100) -> Worked:
+        """Do the jobs that are due now, at most so many, one after the other."""
+        worked = Worked()
+        for _ in range(limit):
+            now = self.clock()
+            taken = self.store.lease_jobs(self.owner, now, now + LEASE, kinds=tuple(self.handlers))
+            if not taken:
+                break
+            self._do(taken[0], worked)
+        return worked
+
+    def run(
+        self, stop: threading.Event, idle_seconds: float = 1.0, told: Callable[[Worked], None] | None = None
+    ) -> None:
+        """Work until told to stop."""
+        while not stop.is_set():
+            worked = self.work(1)
+            if worked and told is not None:
+                told(worked)
+            if not worked:
+                stop.wait(idle_seconds)
+
+    def _do(self, job: Job, worked: Worked) -> None:
+        if job.attempts > MOST_ATTEMPTS:
+            # Whoever had it went away each time without a word: the job may be what ends them.
+            self._give_up(job, job.error or f"its worker went away {job.attempts - 1} times", worked)
+            return
+        try:
+            self.handlers[job.kind](job)
+        except Exception as error:
+            self._put_off(job, error, worked)
+            return
+        self.store.settle_job(job, None)
+        worked.done.append(job.id)
+
+    def _put_off(self, job: Job, error: Exception, worked: Worked) -> None:
+        said = f"{type(error).__name__}: {error}"[:_ERROR_CHARS]
+        if job.attempts >= MOST_ATTEMPTS:
+            self._give_up(job, said, worked)
+            return
+        later = self.clock() + wait_after(job.attempts)
+        self.store.settle_job(job, replace(job, status="waiting", run_after=later, leased_until=None, error=said))
+        worked.retried.append(job.id)
+
+    def _give_up(self, job: Job, said: str, worked: Worked) -> None:
+        self.store.settle_job(job, replace(job, status="dead", leased_until=None, error=said))
+        worked.dead.append(job.id)
+
+
+def wait_after(attempts: int) -> timedelta:
+    """How long a job waits after so many attempts: twice as long each time, up to an hour."""
+    doublings = min(max(0, attempts - 1), 20)
+    return min(FIRST_WAIT * (1 << doublings), LONGEST_WAIT)

@@ -1,0 +1,73 @@
+"""What a caller observed, checked and redacted before anything touches the disk."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from engram.gates.secrets import redact, redact_all, refuse_secret
+from engram.model.errors import InvalidInput
+from engram.model.event import EVENT_TYPES
+from engram.model.times import aware
+from engram.store.protocol import NewEvent
+
+_FIELDS = frozenset({"role", "content", "at", "key", "event_type", "payload", "metadata", "task"})
+MAX_CONTENT = 8 * 1024 * 1024
+
+
+def new_event(item: Mapping[str, Any], now: datetime) -> NewEvent:
+    """The event a caller's fields describe; `InvalidInput` names what cannot be used."""
+    unknown = set(item) - _FIELDS
+    if unknown:
+        raise InvalidInput(f"unknown field {sorted(unknown)[0]!r} of an event; known: {', '.join(sorted(_FIELDS))}")
+    role, content = item.get("role", ""), item.get("content", "")
+    if not isinstance(role, str) or not role.strip() or not isinstance(content, str):
+        raise InvalidInput("an event needs a role and a content, both text")
+    if len(content) > MAX_CONTENT:
+        raise InvalidInput(
+            f"an event of {len(content)} characters; at most {MAX_CONTENT}. `engram ingest` takes documents"
+        )
+    event_type = item.get("event_type", "message")
+    if event_type not in EVENT_TYPES:
+        raise InvalidInput(f"{event_type!r} is no event type; one of {', '.join(EVENT_TYPES)}")
+    key = storable(str(item.get("key", "") or ""))
+    refuse_secret(key, "the event's key")
+    return NewEvent(
+        role=redact(storable(role.strip()))[0],
+        content=redact(storable(content))[0],
+        at=aware(item.get("at")) or now,
+        event_type=event_type,
+        task=redact(storable(str(item.get("task", ""))))[0],
+        key=key,
+        payload=_data("payload", item.get("payload")),
+        metadata=_data("metadata", item.get("metadata")),
+    )
+
+
+def _data(name: str, given: Any) -> dict[str, Any]:
+    return json_data(f"the event's {name}", given)
+
+
+def json_data(what: str, given: Any) -> dict[str, Any]:
+    """A caller's own data, redacted; `InvalidInput` for what is no object that JSON can hold."""
+    if given is not None and not isinstance(given, Mapping):
+        raise InvalidInput(f'{what} is an object such as {{"name": "pytest"}}, not {type(given).__name__}')
+    try:
+        kept: dict[str, Any] = _stored(redact_all(dict(given or {})))
+        json.dumps(kept, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"{what} cannot be kept as JSON ({error}); give texts, numbers, lists and objects") from None
+    return kept
+
+
+def _stored(value: Any) -> Any:
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, Mapping):
+        return {storable(str(name)): _stored(item) for name, item in value.items()}
+    return [_stored(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def storable(text: str) -> str:
+    """The text without what some store cannot hold: `?` for half a surrogate pair, U+FFFD for NUL."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -1,0 +1,269 @@
+"""A session's rolling summary: extracts of what was said, folded again and again into the same room.
+
+A line quotes one sentence: `[12] user: “Never push to main.”`, where 12 is the event's number in its session, so that a
+reader can cite it and the next fold can take it up again. What was contradicted, closed or repeated falls away; goal,
+constraints, decisions and open steps stay before anything that only happened.
+"""
+
+import re
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, field, replace
+
+from engram.model.errors import EngramError, InvalidInput
+from engram.model.event import Event
+from engram.sessions.summary_folding import is_durable, settled, weights, with_goal
+from engram.sessions.summary_parts import KINDS, LONGEST_LINE, Line, kind_of, lines_of
+from engram.text.cutting import cut, longest_fitting
+from engram.text.shown import one_line, quoted, shown
+
+__all__ = ["STYLES", "TITLES", "Summary", "summarise", "summarise_with", "without"]
+
+STYLES = ("plain", "structured")
+TITLES = dict(
+    zip(KINDS, ("Goal", "Constraints", "Progress", "Decisions", "Next steps", "Critical context"), strict=True)
+)
+"""The sections of the structured style, in their order; empty ones are left out."""
+RULES = "rules"
+
+DURABLE_SHARE = 0.8
+"""Part of the room that goal, constraints, decisions and open steps may fill before what only happened gets any."""
+LEAST_WORTH = 1.7
+"""Lines worth less are chatter, and fall away even where there is room."""
+REPEATED_KIND = 0.25
+"""What every further line of one kind is worth less, so that one kind does not crowd out the others."""
+SLICE = 40
+"""Events folded in one step; between steps no more than this many lines per kind are carried."""
+_LEAST_CHARACTERS = 24
+_TOKENS_ASKED = 6_000
+_CHARACTERS_ASKED = 2_000
+
+_LINE = re.compile(r"(?:- )?(?:\[(?P<seq>\d{1,15})\] )?(?:(?P<speaker>[\w-]{1,24}): )?“(?P<text>.*)”")
+_HEADING = re.compile(r"#{1,6}\s+(.*)")
+_BULLET = re.compile(r"^\s*(?:[-*+•>]\s+|\d{1,3}[.)]\s+)*")
+_KIND_OF_TITLE = {title.casefold(): kind for kind, title in TITLES.items()}
+
+Count = Callable[[str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a session came to, up to and with event number `through`. `made_by` is "rules" or a model's name."""
+
+    text: str
+    through: int
+    style: str = "plain"
+    made_by: str = RULES
+
+
+def summarise(
+    previous: Summary | None,
+    events: Sequence[Event],
+    *,
+    style: str = "plain",
+    max_tokens: int = 400,
+    count: Count,
+) -> Summary:
+    """Fold the events after `previous.through` into the summary; never more than `max_tokens` by `count`.
+
+    Events already covered are ignored; with nothing new, and room and style unchanged, the summary stays as it is.
+    """
+    _check(style, max_tokens)
+    through, fresh = _fresh(previous, events)
+    if previous and not fresh and previous.style == style and count(previous.text) <= max_tokens:
+        return previous
+    lines = _parsed(previous) if previous else []
+    for start in range(0, max(len(fresh), 1), SLICE):
+        added = [line for event in fresh[start : start + SLICE] for line in lines_of(event)]
+        lines = _carried([*lines, *added])
+    return Summary(_fitted(lines, style, max_tokens, count), through, style, RULES)
+
+
+def _check(style: str, max_tokens: int) -> None:
+    if style not in STYLES:
+        raise InvalidInput(f"no summary style {style!r}; there are {' and '.join(STYLES)}")
+    if max_tokens < 0:
+        raise InvalidInput(f"a summary of {max_tokens} tokens cannot be; give 0 or more")
+
+
+def _fresh(previous: Summary | None, events: Sequence[Event]) -> tuple[int, list[Event]]:
+    """The number of the last event covered, and the events not covered yet, each once, in order."""
+    through = previous.through if previous else 0
+    fresh = {event.seq: event for event in events if event.seq > through}
+    return max(fresh, default=through), [fresh[seq] for seq in sorted(fresh)]
+
+
+def _parsed(summary: Summary) -> list[Line]:
+    """The lines of a summary. A model's are its own words: taken row by row, and no number it gives is believed."""
+    lines: list[Line] = []
+    kind = ""
+    for place, row in enumerate(summary.text.splitlines()):
+        found = _LINE.fullmatch(row) if summary.made_by == RULES else None
+        if heading := _HEADING.match(row):
+            kind = _KIND_OF_TITLE.get(heading[1].strip().casefold(), "")
+        elif found:
+            speaker = found["speaker"] or ""
+            own = kind or kind_of(found["text"], speaker)
+            lines.append(Line(int(found["seq"] or 0), place, speaker, found["text"], own))
+        elif said := _BULLET.sub("", row).strip():
+            lines.append(Line(0, place, "", cut(one_line(said), LONGEST_LINE), kind or kind_of(said, "")))
+    return sorted(lines, key=lambda line: (line.seq, line.place))
+
+
+def _carried(lines: Sequence[Line]) -> list[Line]:
+    """What still stands of the lines, the best of each kind."""
+    marked, goals = with_goal(lines)
+    standing = settled(marked, goals)
+    worth = dict(zip(map(id, standing), weights(standing, goals), strict=True))
+    best: set[int] = set()
+    for kind in KINDS:
+        own = sorted((line for line in standing if line.kind == kind), key=lambda line: -worth[id(line)])
+        best.update(map(id, own[:SLICE]))
+    return [line for line in standing if id(line) in best]
+
+
+@dataclass(slots=True)
+class _Page:
+    """A summary's text as it fills."""
+
+    style: str
+    count: Count
+    lines: list[Line] = field(default_factory=list)
+    used: int = 0
+
+    def place(self, line: Line, room: int) -> None:
+        if line in self.lines:
+            return
+        cost = self.count("\n" + self._row(line))
+        if self.style == "structured" and all(other.kind != line.kind for other in self.lines):
+            cost += self.count(f"\n\n## {TITLES[line.kind]}")
+        if self.used + cost <= room:
+            self.lines.append(line)
+            self.used += cost
+
+    def text(self) -> str:
+        ordered = sorted(self.lines, key=lambda line: (line.seq, line.place))
+        if self.style == "plain":
+            return "\n".join(map(self._row, ordered))
+        blocks = []
+        for kind, title in TITLES.items():
+            if own := [self._row(line) for line in ordered if line.kind == kind]:
+                blocks.append("\n".join([f"## {title}", *own]))
+        return "\n\n".join(blocks)
+
+    def _row(self, line: Line) -> str:
+        source = f"[{line.seq}] " if line.seq else ""
+        speaker = f"{line.speaker}: " if line.speaker else ""
+        return f"{'- ' if self.style == 'structured' else ''}{source}{speaker}{quoted(line.text)}"
+
+
+def _fitted(lines: Sequence[Line], style: str, max_tokens: int, count: Count) -> str:
+    """The lines worth most, as many as the room holds; measured as a whole at the end."""
+    ranked = _ranked(lines)
+    page = _Page(style, count)
+    for line in ranked[:1]:
+        page.place(line, max_tokens)
+    if not page.lines:
+        return _shortened(ranked[0], style, max_tokens, count) if ranked else ""
+    for line in filter(is_durable, ranked):
+        page.place(line, int(DURABLE_SHARE * max_tokens))
+    for line in ranked:
+        page.place(line, max_tokens)
+    while page.lines and count(page.text()) > max_tokens:
+        page.lines.pop()
+    return page.text()
+
+
+def _ranked(lines: Sequence[Line]) -> list[Line]:
+    """From the line worth most; each further line of a kind counts for less."""
+    marked, goals = with_goal(lines)
+    worth = weights(marked, goals)
+    found = sorted(zip(worth, marked, strict=True), key=lambda pair: (-pair[0], -pair[1].seq, pair[1].place))
+    told = dict.fromkeys(KINDS, 0)
+    ranked = []
+    for value, line in found:
+        if value >= LEAST_WORTH:
+            ranked.append((value - REPEATED_KIND * told[line.kind], line))
+            told[line.kind] += 1
+    return [line for _, line in sorted(ranked, key=lambda pair: -pair[0])]
+
+
+def _shortened(line: Line, style: str, max_tokens: int, count: Count) -> str:
+    """The one line that matters most, cut until it fits; nothing where even a few words are too many."""
+
+    def page(text: str) -> str:
+        return _Page(style, count, [Line(line.seq, line.place, line.speaker, text, line.kind)]).text()
+
+    least = min(_LEAST_CHARACTERS, len(line.text))
+    text = page(longest_fitting(line.text, lambda body: count(page(body)) <= max_tokens, least))
+    return text if count(text) <= max_tokens else ""
+
+
+def without(summary: Summary, events: Container[int]) -> Summary:
+    """The summary without what it quotes of the events with these numbers: for when they are redacted or purged.
+
+    A model's words cannot be told apart by event: such a summary comes back empty, covering nothing, to be made again.
+    """
+    lines = _parsed(summary)
+    if summary.made_by != RULES or not all(line.seq for line in lines):
+        return Summary("", 0, summary.style, RULES)
+    left = [line for line in lines if line.seq not in events]
+    if len(left) == len(lines):
+        return summary
+    return replace(summary, text=_Page(summary.style, len, left).text())
+
+
+def summarise_with(
+    ask: Callable[[str], str],
+    model: str,
+    previous: Summary | None,
+    events: Sequence[Event],
+    *,
+    style: str = "plain",
+    max_tokens: int = 400,
+    count: Count,
+) -> Summary:
+    """The same fold by a model: `ask` takes the summary so far and the new events as quoted lines, and answers with text.
+
+    What is too much to ask about is folded by the rules first. A model that fails (EngramError) or says nothing costs
+    quality only: the rules' summary is returned. Longer answers are cut, other headings than the six are no headings.
+    """
+    _check(style, max_tokens)
+    through, fresh = _fresh(previous, events)
+    by_rules = summarise(previous, events, style=style, max_tokens=max_tokens, count=count)
+    if not fresh:
+        return by_rules
+    recent = _recent(fresh, count)
+    if older := fresh[: len(fresh) - len(recent)]:
+        previous = summarise(previous, older, style=style, max_tokens=max_tokens, count=count)
+    try:
+        answer = ask("\n\n".join(filter(None, (previous.text if previous else "", "\n".join(recent)))))
+    except EngramError:
+        return by_rules
+    text = longest_fitting(_cleaned(answer), lambda body: count(body) <= max_tokens, 0)
+    usable = any(map(str.isalpha, text)) and count(text) <= max_tokens
+    return Summary(text, through, style, model) if usable else by_rules
+
+
+def _recent(events: Sequence[Event], count: Count) -> list[str]:
+    """The newest events as quoted lines, as many as one question may hold; at least the last."""
+    rows: list[str] = []
+    left = _TOKENS_ASKED
+    for event in reversed(events):
+        row = f"[{event.seq}] {one_line(event.role)} ({event.event_type}): {quoted(cut(event.content, _CHARACTERS_ASKED))}"
+        left -= count(row)
+        if rows and left < 0:
+            break
+        rows.append(row)
+    return rows[::-1]
+
+
+def _cleaned(answer: str) -> str:
+    """A model's answer with nothing hidden in it and no headings but ours."""
+    rows = []
+    for row in shown("\n".join(answer.splitlines())).strip().split("\n"):
+        heading = _HEADING.match(row.strip())
+        if heading and (kind := _KIND_OF_TITLE.get(heading[1].strip(" *:").casefold())):
+            rows.append(f"## {TITLES[kind]}")
+        else:
+            rows.append(heading[1] if heading else row.rstrip())
+    return "\n".join(rows)

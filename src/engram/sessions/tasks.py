@@ -1,0 +1,299 @@
+"""`mem.tasks`: work that outlives a conversation. A run, its ledger, its checkpoints, and how to take it up again."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from engram.gates.secrets import redact, refuse_secret
+from engram.model.errors import InvalidInput, NotFound
+from engram.model.event import EVENT_TYPES, Event
+from engram.model.hit import Hits
+from engram.model.task import CHECKPOINT_KINDS, Checkpoint, Job, TaskRun, checked_state, moved
+from engram.recall.search import Ask, Searcher
+from engram.rules.scopes import parse_scope
+from engram.sessions.observing import json_data, new_event, storable
+from engram.store.protocol import Filters, Following, Store, no_jobs
+
+Events = list[Event]
+Checkpoints = list[Checkpoint]
+TaskRuns = list[TaskRun]
+DERIVE = "derive"
+"""The job that derives facts from a ledger's events."""
+_STEPS = ("completed_steps", "pending_steps", "decisions", "blockers", "artifacts")
+
+
+@dataclass(slots=True)
+class Tasks:
+    """Starts, moves and finds runs; writes their ledgers and checkpoints."""
+
+    store: Store
+    searcher: Searcher
+    clock: Callable[[], datetime]
+
+    # -- runs
+
+    def start(
+        self, goal: str, *, scope: str = "global", session: str = "", metadata: Mapping[str, Any] | None = None
+    ) -> TaskRun:
+        """Begin a run."""
+        if not _says(goal):
+            raise InvalidInput("a task needs a goal, in words")
+        session = storable(session)
+        refuse_secret(session, "the session's id")
+        scope, own, now = parse_scope(scope), json_data("the task's metadata", metadata), self.clock()
+        task_id = f"TASK-{now:%Y%m%d-%H%M%S}-{self.store.new_token(3)}"
+        task = TaskRun(task_id, _clean(goal), scope, now, now, session=session, metadata=own)
+        self.store.save_task(task)
+        return task
+
+    def get(self, task_id: str) -> TaskRun:
+        """A run by id."""
+        task = self.store.task(task_id)
+        if task is None:
+            raise NotFound(f"no task {task_id!r}; `engram task list` shows what there is")
+        return task
+
+    def list(self, status: str | Sequence[str] | None = None, limit: int | None = 50) -> TaskRuns:
+        """Runs, newest first; deleted ones only when asked for."""
+        _refuse_negative("limit", limit)
+        wanted = (status,) if isinstance(status, str) else status
+        if wanted is None:
+            wanted = ("running", "paused", "completed", "failed", "cancelled")
+        return self.store.tasks([checked_state(state) for state in wanted], limit)
+
+    def move(self, task_id: str, state: str, outcome: str = "") -> TaskRun:
+        """Put a run into another state; what may not follow on its present one is refused."""
+        said = _clean(outcome)
+        return self.store.change_task(task_id, lambda task: moved(task, state, self.clock(), said))
+
+    def pause(self, task_id: str, reason: str = "") -> TaskRun:
+        """Let a run rest."""
+        return self.move(task_id, "paused", reason)
+
+    def resume(self, task_id: str) -> TaskRun:
+        """Take a run up again: a paused, failed or cancelled one; one whose process died is running still."""
+        task = self.get(task_id)
+        return task if task.status == "running" else self.move(task_id, "running")
+
+    def complete(self, task_id: str, outcome: str = "") -> TaskRun:
+        """A run that reached its goal; its ledger is closed."""
+        return self.move(task_id, "completed", outcome)
+
+    def fail(self, task_id: str, reason: str = "") -> TaskRun:
+        """A run that did not; it can be resumed."""
+        return self.move(task_id, "failed", reason)
+
+    def cancel(self, task_id: str, reason: str = "") -> TaskRun:
+        """A run nobody wants any more."""
+        return self.move(task_id, "cancelled", reason)
+
+    def delete(self, task_id: str) -> TaskRun:
+        """Take a run out of the lists. Its ledger stays; `purge` destroys events."""
+        return self.move(task_id, "deleted")
+
+    # -- the ledger
+
+    def record_event(self, task_id: str, role: str, content: str, **fields: Any) -> Event:
+        """Append one event: what was said, called, answered, seen or made."""
+        return self._append(task_id, [{"role": role, "content": content, **fields}])[0]
+
+    def record_turn(
+        self,
+        task_id: str,
+        user: str = "",
+        assistant: str = "",
+        *,
+        tool_calls: Iterable[Mapping[str, Any]] = (),
+        artifacts: Iterable[Mapping[str, Any]] = (),
+        derive: bool = True,
+        key: str = "",
+    ) -> Events:
+        """A whole turn, at once or not at all: the request, the calls with their results, the answer, what was made.
+
+        A tool call is {"name", "arguments", "result" or "error"}; an artifact {"name", "content"}. With `derive`, facts are
+        drawn from it later, by whoever works the jobs. With a `key`, a repeated turn is the same turn.
+        """
+        items = [
+            *([{"role": "user", "content": user}] if user else []),
+            *(event for call in tool_calls for event in _called(call)),
+            *([{"role": "assistant", "content": assistant}] if assistant else []),
+            *(_artifact(made) for made in artifacts),
+        ]
+        if not items:
+            raise InvalidInput("a turn needs something that was said, called or made")
+        if key:
+            items = [{**item, "key": f"{key}/{place}"} for place, item in enumerate(items)]
+        return self._append(task_id, items, derive=derive)
+
+    def _append(self, task_id: str, items: Sequence[Mapping[str, Any]], *, derive: bool = False) -> Events:
+        task, now = self.get(task_id), self.clock()
+        events = [replace(new_event(item, now), task=task.id) for item in items]
+        return self.store.append_events(task.id, events, _derivation(task.id, now) if derive else no_jobs)
+
+    def events(self, task_id: str, *, last: int | None = None, after: int = 0) -> Events:
+        """A run's events in order: all, those after a number, or the last so many."""
+        _refuse_negative("last", last)
+        return self.store.events(self.get(task_id).id, last=last, after=after)
+
+    def search_events(
+        self,
+        query: str,
+        *,
+        task: str = "",
+        event_types: str | Sequence[str] | None = None,
+        roles: str | Sequence[str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        mode: str = "hybrid",
+        limit: int = 10,
+    ) -> Hits:
+        """Find events of a run, or of every ledger."""
+        filters = Filters(
+            kinds=("event",),
+            parents=(self.get(task).id,) if task else None,
+            types=_event_types(event_types),
+            roles=_names(roles),
+            since=since,
+            until=until,
+        )
+        return self.searcher.search(Ask(query, limit, mode, filters=filters))
+
+    # -- checkpoints
+
+    def checkpoint(
+        self,
+        task_id: str,
+        summary: str,
+        *,
+        source_event_ids: Iterable[str] = (),
+        kind: str = "progress",
+        data: Mapping[str, Any] | None = None,
+        **steps: Iterable[str],
+    ) -> Checkpoint:
+        """Note where a run stands: completed_steps, pending_steps, decisions, blockers and artifacts are lists of lines."""
+        unknown = sorted(set(steps) - set(_STEPS))
+        if unknown:
+            raise InvalidInput(f"a checkpoint has no {unknown[0]!r}; it has {', '.join(_STEPS)}")
+        if not _says(summary):
+            raise InvalidInput("a checkpoint needs a summary, in words")
+        if kind not in CHECKPOINT_KINDS:
+            raise InvalidInput(f"{kind!r} is no kind of checkpoint; one of {', '.join(CHECKPOINT_KINDS)}")
+        task, now = self.get(task_id), self.clock()
+        if task.finished:
+            raise InvalidInput(f"{task.id} is {task.status}; a finished task takes no checkpoint")
+        sources = self._sources(source_event_ids)
+        own = json_data("the checkpoint's data", data)
+        head = self.store.events(task.id, last=1)
+        lines = {name: _lines(name, given) for name, given in steps.items()}
+        return self.store.add_checkpoint(
+            task.id,
+            lambda number: Checkpoint(
+                id=f"CKP-{task.id.removeprefix('TASK-')}-{number:03d}",
+                task=task.id,
+                number=number,
+                created=now,
+                summary=_clean(summary),
+                source_event_ids=sources,
+                through=head[-1].seq if head else 0,
+                kind=kind,
+                data=own,
+                **lines,
+            ),
+        )
+
+    def _sources(self, ids: Iterable[str]) -> tuple[str, ...]:
+        found = () if isinstance(ids, str) else tuple(ids)
+        if isinstance(ids, str) or not all(isinstance(i, str) for i in found):
+            raise InvalidInput("source_event_ids is a list of ids of events")
+        unknown = next((i for i in found if self.store.event(i) is None), None)
+        if unknown is not None:
+            raise NotFound(f"no event {unknown!r}; a checkpoint can only rest on events that were recorded")
+        return found
+
+    def checkpoints(self, task_id: str, limit: int | None = None) -> Checkpoints:
+        """A run's checkpoints, newest first."""
+        _refuse_negative("limit", limit)
+        return self.store.checkpoints(self.get(task_id).id, limit)
+
+    def idle_since(self, task: TaskRun) -> timedelta:
+        """How long a run has been silent: a long silence of a running one means that its process went away."""
+        head = self.store.events(task.id, last=1)
+        return max(timedelta(), self.clock() - max(task.updated, head[-1].at if head else task.updated))
+
+
+def _derivation(task_id: str, now: datetime) -> Following:
+    """The job that will draw facts from new events; it names them, so that doing it twice is doing it once."""
+
+    def job(events: Sequence[Event]) -> Sequence[Job]:
+        payload = {"task": task_id, "events": [event.id for event in events]}
+        return [Job(f"{DERIVE}:{events[0].id}", DERIVE, now, now, payload)]
+
+    return job
+
+
+def _clean(text: str) -> str:
+    return redact(storable(text.strip()))[0]
+
+
+def _says(given: Any) -> bool:
+    return isinstance(given, str) and bool(given.strip())
+
+
+def _refuse_negative(name: str, number: int | None) -> None:
+    if number is not None and (type(number) is not int or number < 0):
+        raise InvalidInput(f"{name} {number!r} must be a whole number, at least 0")
+
+
+def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    return (given,) if isinstance(given, str) else tuple(given) if given else None
+
+
+def _event_types(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    wanted = _names(given)
+    unknown = next((name for name in wanted or () if name not in EVENT_TYPES), None)
+    if unknown is not None:
+        raise InvalidInput(f"{unknown!r} is no event type; one of {', '.join(EVENT_TYPES)}")
+    return wanted
+
+
+def _lines(name: str, given: Any) -> tuple[str, ...]:
+    lines = [*given] if isinstance(given, Iterable) and not isinstance(given, str) else [None]
+    if not all(isinstance(line, str) for line in lines):
+        raise InvalidInput(f"{name} is a list of lines")
+    return tuple(_clean(line) for line in lines if line and line.strip())
+
+
+def _called(call: Any) -> list[dict[str, Any]]:
+    name = call.get("name") if isinstance(call, Mapping) else None
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidInput('a tool call needs a name: {"name": "pytest", "arguments": {…}, "result": "…"}')
+    arguments = call.get("arguments", {})
+    said = f"{name} {_told(arguments)}".strip()
+    found: list[dict[str, Any]] = [
+        {
+            "role": "assistant",
+            "event_type": "tool_call",
+            "content": said,
+            "payload": {"name": name, "arguments": arguments},
+        }
+    ]
+    for part, kind in (("result", "tool_result"), ("error", "error")):
+        if part in call:
+            found.append({"role": "tool", "event_type": kind, "content": _told(call[part]), "payload": {"name": name}})
+    return found
+
+
+def _artifact(made: Any) -> dict[str, Any]:
+    name, content = (made.get("name", ""), made.get("content", "")) if isinstance(made, Mapping) else ("", "")
+    if not isinstance(content, str) or not isinstance(name, str) or not (name or content):
+        raise InvalidInput('an artifact is {"name": "report.md", "content": "…"}')
+    return {"role": "assistant", "event_type": "artifact", "content": content or name, "payload": {"name": name}}
+
+
+def _told(value: Any) -> str:
+    import json
+
+    if value is None or value == {}:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

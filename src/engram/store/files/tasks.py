@@ -1,0 +1,218 @@
+"""Task runs as small files in `tasks/`, their checkpoints as lines beside them, and jobs as files of `state/jobs/`.
+
+Everything that writes is for the holder of the writer lock.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from engram.model.errors import InvalidInput, NotFound, StoreCorrupt, StoreReadOnly
+from engram.model.task import Checkpoint, Job, TaskRun
+from engram.store.files.home import DIRECTORY_MODE, Home
+from engram.store.files.journal import append_durably, replace_file, set_aside, sync_directory, torn_tail
+from engram.store.tasks import from_fields, leasable, to_fields
+
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_CHECKPOINTS = ".checkpoints.jsonl"
+
+
+def task_path(home: Home, task_id: str) -> Path | None:
+    """The file of a task; what is no plain name has none."""
+    return home.tasks / f"{task_id}.json" if _PLAIN.fullmatch(task_id) else None
+
+
+def load_task(home: Home, task_id: str) -> TaskRun | None:
+    """A task by id, or None."""
+    path = task_path(home, task_id)
+    if path is None:
+        return None
+    try:
+        found = os.stat(path)
+        return _parsed(str(path), found.st_ino, found.st_mtime_ns, found.st_size)
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreCorrupt(f"{path}: not a task ({error}); restore the file from a backup") from None
+
+
+@lru_cache(maxsize=256)
+def _parsed(path: str, inode: int, mtime_ns: int, size: int) -> TaskRun:
+    """A task's file, read once while it looks the same: it is replaced, never written to, and asked for at every event."""
+    return from_fields(TaskRun, json.loads(Path(path).read_bytes()))
+
+
+def save_task(home: Home, task: TaskRun) -> None:
+    """Write a task's file in one step, durably."""
+    path = task_path(home, task.id)
+    if path is None:
+        raise InvalidInput(f"{task.id!r} cannot be the id of a task: letters, digits, dots and dashes only")
+    _keep(path, to_fields(task))
+
+
+def change_task(home: Home, task_id: str, change: Callable[[TaskRun], TaskRun]) -> TaskRun:
+    """Change a task as it stands."""
+    task = load_task(home, task_id)
+    if task is None:
+        raise NotFound(f"no task {task_id!r}; `engram task list` shows what there is")
+    changed = change(task)
+    if changed != task:
+        save_task(home, changed)
+    return changed
+
+
+def all_tasks(home: Home) -> Iterator[TaskRun]:
+    """Every task."""
+    for path in home.tasks.glob("*.json"):
+        found = load_task(home, path.stem)
+        if found is not None:
+            yield found
+
+
+def add_checkpoint(home: Home, checkpoint: Checkpoint) -> None:
+    """Append a checkpoint, durably."""
+    if task_path(home, checkpoint.task) is None:
+        raise InvalidInput(f"{checkpoint.task!r} cannot be the id of a task: letters, digits, dots and dashes only")
+    path = _checkpoints_path(home, checkpoint.task)
+    with _writing(path):
+        home.tasks.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        fresh = not path.exists()
+        # Behind a torn line, which only a crash leaves, the next one would be torn too.
+        if not fresh and (torn := torn_tail(path)) is not None:
+            set_aside(path, torn, home.quarantine, "torn last line")
+        append_durably(path, _line(to_fields(checkpoint)))
+        if fresh:
+            sync_directory(home.tasks)
+
+
+def checkpoints(home: Home, task_id: str) -> list[Checkpoint]:
+    """A task's checkpoints, oldest first; a torn last line, which only a crash leaves, is not one."""
+    if task_path(home, task_id) is None:
+        return []
+    path = _checkpoints_path(home, task_id)
+    try:
+        lines = [line for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n") and line.strip()]
+        return [from_fields(Checkpoint, json.loads(line)) for line in lines]
+    except FileNotFoundError:
+        return []
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreCorrupt(f"{path}: not a checkpoint ({error}); restore the file from a backup") from None
+
+
+def replace_all(home: Home, runs: Iterable[TaskRun], points: Iterable[Checkpoint], jobs: Iterable[Job]) -> None:
+    """Hold exactly these; for a store that another is moved into."""
+    for path in [*home.tasks.glob(f"*{_CHECKPOINTS}"), *(home.state / "jobs").glob("*.json")]:
+        path.unlink()
+    for task in runs:
+        save_task(home, task)
+    for checkpoint in points:
+        add_checkpoint(home, checkpoint)
+    enqueue(home, jobs)
+
+
+def reword(home: Home, change: Callable[[str], str]) -> None:
+    """Rewrite every task, checkpoint and job with its text changed; for a purge."""
+    jobs = (home.state / "jobs").glob("*.json")
+    for path in [*home.tasks.glob("*.json"), *home.tasks.glob(f"*{_CHECKPOINTS}"), *jobs]:
+        before = path.read_bytes()
+        lines = [_reworded(json.loads(line), change) for line in before.splitlines() if line.strip()]
+        after = b"".join(_line(line) for line in lines)
+        if after != before:
+            replace_file(path, after)
+
+
+def _reworded(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_reworded(item, change) for item in value]
+    if isinstance(value, dict):
+        return {key: _reworded(item, change) for key, item in value.items()}
+    return value
+
+
+def _checkpoints_path(home: Home, task_id: str) -> Path:
+    return home.tasks / f"{task_id}{_CHECKPOINTS}"
+
+
+# -- jobs
+
+
+def enqueue(home: Home, jobs: Iterable[Job]) -> None:
+    """Add jobs; one that is known already stays as it is."""
+    for job in jobs:
+        path = _job_path(home, job.id)
+        if not path.exists():
+            _keep(path, to_fields(job))
+
+
+def lease(
+    home: Home, kinds: tuple[str, ...] | None, owner: str, now: datetime, until: datetime, limit: int
+) -> list[Job]:
+    """Take jobs that are due, oldest first; those whose worker went away among them."""
+    due = [job for job in all_jobs(home) if leasable(job, kinds, now)]
+    taken = [_leased(job, owner, until) for job in sorted(due, key=lambda j: (j.run_after, j.id))[:limit]]
+    for job in taken:
+        _keep(_job_path(home, job.id), to_fields(job))
+    return taken
+
+
+def _leased(job: Job, owner: str, until: datetime) -> Job:
+    from dataclasses import replace
+
+    return replace(job, status="leased", owner=owner, leased_until=until, attempts=job.attempts + 1)
+
+
+def settle(home: Home, job: Job, then: Job | None) -> bool:
+    """End a lease: the job goes, or is kept as `then` says. False where the lease has passed to another meanwhile."""
+    path = _job_path(home, job.id)
+    held = _read_job(path)
+    if held is None or (held.owner, held.attempts) != (job.owner, job.attempts):
+        return False
+    if then is None:
+        path.unlink(missing_ok=True)
+    else:
+        _keep(path, to_fields(then))
+    return True
+
+
+def all_jobs(home: Home) -> list[Job]:
+    """Every job that is not done."""
+    found = (_read_job(path) for path in (home.state / "jobs").glob("*.json"))
+    return sorted((job for job in found if job is not None), key=lambda job: (job.created, job.id))
+
+
+def _read_job(path: Path) -> Job | None:
+    with contextlib.suppress(FileNotFoundError, ValueError, KeyError, TypeError):
+        return from_fields(Job, json.loads(path.read_bytes()))
+    return None
+
+
+def _job_path(home: Home, job_id: str) -> Path:
+    return home.state / "jobs" / f"{hashlib.sha256(job_id.encode('utf-8', 'replace')).hexdigest()[:32]}.json"
+
+
+def _keep(path: Path, fields: dict[str, Any]) -> None:
+    with _writing(path):
+        path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        replace_file(path, _line(fields))
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Says of a full or read-only disk what it kept from being written."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreReadOnly(f"cannot write {path}: {error.strerror}; nothing was written") from error
+
+
+def _line(fields: Any) -> bytes:
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"

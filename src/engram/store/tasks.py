@@ -1,0 +1,57 @@
+"""Task runs, checkpoints and jobs as JSON-safe data, alike on every backend."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from engram.model.errors import InvalidInput
+from engram.model.task import Checkpoint, Job, TaskRun
+
+_Record = TypeVar("_Record", TaskRun, Checkpoint, Job)
+_TIMES = frozenset({"created", "updated", "ended", "run_after", "leased_until"})
+
+
+def to_fields(record: TaskRun | Checkpoint | Job) -> dict[str, Any]:
+    """A record as JSON-safe data; what is empty is left out."""
+    found: dict[str, Any] = {}
+    for field in fields(record):
+        value = getattr(record, field.name)
+        if isinstance(value, datetime):
+            value = value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        elif isinstance(value, tuple):
+            value = list(value)
+        elif isinstance(value, Mapping):
+            value = dict(value)
+        if value not in (None, "", [], {}):
+            found[field.name] = value
+    return found
+
+
+def from_fields(kind: type[_Record], given: Mapping[str, Any]) -> _Record:
+    """The record of parsed data; a key this Engram does not know is left alone."""
+    known = {field.name for field in fields(kind)}
+    return kind(**{name: _value(name, value) for name, value in given.items() if name in known})
+
+
+def _value(name: str, value: Any) -> Any:
+    if name in _TIMES:
+        return datetime.fromisoformat(value)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def leasable(job: Job, kinds: tuple[str, ...] | None, now: datetime) -> bool:
+    """Whether a worker may take a job: it is due, or whoever had it has let the lease run out."""
+    if kinds is not None and job.kind not in kinds:
+        return False
+    if job.status == "leased":
+        return job.leased_until is None or job.leased_until <= now
+    return job.status == "waiting" and job.run_after <= now
+
+
+def refuse_closed(task: TaskRun | None) -> None:
+    """A finished task's ledger takes no more events."""
+    if task is not None and task.finished:
+        raise InvalidInput(
+            f"{task.id} is {task.status}: its ledger is closed; `engram task resume` opens it where it may"
+        )

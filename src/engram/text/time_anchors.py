@@ -1,0 +1,147 @@
+"""Times told by an event instead of a date: "before I moved", "since the launch", "when I lived in Berlin".
+
+Which window that is only memory can say; here the event is found and how the time lies to it. Such words count as a time only
+where the question or the event is in the past: "what do I check before I deploy?" asks for a rule, and its words are what to
+search for.
+"""
+
+from typing import NamedTuple
+
+from engram.text.time_words import Word, value_of
+from engram.text.verbs import PAST_AUXILIARIES, SUBJECTS, is_participle, is_past
+from engram.text.word_classes import word_class
+
+__all__ = ["Anchored", "anchored", "speaks_of_past"]
+
+_RELATIONS = {
+    "before": "before", "prior to": "before", "until": "before", "till": "before", "til": "before", "up until": "before",
+    "by the time": "before", "ahead of": "before", "leading up to": "before",
+    "after": "after", "since": "after", "following": "after", "ever since": "after", "as soon as": "after", "upon": "after",
+    "during": "during", "while": "during", "whilst": "during", "when": "during", "back when": "during", "at the time of": "during",
+    "at the time": "during",
+}  # fmt: skip
+_RELATION_WORDS = frozenset(key.split()[0] for key in _RELATIONS)
+_LONGEST = 48
+_EMPTY = frozenset(
+    ("that", "this", "then", "now", "it", "each", "every", "any", "all", "these", "those", "them", "noon")
+)
+_ASKS_WHEN = word_class("asking", "asks_when")
+_AUXILIARIES = PAST_AUXILIARIES | word_class("asking", "inverted")
+_PRESENT = word_class("asking", "holds")
+_HAVE = word_class("asking", "have")
+_OTHER_QUESTIONS = frozenset(("what", "what's", "which", "who", "where", "how", "why", "what'd", "whom"))
+_LAST_OF_CLAUSE = frozenset(("what", "what's", "where", "who", "how", "why", "which", "but", "did", "do", "does", "so"))
+
+
+class Anchored(NamedTuple):
+    """Which words tell the time (first and behind the last), from where the event is told, and how the time lies to it."""
+
+    first: int
+    event: int
+    last: int
+    relation: str
+    clause: bool
+    """The event is told by a sentence of its own: "I moved"."""
+
+
+def speaks_of_past(found: list[Word]) -> bool:
+    """Whether some verb is in the past or the perfect."""
+    return any(_is_past_verb(found, place) for place in range(len(found)))
+
+
+def _is_past_verb(found: list[Word], place: int) -> bool:
+    key = found[place].key
+    if key in PAST_AUXILIARIES or key == "used":
+        return True
+    if key in _HAVE:
+        return _perfect(found, place)
+    if place == 0 or not is_past(key) or found[place - 1].owner:
+        return False
+    before = found[place - 1]
+    return before.key in SUBJECTS or before.key.endswith("'ve") or _named(before, place)
+
+
+def _named(word: Word, place: int) -> bool:
+    return word.capital and place > 1 and not word.closed
+
+
+def _perfect(found: list[Word], place: int) -> bool:
+    if {"do", "does", "to", "will", "don't"} & {word.key for word in found[max(0, place - 2) : place]}:
+        return False
+    return any(is_participle(word.key) for word in found[place + 1 : place + 5])
+
+
+def anchored(found: list[Word], past: bool) -> Anchored | None:
+    """The first time in the words that is told by an event."""
+    for place in range(len(found)):
+        if found[place].key not in _RELATION_WORDS and found[place].key not in (
+            "by",
+            "at",
+            "back",
+            "as",
+            "leading",
+            "up",
+        ):
+            continue
+        read = _relation(found, place)
+        if read is not None and (told := _event(found, place, *read, past)) is not None:
+            return told
+    return None
+
+
+def _relation(found: list[Word], place: int) -> tuple[int, str] | None:
+    for length in (4, 3, 2, 1):
+        run = found[place : place + length]
+        if len(run) == length and not any(word.closed for word in run):
+            relation = _RELATIONS.get(" ".join(word.key for word in run))
+            if relation is not None:
+                return place + length, relation
+    return None
+
+
+def _event(found: list[Word], place: int, event: int, relation: str, past: bool) -> Anchored | None:
+    if (
+        event >= len(found)
+        or found[event].key[:1].isdigit()
+        or found[event].key in _EMPTY
+        or found[event].key in _AUXILIARIES
+    ):
+        return None
+    key = found[place].key
+    if key == "when" and not _tells_when(found, place):
+        return None
+    last = _clause_end(found, event)
+    run = found[event:last]
+    subject = run[0].key in SUBJECTS or run[0].key in ("i'd", "we'd", "i'm")
+    told_past = any(is_past(word.key, same=True) for word in run)
+    if subject and not told_past and any(word.key in _PRESENT for word in run):
+        return None
+    if key in ("when", "while", "whilst") and not told_past and not any(word.key.endswith("ing") for word in run):
+        return None
+    if not (past or told_past):
+        return None
+    return Anchored(_with_unit(found, place), event, last, relation, told_past)
+
+
+def _tells_when(found: list[Word], place: int) -> bool:
+    """Whether "when" tells a time: it does in "what was it when I moved", and asks for one in "tell me when I moved"."""
+    if place == 0 or found[place - 1].closed:
+        return any(word.closed for word in found[place + 1 : place + _LONGEST - 1][:-1]) and place + 1 < len(found)
+    asks_else = any(word.key in _OTHER_QUESTIONS for word in found[max(0, place - _LONGEST) : place])
+    return asks_else or found[place - 1].key not in _ASKS_WHEN
+
+
+def _clause_end(found: list[Word], event: int) -> int:
+    for place in range(event, min(event + _LONGEST, len(found))):
+        if place > event and found[place].key in _LAST_OF_CLAUSE:
+            return place
+        if found[place].closed:
+            return place + 1
+    return min(event + _LONGEST, len(found))
+
+
+def _with_unit(found: list[Word], place: int) -> int:
+    """Where the phrase begins: in "the day before the launch" the words before belong to it as well."""
+    if place >= 2 and value_of("unit", found[place - 1].key) and found[place - 2].key in ("the", "a"):
+        return place - 2
+    return place - 1 if place and found[place - 1].key in ("just", "right", "shortly", "long", "soon") else place

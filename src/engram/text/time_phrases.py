@@ -1,0 +1,241 @@
+"""The time phrase of a question and the window it means, counted from when the question was asked.
+
+Windows are half-open, in the zone of the question; days, weeks (from Monday), months and years are those of its calendar.
+
+- **today, last week, March, 2023, May 5th**: the whole day, week, month, year. Without a year, the most recent that has begun;
+  where the question looks ahead ("what will I…", and for weekdays any present tense), the first that is not over. A weekday is
+  never today. "Last March", "last summer": the most recent that is over; "next": the first that has not begun. Seasons are the
+  northern ones, from the first of March, June, September and December; a winter is named by the year it begins in.
+- **this morning, yesterday evening, last night**: 5–12, 12–18, 18–24 o'clock; a night runs from 18 to 5. "At 3pm": that hour.
+- **two days ago, three weeks ago**: the calendar day, week, month or year that lies so far back. "A few" is 2 to 4, "several" 3
+  to 7, "a couple" 2. Hours, minutes and seconds ago: half a unit either side of that moment, or a quarter of the distance where
+  that is more.
+- **in the last three days, the past month, recently** (14 days): from so long before the question up to the question; what
+  happened at that very instant is inside. Hours are counted on the clock, days and longer on the calendar. So too "earlier today" and
+  "so far this year", from the start of the day or year. "The last week" with its article is the past seven days, "last week" the
+  calendar's. "The other day": the seven days before today.
+- **since X**: from the start of X, open. **after X**: from the end of X, open. **before X, until X**: up to the start of X. **by X,
+  through X**: up to the end of X. **between X and Y, from X to Y**: from the start of X to the end of Y.
+- **early, mid, late; beginning, middle, end**: days 1–10, 11–20 and the rest of a month; Mon–Tue, Wed–Thu, Fri–Sun of a week; thirds of
+  a year and a quarter in whole months.
+- **before I moved, since the launch, when I lived in Berlin**: no window, but an anchor and a relation.
+
+Of several phrases the first counts, save that one which owns a noun ("Friday's release") or, in a question about the past, lies ahead
+gives way to another.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+
+from engram.text.time_anchors import Anchored, anchored, speaks_of_past
+from engram.text.time_grammar import INSTANT, Found, Grammar
+from engram.text.time_numbers import repeating, year_after
+from engram.text.time_repeating import resolved
+from engram.text.time_spans import Span
+from engram.text.time_words import Word, lead_at, may_start, words
+from engram.text.word_classes import word_class
+
+__all__ = ["TimePhrase", "Window", "time_phrase"]
+
+_AHEAD = word_class("asking", "ahead")
+_PRESENT = word_class("asking", "now")
+_JOINS = {
+    "between": ("and",),
+    "from": ("to", "till", "until", "til", "through", "thru", "up"),
+    "": ("to", "through", "thru"),
+}
+_UP_TO = frozenset(("i", "we", "you", "he", "she", "they", "been", "get", "got", "gotten"))
+_PHRASES_READ = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A half-open stretch of time, `since` inside and `until` outside; None leaves that end open."""
+
+    since: datetime | None
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class TimePhrase:
+    """The words of a question that say when, and what they mean."""
+
+    text: str
+    """The phrase as it stands in the question: `question[start:end]`."""
+    start: int
+    end: int
+    window: Window | None
+    anchor: str = ""
+    """The event the phrase hangs on ("I moved" in "before I moved"); the window is None then."""
+    relation: str = ""
+    """How the time lies to the anchor: "before", "after" or "during"."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    first: int
+    last: int
+    window: Window
+    owner: bool
+
+
+def time_phrase(text: str, at: datetime) -> TimePhrase | None:
+    """The phrase of the question that says when, or None. `at`, when it was asked, is aware; its zone is the windows' zone."""
+    found = words(text)
+    past = speaks_of_past(found)
+    grammar = Grammar(found, at, ahead=0 if past else _looks_ahead(found))
+    read = _best(_phrases(grammar), at if past else None)
+    event = anchored(found, past)
+    if event is not None and (read is None or _tells_of(event, read)):
+        return _anchor_phrase(text, found, event)
+    if read is None:
+        return None
+    start, end = found[read.first].start, found[read.last - 1].end
+    return TimePhrase(text[start:end], start, end, read.window)
+
+
+def _looks_ahead(found: list[Word]) -> int:
+    keys = {word.key for word in found}
+    return 2 if keys & _AHEAD else 1 if keys & _PRESENT else 0
+
+
+def _best(reads: Iterator[_Read], past_of: datetime | None) -> _Read | None:
+    kept = [read for _, read in zip(range(_PHRASES_READ), reads, strict=False)]
+
+    def burden(read: _Read) -> int:
+        since = read.window.since
+        ahead = past_of is not None and since is not None and since.timestamp() > past_of.timestamp()
+        return 2 * ahead + read.owner
+
+    return min(kept, key=burden, default=None)
+
+
+def _tells_of(event: Anchored, read: _Read) -> bool:
+    """Whether the calendar's phrase only tells more of the event: "before I moved last year"."""
+    return event.clause and event.relation != "during" and event.event <= read.first and read.last <= event.last
+
+
+def _anchor_phrase(text: str, found: list[Word], event: Anchored) -> TimePhrase:
+    start, end = found[event.first].start, found[event.last - 1].end
+    told = text[found[event.event].start : end]
+    return TimePhrase(text[start:end], start, end, None, told, event.relation)
+
+
+def _phrases(grammar: Grammar) -> Iterator[_Read]:
+    place, found = 0, grammar.words
+    while place < len(found):
+        try:
+            read = _phrase(grammar, place) if may_start(found[place]) else None
+        except (OverflowError, ValueError):
+            read = None  # further away than the calendar reaches
+        if read is not None:
+            yield read
+        place = read.last if read is not None else place + 1
+
+
+def _phrase(grammar: Grammar, place: int) -> _Read | None:
+    beyond = grammar.beyond(place)
+    if beyond is not None:
+        end, moment, further = beyond
+        bounds = (None, moment) if further else (moment, grammar.at + INSTANT)
+        return _made(grammar, place, end, *bounds)
+    ranged = _range(grammar, place)
+    if ranged is not None:
+        return _made(grammar, place, ranged[0], ranged[1].since, ranged[1].until)
+    lead = lead_at(grammar.words, place)
+    if lead is not None and (read := _led(grammar, place, *lead)) is not None:
+        return read
+    bare = grammar.moment(place)
+    return None if bare is None else _made(grammar, place, bare[0], bare[1].since, bare[1].until)
+
+
+def _led(grammar: Grammar, place: int, start: int, kind: str) -> _Read | None:
+    word = grammar.words[place].key if start == place + 1 else kind
+    if start >= len(grammar.words) or grammar.words[start - 1].closed:
+        return None
+    if word == "until" and grammar.words[place].key == "up" and place and grammar.words[place - 1].key in _UP_TO:
+        return None  # "what was I up to | last weekend"
+    read = _bounding(grammar, start, word, kind)
+    if read is None or (kind == "in" and grammar.words[read[0] - 1].key == "ago"):
+        return None  # "participate in | a month ago"
+    end, span = read
+    if (
+        kind == "in"
+        and word == "from"
+        and grammar.words[end : end + 1]
+        and grammar.words[end].key in ("on", "onward", "onwards")
+    ):
+        end, kind = end + 1, "since"
+    bounds: dict[str, tuple[datetime | None, datetime | None]] = {
+        "in": (span.since, span.until),
+        "since": (span.since, None),
+        "after": (span.until, None),
+        "until": (None, span.since),
+        "before": (None, span.since),
+        "by": (None, span.until),
+    }
+    return _made(grammar, place, end, *bounds[kind])
+
+
+def _bounding(grammar: Grammar, start: int, word: str, kind: str) -> Found | None:
+    """The time behind a lead. "Since" looks back whatever the tense; a limit in the present ("due before July") lies ahead."""
+    seen = grammar.ahead
+    if kind in ("since", "before", "until", "by"):
+        grammar.ahead = 0 if kind == "since" else 2 * min(seen, 1)
+    read = grammar.moment(start, word) or (grammar.clock_today(start) if kind != "in" else None)
+    grammar.ahead = seen
+    return read
+
+
+def _range(grammar: Grammar, place: int) -> Found | None:
+    """From one time to another: "between March and May", "from Monday to Wednesday", "June 3rd to June 10th"."""
+    opener = grammar.words[place].key if grammar.words[place].key in ("between", "from") else ""
+    start = place + 1 if opener else place
+    first = grammar.moment(start, "in" if opener else "") or (grammar.clock_today(start) if opener else None)
+    if first is None or first[0] >= len(grammar.words) or grammar.words[first[0]].key not in _JOINS[opener]:
+        return None
+    behind = first[0] + 1
+    if grammar.words[behind - 1].key == "up" and behind < len(grammar.words):
+        behind += 1
+    second = grammar.moment(behind, "in") or _same_month(grammar, behind, first[1])
+    if second is None and first[1].grain == "hour":
+        second = grammar.clock_today(behind)
+    if second is None:
+        return None
+    since = _first_of(grammar, start, first, second[1]).since
+    return (second[0], Span(since, second[1].until, "range")) if since < second[1].until else None
+
+
+def _first_of(grammar: Grammar, start: int, first: Found, second: Span) -> Span:
+    """The first end of a range, taken from the second where it names no year of its own: "between March and May 2023"."""
+    start += grammar.words[start].key == "the"
+    what = repeating(grammar.words, start, named=True)
+    if what is not None and what[0] == first[0] and year_after(grammar.words, what[0]) is None:
+        return resolved(what[1], second.since, None, False) or first[1]
+    if first[1].grain == second.grain == "hour":
+        clock = first[1].since - first[1].since.replace(hour=0, minute=0)
+        since = second.since.replace(hour=0, minute=0) + clock
+        return Span(since, first[1].until, "hour")
+    return first[1]
+
+
+def _same_month(grammar: Grammar, place: int, first: Span) -> Found | None:
+    """The second day of "between May 3 and 10", which is one of the first one's month."""
+    key = grammar.words[place].key if place < len(grammar.words) else ""
+    digits = key.rstrip("stndrh")
+    if first.grain != "day" or not (digits.isascii() and digits.isdigit()) or not first.since.day < int(digits) <= 31:
+        return None
+    since = first.since.replace(day=int(digits))
+    return place + 1, Span(since, since + (first.until - first.since), "day")
+
+
+def _made(grammar: Grammar, first: int, last: int, since: datetime | None, until: datetime | None) -> _Read | None:
+    window = Window(_zoned(since, grammar.zone), _zoned(until, grammar.zone))
+    if window.since is not None and window.until is not None and window.since.timestamp() >= window.until.timestamp():
+        return None
+    return _Read(first, last, window, grammar.words[last - 1].owner)
+
+
+def _zoned(moment: datetime | None, zone: tzinfo | None) -> datetime | None:
+    return None if moment is None else moment.replace(tzinfo=zone)

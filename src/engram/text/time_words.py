@@ -1,0 +1,172 @@
+"""The words of a question with their places, and the table of the words that time phrases are made of.
+
+A text is cut once, from left to right, at white space; what a rule may look at is a handful of words around one place. So
+reading stays linear in the length of the text, whatever stands in it. A text too long for a question is a document with a
+question before or behind it: its two ends are read.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import chain
+
+from engram.text.stems import read_table
+from engram.text.word_classes import word_class
+
+__all__ = ["Word", "is_plain", "lead_at", "may_start", "value_of", "words"]
+
+_READ_CHARS = 2000
+_CHUNK = re.compile(r"[^\s—…]+")
+_OPENING = "\"'“”‘’([{<*_`¿¡"
+_CLOSING = "\"'“”‘’)]}>*_`?!.,;:"
+_STOPS = frozenset("?!.,;:)")
+_DASHES = ("—", "…")
+_LONE = frozenset("-–?!.,;:()\"'")
+_HYPHENS = re.compile(r"[-‐‑–]")
+_SPLIT_FIRST = frozenset(
+    (
+        "mid",
+        "early",
+        "late",
+        "twenty",
+        "thirty",
+        "forty",
+        "fifty",
+        "sixty",
+        "seventy",
+        "eighty",
+        "ninety",
+        "pre",
+        "post",
+    )
+)
+_COUNTED = re.compile(r"(\d{1,4})(h|hrs?|d|days?|w|wks?|weeks?|mins?|secs?|months?|years?|yrs?)", re.ASCII)
+_SHORTENED = frozenset(
+    (
+        "it's",
+        "that's",
+        "what's",
+        "who's",
+        "where's",
+        "when's",
+        "how's",
+        "there's",
+        "let's",
+        "he's",
+        "she's",
+        "which's",
+        "why's",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word as it stands in a text."""
+
+    key: str
+    """Lower-cased, with straight apostrophes, without the possessive ending."""
+    start: int
+    end: int
+    owner: bool = False
+    """It owns what follows: "yesterday's"."""
+    closed: bool = False
+    """A mark that ends a clause follows."""
+    capital: bool = False
+    shouted: bool = False
+    """All capitals, at least two letters: a name more often than a word of the sentence."""
+
+
+def words(text: str) -> list[Word]:
+    """Every word of the text in order. Hyphens part words only where they part a time ("mid-March")."""
+    found: list[Word] = []
+    for match in _chunks(text):
+        cut = _words_of(text, match.start(), match.end())
+        if (not cut or text[match.end() : match.end() + 1] in _DASHES) and (found or cut):
+            last = cut or [found.pop()]  # a dash of its own ends a clause as a comma does
+            cut = [*last[:-1], replace(last[-1], closed=True)]
+        found.extend(cut)
+    return found
+
+
+def _chunks(text: str) -> Iterator[re.Match[str]]:
+    if len(text) <= 2 * _READ_CHARS:
+        return _CHUNK.finditer(text)
+    return chain(_CHUNK.finditer(text, 0, _READ_CHARS), _CHUNK.finditer(text, len(text) - _READ_CHARS))
+
+
+def _words_of(text: str, start: int, end: int) -> list[Word]:
+    chunk = text[start:end]
+    inner = chunk.lstrip(_OPENING)
+    start += len(chunk) - len(inner)
+    body = "" if set(inner) <= _LONE else inner.rstrip(_CLOSING)
+    closed = not _STOPS.isdisjoint(inner[len(body) :])
+    if not body:
+        return []
+    if counted := _COUNTED.fullmatch(body):
+        cut = start + counted.end(1)
+        return [Word(counted[1], start, cut), Word(counted[2], cut, start + len(body), closed=closed)]
+    pieces = _HYPHENS.split(body, maxsplit=3) if len(body) < 40 else [body]
+    if len(pieces) == 2 and pieces[0].lower() in _SPLIT_FIRST and pieces[1].isalnum():
+        cut = start + len(pieces[0])
+        return [_word(pieces[0], start, False), _word(pieces[1], cut + 1, closed)]
+    return [_word(body, start, closed)]
+
+
+def _word(body: str, start: int, closed: bool) -> Word:
+    key = body.lower().replace("’", "'").replace("ʼ", "'")
+    # Lower-casing can lengthen a word (İ); its place is that of the word as written.
+    owner = key.endswith("'s") and key not in _SHORTENED
+    if owner:
+        key = key[:-2]
+    capital, shouted = body[:1].isupper(), len(body) > 1 and body.isupper() and body.isalpha()
+    return Word(key, start, start + len(body), owner, closed, capital, shouted)
+
+
+@lru_cache(maxsize=1)
+def _table() -> dict[str, dict[str, str]]:
+    table: dict[str, dict[str, str]] = {}
+    for kind, value, *surfaces in read_table("timewords.txt"):
+        table.setdefault(kind, {}).update(dict.fromkeys(surfaces, value))
+    return table
+
+
+@lru_cache(maxsize=1)
+def _starts() -> frozenset[str]:
+    """Every first word of an entry that can begin a time phrase."""
+    kinds = (kind for kind in _table() if kind not in ("plain", "unit"))
+    entries = {surface.partition("_")[0] for kind in kinds for surface in _table()[kind]}
+    return frozenset(entries | word_class("asking", "begins_time"))
+
+
+def may_start(word: Word) -> bool:
+    """Whether a time phrase can begin with this word at all; most words of a text can be passed over by it."""
+    return (
+        word.key in _starts() or word.key[:1] in "0123456789'" or word.key[:2] in ("q1", "q2", "q3", "q4", "h1", "h2")
+    )
+
+
+def value_of(kind: str, key: str) -> str | None:
+    """What a word says as a word of this class: ("month", "mar") → "3"; None where it is none."""
+    return _table()[kind].get(key)
+
+
+def is_plain(found: list[Word], place: int) -> bool:
+    """Whether a whole time phrase may end before this place: at the end, at a mark, or before a plain word."""
+    if place >= len(found) or (place > 0 and found[place - 1].closed):
+        return True
+    key = found[place].key
+    return key in _table()["plain"] or value_of("lead", key) is not None or value_of("step", key) is not None
+
+
+def lead_at(found: list[Word], place: int, kind: str = "lead", longest: int = 4) -> tuple[int, str] | None:
+    """The longest entry of this class, of one to four words, that starts at a place: where it ends, and its value."""
+    entries = _table()[kind]
+    for length in range(min(longest, len(found) - place), 0, -1):
+        run = found[place : place + length]
+        if any(word.closed for word in run[:-1]):
+            continue
+        if value := entries.get("_".join(word.key for word in run)):
+            return place + length, value
+    return None

@@ -1,0 +1,429 @@
+"""Exchanges taken in: kept first, then read, compared and decided, with a model that helps, fails or invents."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engram import Engram
+from engram.capture.conversation import JOB, Conversations, FactDecision
+from engram.capture.learning import Learner
+from engram.gates.policies import policy_named
+from engram.gates.proposal import GateSettings
+from engram.llm.model import LanguageModel
+from engram.model.errors import InvalidInput, ModelNonsense, ModelUnavailable, NotFound
+from engram.model.memory import Memory
+from tests.backends import Backend
+from tests.clock import Clock
+from tests.llm.replaying import SILENCE, Answer, Server, raw, said, serving
+
+PNPM = "The user prefers pnpm over npm."
+TOLD = "I prefer pnpm over npm, and my editor theme should be Solarized Light."
+THEME = {
+    "statement": "The user's editor theme should be Solarized Light.",
+    "type": "preference",
+    "quote": "my editor theme should be  solarized light",
+}
+NOTHING = said({"facts": []})
+
+
+@dataclass
+class Jobs:
+    """A queue that keeps what waits."""
+
+    waiting: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+
+    def enqueue(self, kind: str, key: str, payload: Mapping[str, Any]) -> None:
+        self.waiting.setdefault((kind, key), payload)
+
+
+@dataclass
+class Desk:
+    """A memory with a door for exchanges."""
+
+    mem: Engram
+    clock: Clock
+    jobs: Jobs = field(default_factory=Jobs)
+    promoted: bool = True
+
+    def taking(self, model: LanguageModel | None = None) -> Conversations:
+        gates = GateSettings(autopromote_harvest=self.promoted)
+        learner = Learner(self.mem.store, gates, policy_named("default"), self.clock)
+        return Conversations(self.mem.store, learner, model, self.clock, self.mem.observe_batch, self.jobs)
+
+    def said_in(self, session: str) -> list[tuple[str, str]]:
+        return [(event.role, event.content) for event in self.mem.store.events(session)]
+
+    def known(self, statement: str, **fields: Any) -> Memory:
+        return self.mem.add(statement, **fields)
+
+
+@pytest.fixture
+def desk(backend: Backend, clock: Clock) -> Desk:
+    return Desk(backend.client(), clock)
+
+
+@pytest.fixture
+def on_files(tmp_path: Path, clock: Clock) -> Iterator[Desk]:
+    with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path, clock=clock) as mem:
+        yield Desk(mem, clock)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with serving() as running:
+        yield running
+
+
+def test_an_exchange_is_kept_and_what_lasts_of_it_remembered(desk: Desk) -> None:
+    result = desk.taking().add("I prefer pnpm over npm. How are you?", "Fine!", scope="project:acme", session="s")
+    assert desk.said_in("s") == [("user", "I prefer pnpm over npm. How are you?"), ("assistant", "Fine!")]
+    assert [memory.statement for memory in result] == [PNPM]
+    decision = result.decisions[0]
+    assert (decision.fact, decision.operation, decision.applied, decision.memory_id) == (
+        PNPM,
+        "ADD",
+        True,
+        result[0].id,
+    )
+    assert decision.reason.startswith("trust: ")
+    assert (result.pending, result.warnings) == (False, [])
+    stored = desk.mem.get(result[0].id)
+    assert (stored.scope, stored.session, stored.type, stored.source) == ("project:acme", "s", "preference", "agent")
+
+
+def test_a_memory_points_at_the_words_it_rests_on(desk: Desk) -> None:
+    result = desk.taking().add("Hi! I prefer pnpm over npm.", scope="global", session="s")
+    evidence = desk.mem.get(result[0].id).evidence[0]
+    event = desk.mem.store.event(evidence.event)
+    assert event is not None and evidence.span is not None
+    assert evidence.event in result.events
+    assert event.content[slice(*evidence.span)] == "I prefer pnpm over npm."
+
+
+def test_the_same_exchange_added_again_doubles_nothing(desk: Desk) -> None:
+    taking = desk.taking()
+    first = taking.add("I prefer pnpm over npm", "ok", scope="global", session="s")
+    again = taking.add("I prefer pnpm over npm", "ok", scope="global", session="s")
+    assert again.events == first.events
+    assert len(desk.said_in("s")) == 2
+    assert list(again) == []
+    assert [(d.operation, d.applied, d.target_id) for d in again.decisions] == [("NOOP", False, first[0].id)]
+
+
+def test_a_key_tells_apart_exchanges_that_read_alike(desk: Desk) -> None:
+    taking = desk.taking()
+    for key in ("1", "2", "2"):
+        taking.add("yes", "ok", scope="global", session="s", key=key)
+    assert len(desk.said_in("s")) == 4
+
+
+def test_a_fact_that_changed_supersedes(desk: Desk) -> None:
+    taking = desk.taking()
+    old = taking.add("My favourite editor is Vim", scope="global", session="a")[0]
+    result = taking.add("My favourite editor is Helix", scope="global", session="b")
+    decision = result.decisions[0]
+    assert (decision.operation, decision.applied) == ("SUPERSEDE", True)
+    assert (decision.target_id, decision.memory_id) == (old.id, result[0].id)
+    assert desk.mem.get(old.id).superseded_by == result[0].id
+
+
+def test_without_promotion_facts_wait_and_say_so(desk: Desk) -> None:
+    desk.promoted = False
+    result = desk.taking().add("I prefer pnpm over npm", scope="global", session="s")
+    assert [memory.status for memory in result] == ["candidate"]
+    assert (result.decisions[0].operation, result.decisions[0].applied) == ("ADD", True)
+    assert "waits for review" in result.decisions[0].reason
+
+
+def test_a_caller_may_vouch_for_its_exchanges(desk: Desk) -> None:
+    taking = desk.taking()
+    taking.autonomous = False
+    result = taking.add("I prefer pnpm", scope="global", session="s")
+    assert [(memory.statement, memory.status) for memory in result] == [("The user prefers pnpm.", "active")]
+
+
+def test_two_facts_that_cannot_both_hold_are_kept_for_review(desk: Desk) -> None:
+    taking = desk.taking()
+    old = taking.add("Let's go with Postgres for billing", scope="global", session="a")[0]
+    result = taking.add("We decided to use MySQL for billing", scope="global", session="b")
+    assert [(d.operation, d.applied, d.target_id) for d in result.decisions] == [("SUPERSEDE", False, old.id)]
+    assert [memory.status for memory in result] == ["candidate"]
+    assert desk.mem.get(old.id).status == "active"
+
+
+def test_a_refused_fact_is_answered_with_its_reason(desk: Desk) -> None:
+    result = desk.taking().add("We test on Python 3.11 and 3.12", scope="global", session="s")
+    assert list(result) == []
+    assert [(d.operation, d.applied) for d in result.decisions] == [("NOOP", False)]
+    assert result.decisions[0].reason.startswith("behavioral: ")
+
+
+def test_the_assistants_words_count_only_when_asked_for(desk: Desk) -> None:
+    taking = desk.taking()
+    answer = "You prefer tabs over spaces."
+    assert taking.add("hello there", answer, scope="global", session="a").decisions == []
+    heard = taking.add("hello there", answer, scope="global", session="b", extract_assistant_response=True)
+    assert [memory.statement for memory in heard] == ["The user prefers tabs over spaces."]
+
+
+def test_secrets_reach_neither_ledger_nor_memory_nor_model(on_files: Desk, server: Server) -> None:
+    secret = "sk-proj-abcdefghijklmnopqrstuvwx1234567890ABCD"
+    server.script = [NOTHING]
+    result = on_files.taking(server.model()).add(f"I use the key {secret} for billing", scope="global", session="s")
+    assert result.decisions == []
+    assert secret not in str(on_files.said_in("s"))
+    assert secret not in str(server.requests)
+
+
+@pytest.mark.parametrize(("user", "assistant"), [("", ""), (" \n", "\t")])
+def test_an_exchange_of_nothing_is_refused(on_files: Desk, user: str, assistant: str) -> None:
+    with pytest.raises(InvalidInput, match="something said"):
+        on_files.taking().add(user, assistant, scope="global", session="s")
+    assert on_files.said_in("s") == []
+
+
+def test_an_unusable_scope_is_refused_before_anything_is_kept(on_files: Desk) -> None:
+    with pytest.raises(InvalidInput):
+        on_files.taking().add("I prefer pnpm over npm", scope="not a scope!", session="s")
+    assert on_files.said_in("s") == []
+
+
+# -- with a model
+
+
+def test_a_model_adds_what_the_rules_did_not_see(desk: Desk, server: Server) -> None:
+    server.script = [said({"facts": [THEME]})]
+    result = desk.taking(server.model()).add(TOLD, scope="global", session="s")
+    assert THEME["statement"] in [memory.statement for memory in result]
+    assert any(memory.statement.startswith("The user prefers pnpm") for memory in result)
+    assert (result.pending, desk.jobs.waiting) == (False, {})
+
+
+FAILURES: list[tuple[str, Answer | None, str]] = [
+    ("malformed JSON", said('{"facts": [{"stat'), "ModelNonsense"),
+    ("wrong schema", said({"memories": []}), "ModelNonsense"),
+    ("refusal", said("", refusal="I can't do that."), "ModelNonsense"),
+    ("truncation", said('{"facts": [', finish="length"), "ModelNonsense"),
+    ("empty choices", raw({"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": []}), "ModelNonsense"),
+    ("rate limit", raw({"error": {"message": "slow down"}}, 429, retry_after="120"), "ModelUnavailable"),
+    ("outage", raw({"error": {"message": "oops"}}, 500), "ModelUnavailable"),
+    ("wrong key", raw({"error": {"message": "no"}}, 401), "ModelUnavailable"),
+    ("timeout", SILENCE, "ModelUnavailable"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("answer", "named"), [row[1:] for row in FAILURES], ids=[row[0] for row in FAILURES])
+def test_a_model_that_fails_costs_nothing_but_its_help(
+    on_files: Desk, server: Server, answer: Answer | None, named: str
+) -> None:
+    server.script = [answer]
+    model = server.model(timeout_s=0.5 if answer is SILENCE else 10.0)
+    result = on_files.taking(model).add("I prefer pnpm over npm", "ok", scope="global", session="s")
+    assert [memory.statement for memory in result] == [PNPM]
+    assert on_files.said_in("s") == [("user", "I prefer pnpm over npm"), ("assistant", "ok")]
+    assert result.pending
+    assert result.warnings[0].startswith(f"{named}: openai:small at ")
+    assert list(on_files.jobs.waiting) == [(JOB, result.events[0])]
+
+
+def test_a_server_that_is_not_there_costs_nothing_but_its_help(on_files: Desk, server: Server) -> None:
+    model = server.model()
+    object.__setattr__(model._target, "url", "http://127.0.0.1:9/v1")
+    result = on_files.taking(model).add("I prefer pnpm over npm", scope="global", session="s")
+    assert (len(result), result.pending) == (1, True)
+    assert "cannot be reached" in result.warnings[0]
+
+
+def test_a_spent_day_leaves_the_turns_waiting(on_files: Desk, server: Server) -> None:
+    result = on_files.taking(server.model(daily_token_cap=10)).add(
+        "I prefer pnpm over npm", scope="global", session="s"
+    )
+    assert (len(result), result.pending, server.requests) == (1, True, [])
+    assert result.warnings[0].startswith("SpendLimit: ")
+
+
+def test_turns_that_waited_are_read_when_the_model_is_back(desk: Desk, server: Server) -> None:
+    server.script = [raw({"error": {"message": "no"}}, 401)]
+    taking = desk.taking(server.model())
+    assert taking.add(TOLD, scope="project:acme", session="s").pending
+    (payload,) = desk.jobs.waiting.values()
+    with pytest.raises(ModelUnavailable):
+        taking.retry(payload)
+    before = len(desk.mem.list())
+    server.script = [said({"facts": [THEME]}), said({"choices": []})]
+    result = taking.retry(payload)
+    assert [(memory.statement, memory.scope) for memory in result] == [(THEME["statement"], "project:acme")]
+    assert len(desk.mem.list()) == before + 1
+    assert len(desk.said_in("s")) == 1
+    server.script = [said({"facts": [THEME]}), said({"choices": []})]
+    assert [d.operation for d in taking.retry(payload).decisions] == ["NOOP"]
+
+
+def test_what_was_rejected_meanwhile_does_not_come_back_by_a_retry(on_files: Desk, server: Server) -> None:
+    server.script = [raw({"error": {"message": "no"}}, 401), NOTHING]
+    taking = on_files.taking(server.model())
+    taken = taking.add("I prefer pnpm over npm", scope="global", session="s")
+    on_files.mem.forget(taken[0].id)
+    (payload,) = on_files.jobs.waiting.values()
+    assert taking.retry(payload).decisions == []
+    assert on_files.mem.get(taken[0].id).status == "retired"
+
+
+def test_turns_that_are_gone_cannot_be_retried(on_files: Desk, server: Server) -> None:
+    gone = {"session": "s", "scope": "global", "source": "agent", "events": ["EVT-20260301-none"]}
+    with pytest.raises(NotFound, match="nothing to ask about"):
+        on_files.taking(server.model()).retry(gone)
+    with pytest.raises(InvalidInput, match="none is configured"):
+        on_files.taking().retry(gone)
+
+
+def test_a_model_that_quotes_what_nobody_said_is_not_believed(on_files: Desk, server: Server) -> None:
+    invented = {"statement": "The user loves PHP.", "type": "preference", "quote": "I love PHP"}
+    second_hand = {"statement": "The user likes tea.", "type": "preference", "quote": "you like tea"}
+    server.script = [said({"facts": [invented, second_hand]})]
+    result = on_files.taking(server.model()).add("hello there", "I hear you like tea", scope="global", session="s")
+    assert list(result) == []
+    assert [(d.fact, d.applied, d.reason) for d in result.decisions] == [
+        ("The user loves PHP.", False, "model: the model quotes words that nobody said"),
+        ("The user likes tea.", False, "model: it rests on what the assistant said"),
+    ]
+
+
+def choices(*rows: tuple[int, str, str]) -> Answer:
+    return said(
+        {"choices": [{"fact": n, "operation": op, "target": target, "reason": "so it seems"} for n, op, target in rows]}
+    )
+
+
+@pytest.mark.parametrize("operation", ["UPDATE", "SUPERSEDE"])
+def test_a_model_may_replace_a_memory_it_was_shown(desk: Desk, server: Server, operation: str) -> None:
+    old = desk.known("The user would rather have npm than yarn, if asked", type="preference")
+    server.script = [NOTHING, choices((0, operation, old.id))]
+    result = desk.taking(server.model()).add("I prefer pnpm over npm", scope="global", session="s")
+    assert result.decisions == [FactDecision(PNPM, operation, True, "model: so it seems", result[0].id, old.id)]
+    assert desk.mem.get(old.id).status == "superseded"
+    assert desk.mem.get(result[0].id).supersedes == (old.id,)
+
+
+def test_a_model_may_not_replace_what_only_a_person_may(desk: Desk, server: Server) -> None:
+    desk.promoted = False
+    old = desk.known("The user would rather have npm than yarn, if asked", type="preference")
+    server.script = [NOTHING, choices((0, "SUPERSEDE", old.id))]
+    result = desk.taking(server.model()).add("I prefer pnpm over npm", scope="global", session="s")
+    assert desk.mem.get(old.id).status == "active"
+    assert (result.decisions[0].operation, result.decisions[0].applied) == ("SUPERSEDE", False)
+    assert [memory.status for memory in result] == ["candidate"]
+
+
+def test_an_id_the_model_invented_is_refused_visibly(on_files: Desk, server: Server) -> None:
+    on_files.known("The user would rather have npm than yarn, if asked", type="preference")
+    server.script = [NOTHING, choices((0, "UPDATE", "ENG-2020-0101-001"))]
+    result = on_files.taking(server.model()).add("I prefer pnpm over npm", scope="global", session="s")
+    assert [memory.statement for memory in result] == [PNPM]
+    assert result.decisions[0].operation == "ADD"
+    assert "the model would UPDATE ENG-2020-0101-001, which it was not shown" in result.decisions[0].reason
+
+
+def test_a_model_may_say_that_a_fact_is_known(on_files: Desk, server: Server) -> None:
+    old = on_files.known("pnpm is what the user installs packages with, not npm", type="preference")
+    server.script = [NOTHING, choices((0, "NOOP", old.id))]
+    result = on_files.taking(server.model()).add("I prefer pnpm over npm", scope="global", session="s")
+    assert result.decisions == [FactDecision(PNPM, "NOOP", False, "model: so it seems", old.id, old.id)]
+
+
+def test_one_call_compares_all_facts_of_an_exchange(on_files: Desk, server: Server) -> None:
+    on_files.known("The user prefers yarn workspaces over npm workspaces", type="preference")
+    server.script = [NOTHING, choices((7, "NOOP", "x"))]
+    told = "I prefer pnpm over npm. I hate trailing whitespace. My favourite editor is Helix."
+    result = on_files.taking(server.model()).add(told, scope="global", session="s")
+    assert len(server.requests) == 2
+    assert len(result.decisions) == 3
+
+
+def test_a_model_that_cannot_compare_leaves_it_to_the_gates(on_files: Desk, server: Server) -> None:
+    on_files.known("The user prefers yarn workspaces over npm workspaces", type="preference")
+    server.script = [NOTHING, said("no idea")]
+    result = on_files.taking(server.model()).add("I prefer pnpm over npm", scope="global", session="s")
+    assert (len(result), result.pending) == (1, True)
+    assert result.warnings[0].startswith(ModelNonsense.__name__)
+
+
+# -- on a client, as it is opened
+
+
+@pytest.fixture
+def mem(clock: Clock) -> Iterator[Engram]:
+    with Engram.open(ephemeral=True, clock=clock) as opened:
+        yield opened
+
+
+def heads(mem: Engram) -> list[str]:
+    return sorted(memory.statement for memory in mem.list())
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "head"),
+    [
+        ("I live in Berlin.", "I moved to Lisbon last month.", "The user lives in Lisbon."),
+        ("I live in Berlin.", "I live in Rome now.", "The user lives in Rome."),
+        ("I work at Initech.", "I started at Contoso.", "The user works at Contoso."),
+        ("We use npm.", "I just switched from npm to pnpm.", "The user switched from npm to pnpm."),
+        ("Standup is at 9:30.", "Standup is at 10:00.", "The standup is at 10:00."),
+        ("My manager is Priya.", "No, my manager is Tom, not Priya.", "The user's manager is Tom, not Priya."),
+        ("I live in Munich.", "No, I live in Berlin, not Munich.", "The user lives in Berlin, not Munich."),
+    ],
+)
+def test_what_changed_or_is_put_right_supersedes_at_once(mem: Engram, before: str, after: str, head: str) -> None:
+    old = mem.add_conversation(before)[0]
+    result = mem.add_conversation(after)
+    assert [(d.operation, d.applied, d.target_id) for d in result.decisions] == [("SUPERSEDE", True, old.id)]
+    assert heads(mem) == [head]
+    assert mem.get(old.id).superseded_by == result[0].id
+
+
+def test_allergies_hold_beside_each_other_and_beside_having_none(mem: Engram) -> None:
+    for told in ("I'm allergic to nuts", "I'm allergic to shellfish", "I have no allergies"):
+        assert [(d.operation, d.applied) for d in mem.add_conversation(told).decisions] == [("ADD", True)]
+    assert heads(mem) == [
+        "The user has no allergies.",
+        "The user is allergic to nuts.",
+        "The user is allergic to shellfish.",
+    ]
+
+
+def test_a_repeated_exchange_adds_nothing_to_a_client(mem: Engram) -> None:
+    first = mem.add_conversation("I moved to Lisbon.", "Lovely!")
+    again = mem.add_conversation("I moved to Lisbon.", "Lovely!")
+    assert [(d.operation, d.applied, d.target_id) for d in again.decisions] == [("NOOP", False, first[0].id)]
+    assert (list(again), heads(mem)) == ([], ["The user lives in Lisbon."])
+
+
+def test_a_correction_without_a_key_contradicts_visibly(mem: Engram) -> None:
+    old = mem.add_conversation("The staging port is 8080.")[0]
+    result = mem.add_conversation("That's wrong, the staging port is 8081.")
+    assert [(d.operation, d.applied, d.target_id) for d in result.decisions] == [("SUPERSEDE", False, old.id)]
+    assert "is contradicted" in result.decisions[0].reason
+
+
+def test_every_fact_of_a_long_message_has_a_decision(mem: Engram) -> None:
+    told = "I moved to Lisbon. We must never push to main. Ana owns the billing service. How are you?"
+    result = mem.add_conversation(told)
+    assert [(d.fact, d.operation, d.applied) for d in result.decisions] == [
+        ("The user lives in Lisbon.", "ADD", True),
+        ("We must never push to main.", "ADD", True),
+        ("Ana owns the billing service.", "ADD", True),
+    ]
+    assert [memory.status for memory in result] == ["active"] * 3
+
+
+def test_a_fact_is_typed_by_the_policy_and_a_number_that_identifies_waits(mem: Engram) -> None:
+    result = mem.add_conversation("I'm allergic to nuts. I live in Rome. My passport number is X1234567.")
+    assert [(memory.type, memory.status) for memory in result] == [
+        ("constraint", "active"),
+        ("fact", "active"),
+        ("identity", "candidate"),
+    ]

@@ -1,0 +1,89 @@
+"""capture: an exchange is kept, and what lasts of it becomes memories."""
+
+from .conftest import Console
+
+SAID = "I prefer tea over coffee. What a day!"
+
+
+def test_every_fact_has_a_decision_and_its_reason(cli: Console) -> None:
+    kept = cli.json("capture", "--user", SAID, "--assistant", "Noted.", "--session", "chat-1")
+    assert kept["decisions"] and all(one["reason"] for one in kept["decisions"])
+    first = kept["decisions"][0]
+    assert (first["operation"], first["applied"]) == ("ADD", True)
+    assert "tea" in first["fact"]
+    assert first["memory_id"] == kept["memories"][0]["id"] == cli.json("show", first["memory_id"])["id"]
+    assert not kept["pending"] and kept["warnings"] == []
+
+
+def test_the_turns_are_kept_as_they_were_said(cli: Console) -> None:
+    kept = cli.json("capture", "--user", SAID, "--assistant", "Noted.", "--session", "chat-1")
+    events = cli.json("ledger", "show", "chat-1")
+    assert [(event["role"], event["content"]) for event in events] == [("user", SAID), ("assistant", "Noted.")]
+    assert [event["id"] for event in events] == kept["events"]
+
+
+def test_a_person_reads_operation_id_and_reason(cli: Console) -> None:
+    result = cli("capture", "--user", SAID)
+    first, second = result.stdout.splitlines()[:2]
+    assert first.startswith("ADD") and "tea" in first
+    assert second.startswith("          ")
+
+
+def test_the_same_exchange_doubles_nothing_unless_a_key_tells_them_apart(cli: Console) -> None:
+    first, again = (cli.json("capture", "--user", SAID, "--session", "chat-1") for _ in range(2))
+    assert first["events"] == again["events"]
+    assert all(one["operation"] == "NOOP" for one in again["decisions"])
+    other = cli.json("capture", "--user", SAID, "--session", "chat-1", "--key", "k2")
+    assert other["events"] != first["events"]
+
+
+def test_what_says_nothing_lasting_is_kept_in_the_ledger_alone(cli: Console) -> None:
+    result = cli("capture", "--user", "Thanks, bye!", "--session", "chat-1")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "nothing in them was to be remembered" in result.stderr
+    assert len(cli.json("ledger", "show", "chat-1")) == 1
+    assert cli.json("list", "--status", "any") == []
+
+
+def test_what_waits_for_review_is_said(cli: Console) -> None:
+    result = cli("capture", "--user", "My passport number is 12345678.")
+    assert "1 memory waits for review" in result.stderr
+    assert cli.json("list") == []
+
+
+def test_dry_run_shows_what_the_rules_take_and_writes_nothing(cli: Console) -> None:
+    found = cli.json("capture", "--user", SAID, "--session", "chat-1", "--dry-run")
+    assert [fact["type"] for fact in found] == ["preference"]
+    start, end = found[0]["span"]
+    assert "tea" in SAID[start:end]
+    assert "tea" in cli("capture", "--user", SAID, "--dry-run").stdout
+    assert cli.json("list", "--status", "any") == []
+    assert cli("ledger", "show", "chat-1").exit_code == 3
+
+
+def test_the_assistant_is_listened_to_only_when_asked(cli: Console) -> None:
+    said = ("capture", "--assistant", "You live in Rome.", "--dry-run")
+    assert cli.json(*said) == []
+    assert [fact["role"] for fact in cli.json(*said, "--listen")] == ["assistant"]
+
+
+def test_the_scope_is_that_of_the_memory(cli: Console) -> None:
+    kept = cli.json("capture", "--user", SAID, "--scope", "project:acme")
+    assert {memory["scope"] for memory in kept["memories"]} == {"project:acme"}
+    assert cli("capture", "--user", SAID, "--scope", "here").exit_code == 2
+
+
+def test_a_side_may_come_from_stdin_but_not_both(cli: Console) -> None:
+    assert cli.json("capture", "--user", "-", stdin=SAID)["decisions"]
+    assert cli("capture", "--user", "-", "--assistant", "-", stdin=SAID).exit_code == 2
+
+
+def test_nothing_said_is_exit_2(cli: Console) -> None:
+    assert cli("capture").exit_code == 2
+    assert cli("capture", "--user", "  ").exit_code == 2
+
+
+def test_a_pause_refuses_it_and_nothing_is_written(cli: Console) -> None:
+    cli("pause")
+    assert cli("capture", "--user", SAID, "--session", "chat-1").exit_code == 1
+    assert cli("ledger", "show", "chat-1").exit_code == 3

@@ -1,0 +1,101 @@
+"""Deep search: several wordings at once, fused by rank, each score told by its trace."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from engram import Engram
+from engram.model.errors import InvalidInput, ModelUnavailable
+from engram.model.hit import Hits
+from engram.recall.deep import deep_search, permutations
+from engram.recall.search import Ask
+
+
+def test_a_wording_finds_what_the_question_misses(mem: Engram) -> None:
+    wanted = mem.add("Kestrel nests under the bridge")
+    mem.add_batch([{"statement": f"Please tell me about which birds number {n} you know"} for n in range(30)])
+
+    def worded(question: str, count: int) -> Sequence[str]:
+        return ["kestrel nests bridge"]
+
+    question = "Please tell me which birds you know about"
+    ask = Ask(question, 5, "keyword")
+    plain = mem._searcher.search(ask)
+    assert wanted.id not in {hit.id for hit in plain}
+    deep = deep_search(mem._searcher, ask, 2, worded)
+    assert wanted.id in {hit.id for hit in deep}
+
+
+def test_a_broad_question_is_split_by_rules(mem: Engram) -> None:
+    mem.add("Ana Lopes repairs roofs")
+    mem.add("The cellar of the house floods in spring")
+    deep = mem.deep_search("What do you know about Ana Lopes and the cellar that floods?", n_queries=4)
+    assert {hit.text for hit in deep} == {"Ana Lopes repairs roofs", "The cellar of the house floods in spring"}
+
+
+def test_wordings_keep_what_tells_and_differ_from_the_question() -> None:
+    found = permutations("What do you know about Ana Lopes and the flooded cellar?", 3)
+    assert found[0] == "Ana Lopes and flooded cellar"
+    assert len(set(found)) == len(found) == 3
+    assert permutations("what is it?", 4) == []
+    assert permutations("", 4) == []
+
+
+def test_scores_replay_from_the_trace(mem: Engram) -> None:
+    for number in range(6):
+        mem.add(f"Kestrel {number} nests under the bridge of town {number}")
+    deep = mem.deep_search("Where do I find the kestrel that nests under the bridge?", n_queries=3, limit=4)
+    assert len(deep) == 4
+    for hit in deep:
+        assert hit.trace is not None
+        assert hit.score == pytest.approx(hit.trace.replay())
+        assert all(part.name.startswith("wording ") for part in hit.trace.parts)
+    assert [hit.score for hit in deep] == sorted((hit.score for hit in deep), reverse=True)
+
+
+@dataclass
+class Meeting:
+    """A searcher that answers only once so many searches are under way together."""
+
+    barrier: threading.Barrier
+
+    def search(self, ask: Ask) -> Hits:
+        self.barrier.wait(10)
+        return Hits([])
+
+
+def test_the_wordings_are_searched_at_once() -> None:
+    meeting = Meeting(threading.Barrier(3))
+    found = deep_search(meeting, Ask("a"), 3, lambda question, count: ["b", "c"])  # type: ignore[arg-type]
+    assert list(found) == []
+
+
+def test_a_model_that_fails_costs_its_wordings_and_no_more(mem: Engram) -> None:
+    kept = mem.add("Kestrel nests under the bridge")
+
+    def fails(question: str, count: int) -> Sequence[str]:
+        raise ModelUnavailable("nobody is at home")
+
+    found = deep_search(mem._searcher, Ask("Where does the kestrel nest?"), 4, fails)
+    assert [hit.id for hit in found] == [kept.id]
+    assert any("nobody is at home" in warning for warning in found.warnings)
+
+
+def test_one_query_is_the_question_itself(mem: Engram) -> None:
+    mem.add("Kestrel nests under the bridge")
+    assert [h.id for h in mem.deep_search("kestrel", n_queries=1)] == [h.id for h in mem.search("kestrel")]
+
+
+@pytest.mark.parametrize("count", [0, 9, -1, "4", True])
+def test_a_number_of_wordings_that_makes_no_sense_is_refused(files: Engram, count: int) -> None:
+    with pytest.raises(InvalidInput, match="n_queries"):
+        files.deep_search("kestrel", n_queries=count)
+
+
+def test_filters_hold_for_every_wording(mem: Engram) -> None:
+    mem.add("Kestrel nests under the bridge", scope="project:a")
+    here = mem.add("Kestrel nests in the tower", scope="project:b")
+    found = mem.deep_search("Where does the kestrel nest near the bridge?", scope="project:b", types=None)
+    assert [hit.id for hit in found] == [here.id]

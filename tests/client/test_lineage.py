@@ -1,0 +1,216 @@
+"""Facts that change: one version in force, all of them readable."""
+
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from engram import Engram, Outcome
+from engram.model.errors import InvalidInput, NotFound
+from tests.backends import Backend, Ephemeral
+from tests.clock import Clock
+
+HOME = "residence:user"
+
+
+def lives(mem: Engram, city: str, **fields: Any) -> str:
+    return mem.add(f"The user lives in {city}", conflict_key=HOME, **fields).id
+
+
+def test_a_fact_with_the_same_conflict_key_supersedes_the_one_before(mem: Engram, clock: Clock) -> None:
+    berlin = lives(mem, "Berlin")
+    clock.forward(days=30)
+    lisbon = lives(mem, "Lisbon")
+    old, new = mem.get(berlin), mem.get(lisbon)
+    assert (old.status, old.superseded_by) == ("superseded", lisbon)
+    assert (new.status, new.supersedes, new.revision) == ("active", (berlin,), 2)
+    assert old.lineage == new.lineage == berlin
+    assert old.valid_until == new.valid_from
+
+
+def test_a_plain_search_sees_the_head_only(mem: Engram, clock: Clock) -> None:
+    lives(mem, "Berlin")
+    clock.forward(days=30)
+    lisbon = lives(mem, "Lisbon")
+    assert [hit.id for hit in mem.search("where does the user live")] == [lisbon]
+
+
+def test_learning_says_what_was_superseded(mem: Engram) -> None:
+    first = mem.learn("The launch date is May 5", conflict_key="deadline:launch", source="human")
+    second = mem.learn("The launch date is June 9", conflict_key="deadline:launch", source="human")
+    assert (first.outcome, second.outcome, second.gate) == (Outcome.CREATED, Outcome.SUPERSEDED, "policy")
+    assert second.other is not None and first.memory is not None and second.other.id == first.memory.id
+
+
+def test_what_may_not_be_in_force_yet_waits_beside_the_head(mem: Engram) -> None:
+    head = mem.add("The user was born in 1980", conflict_key="birth:user")
+    told = mem.learn("The user was born in 1990", conflict_key="birth:user", type="identity", source="agent")
+    assert told.outcome == Outcome.CONTRADICTION and told.memory is not None
+    assert (mem.get(head.id).status, told.memory.status) == ("active", "candidate")
+    mem.review.resolve(told.memory.id, "new", actor="human")
+    assert (mem.get(head.id).status, mem.get_current(head.id).id) == ("superseded", told.memory.id)
+
+
+def test_an_old_id_resolves_to_the_version_in_force(mem: Engram, clock: Clock) -> None:
+    ids = []
+    for city in ("Berlin", "Lisbon", "Rome"):
+        ids.append(lives(mem, city))
+        clock.forward(days=1)
+    assert {mem.get_current(i).id for i in ids} == {ids[-1]}
+    assert [version.id for version in mem.lineage(ids[1])] == ids
+
+
+def test_a_fact_that_never_changed_is_its_own_lineage(mem: Engram) -> None:
+    one = mem.add("Deploys happen on Tuesdays")
+    assert mem.lineage(one.id) == [one] and mem.get_current(one.id) == one
+
+
+def test_revising_makes_a_new_head_and_keeps_the_rest(mem: Engram, clock: Clock) -> None:
+    first = mem.add("The port is 5433", tags=["db"], importance=0.9)
+    clock.forward(hours=1)
+    second = mem.revise(first.id, statement="The port is 5434", reason="moved")
+    assert (second.tags, second.importance, second.supersedes) == (("db",), 0.9, (first.id,))
+    third = mem.revise(first.id, statement="The port is 5435")
+    assert third.supersedes == (second.id,), "an old id revises the version in force"
+    assert mem.history(second.id)[0].op == "revise"
+    assert [v.statement[-4:] for v in mem.lineage(third.id)] == ["5433", "5434", "5435"]
+
+
+def test_revising_nothing_and_nobody_is_refused(mem: Engram) -> None:
+    one = mem.add("The port is 5433")
+    with pytest.raises(InvalidInput, match="nothing to revise"):
+        mem.revise(one.id)
+    with pytest.raises(NotFound):
+        mem.revise("ENG-1999-0101-001", statement="x")
+    assert len(mem.list(status="any")) == 1
+
+
+def test_forgetting_the_head_puts_the_newest_survivor_back(mem: Engram, clock: Clock) -> None:
+    berlin = lives(mem, "Berlin")
+    clock.forward(days=1)
+    lisbon = lives(mem, "Lisbon")
+    clock.forward(days=1)
+    rome = lives(mem, "Rome")
+    mem.forget(rome)
+    assert (mem.get(lisbon).status, mem.get(lisbon).superseded_by, mem.get(lisbon).valid_until) == ("active", "", None)
+    assert mem.get_current(rome).id == mem.get_current(berlin).id == lisbon
+    assert [hit.id for hit in mem.search("where does the user live")] == [lisbon]
+
+
+def test_purging_the_head_does_too(mem: Engram, clock: Clock) -> None:
+    berlin = lives(mem, "Berlin")
+    clock.forward(days=1)
+    lisbon = lives(mem, "Lisbon")
+    mem.forget(lisbon, purge=True)
+    assert mem.get_current(berlin).id == berlin and mem.get(berlin).status == "active"
+
+
+def test_forgetting_a_version_in_the_middle_closes_the_gap(mem: Engram, clock: Clock) -> None:
+    ids = []
+    for city in ("Berlin", "Lisbon", "Rome"):
+        ids.append(lives(mem, city))
+        clock.forward(days=1)
+    mem.forget(ids[1])
+    assert mem.get(ids[0]).superseded_by == ids[2] and mem.get_current(ids[0]).id == ids[2]
+
+
+def test_forgetting_every_version_leaves_none_in_force(mem: Engram, clock: Clock) -> None:
+    berlin = lives(mem, "Berlin")
+    clock.forward(days=1)
+    lisbon = lives(mem, "Lisbon")
+    mem.forget(lisbon)
+    mem.forget(berlin)
+    assert mem.search("where does the user live") == []
+    assert mem.get_current(lisbon).status == "retired"
+
+
+def test_a_head_that_was_forgotten_comes_back_with_undo(mem: Engram, clock: Clock) -> None:
+    berlin = lives(mem, "Berlin")
+    clock.forward(days=1)
+    lisbon = lives(mem, "Lisbon")
+    mem.forget(lisbon)
+    mem.undo(lisbon)
+    assert (mem.get(berlin).status, mem.get(lisbon).status) == ("superseded", "active")
+
+
+def test_an_older_truth_that_comes_late_is_history(mem: Engram, clock: Clock) -> None:
+    lisbon = lives(mem, "Lisbon", valid_from=datetime(2025, 1, 1, tzinfo=UTC))
+    berlin = lives(mem, "Berlin", valid_from=datetime(2020, 1, 1, tzinfo=UTC))
+    late = mem.get(berlin)
+    assert (late.status, late.superseded_by) == ("superseded", lisbon)
+    assert late.valid_until == datetime(2025, 1, 1, tzinfo=UTC)
+    assert [v.id for v in mem.lineage(lisbon)] == [berlin, lisbon] and mem.get_current(berlin).id == lisbon
+
+
+def test_what_was_true_and_what_was_known_are_asked_apart(mem: Engram, clock: Clock) -> None:
+    begun = clock()
+    berlin = lives(mem, "Berlin", valid_from=begun - timedelta(days=1000))
+    clock.forward(days=10)
+    lisbon = lives(mem, "Lisbon", valid_from=clock() - timedelta(days=300))
+
+    def asked(as_of: datetime | None = None, known_at: datetime | None = None) -> list[str]:
+        return [hit.id for hit in mem.search("where does the user live", as_of=as_of, known_at=known_at)]
+
+    assert asked(as_of=clock() - timedelta(days=400)) == [berlin]
+    assert asked(as_of=clock() - timedelta(days=200)) == [lisbon]
+    assert asked(known_at=begun + timedelta(days=5)) == [berlin]
+
+
+def test_a_cycle_of_supersedes_is_refused(mem: Engram, clock: Clock) -> None:
+    first = mem.add("The port is 5433")
+    second = mem.revise(first.id, statement="The port is 5434")
+    with pytest.raises(InvalidInput, match="supersedes it already"):
+        mem.update(first.id, supersedes=[second.id])
+    with pytest.raises(InvalidInput, match="cannot supersede"):
+        mem.update(second.id, supersedes=[second.id])
+    assert mem.get(first.id).supersedes == ()
+
+
+def test_history_by_scope_and_time_holds_superseded_facts(mem: Engram, clock: Clock) -> None:
+    berlin = lives(mem, "Berlin", scope="user:ana")
+    clock.forward(days=1)
+    since = clock()
+    lisbon = lives(mem, "Lisbon", scope="user:ana")
+    mem.add("Something else")
+    assert [m.id for m in mem.get_history("user:ana")] == [lisbon, berlin]
+    assert [m.id for m in mem.get_history("user:ana", since=since)] == [lisbon]
+    assert [m.id for m in mem.get_history("user:ana", include_superseded=False)] == [lisbon]
+
+
+def test_the_same_key_in_another_scope_is_another_fact(mem: Engram) -> None:
+    ana, ben = lives(mem, "Berlin", scope="user:ana"), lives(mem, "Lisbon", scope="user:ben")
+    assert mem.get(ana).status == mem.get(ben).status == "active"
+
+
+def test_a_batch_that_names_one_fact_thrice_leaves_one_head(mem: Engram) -> None:
+    cities = ("Berlin", "Lisbon", "Rome")
+    made = mem.add_batch([{"statement": f"The user lives in {city}", "conflict_key": HOME} for city in cities])
+    heads = [m.id for m in mem.list() if m.conflict_key == HOME]
+    assert heads == [made[-1].id] and len(mem.lineage(heads[0])) == 3
+
+
+def test_concurrent_revisions_leave_exactly_one_head(backend: Backend) -> None:
+    shared = backend.client()
+    clients = [shared if isinstance(backend, Ephemeral) else backend.client() for _ in range(4)]
+    first = clients[0].add("The port is 5000", conflict_key="port:db")
+    failed: list[Exception] = []
+
+    def revise(mem: Engram, number: int) -> None:
+        try:
+            for i in range(3):
+                mem.revise(first.id, statement=f"The port is {number}{i}")
+                mem.add(f"The port is {number}{i}7", conflict_key="port:db")
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=revise, args=(mem, n)) for n, mem in enumerate(clients, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert failed == []
+    versions = clients[0].lineage(first.id)
+    assert len(versions) == 1 + 4 * 3 * 2
+    assert [v.status for v in versions].count("active") == 1
+    assert sorted(v.revision for v in versions) == list(range(1, len(versions) + 1)), "no two followed on the same one"

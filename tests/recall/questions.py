@@ -1,0 +1,55 @@
+"""The hand-written questions: when each is asked, what it asks for and of which time."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from engram.text.time_phrases import Window
+
+RELATIONS = ("before", "after", "during")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """One question and what must be understood of it."""
+
+    text: str
+    at: datetime
+    intent: str
+    window: Window | None
+    anchor: str
+    relation: str
+
+
+def questions(name: str) -> list[Expected]:
+    """The rows of a table beside this file."""
+    rows: list[Expected] = []
+    at = None
+    for line in (Path(__file__).parent / name).read_text(encoding="utf-8").splitlines():
+        if line.startswith("@"):
+            when, zone = line[1:].split()
+            at = datetime.fromisoformat(when).replace(tzinfo=ZoneInfo(zone))
+        elif line.strip() and not line.startswith("#"):
+            assert at is not None, "a table begins with when its questions are asked"
+            rows.append(_row(line, at))
+    return rows
+
+
+def _row(line: str, at: datetime) -> Expected:
+    intent, time, text = (part.strip() for part in line.split("|", 2))
+    relation, colon, anchor = time.partition(": ")
+    if colon and relation in RELATIONS:
+        return Expected(text, at, intent, None, anchor, relation)
+    return Expected(text, at, intent, None if time == "-" else _window(time, at), "", "")
+
+
+def _window(time: str, at: datetime) -> Window:
+    since, until = (_end(part.strip(), at) for part in time.split(".."))
+    return Window(since, until)
+
+
+def _end(written: str, at: datetime) -> datetime | None:
+    if written == "now":
+        return at + timedelta(microseconds=1)
+    return datetime.fromisoformat(written).replace(tzinfo=at.tzinfo) if written else None
