@@ -20,6 +20,8 @@ from engram.model.task import TaskRun
 from engram.store.protocol import NewEvent
 
 APPENDS, ROUNDS = 200, 60
+WARM_EVENTS, WARM_QUESTIONS = 2_000, 200
+"""What a process has done before it is timed."""
 BATCH = 500
 CRITICAL = 5
 
@@ -55,6 +57,9 @@ def measure(
 def _appends(mem: Engram, folder: Path) -> list[Figure]:
     task = mem.start_task("Measure one append after the other", scope="project:bench")
     said = list(statements(APPENDS, seed=3))
+    # A process that has been at work for a while knows most words it meets.
+    for batch in _batches(task, WARM_EVENTS, 7):
+        mem.store.append_events(task.id, batch)
     bare = floors.write_floor(folder, times=APPENDS)
     samples = floors.samples_ms(lambda i: mem.record_event(task.id, "user", said[i]), APPENDS)
     mem.complete_task(task.id)
@@ -66,8 +71,9 @@ def _filled(mem: Engram, events: int, tasks: int, progress: Progress) -> list[Fi
     runs, seconds, made = _fill(mem, events, tasks, progress)
     asked = questions(ROUNDS, events)
     chosen = random.Random(5).choices(runs, k=ROUNDS)
+    for place, question in enumerate(questions(WARM_QUESTIONS, events, seed=9)):
+        mem.search_events(question, task=runs[place % len(runs)].id)
     for question, task in zip(asked[:3], chosen, strict=False):
-        mem.search_events(question, task=task.id)
         mem.search_events(question, mode="keyword")
         mem.build_context(task.id, question)
     everywhere = floors.samples_ms(lambda i: mem.search_events(asked[i], mode="keyword"), ROUNDS)
