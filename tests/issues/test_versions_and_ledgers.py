@@ -52,3 +52,11 @@ def test_one_line_that_cannot_be_read_does_not_keep_the_store_from_opening(mem: 
             assert [event.content for event in again.store.events("whole")] == ["three"]
             problems = again.store.verify_ledgers()
             assert any("broken.jsonl:2" in problem for problem in problems), problems
+
+
+def test_a_car_is_a_thing_and_no_french_because(mem: Engram) -> None:
+    """Read as a conjunction, it left "no longer has" to stand against whatever else somebody has."""
+    with mem:
+        mem.add("The user no longer has a car")
+        told = mem.learn("The user has three sisters", source="human")
+        assert told.outcome == "CREATED", told.reason
