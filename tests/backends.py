@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
+import pytest
 from psycopg import sql
 
 from engram import Engram
@@ -133,3 +134,18 @@ class OnPostgres(Backend):
         from engram.store.postgres.opening import open_store
 
         return open_store(self.url, self.tenant, embedder, clock=self.clock)
+
+
+@contextlib.contextmanager
+def backend_of(request: pytest.FixtureRequest, folder: Path, clock: Clock) -> Iterator[Backend]:
+    """The empty store that a fixture's parameter names: files, ephemeral or postgres."""
+    opened: Backend
+    if request.param == "postgres":
+        url, tenant = request.getfixturevalue("shared_database"), request.getfixturevalue("tenant")
+        opened = OnPostgres(clock, url, tenant, request.getfixturevalue("postgres_server"))
+    else:
+        opened = (OnFiles if request.param == "files" else Ephemeral)(clock, folder)
+    try:
+        yield opened
+    finally:
+        opened.close()

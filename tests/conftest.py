@@ -103,16 +103,10 @@ def shared_database(postgres_role: Role) -> Iterator[str]:
 @pytest.fixture(params=["files", "ephemeral", "postgres"])
 def backend(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> "Iterator[Backend]":
     """An empty store on each backend; PostgreSQL is started only where it is asked for."""
-    from tests.backends import Ephemeral, OnFiles, OnPostgres
+    from tests.backends import backend_of
 
-    opened: Backend
-    if request.param == "postgres":
-        url, tenant = request.getfixturevalue("shared_database"), request.getfixturevalue("tenant")
-        opened = OnPostgres(clock, url, tenant, request.getfixturevalue("postgres_server"))
-    else:
-        opened = (OnFiles if request.param == "files" else Ephemeral)(clock, tmp_path)
-    yield opened
-    opened.close()
+    with backend_of(request, tmp_path, clock) as opened:
+        yield opened
 
 
 @pytest.fixture

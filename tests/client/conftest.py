@@ -6,8 +6,15 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
-from tests.backends import Backend
+from tests.backends import Backend, backend_of
 from tests.clock import Clock as Clock
+
+
+@pytest.fixture(params=["files", "postgres"])
+def backend(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[Backend]:
+    """Files and PostgreSQL; that an ephemeral store is one of files is for the conformance suite to say."""
+    with backend_of(request, tmp_path, clock) as opened:
+        yield opened
 
 
 @pytest.fixture

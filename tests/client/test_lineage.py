@@ -8,7 +8,7 @@ import pytest
 
 from engram import Engram, Outcome
 from engram.model.errors import InvalidInput, NotFound
-from tests.backends import Backend, Ephemeral
+from tests.backends import Backend
 from tests.clock import Clock
 
 HOME = "residence:user"
@@ -191,8 +191,7 @@ def test_a_batch_that_names_one_fact_thrice_leaves_one_head(mem: Engram) -> None
 
 
 def test_concurrent_revisions_leave_exactly_one_head(backend: Backend) -> None:
-    shared = backend.client()
-    clients = [shared if isinstance(backend, Ephemeral) else backend.client() for _ in range(4)]
+    clients = [backend.client() for _ in range(4)]
     first = clients[0].add("The port is 5000", conflict_key="port:db")
     failed: list[Exception] = []
 
