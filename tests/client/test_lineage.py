@@ -213,3 +213,34 @@ def test_concurrent_revisions_leave_exactly_one_head(backend: Backend) -> None:
     assert len(versions) == 1 + 4 * 3 * 2
     assert [v.status for v in versions].count("active") == 1
     assert sorted(v.revision for v in versions) == list(range(1, len(versions) + 1)), "no two followed on the same one"
+
+
+def test_what_begins_later_leaves_the_present_fact_in_force_until_then(mem: Engram, clock: Clock) -> None:
+    acme = mem.add("The user works at Acme", conflict_key="employer:user")
+    globex = mem.add("The user works at Globex", conflict_key="employer:user", valid_from=clock() + timedelta(days=30))
+    assert [m.id for m in mem.list()] == [acme.id]
+    assert mem.get_current(globex.id).id == mem.get_current(acme.id).id == acme.id
+    clock.forward(days=31)
+    assert [m.id for m in mem.list()] == [globex.id]
+    assert mem.get_current(acme.id).id == globex.id
+
+
+def test_a_critical_fact_does_not_vanish_before_its_successor_begins(mem: Engram, clock: Clock) -> None:
+    now = mem.add("The user is allergic to nuts", conflict_key="a", critical_slot="allergy")
+    mem.add("The user outgrew it", conflict_key="a", critical_slot="allergy", valid_from=clock() + timedelta(days=9))
+    assert [m.id for m in mem.recall_critical()] == [now.id]
+
+
+def test_undoing_a_revision_brings_the_version_before_back(mem: Engram) -> None:
+    first = mem.add("The port is 5433")
+    second = mem.revise(first.id, statement="The port is 5434")
+    mem.undo(second.id)
+    assert [m.id for m in mem.list()] == [first.id] and mem.get_current(second.id).id == first.id
+
+
+def test_undoing_an_addition_brings_what_it_superseded_back(mem: Engram, clock: Clock) -> None:
+    berlin = lives(mem, "Berlin")
+    clock.forward(days=1)
+    lisbon = lives(mem, "Lisbon")
+    mem.undo(lisbon)
+    assert [m.id for m in mem.list()] == [berlin] and mem.get_current(lisbon).id == berlin

@@ -201,3 +201,16 @@ def test_critical_facts_are_looked_up_and_not_searched_for(mem: Engram) -> None:
     assert len(mem.recall_critical(scope="project:acme", limit=1)) == 1
     newer = mem.revise(allergy.id, statement="I am allergic to penicillin and to nuts")
     assert [m.id for m in mem.recall_critical(scope="project:rival")] == [newer.id]
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["What happened yesterday?", "What was said yesterday?", "Summarize yesterday.", "What went on yesterday?"],
+)
+def test_a_question_for_everything_of_a_time_is_answered_with_all_of_it(mem: Engram, question: str) -> None:
+    mem.add("The user lives in Lisbon")
+    for at, text in (("13", "I met Priya"), ("14", "I ran the load tests"), ("14", "Then the build broke")):
+        mem.observe("standup", "user", text, at=f"2026-04-{at}T09:00:00+00:00")
+    found = mem.recall(question, question_date=datetime(2026, 4, 15, 12, tzinfo=UTC))
+    assert [hit.text for hit in found.hits] == ["I ran the load tests", "Then the build broke"]
+    assert found.warnings == ()

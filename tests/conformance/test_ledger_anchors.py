@@ -225,3 +225,17 @@ def test_events_whose_witness_a_crash_prevented_raise_no_alarm(
     assert [event.content for event in again.events(TALK)][5:] == ["the last word"]
     again.append_events(TALK, [said("Ann", "and one more")])
     assert again.verify_ledgers() == [] and len(again.events(TALK)) == 7
+
+
+def test_a_tail_that_was_cut_off_shows_after_more_was_appended(backend: Backend, clock: Clock) -> None:
+    """The new end is in the journal too; the old one must not be forgotten over it."""
+    from engram.store.ledgers import ANCHOR, anchor_of, missing_events
+
+    store = backend.store()
+    made = store.append_events("talk", [said("user", "one"), said("user", "two"), said("user", "three")])
+    more = store.append_events("talk", [said("user", "four")])
+    ends = [anchor_of(made[-1]), anchor_of(more[-1])]
+    standing = {1: made[0].digest, 2: "another", 4: more[-1].digest}
+    assert ANCHOR == "ledger"
+    assert "event 3" in missing_events("talk", ends, standing.get)[0]
+    assert store.verify_ledgers() == []

@@ -338,6 +338,14 @@ class Verbs(Opened):
         """Every version of a fact, oldest first."""
         return await self._threads.run(self._engram.lineage, ref)
 
+    async def get_lineage(self, ref: str) -> Memories:
+        """Every version of a fact, oldest first: `lineage` under the name spec 2 has for it."""
+        return await self._threads.run(self._engram.get_lineage, ref)
+
+    async def list_recent(self, limit: int = 10, **filters: Any) -> Memories:
+        """The newest memories. Takes the filters of `search`."""
+        return await self._threads.run(self._engram.list_recent, limit, **filters)
+
     async def get_history(
         self,
         scope: ScopeLike = None,

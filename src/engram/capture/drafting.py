@@ -57,7 +57,10 @@ def checked_fields(given: Mapping[str, Any]) -> dict[str, Any]:
             raise InvalidInput(f"unknown field {name!r}; a memory has: {', '.join(sorted(_FIELDS))}")
         if value is None and field not in ("valid_until", "valid_from", "decay_days", "occurred_at"):
             continue
-        values[field] = _checked(field, value)
+        checked = _checked(field, value)
+        if field in values and values[field] != checked:
+            raise InvalidInput(f"{name!r} and another name of {field!r} say different things; give one of them")
+        values[field] = checked
     if values.get("valid_from") and values.get("valid_until") and values["valid_from"] >= values["valid_until"]:
         raise InvalidInput("valid_until must come after valid_from")
     return values

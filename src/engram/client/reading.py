@@ -151,6 +151,14 @@ class Reading(Facets):
         """Every version of a fact, oldest first."""
         return self.lineages.versions(ref)
 
+    def get_lineage(self, ref: str) -> Memories:
+        """Every version of a fact, oldest first: `lineage` under the name spec 2 has for it."""
+        return self.lineage(ref)
+
+    def list_recent(self, limit: int = 10, **filters: Any) -> Memories:
+        """The newest memories. Takes the filters of `search`."""
+        return self.list(limit=limit, **filters)
+
     def get_history(
         self,
         scope: ScopeLike = None,

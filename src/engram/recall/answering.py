@@ -21,6 +21,73 @@ from engram.text.time_phrases import Window
 from engram.text.tokens import query_terms
 
 INSTANT = timedelta(microseconds=1)
+_OF_NOTHING = frozenset(
+    term
+    for word in [
+        "what",
+        "which",
+        "who",
+        "how",
+        "when",
+        "happen",
+        "happened",
+        "happening",
+        "go",
+        "goes",
+        "going",
+        "went",
+        "on",
+        "say",
+        "said",
+        "told",
+        "tell",
+        "do",
+        "did",
+        "done",
+        "doing",
+        "event",
+        "events",
+        "take",
+        "took",
+        "taken",
+        "place",
+        "summarize",
+        "summary",
+        "recap",
+        "occur",
+        "occurred",
+        "thing",
+        "things",
+        "everything",
+        "anything",
+        "all",
+        "was",
+        "were",
+        "is",
+        "are",
+        "there",
+        "me",
+        "us",
+        "we",
+        "i",
+        "you",
+        "our",
+        "my",
+        "the",
+        "a",
+        "an",
+        "of",
+        "in",
+        "at",
+        "to",
+        "up",
+        "new",
+        "give",
+        "list",
+        "show",
+    ]
+    for term in query_terms(word)
+)
 EVERY_VERSION = (*LIVE, "superseded", "archived")
 
 
@@ -88,6 +155,8 @@ class Answering:
         hits = self.searcher.search(_within(replace(ask, filters=ledger), window))
         if any(means_something(hit) for hit in hits):
             return Answer(hits, window)
+        if hits and window is not None and _asks_for_all(ask.text):
+            return Answer(_in_time(hits), window)
         # Where nobody keeps a ledger, what was remembered of a happening is all there is.
         remembered = self.searcher.search(_within(ask, window))
         note = "the ledger holds nothing of this; from memories"
@@ -95,7 +164,7 @@ class Answering:
             return Answer(remembered or hits, window, (note,) if remembered else ())
         elsewhen = self.searcher.search(replace(ask, filters=ledger))
         if any(means_something(hit) for hit in elsewhen):
-            return Answer(hits, window, ("the ledger tells of this, but not in that time",))
+            return Answer(hits, window, () if hits else ("the ledger tells of this, but not in that time",))
         remembered = self.searcher.search(ask)
         return Answer(remembered, window, (f"{note} of any time",) if remembered else ())
 
@@ -139,6 +208,17 @@ class Answering:
             if best is not None and wanted & set(query_terms(best.text)):
                 return start_of(best.memory) if best.memory else best.event.at if best.event else None
         return None
+
+
+def _asks_for_all(question: str) -> bool:
+    """Whether a question names nothing but the asking: "what happened", "summarize"."""
+    return set(query_terms(question)) <= _OF_NOTHING
+
+
+def _in_time(hits: Hits) -> Hits:
+    """What happened, in the order in which it did."""
+    hits.sort(key=lambda hit: (hit.event.at.timestamp() if hit.event else 0.0, hit.event.seq if hit.event else 0))
+    return hits
 
 
 def _within(ask: Ask, window: Window | None) -> Ask:

@@ -108,8 +108,11 @@ def _fused(results: Sequence[Hits], limit: int) -> Hits:
     scores: dict[str, list[Part]] = {}
     best: dict[str, Hit] = {}
     for number, hits in enumerate(results, 1):
+        # The question itself counts as much as all its other wordings: they add to its answer, and do not outvote it.
+        weight = max(1, len(results) - 1) if number == 1 else 1
         for rank, hit in enumerate(hits, 1):
-            scores.setdefault(hit.id, []).append(Part(f"wording {number}", 1 / (RRF_K + rank), detail=f"rank {rank}"))
+            part = Part(f"wording {number}", weight / (RRF_K + rank), detail=f"rank {rank}")
+            scores.setdefault(hit.id, []).append(part)
             if hit.id not in best or hit.relevance > best[hit.id].relevance:
                 best[hit.id] = hit
     fused = [_scored(best[i], tuple(parts)) for i, parts in scores.items()]

@@ -11,6 +11,7 @@ from typing import Any
 
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.memory import Memory, render_form
+from engram.rules.eligibility import is_valid
 from engram.store.documents import meaning_of
 from engram.store.lineages import IN_FORCE, start_of
 from engram.store.protocol import Store, Transaction
@@ -37,9 +38,9 @@ def superseding(deciding: Transaction, new: Memory, heads: Sequence[Memory], now
     start = since or now
     for old in heads:
         ended = min(old.valid_until, start) if old.valid_until else start
-        deciding.put(
-            old.but(status="superseded", superseded_by=new.id, valid_until=ended, lineage=lineage, updated=now)
-        )
+        old = old.but(valid_until=ended, lineage=lineage, updated=now)
+        # What begins later leaves the old one in force until then; that day comes without anybody's decision.
+        deciding.put(old if start > now else old.but(status="superseded", superseded_by=new.id))
     supersedes = (*new.supersedes, *(old.id for old in heads))
     return new.but(supersedes=supersedes, lineage=lineage, revision=revision, valid_from=start)
 
@@ -94,10 +95,13 @@ class Lineages:
         """The version in force, from the id of any version; the newest that was not forgotten where none is."""
         memory = self._get(ref)
         seen = {memory.id}
-        while memory.status not in IN_FORCE:
-            newer = _newest(self.versions(memory.id)) or memory
-            if newer.status not in IN_FORCE and newer.superseded_by:
-                newer = self.store.get(newer.superseded_by) or newer
+        while memory.status not in IN_FORCE or not is_valid(memory, self.clock()):
+            newer = _newest(self.versions(memory.id), self.clock()) or memory
+            if newer.status not in IN_FORCE:
+                # Its successor outside of this lineage, or, where the change was undone, what it had superseded.
+                near = [newer.superseded_by, *memory.supersedes]
+                found = [m for m in map(self.store.get, filter(None, near)) if m is not None and m.id not in seen]
+                newer = next((m for m in found if m.status in IN_FORCE), found[0] if found else newer)
             if newer.id in seen:
                 break
             seen.add(newer.id)
@@ -138,7 +142,7 @@ class Lineages:
             raise NotFound(f"{head.id} was purged meanwhile")
         if found.status in IN_FORCE or not found.lineage:
             return found
-        return _newest(deciding.lineage(found.lineage)) or found
+        return _newest(deciding.lineage(found.lineage), self.clock()) or found
 
     def forget(self, ref: str, *, actor: str = "manual", reason: str = "") -> Memory:
         """Retire a memory; of a fact with versions the newest survivor is in force again."""
@@ -204,9 +208,10 @@ def _repoint(deciding: Transaction, gone: Memory, now: datetime) -> None:
             deciding.put(version.but(superseded_by=heir, updated=now))
 
 
-def _newest(versions: Sequence[Memory]) -> Memory | None:
+def _newest(versions: Sequence[Memory], now: datetime) -> Memory | None:
     """The version in force, else the last one that nobody has forgotten."""
-    heads = [v for v in versions if v.status in IN_FORCE]
+    standing = [v for v in versions if v.status in IN_FORCE]
+    heads = [v for v in standing if is_valid(v, now)] or standing
     kept = [v for v in versions if v.status not in ("retired", "rejected")]
     found = heads or kept
     return found[-1] if found else None

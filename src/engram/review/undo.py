@@ -9,7 +9,7 @@ from engram.store.protocol import Image, Store, Transaction
 
 SEPARATE = frozenset({"add", "import", "use", "edit", "split", "remove"})
 """Entries about several memories that have nothing to do with each other; the others mean something only as a whole."""
-MAKING = frozenset({"add", "learn", "import", "edit", "split"})
+MAKING = frozenset({"add", "learn", "import", "edit", "split", "revise"})
 """Decisions a memory's history can begin with. One that begins with another has been pruned."""
 
 
@@ -25,7 +25,7 @@ def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Mem
     if not history:
         raise InvalidInput(f"nothing is known about how {memory.id} came to be (a team's memory has no journal here)")
     last = _last_decision(history)
-    ids = (memory.id,) if last.op in SEPARATE else last.ids
+    ids = (memory.id, *_superseded_by(memory, last)) if last.op in SEPARATE else last.ids
     wanted = list(dict.fromkeys((memory.id, *ids)))
     reason = f"undo {last.op} of {last.at:%Y-%m-%d %H:%M}"
     scopes = _scopes(store, wanted)
@@ -34,6 +34,11 @@ def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Mem
         for other in restored.values():
             deciding.put(other)
     return restored[memory.id]
+
+
+def _superseded_by(memory: Memory, last: Image) -> list[str]:
+    """Those of a batch that this memory took the place of: they come back with it gone."""
+    return [i for i in last.ids if i in memory.supersedes]
 
 
 def _scopes(store: Store, ids: list[str]) -> list[str]:

@@ -81,14 +81,21 @@ def anchor_of(head: Event) -> str:
     return f"{head.seq} {head.digest}"
 
 
-def missing_tail(name: str, anchor: str, digest_at: Callable[[int], str | None]) -> list[str]:
-    """What an anchor tells of a ledger: nothing, or that events written to it are gone or others stand in their place."""
-    count, _, digest = anchor.partition(" ")
-    if not (count.isascii() and count.isdigit()):
-        return [f"{name}: the journal's word on where it ends was altered"]
-    if anchor == PRUNED or digest_at(int(count)) == digest:
+def missing_events(name: str, anchors: Iterable[str], digest_at: Callable[[int], str | None]) -> list[str]:
+    """What the ends the journal has seen tell of a ledger: nothing, or that events are gone or others stand in their place.
+
+    Every one counts, not the last alone: what is appended after a tail was cut off has an end of its own.
+    """
+    lost = 0
+    for anchor in anchors:
+        count, _, digest = anchor.partition(" ")
+        if not (count.isascii() and count.isdigit()):
+            return [f"{name}: the journal's word on where it ends was altered"]
+        if anchor != PRUNED and digest_at(int(count)) != digest:
+            lost = max(lost, int(count))
+    if not lost:
         return []
-    return [f"{name}: event {count} was written and is not there as it was; events at the end were dropped or replaced"]
+    return [f"{name}: event {lost} was written and is not there as it was; events at the end were dropped or replaced"]
 
 
 def blanked(event: Event) -> Event:

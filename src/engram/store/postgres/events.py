@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from itertools import groupby
 
 from engram.model.event import Event, Session
 from engram.model.task import Job
@@ -12,7 +13,7 @@ from engram.store.ledgers import (
     anchor_of,
     decode_event,
     following_on,
-    missing_tail,
+    missing_events,
     problems_of,
     to_fields,
     unrepeated,
@@ -102,8 +103,11 @@ def verify(parts: Parts) -> list[str]:
 def _unwitnessed(parts: Parts) -> list[str]:
     """What the journal saw written and the tables no longer hold."""
     problems: list[str] = []
-    for session, anchor, digest in parts.database.run("anchors"):
-        problems += missing_tail(session, anchor, lambda _, held=digest: held)  # type: ignore[misc]
+    for session, rows in groupby(parts.database.run("anchors"), key=lambda row: str(row[0])):
+        told = {anchor: digest for _, anchor, digest in rows}
+        counts = {anchor: anchor.partition(" ")[0] for anchor in told}
+        standing = {int(counts[anchor]): digest for anchor, digest in told.items() if counts[anchor].isdigit()}
+        problems += missing_events(session, told, standing.get)
     return problems
 
 

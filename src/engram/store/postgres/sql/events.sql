@@ -34,16 +34,19 @@ SELECT h.session, h.seq, h.digest FROM engram.ledger_heads h WHERE h.tenant = %(
 ORDER BY h.session LIMIT 500
 
 -- name: anchors
--- The last end of each ledger that the journal knows, and the digest of the event that stands there now.
+-- Every end of each ledger that the journal has seen since the ledger was last let go, and the digest of the event that stands
+-- there now.
 SELECT a.session, a.reason, (
     SELECT e.record ->> 'digest' FROM engram.agent_events e
     WHERE e.tenant = %(tenant)s AND e.session = a.session AND e.seq = substring(a.reason FROM '^[0-9]{1,18} ')::bigint
 )
 FROM (
-    SELECT DISTINCT ON (j.session) j.session, j.reason FROM engram.journal j
-    WHERE j.tenant = %(tenant)s AND j.op = 'ledger' ORDER BY j.session, j.seq DESC
+    SELECT j.session, j.seq, j.reason,
+        max(j.seq) FILTER (WHERE j.reason = '0 pruned') OVER (PARTITION BY j.session) AS let_go
+    FROM engram.journal j WHERE j.tenant = %(tenant)s AND j.op = 'ledger'
 ) a
-ORDER BY a.session
+WHERE a.let_go IS NULL OR a.seq > a.let_go
+ORDER BY a.session, a.seq
 
 -- name: save_session
 INSERT INTO engram.agent_sessions (tenant, id, task, scopes, started, ended, summary, summary_through, summary_style, summary_by)

@@ -1,0 +1,56 @@
+"""Sentences that strangers wrote, and what the default policy made of them."""
+
+import pytest
+
+from engram import Engram
+from engram.gates.policies import policy_named
+from engram.model.errors import InvalidInput
+from engram.model.memory import Memory
+
+DEFAULT = policy_named("default")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I no longer have a nut allergy",
+        "The nut allergy turned out to be a misdiagnosis",
+        "Doctor ruled out a shellfish allergy",
+        "I have never been allergic to anything",
+        "User is free of allergies",
+        "Allergies: none",
+        "Nut allergy: none",
+        "I never had an allergy to nuts",
+        "There's no need to worry about allergies",
+        "I'm allergic to nothing",
+        "I don't have a nut allergy",
+    ],
+)
+def test_an_allergy_that_is_denied_is_an_exclusion(text: str) -> None:
+    found = DEFAULT.applied(Memory("", text), typed=False)
+    assert (found.critical_slot, found.conflict_key.startswith("allergy:")) == ("allergy_exclusion", False)
+
+
+@pytest.mark.parametrize(
+    ("fact", "remark"),
+    [
+        ("I live in Berlin", "I moved to Postgres"),
+        ("My boss is Karen", "My boss is out today"),
+        ("My boss is Karen", "My boss is leaving"),
+        ("My name is Bob", "My name is misspelled"),
+        ("My timezone is CET", "My timezone is confusing"),
+        ("I'm married", "I'm married to my work"),
+    ],
+)
+def test_a_remark_does_not_take_a_facts_place(fact: str, remark: str) -> None:
+    with Engram.open(ephemeral=True, embedder="none") as mem:
+        kept = mem.add(fact)
+        mem.add(remark)
+        assert mem.get(kept.id).conflict_key and mem.get(kept.id).status == "active"
+
+
+def test_a_statement_given_twice_is_not_half_ignored() -> None:
+    with Engram.open(ephemeral=True, embedder="none") as mem:
+        with pytest.raises(InvalidInput, match="different things"):
+            mem.add("The port is 1", content="The port is 2")
+        assert mem.list() == []
