@@ -54,3 +54,11 @@ def test_a_statement_given_twice_is_not_half_ignored() -> None:
         with pytest.raises(InvalidInput, match="different things"):
             mem.add("The port is 1", content="The port is 2")
         assert mem.list() == []
+
+
+def test_a_fact_that_is_worded_anew_has_the_key_of_what_it_says_now() -> None:
+    with Engram.open(ephemeral=True, embedder="none") as mem:
+        home = mem.add("The user lives in Berlin")
+        assert mem.update(home.id, statement="The user likes long walks").conflict_key == ""
+        own = mem.add("The lamp is on", conflict_key="lamp:desk")
+        assert mem.update(own.id, statement="The lamp is off").conflict_key == "lamp:desk"

@@ -60,3 +60,22 @@ def test_a_car_is_a_thing_and_no_french_because(mem: Engram) -> None:
         mem.add("The user no longer has a car")
         told = mem.learn("The user has three sisters", source="human")
         assert told.outcome == "CREATED", told.reason
+
+
+def test_a_budget_that_holds_no_chunk_is_told(mem: Engram) -> None:
+    with mem:
+        task = mem.start_task("Read").id
+        mem.record_long_input(
+            task, "# Terms\n\nThe Client shall pay every invoice within 30 days of receipt.\n", title="t.md"
+        )
+        with pytest.raises(InvalidInput, match="never cut"):
+            mem.build_long_input_context(task, "when must invoices be paid", max_tokens=10)
+
+
+def test_a_completed_task_is_not_said_to_be_resumable(mem: Engram) -> None:
+    with mem:
+        task = mem.start_task("Ship it").id
+        assert mem.tasks.idle_since(task).total_seconds() >= 0
+        mem.complete_task(task)
+        with pytest.raises(InvalidInput, match="begin another"):
+            mem.record_event(task, "user", "one more thing")

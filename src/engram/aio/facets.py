@@ -278,7 +278,7 @@ class AsyncTasks:
         """A run's checkpoints, newest first."""
         return await self._threads.run(self._facet.checkpoints, task_id, limit)
 
-    async def idle_since(self, task: TaskRun) -> timedelta:
+    async def idle_since(self, task: TaskRun | str) -> timedelta:
         """How long a run has been silent: a long silence of a running one means that its process went away."""
         return await self._threads.run(self._facet.idle_since, task)
 

@@ -130,9 +130,19 @@ class Writing(Facets):
         def updated(memory: Memory) -> Memory:
             self._check_name(memory, changes)
             refuse_cycle(memory.but(supersedes=changes.get("supersedes", ())), memory.id, self.store.get)
-            return admit(_updated(memory, changes, self._clock()))
+            return admit(self._keyed(memory, _updated(memory, changes, self._clock()), changes))
 
         return self._change(ref, "update", actor, reason, updated)
+
+    def _keyed(self, before: Memory, after: Memory, changes: Mapping[str, Any]) -> Memory:
+        """What says something else is no longer what the policy took it for; a key of the caller's own stays."""
+        if "statement" not in changes or {"conflict_key", "critical_slot"} & changes.keys():
+            return after
+        blank = {"conflict_key": "", "critical_slot": ""}
+        taken = self.policy.applied(before.but(**blank), typed=True)
+        if (taken.conflict_key, taken.critical_slot) != (before.conflict_key, before.critical_slot):
+            return after
+        return self.policy.applied(after.but(**blank), typed=True)
 
     def _check_commands(self, changes: Mapping[str, Any], actor: str) -> None:
         """Only a person may put words into a memory that command whoever reads it."""

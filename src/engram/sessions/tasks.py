@@ -216,8 +216,9 @@ class Tasks:
         _refuse_negative("limit", limit)
         return self.store.checkpoints(self.get(task_id).id, limit)
 
-    def idle_since(self, task: TaskRun) -> timedelta:
+    def idle_since(self, task: TaskRun | str) -> timedelta:
         """How long a run has been silent: a long silence of a running one means that its process went away."""
+        task = self.get(task) if isinstance(task, str) else task
         head = self.store.events(task.id, last=1)
         return max(timedelta(), self.clock() - max(task.updated, head[-1].at if head else task.updated))
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from engram.model.errors import InvalidInput
-from engram.model.task import Checkpoint, Job, TaskRun
+from engram.model.task import TRANSITIONS, Checkpoint, Job, TaskRun
 
 _Record = TypeVar("_Record", TaskRun, Checkpoint, Job)
 _TIMES = frozenset({"created", "updated", "ended", "run_after", "leased_until"})
@@ -52,6 +52,5 @@ def leasable(job: Job, kinds: tuple[str, ...] | None, now: datetime) -> bool:
 def refuse_closed(task: TaskRun | None) -> None:
     """A finished task's ledger takes no more events."""
     if task is not None and task.finished:
-        raise InvalidInput(
-            f"{task.id} is {task.status}: its ledger is closed; `engram task resume` opens it where it may"
-        )
+        again = "`engram task resume` opens it again" if "running" in TRANSITIONS[task.status] else "begin another task"
+        raise InvalidInput(f"{task.id} is {task.status}: its ledger is closed; {again}")

@@ -83,6 +83,12 @@ class Citing:
         built = assemble([Section("Sources", items)], max_tokens, count or self.count)
         terms = [expected_terms] if isinstance(expected_terms, str) else expected_terms
         kept = tuple(citation for citation in found if citation.id in built.kept)
+        if found and not kept:
+            least = min((count or self.count)(item.label + item.text) for item in items)
+            raise InvalidInput(
+                f"{max_tokens} tokens hold none of the {len(found)} chunks that answer, which are never cut; the shortest "
+                f"takes about {least}"
+            )
         return LongInputContext(built.text, built.tokens, kept, missing_terms(terms, built.text))
 
     def cite(self, ref: str) -> Citation:
