@@ -10,7 +10,6 @@ from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.recall.assembling import Assembled, Counter, Item, Section, assemble
 from engram.recall.expected import missing_terms
-from engram.recall.recalling import Recall
 from engram.recall.relevant import means_something
 from engram.recall.search import Ask, Searcher
 from engram.store.protocol import Filters
@@ -118,16 +117,3 @@ def _by_type(hits: Sequence[Hit]) -> list[Section]:
         title = type_or_default(hit.memory.type).label if hit.memory else "Said"
         groups.setdefault(title, []).append(item_of(hit))
     return [Section(title, tuple(items)) for title, items in groups.items()]
-
-
-def composed(recall: Recall) -> str:
-    """An answer in words: what holds, held, happened or changed, each with the id it rests on."""
-    if not recall.hits:
-        return "Nothing is known about that."
-    lead = {
-        "current": "What holds:",
-        "historical": "What held:",
-        "event": "What was said or done:",
-        "lineage": "How it came to be, oldest first:",
-    }[recall.intent]
-    return f"{lead}\n{recall.text}"

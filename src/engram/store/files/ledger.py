@@ -10,7 +10,7 @@ from engram.model.errors import StoreCorrupt, StoreReadOnly
 from engram.model.event import Event
 from engram.store.files.home import DIRECTORY_MODE
 from engram.store.files.journal import append_durably, replace_file, set_aside, sync_directory, torn_tail
-from engram.store.ledgers import blanked, from_fields, problems_of, to_fields
+from engram.store.ledgers import blanked, from_fields, to_fields
 
 _SAFE = re.compile(r"[^A-Za-z0-9._-]")
 
@@ -95,10 +95,6 @@ class Ledger:
         if count:
             replace_file(path, b"".join(lines))
         return count
-
-    def verify(self, name: str) -> list[str]:
-        """What is wrong with a chain: altered, reordered or dropped events."""
-        return problems_of(self.read(name), name)
 
 
 def encode(event: Event) -> bytes:
