@@ -99,3 +99,10 @@ def test_filters_hold_for_every_wording(mem: Engram) -> None:
     here = mem.add("Kestrel nests in the tower", scope="project:b")
     found = mem.deep_search("Where does the kestrel nest near the bridge?", scope="project:b", types=None)
     assert [hit.id for hit in found] == [here.id]
+
+
+def test_what_lies_near_every_wording_does_not_outvote_the_answers(mem: Engram) -> None:
+    mem.add_batch([{"statement": f"I am allergic to thing{n}"} for n in range(40)])
+    mem.add_batch([{"statement": "My favourite colour is blue"}, {"statement": "The user lives in Lisbon"}])
+    found = mem.deep_search("where does the user live and what is the favourite colour")
+    assert {hit.text for hit in found[:2]} == {"My favourite colour is blue", "The user lives in Lisbon"}

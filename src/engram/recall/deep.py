@@ -7,6 +7,7 @@ from dataclasses import replace
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.hit import Hit, Hits, HitTrace, Part
 from engram.recall.fuse import RRF_K
+from engram.recall.relevant import means_something
 from engram.recall.search import Ask, Searcher
 from engram.text.entities import entities
 from engram.text.tokens import query_terms
@@ -110,7 +111,9 @@ def _fused(results: Sequence[Hits], limit: int) -> Hits:
     for number, hits in enumerate(results, 1):
         # The question itself counts as much as all its other wordings: they add to its answer, and do not outvote it.
         weight = max(1, len(results) - 1) if number == 1 else 1
-        for rank, hit in enumerate(hits, 1):
+        # Of another wording only what is about it counts: what merely lay nearest would add up over several.
+        told = hits if number == 1 else [hit for hit in hits if means_something(hit)]
+        for rank, hit in enumerate(told, 1):
             part = Part(f"wording {number}", weight / (RRF_K + rank), detail=f"rank {rank}")
             scores.setdefault(hit.id, []).append(part)
             if hit.id not in best or hit.relevance > best[hit.id].relevance:
