@@ -1,8 +1,10 @@
 """The index is derived: damaged, deleted or held by another, it costs one rebuild and never an answer."""
 
+import contextlib
 import os
 import random
 import shutil
+import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -144,6 +146,34 @@ def test_vectors_deleted_between_two_decisions_are_made_again_whole(tmp_path: Pa
     assert_consistent(home, cache)
 
 
+def test_a_process_that_still_writes_to_a_deleted_index_does_not_touch_the_vectors_of_the_next(tmp_path: Path) -> None:
+    """It may number its documents otherwise, and its rows would land in the file of the index that is in force."""
+    _filled(tmp_path)
+    home, cache = tmp_path / "home", tmp_path / "cache"
+    with Engram.open(home, cache=cache, directory=home) as behind:
+        index = store_of(behind).parts.index
+        with index.writing() as writer:
+            first = next(n for (n,) in index.db.execute("SELECT n FROM docs ORDER BY n"))
+            writer.put_vector(first, np.ones(index.matrix_rows().shape[1], dtype=np.float32))
+            shutil.rmtree(cache)
+            with Engram.open(home, cache=cache, directory=home) as ahead:
+                ahead.search(sentence(3))
+        assert behind.search(sentence(3))[0].text == sentence(3)
+    assert_consistent(home, cache)
+
+
+def test_an_index_of_before_its_vectors_bore_its_name_is_taken_over(tmp_path: Path) -> None:
+    _filled(tmp_path)
+    home, cache = tmp_path / "home", tmp_path / "cache"
+    with contextlib.closing(sqlite3.connect(_index_of(tmp_path), isolation_level=None)) as index:
+        index.execute("DELETE FROM meta WHERE key = 'name'")
+    matrix = next(_index_of(tmp_path).parent.glob("vectors-*.f32"))
+    matrix.rename(matrix.with_name("vectors-1.f32"))
+    with Engram.open(home, cache=cache, directory=home) as mem:
+        assert mem.search(sentence(3))[0].text == sentence(3)
+    assert_consistent(home, cache)
+
+
 def test_a_foreign_open_and_close_of_the_database_loses_nothing(tmp_path: Path) -> None:
     """Closing any descriptor of a file drops every POSIX lock its process holds on it, SQLite's too."""
     ids = _filled(tmp_path)
@@ -173,8 +203,8 @@ def test_a_foreign_open_and_close_of_the_database_loses_nothing(tmp_path: Path) 
 def test_a_leftover_of_vectors_from_a_killed_rebuild_is_not_used(tmp_path: Path) -> None:
     _filled(tmp_path)
     with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as mem:
-        generation = store_of(mem).parts.index.generation
-        garbage = _index_of(tmp_path).with_name(f"vectors-{generation + 1}.f32")
+        index = store_of(mem).parts.index
+        garbage = _index_of(tmp_path).with_name(f"vectors-{index.get('name')}-{index.generation + 1}.f32")
         garbage.write_bytes(random.Random(0).randbytes(256 * 4 * 50))
         mem.rebuild_index()
     assert_consistent(tmp_path / "home", tmp_path / "cache")

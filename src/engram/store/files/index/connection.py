@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import secrets
 import sqlite3
 import struct
 import sys
@@ -105,7 +106,14 @@ def _ensure_schema(connection: sqlite3.Connection) -> bool:
         for statement in _split(schema):
             connection.execute(statement)
         connection.execute("INSERT INTO meta (key, value) VALUES ('schema', 1)")
+        name_index(connection)
     return True
+
+
+def name_index(connection: sqlite3.Connection) -> str:
+    """The index's own name, given once: a process that still writes to a deleted index never meets the vectors of the next."""
+    connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('name', ?)", (secrets.token_hex(6),))
+    return str(connection.execute("SELECT value FROM meta WHERE key = 'name'").fetchone()[0])
 
 
 def _has_schema(connection: sqlite3.Connection) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from engram.store.files.index import searching
-from engram.store.files.index.connection import announce, connect, discard, immediate, statements, withdraw
+from engram.store.files.index.connection import announce, connect, discard, immediate, name_index, statements, withdraw
 from engram.store.files.index.filters import where
 from engram.store.files.index.matrix import UNFINISHED, Matrix, boot_id
 from engram.store.files.index.writing import DocumentWriter, from_blob
@@ -43,6 +43,7 @@ class Index:
         self._connection, made = connect(self._path)
         self._presence = announce(self._path)
         self._inode = self._path.stat().st_ino
+        self._name = self.get("name") or name_index(self._connection)
         self.fresh = made or self.get("filled") is None
         self._matrices: dict[int, Matrix] = {}
         self._frequency: dict[str, int] = {}
@@ -151,20 +152,23 @@ class Index:
         for table in TABLES:
             self.db.execute(f"DELETE FROM {table}")
         self.db.execute("DELETE FROM sqlite_sequence WHERE name = 'docs'")
-        self.db.execute("DELETE FROM meta WHERE key NOT IN ('schema', 'change')")
+        self.db.execute("DELETE FROM meta WHERE key NOT IN ('schema', 'name', 'change')")
         # A rebuild that was killed may have left rows of other documents there.
-        Matrix(self._path.parent / f"vectors-{generation}.f32", self._dim).remove()
+        Matrix(self._matrix_path(generation), self._dim).remove()
         self._matrices = {}
         self.claim_embedder(generation)
 
     def drop_stale_matrices(self) -> None:
         """Remove the files of generations no longer in force, and what a killed process left half filled."""
-        current = f"vectors-{self.generation}.f32"
+        current = self._matrix_path(self.generation)
         for path in (*self._path.parent.glob("vectors-*.f32"), *self._path.parent.glob(f"{UNFINISHED}*")):
-            if path.name != current:
+            if path != current:
                 path.unlink(missing_ok=True)
 
     # -- vectors
+
+    def _matrix_path(self, generation: int) -> Path:
+        return self._path.with_name(f"vectors-{self._name}-{generation}.f32")
 
     def matrix_rows(self) -> "Vectors":
         """One row for each document number, from 0."""
@@ -182,7 +186,7 @@ class Index:
         generation = self.generation
         matrix = self._matrices.get(generation)
         if matrix is None:
-            matrix = Matrix(self._path.parent / f"vectors-{generation}.f32", int(self.get("dim") or self._dim))
+            matrix = Matrix(self._matrix_path(generation), int(self.get("dim") or self._dim))
             if self.get("boot") != boot_id():
                 matrix.remove()
             self._matrices = {generation: matrix}
@@ -191,14 +195,14 @@ class Index:
         return matrix
 
     def _fill(self, matrix: Matrix, generation: int) -> None:
+        """Make the file from the BLOBs while nobody writes: a row that a writer adds meanwhile would be missing in it."""
         import numpy as np
 
-        rows = self.db.execute("SELECT n, vector FROM vectors WHERE generation = ? ORDER BY n", (generation,))
-        batches = iter(lambda: rows.fetchmany(4096), [])
-        matrix.fill(
-            (([n for n, _ in batch], np.stack([from_blob(blob) for _, blob in batch])) for batch in batches), self.count
-        )
-        with contextlib.suppress(sqlite3.OperationalError):
+        with contextlib.nullcontext() if self.db.in_transaction else immediate(self.db):
+            rows = self.db.execute("SELECT n, vector FROM vectors WHERE generation = ? ORDER BY n", (generation,))
+            batches = iter(lambda: rows.fetchmany(4096), [])
+            filled = (([n for n, _ in batch], np.stack([from_blob(blob) for _, blob in batch])) for batch in batches)
+            matrix.fill(filled, self.count)
             self.db.execute("UPDATE meta SET value = ? WHERE key = 'boot'", (boot_id(),))
 
     def vectors(self, numbers: Sequence[int]) -> "Vectors | None":
