@@ -157,6 +157,24 @@ def test_what_was_true_and_what_was_known_are_asked_apart(mem: Engram, clock: Cl
     assert asked(known_at=begun + timedelta(days=5)) == [berlin]
 
 
+def test_a_list_of_what_was_known_is_what_a_search_would_find_then(mem: Engram, clock: Clock) -> None:
+    kept = mem.add("The office has a garden")
+    port = mem.add("The port is 5433")
+    gone = mem.add("The lift is broken")
+    clock.forward(days=1)
+    before = clock()
+    clock.forward(days=1)
+    mem.revise(port.id, statement="The port is 6000")
+    mem.forget(gone.id)
+    mem.add("The office has a bicycle shed")
+    listed = mem.list(known_at=before)
+    assert [m.statement for m in listed] == ["The lift is broken", "The port is 5433", "The office has a garden"]
+    assert {m.status for m in listed} == {"active"}
+    assert {hit.id for hit in mem.search("office port lift", known_at=before)} == {kept.id, port.id, gone.id}
+    assert [m.id for m in mem.list(known_at=before, limit=1, offset=1)] == [port.id]
+    assert mem.list(known_at=before, status="superseded") == []
+
+
 def test_a_cycle_of_supersedes_is_refused(mem: Engram, clock: Clock) -> None:
     first = mem.add("The port is 5433")
     second = mem.revise(first.id, statement="The port is 5434")
@@ -165,6 +183,26 @@ def test_a_cycle_of_supersedes_is_refused(mem: Engram, clock: Clock) -> None:
     with pytest.raises(InvalidInput, match="cannot supersede"):
         mem.update(second.id, supersedes=[second.id])
     assert mem.get(first.id).supersedes == ()
+
+
+@pytest.mark.parametrize("verb", ["add", "remember"])
+def test_a_memory_that_names_what_it_supersedes_takes_its_place(mem: Engram, clock: Clock, verb: str) -> None:
+    first = mem.add("Invoices go out on the first Monday")
+    clock.forward(days=1)
+    second = mem.revise(first.id, statement="Invoices go out on the first Tuesday")
+    clock.forward(days=1)
+    given = getattr(mem, verb)("The bookkeeper bills on the 15th", supersedes=[first.id])
+    third = given if verb == "add" else given.memory
+    assert mem.get_current(first.id).id == third.id
+    assert [m.id for m in mem.lineage(third.id)] == [first.id, second.id, third.id]
+    assert mem.get(second.id).status == "superseded" and mem.get(second.id).superseded_by == third.id
+    assert [m.id for m in mem.list()] == [third.id]
+
+
+def test_a_memory_cannot_supersede_what_is_not_there(mem: Engram) -> None:
+    with pytest.raises(NotFound, match="ENG-2026-0101-999"):
+        mem.add("The office is in Porto", supersedes=["ENG-2026-0101-999"])
+    assert mem.list() == []
 
 
 def test_history_by_scope_and_time_holds_superseded_facts(mem: Engram, clock: Clock) -> None:

@@ -13,7 +13,7 @@ from engram.gates.proposal import GateSettings, Neighbour, Proposal, Verdict
 from engram.model.decision import Decision, Outcome
 from engram.model.memory import CONTRADICTS, Association, Memory
 from engram.model.usage import Use
-from engram.review.lineage import superseding
+from engram.review.lineage import Lineages, superseding, taken_over
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
 from engram.store.lineages import heads_among
@@ -130,7 +130,7 @@ class Learner:
         self, proposal: Proposal, verdict: Verdict, vector: "Vectors | None", session: str, mark: int
     ) -> Decision:
         memory = proposal.memory
-        about = [verdict.other.id] if verdict.other is not None else []
+        about = [*self._about([memory]), *([verdict.other.id] if verdict.other is not None else [])]
         with self.store.deciding(
             "learn",
             actor=memory.source,
@@ -143,7 +143,7 @@ class Learner:
             if verdict.admitted:
                 now = self.clock()
                 stored = _stored(deciding, memory, verdict, session, now)
-                heads = _replaced(deciding, stored)
+                heads = taken_over(deciding, stored)
                 if heads:
                     stored = superseding(deciding, stored, heads, now)
                     verdict = replace(verdict, outcome=Outcome.SUPERSEDED, other=heads[0])
@@ -217,7 +217,8 @@ class Learner:
         mine: dict[tuple[str, str], Memory] = {}
         scopes = sorted({proposal.memory.scope for proposal in proposals})
         names = [_wanted_name(proposal.memory) for proposal in proposals]
-        with self.store.deciding("add", actor=source, scopes=scopes) as deciding:
+        about = self._about([proposal.memory for proposal in proposals])
+        with self.store.deciding("add", actor=source, scopes=scopes, about=about) as deciding:
             deciding.foresee(
                 [
                     Foreseen(p.content_hash, p.memory.scope, name, p.memory.conflict_key)
@@ -230,7 +231,7 @@ class Learner:
                 known = mine.get(key) or deciding.exact(*key)
                 if known is None or not same_text(known.statement, memory.statement):
                     known = _named(deciding, memory, names[i], now, team=bool(team))
-                    heads = _replaced(deciding, memory)
+                    heads = taken_over(deciding, known)
                     if heads:
                         known = superseding(deciding, known, heads, now)
                     deciding.put(known, vectors[i] if vectors is not None else None, team=team)
@@ -238,6 +239,12 @@ class Learner:
                         mine[key] = known
                 stored.append(known)
         return stored
+
+    def _about(self, memories: Sequence[Memory]) -> list[str]:
+        """Every version of what these say they supersede: one of them is in force and changes."""
+        lineages = Lineages(self.store, self.clock)
+        named = dict.fromkeys(older for memory in memories for older in memory.supersedes)
+        return [version.id for older in named for version in lineages.versions(older)]
 
     def _drafted(self, given: Mapping[str, Any], learned_by: str, source: str, now: datetime) -> Memory:
         """A memory as its caller and the policy describe it."""
@@ -281,13 +288,6 @@ def _stored(deciding: Transaction, memory: Memory, verdict: Verdict, session: st
         link = Association(verdict.other.id, CONTRADICTS, 0.5, last_reinforced=now)
         memory = memory.but(associations=(*memory.associations, link))
     return _named(deciding, memory, _wanted_name(memory), now)
-
-
-def _replaced(deciding: Transaction, memory: Memory) -> list[Memory]:
-    """What a memory takes the place of: whatever holds its conflict key by now, were it judged so or not."""
-    if memory.status != "active" or not memory.conflict_key:
-        return []
-    return list(deciding.heads(memory.conflict_key, memory.scope))
 
 
 def _wanted_name(memory: Memory) -> str:

@@ -32,7 +32,9 @@ class Reading(Facets):
         """Memories, newest first. Takes the filters of `search`."""
         if any(type(number) is not int or number < 0 for number in (0 if limit is None else limit, offset)):
             raise InvalidInput(f"limit {limit!r} and offset {offset!r} must be whole numbers, at least 0")
-        return self.store.listing(self._sight.filters(**filters), limit, offset)
+        from engram.recall.known import listing
+
+        return listing(self.store, self._sight.filters(**filters), limit, offset)
 
     def search(
         self,

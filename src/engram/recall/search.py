@@ -11,9 +11,10 @@ from engram.model.event import Event
 from engram.model.hit import Hit, Hits, HitTrace, Part
 from engram.model.memory import Memory
 from engram.recall import schema
+from engram.recall.known import ever, was_in_force
 from engram.recall.relevance import Ranked, Retrieval, rank
 from engram.recall.weigh import weigh
-from engram.rules.eligibility import eligibility, is_valid
+from engram.rules.eligibility import eligibility
 from engram.store.documents import matches_metadata
 from engram.store.protocol import LIVE, Filters, Found, Query, Store
 from engram.text.dates import spans, without
@@ -82,11 +83,7 @@ class Searcher:
         if without_meaning:
             ask = replace(ask, mode="keyword")
         query = Query(terms if ask.mode != "semantic" else (), vector, max(POOL, ask.limit * WEIGHED))
-        filters = (
-            ask.filters
-            if ask.filters.known_at is None
-            else replace(ask.filters, statuses=None, valid_at=None, as_of=False)
-        )
+        filters = ask.filters if ask.filters.known_at is None else ever(ask.filters)
         windows = [(span.since, span.until) for span in dated]
         # What was known then is embedded anew on the way, and that may take its time.
         with self.store.reading() if ask.filters.known_at is None else nullcontext():
@@ -180,11 +177,7 @@ def _passes(found: Found, filters: Filters) -> bool:
 
 
 def _held_then(found: Found, filters: Filters) -> bool:
-    """Whether a memory, as it was at `known_at`, was in force for the asked-for moment."""
-    if isinstance(found.record, Event):
-        return True
-    moment = filters.valid_at if filters.as_of and filters.valid_at is not None else filters.known_at
-    return moment is None or is_valid(found.record, moment)
+    return isinstance(found.record, Event) or was_in_force(found.record, filters)
 
 
 def _as_held(pairs: Sequence[tuple[Found, Ranked]], then: Then) -> Iterator[tuple[Found, Ranked]]:

@@ -23,6 +23,24 @@ RENEWED = (
 """What a new version does not take over: how the one before was named, held, rated and proven."""
 
 
+def taken_over(deciding: Transaction, memory: Memory) -> list[Memory]:
+    """What a memory in force takes the place of: whatever holds its conflict key by now, and what it says it supersedes."""
+    if memory.status != "active":
+        return []
+    heads = list(deciding.heads(memory.conflict_key, memory.scope)) if memory.conflict_key else []
+    named = [head for older in memory.supersedes for head in _heads_of(deciding, older)]
+    return [head for head in {head.id: head for head in (*heads, *named)}.values() if head.id != memory.id]
+
+
+def _heads_of(deciding: Transaction, memory_id: str) -> list[Memory]:
+    """The version in force of the fact that an id belongs to."""
+    memory = deciding.get(memory_id)
+    if memory is None:
+        return []
+    versions = deciding.lineage(memory.lineage) if memory.lineage and memory.status not in IN_FORCE else [memory]
+    return [version for version in versions if version.status in IN_FORCE]
+
+
 def superseding(deciding: Transaction, new: Memory, heads: Sequence[Memory], now: datetime) -> Memory:
     """The new head of a fact; the old ones stay readable, true until it begins.
 
@@ -41,7 +59,7 @@ def superseding(deciding: Transaction, new: Memory, heads: Sequence[Memory], now
         old = old.but(valid_until=ended, lineage=lineage, updated=now)
         # What begins later leaves the old one in force until then; that day comes without anybody's decision.
         deciding.put(old if start > now else old.but(status="superseded", superseded_by=new.id))
-    supersedes = (*new.supersedes, *(old.id for old in heads))
+    supersedes = tuple(dict.fromkeys((*new.supersedes, *(old.id for old in heads))))
     return new.but(supersedes=supersedes, lineage=lineage, revision=revision, valid_from=start)
 
 

@@ -8,7 +8,7 @@ from engram.capture.admission import admit
 from engram.gates.secrets import redact
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.memory import CONTRADICTS, Association, Memory
-from engram.review.lineage import Lineages, superseding
+from engram.review.lineage import Lineages, superseding, taken_over
 from engram.rules.eligibility import eligibility
 from engram.rules.strength import consolidated, reinforced
 from engram.store.protocol import Filters, Store, Transaction
@@ -143,7 +143,7 @@ class Review:
             raise NotFound(f"no memory {ref!r}")
         scopes = [found.scope] if op == APPROVE else []
         with self.store.deciding(
-            op, actor=actor, reason=redact(reason)[0], scopes=scopes, about=[found.id]
+            op, actor=actor, reason=redact(reason)[0], scopes=scopes, about=[found.id, *found.supersedes]
         ) as deciding:
             memory = held(deciding, found.id)
             if allowed is not None and memory.status not in allowed:
@@ -155,8 +155,8 @@ class Review:
         return memory
 
     def _in_place_of(self, deciding: Transaction, memory: Memory) -> Memory:
-        """What comes into force supersedes whatever holds its conflict key."""
-        heads = [head for head in deciding.heads(memory.conflict_key, memory.scope) if head.id != memory.id]
+        """What comes into force supersedes whatever holds its conflict key, and what it names."""
+        heads = taken_over(deciding, memory)
         return superseding(deciding, memory, heads, self.clock()) if heads else memory
 
 
