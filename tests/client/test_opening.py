@@ -20,6 +20,16 @@ def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Backend:
     return plugged_in(tmp_path, monkeypatch)
 
 
+def test_a_url_in_the_place_of_a_home_is_a_url(
+    backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Engram.open(URL, tenant="acme"):
+        pass
+    assert [(call["url"], call["tenant"]) for call in backend.asked] == [(URL, "acme")]
+    assert not list(tmp_path.glob("postgres*"))
+
+
 def test_a_url_opens_the_server_for_the_default_tenant(backend: Backend) -> None:
     with Engram.open(url=URL) as mem:
         assert mem.home is None

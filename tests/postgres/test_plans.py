@@ -60,6 +60,13 @@ BY_KEY = {
     "share_task": ("agent_task_runs", "id"),
 }
 """Of which table each reads only what has the key that is asked for."""
+UNTOLD = {
+    "exact": ("documents", "hash"),
+    "known_documents": ("documents", "id"),
+    "heads": ("agent_memory", "conflict_key"),
+    "lineage": ("agent_memory", "lineage"),
+}
+"""What every write asks, of a server that has no statistics yet, as during a first large import."""
 INDEX_ONLY = {
     "lexical": "postings_pkey",
     "near_all": "memory_vectors_near",
@@ -378,6 +385,19 @@ def test_what_has_a_key_is_found_by_it_and_not_among_all_of_the_tenant(
             for steps in (planned(planner, asked), planned_for_any(planner, asked)):
                 conditions = [s.get("Index Cond", "") for s in steps if s.get("Index Name", "").startswith(table)]
                 assert conditions and all(f"({key} = " in condition for condition in conditions), (name, conditions)
+
+
+def test_what_has_a_key_is_found_by_it_before_there_are_statistics(crowded: Crowded, postgres_role: Role) -> None:
+    with fresh_database(postgres_role) as url:
+        with Engram.open(url=url, tenant=MINE) as mem:
+            mem.add_batch([{**draft, "scope": "global"} for draft in memories(600)])
+        with psycopg.connect(url) as planner:
+            planner.execute("SELECT set_config('engram.tenant', %s, true)", (MINE,))
+            for name, (table, key) in UNTOLD.items():
+                for asked in crowded.asked[name].values():
+                    steps = planned(planner, asked)
+                    conditions = [s.get("Index Cond", "") for s in steps if s.get("Index Name", "").startswith(table)]
+                    assert any(f"({key} = " in condition for condition in conditions), (name, conditions)
 
 
 def test_who_speaks_is_asked_of_the_events_that_were_found_and_of_no_other(

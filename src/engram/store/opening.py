@@ -28,7 +28,12 @@ class Server:
 def server_asked(
     home: str | Path | None = None, url: str | None = None, tenant: str | None = None, *, ephemeral: bool = False
 ) -> Server | None:
-    """The server a caller means, by argument or by `$ENGRAM_URL`; None where the store is one of files."""
+    """The server a caller means, by argument or by `$ENGRAM_URL`; None where the store is one of files.
+
+    A server's URL in the place of a home means the server: a folder of that name, password and all, is nobody's wish.
+    """
+    if url is None and isinstance(home, str) and home.partition("://")[0].lower() in SCHEMES:
+        home, url = None, home
     given = [name for name, said in (("home", home), ("url", url is not None), ("ephemeral", ephemeral)) if said]
     if len(given) > 1:
         raise InvalidInput(f"{' and '.join(given)} name two stores; give one of them")

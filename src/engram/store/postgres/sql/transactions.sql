@@ -84,11 +84,15 @@ FROM unnest(%(ids)b::text[], %(images)b::text[]) AS given(id, after)
 SELECT nextval('engram.decision_numbers')
 
 -- name: exact
+-- OFFSET 0 leaves the hash as the only way in: before there are statistics the planner would rather read a whole scope, once
+-- for every hash. Only a memory has one.
 SELECT wanted.hash, wanted.scope, known.record::text
 FROM (SELECT DISTINCT hash, scope FROM unnest(%(hashes)b::text[], %(scopes)b::text[]) AS given(hash, scope)) wanted
 CROSS JOIN LATERAL (
-    SELECT m.record FROM engram.documents d JOIN engram.agent_memory m ON m.tenant = d.tenant AND m.id = d.id
-    WHERE d.tenant = %(tenant)s AND d.hash = wanted.hash AND d.hash <> '' AND d.scope = wanted.scope
-        AND d.kind = 'memory' AND d.status IN ('active', 'dormant', 'candidate')
+    SELECT m.record FROM (
+        SELECT d.tenant, d.id, d.n, d.scope, d.status FROM engram.documents d
+        WHERE d.tenant = %(tenant)s AND d.hash = wanted.hash AND d.hash <> '' OFFSET 0
+    ) d JOIN engram.agent_memory m ON m.tenant = d.tenant AND m.id = d.id
+    WHERE d.scope = wanted.scope AND d.status IN ('active', 'dormant', 'candidate')
     ORDER BY d.status = 'active' DESC, d.n LIMIT 1
 ) known
