@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,7 @@ def test_without_promotion_facts_wait_and_say_so(desk: Desk) -> None:
     desk.promoted = False
     result = desk.taking().add("I prefer pnpm over npm", scope="global", session="s")
     assert [memory.status for memory in result] == ["candidate"]
-    assert (result.decisions[0].operation, result.decisions[0].applied) == ("ADD", True)
+    assert (result.decisions[0].operation, result.decisions[0].applied) == ("ADD", False)
     assert "waits for review" in result.decisions[0].reason
 
 
@@ -427,3 +428,28 @@ def test_a_fact_is_typed_by_the_policy_and_a_number_that_identifies_waits(mem: E
         ("fact", "active"),
         ("identity", "candidate"),
     ]
+
+
+def test_applied_tells_what_is_in_force_fact_by_fact(mem: Engram) -> None:
+    result = mem.add_conversation("I live in Rome. My passport number is X1234567. I live in Rome.")
+    assert {d.applied for d in result.decisions} == {True, False}
+    for decision in result.decisions:
+        in_force = bool(decision.memory_id) and mem.get(decision.memory_id).status == "active"
+        assert decision.applied == (in_force and decision.operation != "NOOP")
+
+
+def test_a_change_is_dated_by_what_the_turn_says(mem: Engram, clock: Clock) -> None:
+    moved = mem.add_conversation("I moved to Porto last month.")[0]
+    said = clock()
+    assert moved.valid_from is not None
+    first = said.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    assert moved.valid_from < first <= moved.valid_from + timedelta(days=31)
+    assert moved.valid_from.day == 1
+
+
+def test_news_of_a_change_wins_over_what_was_mentioned_after_it(mem: Engram) -> None:
+    old = mem.add_conversation("I live in Berlin.")[0]
+    new = mem.add_conversation("I moved to Porto two months ago.")[0]
+    assert (mem.get(old.id).status, mem.get(new.id).status) == ("superseded", "active")
+    assert new.valid_from is not None and old.valid_from is not None
+    assert new.valid_from >= old.valid_from

@@ -3,7 +3,7 @@
 import pytest
 
 from engram import Engram
-from engram.gates.policies import policy_named
+from engram.gates.policies import MemoryPolicy, TypeRule, policy_named, policy_problems
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
 
@@ -62,3 +62,37 @@ def test_a_fact_that_is_worded_anew_has_the_key_of_what_it_says_now() -> None:
         assert mem.update(home.id, statement="The user likes long walks").conflict_key == ""
         own = mem.add("The lamp is on", conflict_key="lamp:desk")
         assert mem.update(own.id, statement="The lamp is off").conflict_key == "lamp:desk"
+
+
+@pytest.mark.parametrize(
+    ("policy", "general", "narrow"),
+    [
+        ("legal", "The liability cap is $1M", "The liability cap for data breaches is $5M"),
+        ("coding_agent", "We run tests with pytest", "Run tests with tox before a release"),
+        ("default", "No known drug allergies", "I'm allergic to nuts"),
+        ("default", "No known drug allergies", "Allergic to penicillin"),
+    ],
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_holds_somewhere_only_leaves_the_rest_in_force(
+    policy: str, general: str, narrow: str, turned: bool
+) -> None:
+    with Engram.open(ephemeral=True, embedder="none", policy=policy) as mem:
+        kept = [mem.add(said).id for said in ((narrow, general) if turned else (general, narrow))]
+        assert [mem.get(each).status for each in kept] == ["active", "active"]
+
+
+@pytest.mark.parametrize("pattern", [r"(a|a)*b", r"\w*\w*\w*!"])
+def test_a_pattern_that_can_hang_is_refused_with_its_words_and_a_way_out(pattern: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        MemoryPolicy("mine", (TypeRule(pattern, "fact"),))
+    assert repr(pattern) in str(refused.value)
+    assert "bound its repeats" in str(refused.value)
+
+
+def test_a_policy_that_code_names_wrongly_is_not_blamed_on_a_file_and_none_is_listed_twice() -> None:
+    with pytest.raises(InvalidInput) as refused, Engram.open(ephemeral=True, policy="nope") as mem:
+        mem.add("I live in Rome")
+    assert str(refused.value).startswith("unknown policy 'nope'; known: default, legal, coding_agent; ")
+    twice = policy_problems("nope", {"default": {}}, "config.toml")
+    assert twice[0] == "config.toml: unknown policy 'nope'; known: default, legal, coding_agent"

@@ -27,6 +27,7 @@ from engram.model.memory import Evidence, Memory
 from engram.model.types import memory_type
 from engram.rules.scopes import parse_scope
 from engram.store.documents import meaning_of
+from engram.store.lineages import IN_FORCE, start_of
 from engram.store.protocol import Store
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class FactDecision:
     operation: str
     """ADD, UPDATE, SUPERSEDE or NOOP."""
     applied: bool
-    """Whether the operation was carried out; a candidate that waits for review has been added."""
+    """Whether what the fact says is in force by it. A candidate has been written down, and waits for review: it is not."""
     reason: str
     memory_id: str = ""
     """The memory that holds the fact now."""
@@ -273,9 +274,8 @@ class Conversations:
             exchange.result.settle(FactDecision(said, operation, False, why, memory_id, target.id), held)
         else:
             new = self._revise(exchange, fact, choice, target)
-            exchange.result.settle(
-                FactDecision(said, operation, True, f"model: {choice.reason}", new.id, target.id), new
-            )
+            why, applied = f"model: {choice.reason}", new.status in IN_FORCE
+            exchange.result.settle(FactDecision(said, operation, applied, why, new.id, target.id), new)
 
     def _revise(self, exchange: _Exchange, fact: Extracted, choice: Choice, target: Memory) -> Memory:
         revise: Revise
@@ -287,6 +287,7 @@ class Conversations:
             revise = Lineages(self.store, self.clock).revise
         fields = self._given(exchange, fact)
         del fields["scope"], fields["type"]
+        fields["valid_from"] = _begun(exchange.events[fact.turn], fact, [target])
         reason = f"{choice.operation}: {choice.reason}"
         return revise(target.id, actor=exchange.source, reason=reason, source=exchange.source, **fields)
 
@@ -316,6 +317,7 @@ class Conversations:
 
         event = exchange.events[fact.turn]
         quote = event.content[slice(*fact.span)]
+        replacing = self._replacing(fact)
         return {
             "statement": fact.statement,
             "type": self._type_of(fact),
@@ -324,10 +326,17 @@ class Conversations:
             "context": quote,
             "session": exchange.session,
             "task": exchange.task,
-            "valid_from": event.at,
+            "valid_from": _begun(event, fact, self._heads(exchange, fact, replacing.get("conflict_key", ""))),
             "evidence": [Evidence(event.id, fact.span, quote_hash(quote))],
-            **self._replacing(fact),
+            **replacing,
         }
+
+    def _heads(self, exchange: _Exchange, fact: Extracted, key: str) -> list[Memory]:
+        """What a fact that tells its beginning would take the place of."""
+        if fact.since is None:
+            return []
+        key = key or self.learner.policy.applied(Memory(id="", statement=fact.statement), typed=False).conflict_key
+        return self.store.heads(key, exchange.scope) if key else []
 
     def _replacing(self, fact: Extracted) -> dict[str, str]:
         """The key of what a correction affirms: "Tom, not Priya" takes the place of Priya, as "Tom" would."""
@@ -336,6 +345,17 @@ class Conversations:
             return {}
         key = self.learner.policy.applied(Memory(id="", statement=affirmed), typed=False).conflict_key
         return {"conflict_key": key} if key else {}
+
+
+def _begun(event: Event, fact: Extracted, heads: Sequence[Memory]) -> datetime:
+    """Since when a fact holds: as the turn tells it, else since it was said.
+
+    What it takes the place of may be dated later than the change it tells, by the day somebody mentioned it. It is news all the
+    same, and then counts from when it was said.
+    """
+    if fact.since is None or any(start_of(head) > fact.since for head in heads):
+        return event.at
+    return fact.since
 
 
 def _exchange(events: Sequence[Event], scope: str, session: str, source: str, heard: bool, task: str = "") -> _Exchange:
@@ -365,27 +385,28 @@ def _turns(user_message: str, assistant_response: str, session: str, key: str) -
 
 
 _OPERATIONS = {
-    Outcome.CREATED: ("ADD", True),
-    Outcome.PENDING: ("ADD", True),
-    Outcome.SUPERSEDED: ("SUPERSEDE", True),
-    Outcome.CONTRADICTION: ("SUPERSEDE", False),
-    Outcome.UPDATED: ("UPDATE", True),
-    Outcome.DUPLICATE: ("NOOP", False),
-    Outcome.NOOP: ("NOOP", False),
-    Outcome.REJECTED: ("NOOP", False),
+    Outcome.CREATED: "ADD",
+    Outcome.PENDING: "ADD",
+    Outcome.SUPERSEDED: "SUPERSEDE",
+    Outcome.CONTRADICTION: "SUPERSEDE",
+    Outcome.UPDATED: "UPDATE",
+    Outcome.DUPLICATE: "NOOP",
+    Outcome.NOOP: "NOOP",
+    Outcome.REJECTED: "NOOP",
 }
 """What an answer of the gates means for a fact. A contradiction is written down beside what it contradicts, and waits."""
+_WRITTEN = (Outcome.CREATED, Outcome.PENDING, Outcome.SUPERSEDED, Outcome.CONTRADICTION)
+_CHANGING = (*_WRITTEN, Outcome.UPDATED)
 
 
 def _mapped(fact: str, learned: Decision, note: str) -> tuple[FactDecision, Memory | None]:
-    operation, applied = _OPERATIONS[learned.outcome]
-    written = learned.outcome in (Outcome.CREATED, Outcome.PENDING, Outcome.SUPERSEDED, Outcome.CONTRADICTION)
+    memory, other = learned.memory, learned.other
     decision = FactDecision(
         fact,
-        operation,
-        applied,
+        _OPERATIONS[learned.outcome],
+        learned.outcome in _CHANGING and memory is not None and memory.status in IN_FORCE,
         f"{note}{learned.gate}: {learned.reason}",
-        learned.memory.id if learned.memory is not None else "",
-        learned.other.id if learned.other is not None else "",
+        memory.id if memory is not None else "",
+        other.id if other is not None else "",
     )
-    return decision, learned.memory if written else None
+    return decision, memory if learned.outcome in _WRITTEN else None

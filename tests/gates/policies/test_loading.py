@@ -90,7 +90,12 @@ MISTAKES = [
     ("[[policies.p.slots]]\npattern = 'a'\nslot = 'b'", "policy 'p', slot rule 1: unknown key 'slot'"),
     ("[[policies.p.slots]]\npattern = 'a'\nconflict_key = '{b}'", "slot rule 1: its conflict_key names the group 'b'"),
     ("[[policies.p.slots]]\npattern = 'a'\ncritical_slot = 'b'\ntypes = 'fact'", "types takes a list of texts"),
-    ("[[policies.p.slots]]\npattern = '(a+)+'\ncritical_slot = 'b'", "slot rule 1: its pattern repeats a repeat"),
+    (
+        "[[policies.p.slots]]\npattern = '(a+)+'\ncritical_slot = 'b'",
+        "slot rule 1: its pattern can be tried in too many ways",
+    ),
+    ("[[policies.p.slots]]\npattern = '(a|a)*b'\ncritical_slot = 'b'", "for ever: '(a|a)*b'; begin it with ^"),
+    ("[[policies.p.types]]\npattern = 'a'\ntype = 'fact'\nvetted = true", "type rule 1: unknown key 'vetted'"),
     ("[policies.legal]\nextends = 'default'", "policy 'legal' comes with Engram"),
 ]
 

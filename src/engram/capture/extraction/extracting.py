@@ -4,21 +4,30 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from engram.capture.extraction.doubts import PASSING, POINTING, QUOTED, asks, doubts_about, points_elsewhere
-from engram.capture.extraction.grammar import CLEAR, EXPLICIT, Rule
+from engram.capture.extraction.doubts import (
+    PASSING,
+    POINTING,
+    QUESTION,
+    QUOTED,
+    asks,
+    doubts_about,
+    points_elsewhere,
+)
 from engram.capture.extraction.plans import dated, plan
-from engram.capture.extraction.rules import rules
+from engram.capture.extraction.rules import CLEAR, EXPLICIT, rules
 from engram.capture.extraction.sentences import Clause, clauses
 from engram.capture.extraction.wording import as_told, sentence, stripped
 from engram.gates.instructions import find_injections
 from engram.gates.secrets import find_secrets
+from engram.text.time_phrases import time_phrase
 
 LONGEST_CLAUSE = 320
 """Characters; what is longer is an essay and says several things."""
 FEWEST_WORDS = 2
+LONGEST_TAG = 2
+"""Words after a comma that still ask about what stands before it: "right?", "isn't it?"."""
 SECOND_HAND = 0.6
 """How much of its confidence a fact keeps that the assistant said of the user."""
 _YOU = re.compile(r"^(?:you're|you are|your|you)\b", re.IGNORECASE)
@@ -27,6 +36,21 @@ _INSTEAD = re.compile(
     r"^(?:no|nope|actually|wrong|correction|sorry)[,:;!. —–-]+(?=(?:i|i'm|i've|my|we|we're|our)\b)", re.IGNORECASE
 )
 _REDACTED = "[redacted:"
+# What follows is another clause, unless it goes on with the first.
+_REMARK = re.compile(
+    r",\s+|\s+so\s+(?=(?:let's|we|i|my|our|the|it|this|that|there|you|please|don't|can|could)\b)"
+    r"|\s+(?:and|but)\s+(?=(?:the|it|there|they|this|that)\b)",
+    re.IGNORECASE,
+)
+_GOING_ON = re.compile(r"(?:not|and|or|but|nor|instead|rather|never|if|unless|although|though|except)\b", re.IGNORECASE)
+_OWN = re.compile(r"(?:i|we|my|our|i'm|i've|we're|we've)\b", re.IGNORECASE)
+# The rest is said of what these open, and not without it.
+_LEANING = re.compile(
+    r"(?:if|when|whenever|while|since|because|as|although|unless|once|after|before|until|for|in|on|at|with|without|every|each|had|were)\b",
+    re.IGNORECASE,
+)
+_TAG = re.compile(r"(?:right|correct|yes|no|ok|okay|isn't|don't|doesn't|aren't|won't|am i|or)\b", re.IGNORECASE)
+_SINCE = re.compile(r"\bsince \S.*$", re.IGNORECASE)
 # What follows is a part to play, or a text to work on: nothing in it is said in earnest.
 _MATERIAL = re.compile(
     r"\b(?:act as|pretend|role-?play|in character|write (?:me )?an? (?:\w+ ){0,3}(?:story|poem|letter|song|script|dialogue|email|essay|speech|post)|"
@@ -49,6 +73,8 @@ class Extracted:
     span: tuple[int, int]
     """Where in that turn's content, in characters."""
     reason: str
+    since: datetime | None = None
+    """When it began to hold, where the turn says so: "last month", "in 2015"."""
 
 
 def extract(
@@ -76,10 +102,10 @@ def _of_turn(content: str, number: int, role: str, at: datetime) -> Iterator[Ext
     for clause in clauses(content):
         if not _readable(clause):
             continue
-        read = _assistants(clause) if role == "assistant" else _users(clause, at)
+        read = _assistants(clause, at) if role == "assistant" else _users(clause, at)
         if read is not None:
-            statement, type_, confidence, reason = read
-            yield Extracted(statement, type_, confidence, role, number, (clause.start, clause.end), reason)
+            span = (clause.start, clause.end)
+            yield Extracted(read.statement, read.type, read.confidence, role, number, span, read.reason, read.since)
 
 
 def _readable(clause: Clause) -> bool:
@@ -92,69 +118,104 @@ def _readable(clause: Clause) -> bool:
     )
 
 
-Read = tuple[str, str, float, str]
+class _Read(NamedTuple):
+    """What a clause says, as a rule puts it down."""
+
+    statement: str
+    type: str
+    confidence: float
+    reason: str
+    since: datetime | None = None
 
 
-def _users(clause: Clause, at: datetime) -> Read | None:
+def _users(clause: Clause, at: datetime) -> _Read | None:
     text, asked = stripped(clause.text)
     doubts = doubts_about(text, clause.sentence)
     if asked:
         # "Can you remember that …?" asks for it, whatever its last sign.
         return None if QUOTED in doubts or asks(text) or _ends_asking(clause) else _asked_for(text, at)
+    return _told(text, doubts, at) or _told_first(text, clause, at)
+
+
+def _told(text: str, doubts: frozenset[str], at: datetime) -> _Read | None:
     if told := plan(text, at):
         if doubts - {PASSING, POINTING} or points_elsewhere(told):
             return None
-        return sentence(told), "commitment", CLEAR, "plan"
-    return _ruled(text, "user", doubts)
+        return _Read(sentence(told), "commitment", CLEAR, "plan")
+    return _ruled(text, "user", doubts, at)
+
+
+def _told_first(text: str, clause: Clause, at: datetime) -> _Read | None:
+    """What stands before the first comma, where the rest is another remark: "I moved to Porto, still unpacking"; else the rest."""
+    cut = _REMARK.search(text)
+    if cut is None or _GOING_ON.match(text, cut.end()) or len(text[: cut.start()].split()) < FEWEST_WORDS:
+        return None
+    first, rest = text[: cut.start()], text[cut.end() :]
+    doubts = doubts_about(first, clause.sentence)
+    if len(rest.split()) > LONGEST_TAG and not _TAG.match(rest) and not asks(first):
+        doubts -= {QUESTION}
+    read = _told(first, doubts, at)
+    if read is None and _OWN.match(rest) and not _LEANING.match(first):
+        return _told(rest, doubts_about(rest, clause.sentence), at)
+    return read
 
 
 def _ends_asking(clause: Clause) -> bool:
     return clause.sentence.rstrip("\"')” ").endswith(("?", "？")) and not asks(clause.text)
 
 
-def _asked_for(text: str, at: datetime) -> Read | None:
+def _asked_for(text: str, at: datetime) -> _Read | None:
     """What someone asks to be remembered is taken whatever it says: as a rule reads it, else in their words."""
     if len(text.split()) < FEWEST_WORDS:
         return None
     if told := plan(text, at):
-        return sentence(told), "commitment", EXPLICIT, "plan, asked to be remembered"
-    if read := _ruled(text, "user", frozenset()):
-        return read[0], read[1], EXPLICIT, f"{read[3]}, asked to be remembered"
-    return sentence(as_told(dated(text, at))), "fact", EXPLICIT, "asked to be remembered"
+        return _Read(sentence(told), "commitment", EXPLICIT, "plan, asked to be remembered")
+    if read := _ruled(text, "user", frozenset(), at):
+        return read._replace(confidence=EXPLICIT, reason=f"{read.reason}, asked to be remembered")
+    return _Read(sentence(as_told(dated(text, at))), "fact", EXPLICIT, "asked to be remembered", _since(text, at))
 
 
-def _assistants(clause: Clause) -> Read | None:
+def _assistants(clause: Clause, at: datetime) -> _Read | None:
     """What an assistant says of the work, or back to the user about the user; less sure, because it is second-hand."""
     text, _ = stripped(clause.text)
     doubts = doubts_about(text, clause.sentence)
-    read = _ruled(text, "any", doubts)
+    read = _ruled(text, "any", doubts, at)
     if read is None and _YOU.match(text):
-        read = _ruled(_YOU.sub(lambda you: _AS_I[you[0].lower()], text), "user", doubts)
-        if read is None or not read[0].startswith("The user"):
+        read = _ruled(_YOU.sub(lambda you: _AS_I[you[0].lower()], text), "user", doubts, at)
+        if read is None or not read.statement.startswith("The user"):
             return None
     if read is None:
         return None
-    return read[0], read[1], round(read[2] * SECOND_HAND, 2), f"{read[3]}, by the assistant"
+    confidence = round(read.confidence * SECOND_HAND, 2)
+    return read._replace(confidence=confidence, reason=f"{read.reason}, by the assistant")
 
 
-def _ruled(text: str, role: str, doubts: frozenset[str]) -> Read | None:
-    fitting = _fitting(text, role, doubts)
+def _ruled(text: str, role: str, doubts: frozenset[str], at: datetime) -> _Read | None:
+    fitting = _fitting(text, role, doubts, at)
     if fitting is None and (lead := _INSTEAD.match(text)):
-        return _fitting(text[lead.end() :], role, doubts)
+        return _fitting(text[lead.end() :], role, doubts, at)
     return fitting
 
 
-def _fitting(text: str, role: str, doubts: frozenset[str]) -> Read | None:
-    for rule in _rules():
+def _fitting(text: str, role: str, doubts: frozenset[str], at: datetime) -> _Read | None:
+    for rule in rules():
         if (role == "any" and rule.role != "any") or not doubts <= rule.despite:
             continue
         if found := rule.pattern.match(text):
-            statement = sentence(rule.render(found))
-            return (statement, rule.type, rule.confidence, rule.name)
+            when = found.groupdict().get("ago")
+            since = _begun(when, at) if when else _since(text, at)
+            return _Read(sentence(rule.render(found)), rule.type, rule.confidence, rule.name, since)
     return None
 
 
-@lru_cache(maxsize=1)
-def _rules() -> tuple[Rule, ...]:
-    """Compiled when a conversation first comes in."""
-    return rules()
+def _since(text: str, at: datetime) -> datetime | None:
+    """Since when a clause holds, where it says so itself: "since 2019"."""
+    told = _SINCE.search(text)
+    return _begun(told[0], at) if told else None
+
+
+def _begun(when: str, at: datetime) -> datetime | None:
+    """The beginning of what a time phrase means to who says it at that moment; None where it names no time gone by."""
+    phrase = time_phrase(when, at)
+    since = phrase.window.since if phrase is not None and phrase.window is not None else None
+    return since if since is not None and since <= at else None

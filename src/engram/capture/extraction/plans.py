@@ -60,11 +60,13 @@ _HAPPENS = (
     r"is|are|is due|are due|starts|ends|begins|launches|ships|opens|closes|expires|renews|lands|arrives|goes live|kicks off|takes place|happens|is happening|runs out|"
     r"(?:is|are) (?:scheduled|planned|set|booked|expected)|has to be (?:done|ready|in|out)|must be (?:done|ready|in|out)|will (?:be|start|end|launch|ship|open|close|happen|go live|take place)"
 )
+_SCHEDULED = r"starts?|ends?|begins?|launches|opens|closes|expires|renews|kicks off|goes live|is due|are due|graduates|gets married|moves|retires|arrives|leaves|departs|lands|takes off|turns"
 _PLAN = re.compile(
     rf"(?P<who>i'm|i am|we're|we are) (?:currently |also )?(?P<doing>(?:{_DOING})\b.*)"
     rf"|(?:i|we)(?:'ll| will|'re going to| are going to|'m going to| plan to| intend to| aim to) (?:{_WILL})\b.*"
     rf"|(?:i|we)(?: have|'ve got| have got) (?:an?|my|our|the) (?:[\w'.-]+ ){{0,4}}(?:{_EVENT}|dentist|doctor)\b.*"
-    rf"|(?:my|our|the) (?:[\w'.-]+ ){{0,4}}(?:{_EVENT}) (?:{_HAPPENS})\b.*",
+    rf"|(?:my|our|the) (?:[\w'.-]+ ){{0,4}}(?:{_EVENT}) (?:{_HAPPENS})\b.*"
+    rf"|(?:my|our) (?:[\w'.-]+ ){{1,5}}(?:{_SCHEDULED})\b.*",
     re.IGNORECASE,
 )
 

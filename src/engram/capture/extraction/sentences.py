@@ -31,11 +31,11 @@ _BULLET = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,2}[.)])[ \t]+(?:\[[ xX]\][ \t]+
 _END = re.compile(r"[.!?…]+[)\"'”’]*(?=\s|$)|\n")
 _ABBREVIATED = re.compile(r"\b(?:e\.g|i\.e|vs|etc|mr|mrs|ms|dr|st|approx|no|a\.m|p\.m|jr|inc|ltd)\.$", re.IGNORECASE)
 _JOINT = re.compile(
-    r"(?:[,;]?\s+(?:and|but)\s+|;\s+)(?=(?:also\s+)?(?:i|i'm|i’m|i've|my|we|we're|our|always|never|please)\b)",
+    r"(?:[,;]?\s+(?:and|but)\s+|;\s+)(?=(?:(?:also|now|then)\s+)?(?:i|i'm|i’m|i've|my|we|we're|our|always|never|please)\b)",
     re.IGNORECASE,
 )
 _REPORTS = re.compile(
-    r"\b(?:said|says|say that|told|tells|claim(?:s|ed)?|wrote|writes|asked|asks|according to|apparently|reportedly|thinks|"
+    r"\b(?:said|says|say that|they say|people say|the saying|told|tells|claim(?:s|ed)?|wrote|writes|asked|asks|according to|apparently|reportedly|thinks|"
     r"believes|insists|wants me|suggests|recommends)\b",
     re.IGNORECASE,
 )

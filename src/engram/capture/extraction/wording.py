@@ -7,7 +7,7 @@ from engram.text.verbs import PAST_AUXILIARIES, is_past
 _LEADS = re.compile(
     r"^\W*(?:(?:hi|hey|hello|ok|okay|oh|so|well|yes|yeah|yep|right|great|perfect|cool|sure|thanks|thank you|also|and|but|plus|"
     r"btw|by the way|fyi|for your information|for the record|just so you know|(?:just )?to be clear|honestly|personally|"
-    r"for context|as you know|one more thing|another thing|quick note|heads[- ]up|listen|look|as i (?:said|told you)|"
+    r"for context|quick update|small update|update|news|as you know|one more thing|another thing|quick note|heads[- ]up|listen|look|now(?= i\b)|as i (?:said|told you)|"
     r"important|reminder)(?:\s*[,:!.—–-]+\s*|\s+))+",
     re.IGNORECASE,
 )
@@ -28,7 +28,7 @@ _TRAILING = re.compile(
 )
 # What follows is about the talk, not about the fact: ", so that's good to know".
 _AFTERTHOUGHT = re.compile(
-    r",? so (?:that's|it's|that|i'll|i'd|i'm (?:happy|glad|looking|wondering)|i can relate|just|something|maybe|please|can|could|what|how)\b.*$",
+    r",? so (?:that's|it's|that|let's|i'll|i'd|i'm (?:happy|glad|looking|wondering)|i can relate|just|something|maybe|please|can|could|what|how)\b.*$",
     re.IGNORECASE,
 )
 _SWAPPED = {

@@ -107,5 +107,5 @@ def _draw_decisions(decisions: "Sequence[FactDecision]") -> None:
             [(f"{one.operation:<10}", style), (f"{one.memory_id}  " if one.memory_id else "", "cyan"), line(one.fact)]
         )
         against = f" (↔ {one.target_id})" if one.target_id and one.target_id != one.memory_id else ""
-        refused = "" if one.applied or one.operation == "NOOP" else "not done: "
+        refused = "" if one.applied or one.operation == "NOOP" else "waits: " if one.memory_id else "not done: "
         drawing.lines([(f"{'':<10}{refused}{one.reason}{against}", "bright_black")])

@@ -112,7 +112,7 @@ def _check(key: str, value: Any, file: Path) -> None:
         from engram.gates.policies import PRESETS
         from engram.settings import read_settings
 
-        known = (*PRESETS, *read_settings(file)[0].policies)
+        known = tuple(dict.fromkeys((*PRESETS, *read_settings(file)[0].policies)))
         if value not in known:
             raise InvalidInput(f"unknown policy {value!r}; known: {', '.join(known)}")
 

@@ -29,7 +29,7 @@ def policy_named(name: str, custom: Mapping[str, MemoryPolicy] = _NO_POLICIES) -
         return _preset(name)
     if name in custom:
         return custom[name]
-    raise InvalidInput(f"unknown policy {name!r}; known: {', '.join((*PRESETS, *custom))}")
+    raise InvalidInput(f"unknown policy {name!r}; known: {', '.join(dict.fromkeys((*PRESETS, *custom)))}")
 
 
 def load_policy(name: str, table: Mapping[str, Any], custom: Mapping[str, MemoryPolicy] = _NO_POLICIES) -> MemoryPolicy:
@@ -53,17 +53,20 @@ def custom_policies(tables: Mapping[str, Any], where: str = "config.toml") -> di
 
 
 def chosen_policy(name: str, tables: Mapping[str, Any], where: str = "config.toml") -> MemoryPolicy:
-    """The policy of that name among the presets and the tables of `config.toml`, each of which must be usable."""
+    """The policy of that name among the presets and the tables of `config.toml`, each of which must be usable.
+
+    Who asks for one that is not there may have done so in code: the error says where it would have to be, and blames no file.
+    """
     custom = custom_policies(tables, where)
     try:
         return policy_named(name, custom)
     except InvalidInput as error:
-        raise InvalidInput(f"{where}: {error}") from None
+        raise InvalidInput(f"{error}; one of your own is a table [policies.{name}] in {where}") from None
 
 
 def policy_problems(name: str, tables: Mapping[str, Any], where: str = "config.toml") -> list[str]:
     """What is wrong with the policies of `config.toml`, each once, and with the choice among them."""
-    known = (*PRESETS, *tables)
+    known = dict.fromkeys((*PRESETS, *tables))
     problems = [] if name in known else [f"{where}: unknown policy {name!r}; known: {', '.join(known)}"]
     problems += [_said(partial(_make, wanted, tables, {}, (), where)) for wanted in tables]
     return [problem for problem in dict.fromkeys(problems) if problem]
@@ -117,7 +120,7 @@ def _rules(name: str, table: Mapping[str, Any], part: str) -> tuple[Any, ...]:
 
 
 def _rule(kind: type[TypeRule] | type[SlotRule], row: Mapping[str, Any], where: str) -> TypeRule | SlotRule:
-    known = [field.name for field in fields(kind)]
+    known = [field.name for field in fields(kind) if field.name != "vetted"]
     _refuse_unknown(row, known, where)
     for key in ("pattern", "type") if kind is TypeRule else ("pattern",):
         if key not in row:
@@ -149,8 +152,8 @@ def _preset(name: str) -> MemoryPolicy:
     parts: dict[str, str] = {}
     for part, text in file["parts"].items():
         parts[part] = _spelled_out(text, parts)
-    types = [TypeRule(**_preset_row(row, parts)) for row in file["types"]]
-    slots = [SlotRule(**_preset_row(row, parts)) for row in file["slots"]]
+    types = [TypeRule(**_preset_row(row, parts), vetted=True) for row in file["types"]]
+    slots = [SlotRule(**_preset_row(row, parts), vetted=True) for row in file["slots"]]
     return MemoryPolicy._of_checked(name, types, slots)
 
 

@@ -6,14 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from engram.gates.policies.keys import filled
-from engram.gates.policies.rules import SlotRule, TypeRule, check_slot_rule, check_type_rule
+from engram.gates.policies.narrowing import ASIDE, Found, narrowed
+from engram.gates.policies.rules import READ_CHARS, SlotRule, TypeRule, check_slot_rule, check_type_rule
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
 
 __all__ = ["READ_CHARS", "MemoryPolicy"]
 
-# A fact is told in a sentence or two. What a rule looks at is bounded, so that no pattern can hold up a write for long.
-READ_CHARS = 2_000
 _WORD = re.compile(r"[^\W_]+")
 _ESCAPE_OR_SET = re.compile(r"\\.|\[\^?\]?(?:[^\]\\]|\\.)*\]")
 _NOT_LETTERS = re.compile(r"\\.|\(\?P")
@@ -61,34 +60,40 @@ class MemoryPolicy:
     def applied(self, memory: Memory, *, typed: bool) -> Memory:
         """The memory with what the rules say about it; what it has of its own, and a type its caller named, stay."""
         text = " ".join(memory.statement[:READ_CHARS].replace("’", "'").split())
-        lowered = text.lower()
-        words = set(_WORD.findall(lowered))
         changes: dict[str, Any] = {}
-        kind = memory.type if typed else self._type(text, lowered, words) or memory.type
+        kind = memory.type if typed else self._type(text) or memory.type
         if kind != memory.type:
             changes["type"] = kind
         wanted = [name for name in ("critical_slot", "conflict_key") if not getattr(memory, name)]
-        if wanted:
-            changes |= self._slots(text, lowered, words, kind, wanted)
+        if "conflict_key" in wanted:
+            changes |= narrowed(text, lambda said: self._slots(said, kind, wanted, text))
+        elif wanted:
+            changes |= self._slots(text, kind, wanted, text).values
         return memory.but(**changes) if changes else memory
 
-    def _type(self, text: str, lowered: str, words: set[str]) -> str:
-        found = next((at for at in self._typing.worth_trying(words) if self._typing.fits(at, text, lowered)), None)
+    def _type(self, text: str) -> str:
+        lowered = text.lower()
+        trying = self._typing.worth_trying(set(_WORD.findall(lowered)))
+        found = next((at for at in trying if self._typing.fits(at, text, lowered)), None)
         return "" if found is None else self.types[found].type
 
-    def _slots(self, text: str, lowered: str, words: set[str], kind: str, wanted: Sequence[str]) -> dict[str, str]:
+    def _slots(self, text: str, kind: str, wanted: Sequence[str], whole: str) -> Found:
+        """What the rules say of a text; of what forbids a rule, nothing may stand in the whole it is taken from."""
+        lowered, forbidding = text.lower(), (whole, whole.lower())
         found: dict[str, str] = {}
-        for at in self._slotting.worth_trying(words):
+        asides: list[tuple[int, int]] = []
+        for at in self._slotting.worth_trying(set(_WORD.findall(lowered))):
             rule = self.slots[at]
             missing = [name for name in wanted if name not in found and getattr(rule, name)]
             if not missing or (rule.types and kind not in rule.types):
                 continue
-            if match := self._slotting.fits(at, text, lowered):
+            if match := self._slotting.fits(at, text, lowered, forbidding):
                 values = {name: filled(getattr(rule, name), match) for name in missing}
                 found |= {name: value for name, value in values.items() if value}
+                asides += [match.span(name) for name in match.re.groupindex if name.startswith(ASIDE)]
             if len(found) == len(wanted):
                 break
-        return found
+        return Found(found, tuple(asides))
 
 
 class _Rules:
@@ -112,11 +117,11 @@ class _Rules:
             found.update(self.by_word[word])
         return sorted(found)
 
-    def fits(self, at: int, text: str, lowered: str) -> re.Match[str] | None:
-        """Where the rule's pattern is found, unless what forbids it is found too."""
+    def fits(self, at: int, text: str, lowered: str, forbidding: tuple[str, str] | None = None) -> re.Match[str] | None:
+        """Where the rule's pattern is found, unless what forbids it is found too: in the text, or in another given for it."""
         pattern, unless = self.compiled[at] or self._compile(at)
         match = pattern.find(lowered if pattern.in_lower_case else text)
-        if match is None or (unless and unless.find(lowered if unless.in_lower_case else text)):
+        if match is None or (unless and unless.find((forbidding or (text, lowered))[unless.in_lower_case])):
             return None
         return match
 

@@ -1,20 +1,22 @@
 """The rules a policy is made of, and what a rule may be."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from engram.gates.policies.effort import effort
 from engram.model.errors import InvalidInput
 from engram.model.types import memory_type
 
-__all__ = ["MAX_PATTERN_CHARS", "SlotRule", "TypeRule", "check_slot_rule", "check_type_rule"]
+__all__ = ["MAX_PATTERN_CHARS", "READ_CHARS", "SlotRule", "TypeRule", "check_slot_rule", "check_type_rule"]
 
 # A pattern beyond this is a list that belongs in several rules, and dear to compile.
 MAX_PATTERN_CHARS = 3_000
 MAX_TEMPLATE_CHARS = 120
+# A fact is told in a sentence or two: what a rule looks at is bounded, and with it what a pattern can cost.
+READ_CHARS = 2_000
+# About a second at worst. A pattern a person writes takes a thousandth of that.
+MAX_EFFORT = 50_000_000
 
-# `(\w+ )+`, `(a*b)*`: where both repeats are open, a text of a few dozen signs can take hours.
-_REPEATED_REPEAT = re.compile(r"\((?:[^()\\]|\\.)*(?:[+*]|\{\d*,\})(?:[^()\\]|\\.)*\)(?:[+*]|\{\d*,\})")
-_CHARACTER_SET = re.compile(r"\[\^?\]?(?:[^\]\\]|\\.)*\]")
 _GROUP = re.compile(r"\(\?P<(\w+)>")
 _FIELD = re.compile(r"\{(\w+)\}")
 
@@ -28,6 +30,8 @@ class TypeRule:
     unless: str = ""
     words: tuple[str, ...] = ()
     """Lower-case words one of which the statement holds whenever the pattern fits: without any, it is not tried."""
+    vetted: bool = field(default=False, repr=False, compare=False)
+    """Its patterns were measured against hostile texts, and need not be judged by what they might cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,8 @@ class SlotRule:
     """The types of memory it is for; none means every type."""
     words: tuple[str, ...] = ()
     """Lower-case words one of which the statement holds whenever the pattern fits: without any, it is not tried."""
+    vetted: bool = field(default=False, repr=False, compare=False)
+    """Its patterns were measured against hostile texts, and need not be judged by what they might cost."""
 
 
 def check_type_rule(rule: TypeRule, where: str) -> None:
@@ -62,15 +68,17 @@ def check_slot_rule(rule: SlotRule, where: str) -> None:
     if not rule.critical_slot and not rule.conflict_key:
         raise InvalidInput(f"{where} gives neither a critical_slot nor a conflict_key: it says nothing")
     groups = [name.rstrip("0123456789") for name in _GROUP.findall(rule.pattern)]
-    for field in ("critical_slot", "conflict_key"):
-        _check_template(getattr(rule, field), groups, f"{where}: its {field}")
+    for name in ("critical_slot", "conflict_key"):
+        _check_template(getattr(rule, name), groups, f"{where}: its {name}")
 
 
 def _check_patterns(rule: TypeRule | SlotRule, where: str) -> None:
     if not rule.pattern:
         raise InvalidInput(f"{where} has no pattern")
-    _check_pattern(rule.pattern, f"{where}: its pattern")
-    _check_pattern(rule.unless, f"{where}: its unless")
+    for name in ("pattern", "unless"):
+        _check_pattern(getattr(rule, name), f"{where}: its {name}")
+        if not rule.vetted:
+            _check_effort(getattr(rule, name), f"{where}: its {name}")
     if crooked := [word for word in rule.words if not word.isalnum() or word != word.lower()]:
         raise InvalidInput(f"{where}: words are single lower-case words, not {crooked[0]!r}")
 
@@ -82,8 +90,18 @@ def _check_pattern(pattern: str, what: str) -> None:
         re.compile(pattern, re.IGNORECASE)
     except (re.error, RecursionError, OverflowError) as error:
         raise InvalidInput(f"{what} is no regular expression: {error}: {pattern!r:.80}") from None
-    if _REPEATED_REPEAT.search(_CHARACTER_SET.sub("x", pattern)):
-        raise InvalidInput(f"{what} repeats a repeat, which can take for ever; bound the outer one, as in {{0,5}}")
+
+
+def _check_effort(pattern: str, what: str) -> None:
+    try:
+        steps = effort(pattern, READ_CHARS)
+    except RecursionError:
+        raise InvalidInput(f"{what} is nested too deep: make two rules of it: {pattern!r:.80}") from None
+    if steps > MAX_EFFORT:
+        raise InvalidInput(
+            f"{what} can be tried in too many ways, and some statement would take for ever: {pattern!r:.80}; begin it with ^ or "
+            r"with a word, bound its repeats, as in {0,5}, and let what follows a repeat begin otherwise, as in (?:\w+ ){0,5}"
+        )
 
 
 def _check_type(name: str, where: str) -> None:
