@@ -12,7 +12,22 @@ from engram.recall.question import INTENTS, understand
 from tests.recall.questions import Expected, questions
 
 AT = datetime(2024, 6, 12, 15, 30, tzinfo=ZoneInfo("Europe/Berlin"))
-TABLES = ("questions.txt", "questions_held_out.txt", "questions_second_held_out.txt", "questions_third_held_out.txt")
+TABLES = (
+    "questions.txt",
+    "questions_held_out.txt",
+    "questions_second_held_out.txt",
+    "questions_third_held_out.txt",
+    "questions_of_six_people.txt",
+    "questions_of_six_others.txt",
+    "questions_of_a_third_round.txt",
+    "questions_of_a_fourth_round.txt",
+    "questions_of_a_fifth_round.txt",
+    "questions_of_a_sixth_round.txt",
+    "questions_of_a_seventh_round.txt",
+    "questions_of_an_eighth_round.txt",
+    "questions_of_a_ninth_round.txt",
+    "questions_of_a_tenth_round.txt",
+)
 BAR = 0.95
 
 
@@ -32,7 +47,7 @@ def miss(expected: Expected) -> str:
 def test_at_least_95_of_100_hand_written_questions_are_understood() -> None:
     asked = [row for table in TABLES for row in questions(table)]
     misses = [missed for row in asked if (missed := miss(row))]
-    assert len(asked) >= 150
+    assert len(asked) >= 800
     assert len(misses) <= (1 - BAR) * len(asked), "\n".join(misses)
 
 
@@ -113,3 +128,82 @@ def test_a_hundred_thousand_characters_are_read_at_once(piece: str) -> None:
 def test_the_question_behind_a_long_document_is_the_one_that_is_read() -> None:
     read = understand("The build was green. " * 2000 + "What did I promise Anna yesterday?", AT)
     assert (read.intent, read.phrase) == ("event", "yesterday")
+
+
+@pytest.mark.parametrize(
+    ("text", "intent"),
+    [
+        ("Has my dentist appointment been moved?", "lineage"),
+        ("How did the plan change?", "lineage"),
+        ("everything that changed about my job", "lineage"),
+        ("How many times have I moved?", "lineage"),
+        ("Has my rent gone up?", "lineage"),
+        ("What was my first home?", "historical"),
+        ("Have I ever lived in Berlin?", "historical"),
+        ("What did the contract say before the amendment?", "historical"),
+        ("Where were the logs kept?", "historical"),
+        ("What did I usually eat in college?", "historical"),
+        ("Have I ever been to Berlin?", "event"),
+        ("When did the deadline change?", "event"),
+        ("Who moved the meeting?", "event"),
+        ("Have the tests been run?", "event"),
+        ("All the changes you made to the file", "event"),
+        ("How long have I been taking statins?", "current"),
+        ("Who builds the release?", "current"),
+        ("Any classes on Thursday?", "current"),
+        ("Any errors on Thursday?", "event"),
+        ("Which of my accounts still use the old password?", "current"),
+        ("What was the test coverage target in March?", "historical"),
+        ("What was the test result in March?", "event"),
+        ("What did we have on file as of 3 March?", "historical"),
+        ("Which bus did I use to take?", "historical"),
+        ("Which command did you use to fix the build?", "event"),
+        ("Which side did we park on before the rule changed?", "historical"),
+        ("The old supplier, what did they charge?", "historical"),
+        ("The last thing I asked you to book, what was it?", "event"),
+        ("What did you do before the plan changed?", "event"),
+        ("How's the scope shifted?", "lineage"),
+        ("How did my salary go from 50k to 70k?", "lineage"),
+        ("How did we go from Oslo to Bergen?", "event"),
+        ("What was my rent then and what is it now?", "lineage"),
+        ("How does my weight compare to January?", "lineage"),
+        ("How does plan A compare to plan B?", "current"),
+        ("What's different about the budget since May?", "lineage"),
+        ("Which different ports do we use?", "current"),
+        ("What stages has the offer gone through?", "lineage"),
+        ("Every price we've ever listed the flat at", "lineage"),
+        ("All the names we've discussed", "event"),
+    ],
+)
+def test_the_grammar_of_the_verb_decides(text: str, intent: str) -> None:
+    assert understand(text, AT).intent == intent
+
+
+@pytest.mark.parametrize(
+    ("text", "unread"),
+    [
+        ("What did I do on Feb 30?", ("Feb 30",)),
+        ("Where was I on 9/11?", ("9/11",)),
+        ("What did I buy between Feb 30 and March 5?", ("Feb 30",)),
+        ("What did we do at Diwali last year?", ("Diwali",)),
+        ("What did I do on Feb 28?", ()),
+        ("Which rows are in 2000 files of version 3.11.12?", ()),
+        ("May I march in?", ()),
+    ],
+)
+def test_times_that_bound_nothing_are_named(text: str, unread: tuple[str, ...]) -> None:
+    assert understand(text, AT).unread == unread
+
+
+def test_no_time_is_too_far_away_to_be_read() -> None:
+    for year in ("0", "0001", "1", "999", "1000", "9998", "9999", "10000", "99999"):
+        for form in (
+            "in {}",
+            "on Feb 29, {}",
+            "at Easter {}",
+            "since December {}",
+            "in the {}s",
+            "{} years ago",
+            "week 53 of {}",
+        ):
+            assert understand(f"What happened {form.format(year)}?", AT).intent == "event"

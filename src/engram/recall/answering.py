@@ -1,94 +1,31 @@
 """Answering a question by what it asks for: what holds, what held, what happened, or how it came to be.
 
 Each intent searches elsewhere. `current`: what is in force. `historical`: what was true in the time asked about, or was
-superseded. `event`: the ledger. `lineage`: every version of the fact, in the order in which they were true. A time phrase is a
-strict window; only what holds now is answered from outside of it, with a word that it was.
+superseded. `event`: the ledger. `lineage`: every version of each fact asked about, in the order in which they were true. A time
+phrase is a strict window; only what holds now is answered from outside of it, with a word that it was. What is not about the
+question is no answer, however much room the limit leaves.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from engram.model.hit import Hit, Hits
-from engram.model.memory import Memory
+from engram.recall.anchoring import EVERY_VERSION, window_of
 from engram.recall.question import Question
 from engram.recall.refining import BY_RULES
-from engram.recall.relevant import means_something
+from engram.recall.relevant import NEAR, kept, means_something, relevant
 from engram.recall.search import Ask, Searcher
+from engram.recall.versions import INSTANT, before_outcome, by_lineage, is_over, overlaps, shown, versions_of
 from engram.store.lineages import start_of
-from engram.store.protocol import LIVE, Filters, Store
+from engram.store.protocol import LIVE, Store
 from engram.text.time_phrases import Window
+from engram.text.time_words import words
 from engram.text.tokens import query_terms
+from engram.text.word_classes import word_class
 
-INSTANT = timedelta(microseconds=1)
-_OF_NOTHING = frozenset(
-    term
-    for word in [
-        "what",
-        "which",
-        "who",
-        "how",
-        "when",
-        "happen",
-        "happened",
-        "happening",
-        "go",
-        "goes",
-        "going",
-        "went",
-        "on",
-        "say",
-        "said",
-        "told",
-        "tell",
-        "do",
-        "did",
-        "done",
-        "doing",
-        "event",
-        "events",
-        "take",
-        "took",
-        "taken",
-        "place",
-        "summarize",
-        "summary",
-        "recap",
-        "occur",
-        "occurred",
-        "thing",
-        "things",
-        "everything",
-        "anything",
-        "all",
-        "was",
-        "were",
-        "is",
-        "are",
-        "there",
-        "me",
-        "us",
-        "we",
-        "i",
-        "you",
-        "our",
-        "my",
-        "the",
-        "a",
-        "an",
-        "of",
-        "in",
-        "at",
-        "to",
-        "up",
-        "new",
-        "give",
-        "list",
-        "show",
-    ]
-    for term in query_terms(word)
-)
-EVERY_VERSION = (*LIVE, "superseded", "archived")
+WIDE = 30
+"""Hits looked at for the versions of facts: those of one fact must not crowd out another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,34 +47,66 @@ class Answering:
 
     def answer(self, question: Question, ask: Ask) -> Answer:
         """Search where the question's intent says."""
-        window, notes = self._window(question, ask)
-        notes = (question.reason, *notes) if question.reason.startswith(BY_RULES) else notes
-        answered = {
-            "current": self._current,
-            "historical": self._historical,
-            "event": self._event,
-            "lineage": self._lineage,
-        }[question.intent](replace(ask, text=question.subject or question.text), window)
-        return replace(answered, notes=(*notes, *answered.notes))
+        window, notes = window_of(question, ask.filters, self.searcher)
+        ask = replace(ask, text=question.subject or question.text)
+        if question.intent == "current":
+            answered = self._current(ask, window)
+        elif question.intent == "historical":
+            answered = self._historical(ask, window, question)
+        elif question.intent == "event":
+            answered = self._event(ask, window)
+        else:
+            answered = self._lineage(ask, window)
+        if question.intent != "event" and not any(map(means_something, answered.hits)):
+            answered = self._from_ledger(ask, window) or answered
+        return replace(answered, notes=(*remarks(question), *notes, *answered.notes))
+
+    def _from_ledger(self, ask: Ask, window: Window | None) -> Answer | None:
+        """What was said about it, where no memory was made of it."""
+        ledger = replace(ask.filters, kinds=("event",), valid_at=None, as_of=False)
+        hits = relevant(self.searcher.search(_within(replace(ask, filters=ledger), window)))
+        told = any(map(means_something, hits))
+        return Answer(hits, window, ("no memory tells of this; from the ledger",)) if told else None
 
     def _current(self, ask: Ask, window: Window | None) -> Answer:
         hits = self.searcher.search(_within(ask, window))
-        if hits or window is None:
+        if window is None:
+            return Answer(relevant(hits), window)
+        if hits and _asks_for_all(ask.text):
             return Answer(hits, window)
-        return Answer(self.searcher.search(ask), window, ("nothing came in that time; this holds now",))
+        elsewhen = Hits() if any(map(means_something, hits)) else self.searcher.search(ask)
+        if hits and not any(map(means_something, elsewhen)):
+            return Answer(relevant(hits), window)
+        return Answer(relevant(elsewhen), window, ("nothing came in that time; this holds now",))
 
-    def _historical(self, ask: Ask, window: Window | None) -> Answer:
-        now = self.clock()
+    def _historical(self, ask: Ask, window: Window | None, question: Question) -> Answer:
+        keys = {word.key for word in words(question.text)}
         if window is not None:
-            then = replace(ask.filters, valid_at=_moment(window, now), as_of=True)
-            hits = self.searcher.search(replace(ask, filters=then))
-            if any(means_something(hit) for hit in hits):
-                return Answer(hits, window)
-        hits = self._past(ask, window, ("superseded", "archived")) or self._past(ask, window, LIVE)
+            hits = self._at(ask, window, question)
+        elif keys & word_class("asking", "at_any_time"):
+            hits = self._past(ask, None, EVERY_VERSION)
+        else:
+            hits = Hits()
+        hits = hits or self._past(ask, window, ("superseded", "archived")) or self._past(ask, window, LIVE)
         if hits:
-            return Answer(hits, window)
+            return Answer(self._ordered(hits, first=bool(keys & word_class("asking", "first_of"))), window)
         note = "nothing else is known of that time" if window else "nothing of this was superseded"
-        return Answer(self.searcher.search(ask), window, (f"{note}; this is what holds now",))
+        return Answer(relevant(self.searcher.search(ask)), window, (f"{note}; this is what holds now",))
+
+    def _at(self, ask: Ask, window: Window, question: Question) -> Hits:
+        """What was true in the window, where something about the question was."""
+        then = replace(ask.filters, valid_at=_moment(window, self.clock()), as_of=True)
+        hits = self.searcher.search(replace(ask, filters=then))
+        if not any(map(means_something, hits)):
+            return Hits()
+        if question.relation == "before" and question.window is None and window.until is not None:
+            event = window.until.astimezone(question.at.tzinfo)
+            hits[:] = [self._before(hit, event) for hit in hits]
+        return relevant(hits)
+
+    def _before(self, hit: Hit, event: datetime) -> Hit:
+        version = before_outcome(hit.memory, event, self.store) if hit.memory else None
+        return hit if version is None or version.id == hit.id else shown(version, hit)
 
     def _past(self, ask: Ask, window: Window | None, statuses: tuple[str, ...]) -> Hits:
         """What is no longer so: replaced, or come to its end by itself."""
@@ -145,74 +114,74 @@ class Answering:
         past = replace(ask.filters, statuses=statuses, valid_at=None, as_of=False)
 
         def wanted(hit: Hit) -> bool:
-            over = statuses != LIVE or _is_over(hit.memory, now)
-            return over and means_something(hit) and (window is None or _overlaps(hit.memory, window, now))
+            over = statuses != LIVE or is_over(hit.memory, now)
+            return over and means_something(hit) and (window is None or overlaps(hit.memory, window, now))
 
-        return _kept(self.searcher.search(replace(ask, filters=past)), wanted)
+        return kept(self.searcher.search(replace(ask, filters=past)), wanted)
+
+    def _ordered(self, hits: Hits, *, first: bool) -> Hits:
+        """Versions of one fact in a row, the latest first; where the first was asked for, the oldest."""
+
+        def start(hit: Hit) -> datetime:
+            return start_of(hit.memory) if hit.memory else self.clock()
+
+        hits[:] = [hit for fact in by_lineage(hits) for hit in sorted(fact, key=start, reverse=not first)]
+        return hits
 
     def _event(self, ask: Ask, window: Window | None) -> Answer:
         ledger = replace(ask.filters, kinds=("event",), valid_at=None, as_of=False)
         hits = self.searcher.search(_within(replace(ask, filters=ledger), window))
-        if any(means_something(hit) for hit in hits):
-            return Answer(hits, window)
+        if any(map(means_something, hits)):
+            return Answer(relevant(hits), window)
         if hits and window is not None and _asks_for_all(ask.text):
             return Answer(_in_time(hits), window)
         # Where nobody keeps a ledger, what was remembered of a happening is all there is.
-        remembered = self.searcher.search(_within(ask, window))
+        remembered = relevant(self.searcher.search(_within(ask, window)))
         note = "the ledger holds nothing of this; from memories"
         if remembered or window is None:
-            return Answer(remembered or hits, window, (note,) if remembered else ())
+            return Answer(remembered or relevant(hits), window, (note,) if remembered else ())
         elsewhen = self.searcher.search(replace(ask, filters=ledger))
-        if any(means_something(hit) for hit in elsewhen):
-            return Answer(hits, window, () if hits else ("the ledger tells of this, but not in that time",))
-        remembered = self.searcher.search(ask)
+        if any(map(means_something, elsewhen)):
+            return Answer(relevant(hits), window, () if hits else ("the ledger tells of this, but not in that time",))
+        remembered = relevant(self.searcher.search(ask))
         return Answer(remembered, window, (f"{note} of any time",) if remembered else ())
 
     def _lineage(self, ask: Ask, window: Window | None) -> Answer:
+        """The way of every fact the question is about, one after the other, the likeliest first."""
         every = replace(ask.filters, statuses=EVERY_VERSION, valid_at=None, as_of=False)
-        found = self.searcher.search(replace(ask, filters=every))
-        best = next((hit for hit in found if hit.memory is not None), None)
-        if best is None or best.memory is None:
-            return Answer(found, window)
-        versions = self.store.lineage(best.memory.lineage) if best.memory.lineage else [best.memory]
-        kept = [m for m in versions if m.status not in ("retired", "rejected")]
-        if window is not None:
-            kept = [m for m in kept if _overlaps(m, window, self.clock())]
-        hits = Hits([_version(memory, best) for memory in kept[-ask.limit :]])
-        hits.mode, hits.warnings, hits.terms = found.mode, found.warnings, found.terms
+        found = self.searcher.search(replace(ask, filters=every, limit=max(WIDE, ask.limit)))
+        groups = by_lineage(found)
+        if not groups:
+            return Answer(relevant(found), window)
+        hits = kept(found, lambda hit: False)
+        for best, *_ in self._about(groups):
+            room = ask.limit - len(hits)
+            versions = versions_of(best.memory, self.store) if best.memory else []
+            if window is not None:
+                versions = [version for version in versions if overlaps(version, window, self.clock())]
+            hits.extend(shown(version, best) for version in versions[-room:] if room > 0)
         return Answer(hits, window)
 
-    def _window(self, question: Question, ask: Ask) -> tuple[Window | None, tuple[str, ...]]:
-        """The question's window; one that hangs on an event is looked up."""
-        if question.window is not None or not question.anchor or not query_terms(question.anchor):
-            return question.window, ()
-        moment = self._when(question.anchor, ask.filters)
-        if moment is None:
-            return None, (f"when “{question.anchor}” was is not known",)
-        if question.relation == "after":
-            return Window(moment, None), ()
-        if question.relation == "before":
-            return Window(None, moment), ()
-        day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
-        return Window(day, day + timedelta(days=1)), ()
+    def _about(self, groups: list[list[Hit]]) -> list[list[Hit]]:
+        """The facts a question about change is about: the best one, and others as likely that did change."""
+        best, *others = groups
+        return [best, *(group for group in others if self._changed(group[0]))]
 
-    def _when(self, anchor: str, filters: Filters) -> datetime | None:
-        """When the event a phrase hangs on was: by what is remembered of it, else by the ledger."""
-        wanted = set(query_terms(anchor))
-        for kind, statuses in (("memory", EVERY_VERSION), ("event", LIVE)):
-            wide = replace(filters, kinds=(kind,), statuses=statuses, valid_at=None, as_of=False, types=None,
-                           since=None, until=None)  # fmt: skip
-            found = self.searcher.search(Ask(anchor, 5, filters=wide))
-            # Of several that speak of it, the one that says most of its words; among those, the best hit.
-            best = max(found, key=lambda hit: len(wanted & set(query_terms(hit.text))), default=None)
-            if best is not None and wanted & set(query_terms(best.text)):
-                return start_of(best.memory) if best.memory else best.event.at if best.event else None
-        return None
+    def _changed(self, hit: Hit) -> bool:
+        about = means_something(hit) and hit.relevance >= NEAR
+        return about and hit.memory is not None and len(versions_of(hit.memory, self.store)) > 1
+
+
+def remarks(question: Question) -> tuple[str, ...]:
+    """What a reader must be told of how the question was read: that a model could not, and which times bound nothing."""
+    unread = tuple(f"“{phrase}” is no time that can be placed; it bounds nothing" for phrase in question.unread)
+    return (question.reason, *unread) if question.reason.startswith(BY_RULES) else unread
 
 
 def _asks_for_all(question: str) -> bool:
     """Whether a question names nothing but the asking: "what happened", "summarize"."""
-    return set(query_terms(question)) <= _OF_NOTHING
+    bare = {term for word in word_class("asking", "bare") for term in query_terms(word)}
+    return set(query_terms(question)) <= bare
 
 
 def _in_time(hits: Hits) -> Hits:
@@ -233,26 +202,3 @@ def _moment(window: Window, now: datetime) -> datetime:
     if window.until is not None and window.until <= now:
         return window.until - INSTANT
     return now if window.since is None or window.since <= now else window.since
-
-
-def _is_over(memory: Memory | None, now: datetime) -> bool:
-    return memory is not None and memory.valid_until is not None and memory.valid_until <= now
-
-
-def _overlaps(memory: Memory | None, window: Window, now: datetime) -> bool:
-    if memory is None:
-        return False
-    until = memory.valid_until or now + INSTANT
-    return (window.until is None or start_of(memory) < window.until) and (window.since is None or until > window.since)
-
-
-def _kept(hits: Hits, wanted: Callable[[Hit], bool]) -> Hits:
-    kept = Hits([hit for hit in hits if wanted(hit)])
-    kept.mode, kept.warnings, kept.terms = hits.mode, hits.warnings, hits.terms
-    return kept
-
-
-def _version(memory: Memory, best: Hit) -> Hit:
-    note = "" if memory.status in LIVE else memory.status
-    return Hit(memory.id, "memory", best.score, memory.statement, memory, metadata=memory.metadata, trace=best.trace,
-               relevance=best.relevance, note=note)  # fmt: skip

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from engram.text.time_words import Word
-from engram.text.verbs import SUBJECTS, is_participle, is_past, kind_of
+from engram.text.verbs import SUBJECTS, is_act, is_participle, is_past, kind_of
 from engram.text.word_classes import word_class
 
 __all__ = ["Asked", "asked"]
@@ -19,8 +19,19 @@ _OPENERS = _WH | _DID | _WAS | _HAVE | _IS | _MODAL | frozenset(("had", "hadn't"
 _DETERMINERS = word_class("asking", "determiner")
 _NO_SUBJECTS = _DETERMINERS | frozenset(("be", "been", "being", "get", "gets", "getting", "not"))
 _JOINERS = word_class("asking", "joiner")
+_DOCUMENTS = word_class("asking", "document")
+_ACT_PAIRS = word_class("asking", "act_pair")
+_STATE_PAIRS = word_class("asking", "state_pair")
+_ATTENDED = word_class("asking", "attended")
 _ADVERBS = word_class("asking", "adverb")
 _ING_NOUNS = word_class("asking", "ing_noun")
+_HELD = word_class("verbs", "held")
+_TO_COME = word_class("asking", "ahead")
+_OBJECTS = frozenset(
+    ("me", "us", "it", "you", "him", "them", "the", "a", "an", "my", "our", "your", "their", "his", "her")
+)
+_ARTICLES = frozenset(("the", "a", "an", "my", "our", "your", "their", "his", "her"))
+_HOW = frozenset(("how", "where", "when", "why"))
 _SHORT_PERFECT = frozenset(("changed", "happened", "been", "gone", "become"))
 _BEHIND_VERB = 12
 
@@ -32,7 +43,7 @@ _LEAD = re.compile(
     r"(?: me| us)?(?: know| with| through| out| again| remember| recall)?(?: of| about| if| whether)? )"
     r"|(?:(?:do|can|did) you (?:still |even |happen to |by any chance )?(?:remember|recall|know|have any idea)(?: me telling you| if| whether| about)? )"
     r"|(?:(?:please )?(?:tell|remind|show|give) (?:me|us)(?: again)?(?: of| about| if| whether)? )"
-    r"|(?:(?:list|find|recap|summarize|summarise|recall|remember|explain|describe|look up|pull up|check)(?: for me)?(?: if| whether)? )"
+    r"|(?:(?:list|show|find|recap|summarize|summarise|recall|remember|explain|describe|look up|pull up|check)(?: for me)?(?: if| whether)? )"
     r"|(?:i (?:want|need|would like|really want|would love) to (?:know|understand|see|remember|find out)(?: if| whether)? )"
     r"|(?:i'd (?:like|love) to (?:know|understand|see|remember|find out|hear)(?: if| whether)? )"
     r"|(?:i (?:was|am|have been) (?:just )?(?:wondering|curious)(?: about| if| whether)? )"
@@ -67,7 +78,9 @@ def asked(found: list[Word]) -> Asked:
     told = tuple(
         keys[at]
         for at in range(max(place + 1, 1), len(keys))
-        if keys[at - 1] in SUBJECTS and is_past(keys[at], same=True)
+        if keys[at - 1] in SUBJECTS
+        and is_past(keys[at], same=True)
+        and not (keys[at] == "got" and verb.endswith(" got"))
     )
     return Asked(tuple(keys), lead, tense, kind, verb, told)
 
@@ -109,33 +122,73 @@ def _verb(keys: list[str]) -> tuple[int, str, str, str]:
     """Where the first finite verb stands, its tense, the kind of what is asked after, and the words that show it."""
     for place, key in enumerate(keys):
         if key in _DID:
-            main = _main(keys, place + 1)
-            return place, "past", _kind(main), f"{key} {main}".strip()
+            main, particle = _main(keys, place + 1)
+            return place, "past", _kind_of_main(keys, place, main, particle), f"{key} {main}".strip()
         if key in _WAS:
             return (place, *_was(keys, place))
         if key in _HAVE or key in ("had", "hadn't"):
             return (place, *_have(keys, place))
         if key in _IS:
-            follower = keys[place + 1] if place + 1 < len(keys) else ""
-            if follower in _SHORT_PERFECT:
+            follower, object_ = [*keys[place + 1 : place + 3], "", ""][:2]
+            # "who's messaged me" has, "what's planned" is
+            if follower in _SHORT_PERFECT or (key.endswith("'s") and is_participle(follower) and object_ in _OBJECTS):
                 return place, "perfect", _kind(follower), f"{key} {follower}"
+            if key == "how's" and (shifted := _shifted(keys, place)):
+                return place, "perfect", "change", f"{key} {shifted}"
             return place, "present", "state", key
         if key in _MODAL:
             return place, "present", "state", key
+        if place and _in_the_present(keys, place):
+            return place, "present", "state", key
         if place and is_past(key, same=keys[place - 1] in SUBJECTS) and keys[place - 1] not in _NO_SUBJECTS:
-            return place, "past", _kind(key), key
+            if keys[0] == "any" and key in _TO_COME:
+                return place, "present", "state", key  # "any trips booked": are there any
+            kind = "act" if "_".join(keys[place : place + 2]) in _ACT_PAIRS else _kind(key)
+            return place, "past", kind, key
     return -1, "", "", ""
 
 
-def _main(keys: list[str], start: int) -> str:
-    """The verb that "did" carries: the first known one that is no noun here, else the last word that could be one."""
-    keys = [*keys[:start], *(key for key in keys[start : start + _BEHIND_VERB] if key not in _ADVERBS)]
-    for place in range(start + 1, len(keys)):
-        if keys[place - 1] not in _DETERMINERS and kind_of(keys[place]):
-            return keys[place]
-        if keys[place - 1] in SUBJECTS:
-            return keys[place]  # a pronoun's verb follows it, known or not
-    return ""
+def _shifted(keys: list[str], place: int) -> str:
+    """The participle of a change behind "how's" and its subject: "how's the scope shifted" says has, not is."""
+    behind = range(place + 2, min(place + _BEHIND_VERB, len(keys)))
+    changed = (
+        keys[at]
+        for at in behind
+        if keys[at - 1] not in _DETERMINERS and is_participle(keys[at]) and kind_of(keys[at]) == "change"
+    )
+    return next(changed, "")
+
+
+def _in_the_present(keys: list[str], place: int) -> bool:
+    """Whether the word is a verb in its third person: "who builds the release", and not "which builds failed"."""
+    if not keys[place].endswith("s") or not (kind_of(keys[place]) or is_act(keys[place])):
+        return False
+    after = keys[place + 1] if place + 1 < len(keys) else ""
+    return (keys[0] == "who" and place == 1) or (
+        keys[0] in _WH and after in _ARTICLES and keys[place - 1] not in _NO_SUBJECTS
+    )
+
+
+def _main(keys: list[str], start: int) -> tuple[str, str]:
+    """The verb that "did" carries, and what follows it: the first known one that is no noun here, or a pronoun's own."""
+    keys = [*keys[:start], *(key for key in keys[start : start + _BEHIND_VERB] if key not in _ADVERBS), ""]
+    for place in range(start + 1, len(keys) - 1):
+        known = keys[place - 1] not in _DETERMINERS and (kind_of(keys[place]) or is_act(keys[place]))
+        if known or keys[place - 1] in SUBJECTS:
+            return keys[place], keys[place + 1]
+    return "", ""
+
+
+def _kind_of_main(keys: list[str], did: int, main: str, particle: str) -> str:
+    """What was done or so, by the verb and what stands beside it."""
+    kind, pair = _kind(main), f"{main}_{particle}"
+    if pair in _ACT_PAIRS:
+        return "act"
+    document = kind == "say" and _DOCUMENTS & set(keys[did + 1 : did + 5])  # what a clause says, it says all the time
+    attended = "go" in keys[did:] and _ATTENDED & set(keys)
+    if attended:
+        return "habit"
+    return "state" if document or pair in _STATE_PAIRS else kind
 
 
 def _was(keys: list[str], place: int) -> tuple[str, str, str]:
@@ -145,10 +198,12 @@ def _was(keys: list[str], place: int) -> tuple[str, str, str]:
             continue
         if before in SUBJECTS and after > place + 2:
             break
-        if key in ("called", "named", "supposed", "allowed", "based", "located", "born"):
+        if key in _HELD or key == "born":
             return "past", "be", f"{keys[place]} {key}"
+        if key.endswith("ing") and after == place + 1 and keys[:place] and keys[place - 1] in _HOW:
+            continue  # "how was caching handled": what is asked about, not what was going on
         if is_participle(key) or (key.endswith("ing") and len(key) > 4 and key not in _ING_NOUNS):
-            kind = "act" if keys[after : after + 2] == ["working", "on"] else _kind(key)
+            kind = "act" if "_".join(keys[after : after + 2]) in _ACT_PAIRS else _kind(key)
             if key.endswith("ing") and keys[:2] == ["how", "much"]:
                 kind = "state"  # "how much was I making": a sum that held
             return "past", ("be" if kind in ("state", "habit") else kind), f"{keys[place]} {key}"
@@ -164,7 +219,10 @@ def _have(keys: list[str], place: int) -> tuple[str, str, str]:
                 and (is_participle(keys[after + 1]) or keys[after + 1].endswith("ing"))
             )
             word = keys[after + 1] if been else keys[after]
-            kind = "state" if keys[after] == "been" and not been else _kind(word)
+            if keys[after] == "got":
+                return "present", "state", f"{keys[place]} got"  # "what have I got"
+            held = keys[place].startswith("had") and word in _HELD  # "where had we planned to go"
+            kind = "state" if held or (keys[after] == "been" and not been) else _kind(word)
             return ("past" if keys[place].startswith("had") else "perfect"), kind, f"{keys[place]} {word}"
     return ("past" if keys[place].startswith("had") else "present"), "state", keys[place]
 

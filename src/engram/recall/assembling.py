@@ -182,7 +182,7 @@ class _Sheet:
         if smallest > self.budget:
             raise InvalidInput(
                 f"what must stand in the text needs at least {smallest} tokens, shortened as far as it can be; "
-                f"the budget is {self.budget}"
+                f"the budget is {self.budget}. Give at least {smallest}; some more leaves room for what is not required"
             )
         self._lengthen(entries, full, least, self.budget - smallest + sum(least))
 

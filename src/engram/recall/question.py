@@ -16,12 +16,16 @@ So the verb decides, not the window: "what did I decide last week?" is an event,
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import pairwise
 
 from engram.recall.asked import Asked, asked
+from engram.recall.changing import way_of_a_fact
 from engram.recall.signs import OWNERS, Signs
+from engram.recall.tenses import Verdict, by_verb, is_short
 from engram.text.time_phrases import TimePhrase, Window, time_phrase
+from engram.text.time_unread import unread_times
 from engram.text.time_words import Word, words
-from engram.text.verbs import is_past, kind_of
+from engram.text.verbs import SUBJECTS, is_act, is_past, kind_of, revises
 from engram.text.word_classes import word_class
 
 __all__ = ["INTENTS", "UNSAID", "Question", "understand"]
@@ -30,10 +34,12 @@ INTENTS = ("current", "historical", "event", "lineage")
 UNSAID = "nothing speaks of another time"
 """The reason of a question that no word of its own decided."""
 
-_Verdict = tuple[str, str] | None
-_HABIT_SECONDS = 8 * 86400.0
-_PLACES = frozenset(("at", "in", "on", "there", "with", "i", "we", "you", "he", "she", "they"))
-_REVISING = word_class("asking", "revising")
+_OWNED = OWNERS | {"a", "an", "this", "that", "it", "them"}
+_IT = frozenset(("it", "they", "them", "he", "she", "him", "that", "those"))
+_THROUGH = frozenset(("over", "through", "throughout", "across"))
+_FARED = frozenset(("gone", "done", "been", "looked", "held", "fared"))
+_AGAINST = word_class("asking", "against")
+_ANYTHING = frozenset(("any", "anything", "anyone", "anybody", "something", "someone"))
 _BE = frozenset(("is", "are", "was", "were", "be", "been", "being", "get", "got", "what's", "am", "i'm", "it's"))
 
 
@@ -54,6 +60,10 @@ class Question:
     """The question without its time phrase: what to search for."""
     reason: str
     """Which words decided the intent."""
+    at: datetime
+    """When it was asked."""
+    unread: tuple[str, ...] = ()
+    """What it names as a time and no window stands for: "Feb 30"."""
 
 
 def understand(text: str, at: datetime) -> Question:
@@ -63,9 +73,12 @@ def understand(text: str, at: datetime) -> Question:
     kept = found if phrase is None else _outside(found, phrase)
     intent, reason = _intent(asked(kept), [word.key for word in kept], phrase, at)
     if phrase is None:
-        return Question(text, intent, None, "", "", "", text.strip(), reason)
+        return Question(text, intent, None, "", "", "", text.strip(), reason, at, unread_times(text, None))
+    unread = unread_times(text, (phrase.start, phrase.end))
     subject = _without(text, phrase)
-    return Question(text, intent, phrase.window, phrase.text, phrase.anchor, phrase.relation, subject, reason)
+    return Question(
+        text, intent, phrase.window, phrase.text, phrase.anchor, phrase.relation, subject, reason, at, unread
+    )
 
 
 def _outside(found: list[Word], phrase: TimePhrase) -> list[Word]:
@@ -90,98 +103,97 @@ def _intent(ask: Asked, keys: list[str], phrase: TimePhrase | None, at: datetime
     signs = Signs(keys)
     return (
         _lineage(ask, signs)
-        or _revised(phrase)
+        or _compared(ask, signs, phrase)
+        or _fared(ask, phrase)
+        or _revised(ask, phrase)
         or _used_to(keys)
+        or _of_the_topic(ask, keys)
         or _event_sign(ask, signs)
         or _historical_sign(ask, signs)
-        or _by_verb(ask, signs, phrase)
+        or by_verb(ask, signs, phrase)
         or _verbless(ask, signs, phrase, at)
         or ("current", UNSAID)
     )
 
 
-def _lineage(ask: Asked, signs: Signs) -> _Verdict:
-    keys = ask.keys
-    if sign := signs.get("lineage"):
-        return "lineage", sign
-    if (
-        "history" in keys[1:]
-        and not signs.get("not_history")
-        and keys[keys.index("history") - 1] not in ("a", "in", "of", "about")
-    ):
-        return "lineage", "history"
-    changed = next(
-        (place for place, key in enumerate(keys) if kind_of(key) == "change" and key not in ("changes",)), -1
-    )
-    if (
-        changed > 0
-        and "when" not in keys[:2]
-        and "why" not in keys[:1]
-        and "who" not in keys[:1]
-        and _of_itself(ask, changed)
-    ):
-        return "lineage", keys[changed]
-    if (
-        "changes" in keys
-        and ask.kind != "act"
-        and keys[keys.index("changes") + 1 : keys.index("changes") + 2] in (("to",), ("in",))
-    ):
-        return "lineage", "changes"
-    if (whole := signs.get("whole")) and (
-        signs.get("historical")
-        or (ask.tense in ("perfect", "past") and ask.kind in ("state", "habit"))
-        or _ever_had(keys)
-    ):
-        return "lineage", whole
-    return None
+def _lineage(ask: Asked, signs: Signs) -> Verdict:
+    way = way_of_a_fact(ask, signs)
+    return ("lineage", way) if way else None
 
 
-def _of_itself(ask: Asked, changed: int) -> bool:
-    """Whether the fact changed ("how has my target changed"), not somebody something ("what did you change in the file")."""
-    keys = ask.keys
-    if ask.tense not in ("past", "perfect") or keys[changed] not in ask.verb:
-        return ask.tense == "present" and keys[0] == "how" and "does" not in keys
-    before = keys[changed - 1]
-    after = keys[changed + 1] if changed + 1 < len(keys) else ""
-    if before in ("what", "what's", "has", "else", "have") and keys[0] in ("what", "what's"):
-        return True
-    transitive = after in OWNERS or after in ("it", "this", "that", "them")
-    return (
-        not transitive
-        and (before not in ("you", "i", "we", "he", "she", "they") or ask.tense == "perfect")
-        and before not in ("to", "the")
-    )
+def _compared(ask: Asked, signs: Signs, phrase: TimePhrase | None) -> Verdict:
+    """A time set against the present one asks for both: "how does my weight compare to January"."""
+    if phrase is not None and words(phrase.text)[0].key in _AGAINST:
+        return "lineage", phrase.text
+    times = phrase is not None or "now" in ask.keys
+    if times and _differs(ask.keys):
+        return "lineage", "different"
+    return ("lineage", "compare") if ask.keys[:1] == ("compare",) and (times or signs.get("historical")) else None
 
 
-def _ever_had(keys: tuple[str, ...]) -> bool:
-    perfect = {"i've", "we've", "have", "has", "you've"} & set(keys)
-    return bool(perfect) and any(kind_of(key) in ("state", "habit") and is_past(key) for key in keys)
+def _differs(keys: tuple[str, ...]) -> bool:
+    """What is no longer as it was: "what's different about the budget since May"; but "which different ports" are several."""
+    if "different" not in keys[1:]:
+        return False
+    after = [*keys[keys.index("different") + 1 :], ""][0]
+    return after in ("about", "in", "with", "now", "") and keys[0] not in ("which", "who", "where", "when")
 
 
-def _revised(phrase: TimePhrase | None) -> _Verdict:
-    """Whatever the verb, "before I changed it" asks for what held until then."""
+def _fared(ask: Asked, phrase: TimePhrase | None) -> Verdict:
+    """How something went all through a time: "how has my weight gone over the last three months"."""
+    if phrase is None or ask.keys[:1] != ("how",) or ask.tense != "perfect" or is_short(phrase):
+        return None
+    through = words(phrase.text)[0].key in _THROUGH and SUBJECTS.isdisjoint(ask.keys)
+    return ("lineage", ask.verb) if through and ask.verb.split()[-1] in _FARED else None
+
+
+def _of_the_topic(ask: Asked, keys: list[str]) -> Verdict:
+    """A past question about what was named before it: "the last thing I asked you to book, what was it"."""
+    topic = keys[: len(keys) - len(ask.keys) - len(ask.lead.split())]
+    if not topic or ask.tense != "past" or _IT.isdisjoint(ask.keys) or topic[0] not in _OWNED:
+        return None
+    if old := Signs(topic).get("historical"):
+        return "historical", old
+    told = [
+        key
+        for before, key in pairwise(topic)
+        if before in SUBJECTS and is_past(key) and kind_of(key) not in ("state", "habit")
+    ]
+    return ("event", told[0]) if told and ask.kind == "be" else None
+
+
+def _revised(ask: Asked, phrase: TimePhrase | None) -> Verdict:
+    """Whatever the verb, "before I changed it" asks for what held until then; so does "before the rule changed", save after what was said."""
     if phrase is None or phrase.relation != "before":
         return None
     told = [word.key for word in words(phrase.anchor)]
-    if any(any(key.startswith(root) for root in _REVISING) for key in told) and {"it", "them", "that", "this"} & set(
-        told
-    ):
+    own = {"it", "them", "that", "this", "they"} & set(told)
+    if own and any(revises(key, loosely=True) for key in told):
         return "historical", phrase.text
-    return None
+    by_itself = kind_of(told[-1]) == "change" and is_past(told[-1]) and SUBJECTS.isdisjoint(told)
+    said = ask.kind == "say" or not {"do", "done", "doing"}.isdisjoint(ask.verb.split())
+    return ("historical", phrase.text) if by_itself and not said else None
 
 
-def _used_to(keys: list[str]) -> _Verdict:
+def _used_to(keys: list[str]) -> Verdict:
     for place in range(1, len(keys) - 1):
         if keys[place + 1] != "to":
             continue
-        if keys[place] == "used" and not _BE & set(keys[max(0, place - 8) : place]):
+        held = keys[place - 1] in SUBJECTS or not _BE & set(keys[max(0, place - 8) : place])
+        if keys[place] == "used" and held:
             return "historical", "used to"
         if keys[place] == "use" and {"did", "didn't"} & set(keys[:place]):
-            return "historical", "use to"
+            return ("event" if _means(keys, place) else "historical"), "use to"
     return None
 
 
-def _event_sign(ask: Asked, signs: Signs) -> _Verdict:
+def _means(keys: list[str], use: int) -> bool:
+    """Whether what was used is asked for: "which command did you use to fix the build", but not "which bus did you use to take"."""
+    named = keys[0] in ("which", "what") and keys[1] not in ("did", "didn't")
+    return named and keys[use + 3 : use + 4] != [] and keys[use + 3] in _OWNED
+
+
+def _event_sign(ask: Asked, signs: Signs) -> Verdict:
     sign = signs.get("event")
     if conversation := signs.get("conversation"):
         return "event", conversation
@@ -192,92 +204,18 @@ def _event_sign(ask: Asked, signs: Signs) -> _Verdict:
     )
 
 
-def _historical_sign(ask: Asked, signs: Signs) -> _Verdict:
+def _historical_sign(ask: Asked, signs: Signs) -> Verdict:
     done = ask.tense in ("past", "perfect") and ask.kind in ("act", "say")
     if adverb := signs.get("adverb"):
         return "historical", adverb
     sign = Signs(list(ask.keys)).get("historical")
-    if not sign or done:
+    goes_on = "still" in ask.keys and ask.tense in ("present", "")  # "which of them still use the old password"
+    if not sign or done or goes_on:
         return None
     return "historical", sign
 
 
-def _by_verb(ask: Asked, signs: Signs, phrase: TimePhrase | None) -> _Verdict:
-    if ask.tense == "past":
-        return _past(ask, signs, phrase)
-    if ask.tense == "perfect" and ask.kind not in ("state", "habit"):
-        return "event", ask.verb
-    if ask.tense == "perfect" and "before" in ask.keys[-1:]:
-        return "historical", "before"
-    if ask.tense == "perfect" and ask.keys[0] in ("where", "which", "what") and not ask.verb.endswith("been"):
-        return "lineage", ask.verb  # "where have I lived": all of them, one after another
-    if ask.tense == "present" and ask.told:
-        return _told(ask, phrase)
-    return None
-
-
-def _past(ask: Asked, signs: Signs, phrase: TimePhrase | None) -> _Verdict:
-    if ask.kind in ("act", "say", "change"):
-        return "event", ask.verb
-    if "born" in ask.verb or (ask.kind == "be" and phrase is None and signs.get("again")):
-        return None
-    if ask.kind == "be":
-        return _was(ask, signs, phrase)
-    if "have" in ask.verb.split() or "had" in ask.verb.split():
-        return ("event" if signs.get("had") or "for" in ask.keys[-3:] else "historical"), ask.verb
-    if "work on" in " ".join(ask.keys) and "work" in ask.verb:
-        return "event", "work on"
-    if ask.kind == "habit" and phrase is not None and _is_short(phrase.window):
-        return "event", ask.verb
-    if "think" in ask.verb or "mean" in ask.verb:
-        return "event", ask.verb
-    return "historical", ask.verb
-
-
-def _is_short(window: Window | None) -> bool:
-    """Whether the time is too short for a habit to be what is asked after."""
-    if window is None or window.since is None or window.until is None:
-        return False
-    return window.until.timestamp() - window.since.timestamp() <= _HABIT_SECONDS
-
-
-def _was(ask: Asked, signs: Signs, phrase: TimePhrase | None) -> _Verdict:
-    """What something was: a state, unless something done tells which one, or the ledger holds it."""
-    acts = [
-        verb
-        for verb in ask.told
-        if kind_of(verb) not in ("state", "habit") and verb not in ("was", "were", "had", "did")
-    ]
-    if acts:
-        return "event", acts[0]
-    if phrase is not None and phrase.relation == "before":
-        return "historical", phrase.text
-    first = ask.keys[0] if ask.keys else ""
-    follower = ask.keys[2] if len(ask.keys) > 2 else ""
-    if (
-        first == "when"
-        or (first in ("where", "who") and follower in _PLACES and " " not in ask.verb)
-        or (ask.keys[:2] in (("how", "was"), ("how", "were")))
-    ):
-        return "event", f"{first} {ask.verb}"
-    if first in ("was", "were") and phrase is not None and _is_short(phrase.window):
-        return "event", f"{first} {phrase.text}"
-    if record := signs.get("record"):
-        return "event", f"{ask.verb} {record}"
-    return "historical", ask.verb
-
-
-def _told(ask: Asked, phrase: TimePhrase | None) -> _Verdict:
-    """A present question after something said or done: the ledger's, where it is the last one or a time is given."""
-    acts = [verb for verb in ask.told if kind_of(verb) not in ("state", "habit") and verb not in ("was", "were", "had")]
-    if not acts:
-        return None
-    if {"last", "latest", "first", "recent"} & set(ask.keys):
-        return "event", acts[0]
-    return ("event", acts[0]) if phrase is not None and phrase.window is not None else None
-
-
-def _verbless(ask: Asked, signs: Signs, phrase: TimePhrase | None, at: datetime) -> _Verdict:
+def _verbless(ask: Asked, signs: Signs, phrase: TimePhrase | None, at: datetime) -> Verdict:
     if ask.tense or phrase is None:
         return ("event", recap) if not ask.tense and (recap := signs.get("recap")) and signs.get("record") else None
     if phrase.anchor:
@@ -287,9 +225,13 @@ def _verbless(ask: Asked, signs: Signs, phrase: TimePhrase | None, at: datetime)
         and phrase.window.until is not None
         and phrase.window.until.timestamp() <= at.timestamp()
     )
+    if over and ask.keys[:1] and ask.keys[0] in _ANYTHING and any(map(is_act, ask.keys)):
+        return "event", ask.keys[0]  # "anything interesting happen last week"
     told = next((word for word in ("summarize", "summarise", "recap") if word in ask.lead), "") or signs.get("recap")
     if told or signs.get("record") or (signs.get("whole") and over):
         return "event", told or signs.get("record") or signs.get("whole")
     if over and {"my", "our"} & set(ask.keys):
         return "historical", phrase.text
+    if over and not ask.lead:
+        return ("event" if signs.get("had") or is_short(phrase) else "historical"), phrase.text
     return None

@@ -10,7 +10,7 @@ from engram.model.hit import Hit, Hits, Injection
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.model.usage import Use
-from engram.recall.answering import Answer, Answering
+from engram.recall.answering import Answer, Answering, remarks
 from engram.recall.question import Question, understand
 from engram.recall.relevant import means_something
 from engram.recall.search import Ask, Searcher
@@ -41,6 +41,8 @@ class Recall:
     """The time asked about, half-open; None where none was."""
     understood: Question | None = None
     """All that was read out of the question, and which words said so."""
+    answer: str = ""
+    """What was found as an answer with its sources, where one was asked for."""
 
 
 @dataclass(slots=True)
@@ -59,7 +61,7 @@ class Recaller:
         moment = at or self.clock()
         question = understand(ask.text, moment) if plainly else self.understood(ask.text, moment)
         if plainly:
-            answer = Answer(self.searcher.search(ask), question.window)
+            answer = Answer(self.searcher.search(ask), question.window, remarks(question))
         else:
             answer = Answering(self.searcher, self.store, self.clock).answer(question, ask)
         hits = answer.hits

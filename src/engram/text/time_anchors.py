@@ -22,9 +22,8 @@ _RELATIONS = {
 }  # fmt: skip
 _RELATION_WORDS = frozenset(key.split()[0] for key in _RELATIONS)
 _LONGEST = 48
-_EMPTY = frozenset(
-    ("that", "this", "then", "now", "it", "each", "every", "any", "all", "these", "those", "them", "noon")
-)
+_TOLD_BY = frozenset(("was", "were", "got", "had", "became"))
+_EMPTY = word_class("asking", "no_event")
 _ASKS_WHEN = word_class("asking", "asks_when")
 _AUXILIARIES = PAST_AUXILIARIES | word_class("asking", "inverted")
 _PRESENT = word_class("asking", "holds")
@@ -103,7 +102,7 @@ def _event(found: list[Word], place: int, event: int, relation: str, past: bool)
     if (
         event >= len(found)
         or found[event].key[:1].isdigit()
-        or found[event].key in _EMPTY
+        or (found[event].key in _EMPTY and not _told_of_it(found, event))
         or found[event].key in _AUXILIARIES
     ):
         return None
@@ -121,6 +120,12 @@ def _event(found: list[Word], place: int, event: int, relation: str, past: bool)
     if not (past or told_past):
         return None
     return Anchored(_with_unit(found, place), event, last, relation, told_past)
+
+
+def _told_of_it(found: list[Word], event: int) -> bool:
+    """Whether "it" has a verb of its own: "before it was extended", and not "before it"."""
+    verb = found[event + 1].key if event + 1 < len(found) and not found[event].closed else ""
+    return found[event].key in ("it", "that", "this", "they", "these") and (verb in _TOLD_BY or is_past(verb))
 
 
 def _tells_when(found: list[Word], place: int) -> bool:

@@ -14,9 +14,10 @@ INSTANT = timedelta(microseconds=1)
 
 _RECENT_DAYS = 14
 _OTHER_DAY = 7
+_OTHERS = frozenset(("day", "night", "evening", "morning", "afternoon"))
 _DAYS = {"today": 0, "yesterday": -1, "tomorrow": 1}
 _OVER_LEADS = frozenset(("in", "over", "during", "within", "for", "throughout", "across"))
-_CALENDAR_AFTER_THE = frozenset(("weekend", "quarter", "night"))
+_CALENDAR_AFTER_THE = frozenset(("weekend", "quarter", "night", "sprint"))
 OWNING = frozenset(("my", "your", "his", "her", "our", "their", "every", "each", "any", "no"))
 
 
@@ -66,11 +67,11 @@ class Counted:
 
     def _vague(self, place: int, start: int) -> Found | None:
         key, before = self._key(place), self._key(start - 1)
-        if key in ("recently", "lately") and before not in ("most", "more", "less", "how"):
+        if key in ("recently", "lately") and before not in ("most", "more", "less", "how", "until", "till", "as"):
             return place + 1, self._until_now(shifted(self.at, "day", -_RECENT_DAYS))
         if self._keys(place, "of", "late"):
             return place + 2, self._until_now(shifted(self.at, "day", -_RECENT_DAYS))
-        if self._keys(place, "other", "day"):
+        if key == "other" and self._key(place + 1) in _OTHERS:
             return place + 2, Span(self._day(-_OTHER_DAY).since, self._day(0).since, "rolling")
         if self._keys(place, "just", "now") or self._keys(place, "a", "moment", "ago"):
             return place + (2 if key == "just" else 3), self._until_now(self._clock_back("hour", 1))
@@ -88,12 +89,16 @@ class Counted:
 
     def _ago(self, place: int) -> Found | None:
         read = count.amount(self.words, place)
-        if read is None or read.unit == "":
+        if read is None or read.unit in ("", "sprint"):
             return None
+        if self._keys(read.end, "ago", "today"):
+            return read.end + 2, holding(self.back(read.unit, read.number), "day")
         if self._key(read.end) == "ago" or (self._key(read.end) == "back" and is_plain(self.words, read.end + 1)):
             return read.end + 1, self._distant(read.unit, -read.most, -read.least)
         if self._keys(read.end, "from", "now") or self._keys(read.end, "from", "today"):
             return read.end + 2, self._distant(read.unit, read.least, read.most)
+        if self._keys(read.end, "time") and self._key(place - 1) == "in":
+            return read.end + 1, self._distant(read.unit, read.least, read.most)
         if self._key(place - 1) == "in" and self.ahead and is_plain(self.words, read.end):
             return read.end, self._distant(read.unit, read.least, read.most)
         return None

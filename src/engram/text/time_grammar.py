@@ -7,21 +7,34 @@ number of words and calls only rules further on, so the work per place is bounde
 from collections.abc import Iterator
 
 from engram.text import time_numbers as count
-from engram.text.time_counted import INSTANT, OWNING, Counted, Found
-from engram.text.time_repeating import Repeating, in_span, in_year, resolved
-from engram.text.time_spans import LENGTHS, Span, holding, hour_from, monthly, part_of_day, shifted, third, within
+from engram.text.time_counted import INSTANT, OWNING, Found
+from engram.text.time_parts import Parted
+from engram.text.time_repeating import Repeating, in_span, in_year, resolved, weekday_near
+from engram.text.time_spans import (
+    LENGTHS,
+    Span,
+    holding,
+    iso_week,
+    monthly,
+    part_of_day,
+    shifted,
+)
 from engram.text.time_words import is_plain, value_of
 
 __all__ = ["INSTANT", "Found", "Grammar"]
 
 _ARTICLES = OWNING | {"a", "an", "the"}
 _PRONOUNS = frozenset(("i", "we", "you", "he", "she", "they", "it"))
+_SHORT_MONTHS = frozenset(("jan", "feb", "apr", "jun", "jul", "aug", "sep", "oct", "nov", "dec"))
 _MODAL_MONTHS = frozenset(("may", "march"))
 _LOOK_AHEAD_NOW = frozenset(("weekday", "monthday", "date", "holiday"))
+_BEGINNING = ("beginning", "commencing", "starting")
+_DATES_DAYS = frozenset(("on", "since", "by", "before", "after", "until"))
+_DATES_YEARS = frozenset(("in", "since", "before", "after", "until", "by", "during"))
 _DEEPEST = 3  # "at noon | on the first day | of | last month": a time inside a time inside a time
 
 
-class Grammar(Counted):
+class Grammar(Parted):
     """Reads times out of the words of one question."""
 
     _depth = 0
@@ -41,7 +54,12 @@ class Grammar(Counted):
     def _rules(self, start: int, place: int, lead: str) -> Iterator[Found | None]:
         yield self._clocked(start)
         yield self._daypart_of(start)
+        yield self._day_end(start)
+        yield self._day_from(start)
+        yield self._rounds_ago(start)
         yield self._part(start)
+        yield self._offset(start, article=start > place)
+        yield self._numbered_week(start)
         yield self._named_day(start)
         yield self._vague(start, place)
         yield self._so_far(start)
@@ -83,8 +101,8 @@ class Grammar(Counted):
                 if step == 0 or (self._key(place - 1) in ("previous", "next") and article)
                 else None
             )
-        if unit == "fortnight" and step == 0:
-            return None
+        if unit == "sprint" or (unit == "fortnight" and step == 0):
+            return None  # where a sprint begins only its team knows; so many of them are a length
         span = holding(
             shifted(self.at, "day" if unit == "night" else unit, step), "week" if unit == "fortnight" else unit
         )
@@ -104,13 +122,8 @@ class Grammar(Counted):
         if self._keys(place + 1, "before", "last") or self._keys(place + 1, "after", "next"):
             step = -2 if self._key(place + 1) == "before" else 2
             return self._two_away(place, unit, step)
-        if (
-            unit == "week"
-            and self._key(place + 1) == "of"
-            and (read := self.moment(place + 2, "in"))
-            and read[1].grain == "day"
-        ):
-            return read[0], holding(read[1].since, "week")
+        if unit == "week" and (week := self._week_of_day(place)) is not None:
+            return week
         if unit == "weekend" and self._key(place - 1) == "the":
             span = holding(self.at, "weekend")
             if not self.ahead and span.since > self.at:
@@ -118,8 +131,19 @@ class Grammar(Counted):
             return place + 1, span
         return None
 
+    def _week_of_day(self, place: int) -> Found | None:
+        """The week of May 5th, the week ending May 5th, the week commencing May 5th."""
+        side = self._key(place + 1)
+        read = self.moment(place + 2, "on") if side in ("of", "ending", *_BEGINNING) else None
+        if read is None or read[1].grain != "day":
+            return None
+        if side == "of":
+            return read[0], holding(read[1].since, "week")
+        since = read[1].since if side in _BEGINNING else shifted(read[1].until, "week", -1)
+        return read[0], Span(since, shifted(since, "week", 1), "week")
+
     def _two_away(self, place: int, unit: str | None, step: int) -> Found | None:
-        if unit is not None and unit not in LENGTHS:
+        if unit is not None and unit not in LENGTHS and unit != "sprint":
             return place + 3, holding(shifted(self.at, "day" if unit == "night" else unit, step), unit)
         read = count.repeating(self.words, place, named=True)
         if read is None:
@@ -135,62 +159,66 @@ class Grammar(Counted):
         read = self._stepped(place + 2) or self._named_day(place + 2) if self._keys(place, "so", "far") else None
         return None if read is None else (read[0], self._until_now(read[1].since))
 
-    # Parts of longer times
-
-    def _part(self, place: int) -> Found | None:
-        key = self._key(place)
-        if key in ("earlier", "later"):
-            return self._earlier(place)
-        which = value_of("part", key)
-        if which is not None:
-            after = place + 1
-            if self._key(after) in ("of", "in", "on") and self._open(after):
-                after += 1
-            elif key in ("beginning", "start", "middle", "end"):
-                return None
-            read = self._outer(after)
-            return None if read is None else (read[0], third(read[1], int(which)))
-        return self._ordinal_part(place)
-
-    def _ordinal_part(self, place: int) -> Found | None:
-        """Counted inside something longer: "the first week of May", "the last day of last month", "the second half of 2023"."""
-        key = self._key(place)
-        number = -1 if key == "last" else int(value_of("ordinal", key) or 0) - 1
-        if number == -1 and key != "last":
+    def _numbered_week(self, place: int) -> Found | None:
+        read = count.numbered_week(self.words, place)
+        if read is None:
             return None
-        unit = "half" if self._key(place + 1) == "half" else value_of("unit", self._key(place + 1))
-        if unit not in ("day", "week", "month", "quarter", "half"):
-            return None
-        if self._key(place + 2) != "of":
-            if unit in ("quarter", "half") and number >= 0 and number < 4:
-                return self._repeated(place + 2, Repeating(unit, number + 1))
-            return None
-        read = self._outer(place + 3)
-        inner = None if read is None else within(read[1], unit, number)
-        return None if read is None or inner is None else (read[0], inner)
+        end, number, year = read
+        span = iso_week(year or self.at.year, number)
+        return end, iso_week(
+            self.at.year - 1, number
+        ) if year is None and not self.ahead and span.since > self.at else span
 
-    def _outer(self, place: int) -> Found | None:
-        """What a part is a part of; "the month" is this one."""
-        if self._key(place) in ("the", "this") and (unit := value_of("unit", self._key(place + 1))):
-            if unit not in ("day", "week", "month", "quarter", "year", "decade"):
-                return None
-            if self._key(place) == "this" or not self._keys(place + 2, "before", "last"):
-                return place + 2, holding(self.at, unit)
-        return self.moment(place, "in")
-
-    def _earlier(self, place: int) -> Found | None:
-        after = place + 2 if self._key(place + 1) in ("in", "on") else place + 1
-        read = self._outer(after)
-        if read is None or not read[1].since <= self.at:
-            return None
-        end, span = read
-        if span.until <= self.at:
-            return end, span
-        return end, self._until_now(span.since) if self._key(place) == "earlier" else Span(
-            self.at, span.until, "rolling"
+    def _offset(self, place: int, *, article: bool) -> Found | None:
+        """Counted from a day: "two days before Christmas", "a week after May 5th", "the week before Easter"."""
+        unit = value_of("unit", self._key(place)) if article else None
+        read = None if unit else count.amount(self.words, place)
+        unit, end, number = (
+            (unit, place + 1, 1.0) if unit else (read.unit, read.end, read.number) if read else ("", 0, 0.0)
         )
+        side = self._key(end)
+        weekday = value_of("weekday", self._key(place)) if article else None
+        if weekday is not None:
+            return self._weekday_beside(place, int(weekday))
+        if unit not in ("day", "week", "month", "year") or side not in ("before", "after") or not self._open(end + 1):
+            return None
+        base = self.moment(end + 1, "on")
+        if base is None or base[1].grain not in ("day", "holiday"):
+            return None
+        since = base[1].since if side == "before" else base[1].until
+        if article:
+            other = shifted(since, unit, -1 if side == "before" else 1)
+            return base[0], Span(min(since, other), max(since, other), "range")
+        day = shifted(since, unit, number if side == "after" else -number)
+        return base[0], holding(day if side == "before" else day - INSTANT, "day")
+
+    def _weekday_beside(self, place: int, weekday: int) -> Found | None:
+        """The Tuesday before Easter, the Friday after May 5th."""
+        side = self._key(place + 1)
+        if side not in ("before", "after") or not self._open(place + 2):
+            return None
+        base = self.moment(place + 2, "on")
+        if base is None or base[1].grain not in ("day", "holiday"):
+            return None
+        edge = base[1].since if side == "before" else base[1].until - INSTANT
+        return base[0], weekday_near(weekday, edge, -1 if side == "before" else 1)
 
     # Names that come round again
+
+    def _rounds_ago(self, place: int) -> Found | None:
+        """So many of what comes round: "three Fridays ago", "two summers ago"."""
+        read = count.quantity(self.words, place)
+        if read is None or not self._open(read[0]) or self._key(read[0] + 1) != "ago" or read[1] != int(read[1]):
+            return None
+        what = count.one_of(self._key(read[0]))
+        last = None if what is None else resolved(what, self.at, -1, False)
+        if what is None or last is None:
+            return None
+        further = int(read[1]) - 1
+        if what.kind == "weekday":
+            return read[0] + 2, holding(shifted(last.since, "week", -further), "day")
+        span = in_year(what, last.since.year - further)
+        return None if span is None else (read[0] + 2, span)
 
     def _repeating(self, place: int, lead: str, article: bool) -> Found | None:
         read = count.repeating(self.words, place, named=bool(lead))
@@ -207,8 +235,17 @@ class Grammar(Counted):
             inner = in_span(what, outer[1])
             if inner is not None or what.kind == "weekday":
                 return None if inner is None else (outer[0], inner)
-        span = resolved(what, self.at, None, self.ahead >= (1 if what.kind in _LOOK_AHEAD_NOW else 2))
+        span = self._meant_one(what)
         return None if span is None else (end, span)
+
+    def _meant_one(self, what: Repeating) -> Span | None:
+        """By where the question looks; in the present tense a month or a season is the nearer one."""
+        if self.ahead != 1 or what.kind in _LOOK_AHEAD_NOW:
+            return resolved(what, self.at, None, self.ahead > 0)
+        last, coming = resolved(what, self.at, None, False), resolved(what, self.at, None, True)
+        if last is None or coming is None:
+            return last or coming
+        return coming if coming.since - self.at < self.at - last.until else last
 
     def _container(self, place: int) -> Found | None:
         after = place + 1 if self._key(place) in ("of", "in") else place
@@ -222,7 +259,8 @@ class Grammar(Counted):
         """Whether the word is a time here, and not a name, a verb or something heavenly ("in the sun")."""
         word, plain = self.words[place], is_plain(self.words, end) or self._dated(end)
         shouted = end < len(self.words) and self.words[end].shouted and not self.words[end - 1].closed
-        if what.kind in ("date", "quarter") or self._dated(end) or word.owner:
+        named_twice = what.kind == "monthday" and what.second  # Monday the 5th
+        if what.kind in ("date", "quarter") or named_twice or self._dated(end) or word.owner:
             return word.owner is False or what.kind != "month"
         if what.kind in ("monthday", "season", "holiday"):
             return bool(lead) and plain and (article or what.kind != "monthday") and (article or word.key != "fall")
@@ -230,10 +268,10 @@ class Grammar(Counted):
             return what.kind == "weekday" and article and bool(lead) and plain and len(word.key) > 4
         if what.kind == "weekday":
             named = bool(lead) and end < len(self.words) and self.words[end].capital
-            return (plain or named) and (word.capital or len(word.key) > 4)
+            return (plain or named) and (word.capital or len(word.key) > 4 or lead in _DATES_DAYS)
         if not lead or (word.key in _MODAL_MONTHS and not word.capital and self._key(end) in _PRONOUNS):
             return False
-        return (word.capital or len(word.key) > 3) and (plain or lead != "for")
+        return (word.capital or len(word.key) > 3 or word.key in _SHORT_MONTHS) and (plain or lead != "for")
 
     def _dated(self, end: int) -> bool:
         if count.year_after(self.words, end) is not None:
@@ -245,7 +283,7 @@ class Grammar(Counted):
             return place + 2, monthly(year, 1, 12, "year")
         if decade := count.decade_at(self.words, place, self.at.year):
             return place + 1, monthly(decade, 1, 120, "decade")
-        year = count.year_at(self.words, place)
+        year = count.year_at(self.words, place, any_of=lead in _DATES_YEARS)
         if (
             not year
             or not (lead or self.words[place].owner)
@@ -253,45 +291,3 @@ class Grammar(Counted):
         ):
             return None
         return place + 1, monthly(year, 1, 12, "year")
-
-    # Times of day
-
-    def _clocked(self, place: int) -> Found | None:
-        """A time of day before its day: "3pm yesterday", "noon on Monday"."""
-        time = count.clock(self.words, place)
-        if time is None or not self._open(time[0]):
-            return None
-        after = time[0] + 1 if self._key(time[0]) == "on" else time[0]
-        read = self.moment(after, "on")
-        return None if read is None or read[1].grain != "day" else (read[0], hour_from(read[1], time[1]))
-
-    def clock_today(self, place: int) -> Found | None:
-        """A time of day alone, as in "since 9am": today's."""
-        read = count.clock(self.words, place)
-        return None if read is None else (read[0], hour_from(self._day(0), read[1]))
-
-    def _daypart_of(self, place: int) -> Found | None:
-        """A part of the day before its day: "the morning of May 5th", "the night of the 3rd"."""
-        hours = value_of("daypart", self._key(place))
-        if hours is None or self._key(place + 1) not in ("of", "on"):
-            return None
-        read = self.moment(place + 2, "on")
-        return None if read is None or read[1].grain != "day" else (read[0], part_of_day(read[1], hours))
-
-    def _narrowed(self, end: int, span: Span) -> Found:
-        """What follows a time and narrows it: "yesterday morning", "Monday at 3pm", "last week on Tuesday", "last year in May"."""
-        if not self._open(end):
-            return end, span
-        after = end + 1 if self._key(end) in ("at", "in", "on", "around", "about") else end
-        after = after + 1 if after > end and self._key(after) == "the" else after
-        if span.grain == "day":
-            if (hours := value_of("daypart", self._key(after))) is not None:
-                return after + 1, part_of_day(span, hours)
-            if (time := count.clock(self.words, after)) is not None:
-                return time[0], hour_from(span, time[1])
-        elif span.grain in ("week", "year", "month"):
-            read = count.repeating(self.words, after, named=True)
-            inner = in_span(read[1], span) if read is not None else None
-            if read is not None and inner is not None:
-                return self._narrowed(read[0], inner)
-        return end, span

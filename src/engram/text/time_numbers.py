@@ -6,20 +6,35 @@ from typing import NamedTuple
 
 from engram.text.time_repeating import Repeating
 from engram.text.time_spans import Span, monthly
-from engram.text.time_words import Word, lead_at, value_of
+from engram.text.time_words import Word, is_plain, lead_at, value_of
 
-__all__ = ["Amount", "amount", "clock", "decade_at", "repeating", "written_date", "year_after", "year_at"]
+__all__ = [
+    "Amount",
+    "amount",
+    "day_of_month",
+    "decade_at",
+    "numbered_week",
+    "one_of",
+    "quantity",
+    "repeating",
+    "written_date",
+    "year_after",
+    "year_at",
+]
 
 _ISO = re.compile(r"(\d{4})[-/](\d{1,2})(?:[-/](\d{1,2})(?:t[\d:.z+-]{0,30})?)?", re.ASCII)
 _SLASHED = re.compile(r"(\d{1,2})[/.](\d{1,2})[/.](\d{4})", re.ASCII)
 _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?", re.ASCII)
 _ORDINAL_DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)", re.ASCII)
 _YEAR = re.compile(r"(19|20)\d\d", re.ASCII)
-_DECADE = re.compile(r"(?:(19|20)|')?(\d)0s", re.ASCII)
+_ANY_YEAR = re.compile(r"[1-9]\d{3}", re.ASCII)
+_DECADE = re.compile(r"(?:(1[0-9]|20)|')?(\d)0s", re.ASCII)
 _QUARTER = re.compile(r"q([1-4])", re.ASCII)
 _QUARTER_OF = re.compile(r"q([1-4])[-/']?((?:20)?\d\d)|(20\d\d)[-/]?q([1-4])", re.ASCII)
 _HALF = re.compile(r"h([12])", re.ASCII)
-_CLOCK = re.compile(r"(\d{1,2})(?::(\d\d))?(am|pm)?", re.ASCII)
+_YEARS = re.compile(r"((?:19|20)\d\d)[-–]((?:19|20)\d\d)", re.ASCII)
+_MONTH_OF = re.compile(r"(\d{1,2})/((?:19|20)\d\d)", re.ASCII)
+_DAY_AND_MONTH = re.compile(r"(\d{1,2})[/.](\d{1,2})", re.ASCII)
 _NUMBER = re.compile(r"\d{1,6}(?:\.\d{1,3})?", re.ASCII)
 _FEW, _SEVERAL = (3.0, 2.0, 4.0), (5.0, 3.0, 7.0)
 
@@ -45,12 +60,12 @@ def amount(found: list[Word], place: int, bare: bool = False) -> Amount | None:
     for _ in range(2):
         if value_of("roughly", _key(found, place)) or (_key(found, place) == "like" and not bare):
             place += 1
-    read = _quantity(found, place)
+    read = quantity(found, place)
     if read is None:
         unit = value_of("unit", _key(found, place)) if bare else None
         return Amount(place + 1, unit, 1, 1, 1, bare=True) if unit else None
     end, number, least, most = read
-    if _key(found, end) == "or" and (other := _quantity(found, end + 1)) and value_of("unit", _key(found, other[0])):
+    if _key(found, end) == "or" and (other := quantity(found, end + 1)) and value_of("unit", _key(found, other[0])):
         end, most = other[0], max(most, other[3])  # two or three weeks
         least = min(least, other[2])
         number = most
@@ -60,12 +75,15 @@ def amount(found: list[Word], place: int, bare: bool = False) -> Amount | None:
     end += 1
     if [_key(found, end + n) for n in range(3)] == ["and", "a", "half"]:
         end, number, least, most = end + 3, number + 0.5, least + 0.5, most + 0.5
-    elif _key(found, end) == "or" and (other := _quantity(found, end + 1)) and _key(found, other[0]) in ("ago", "back"):
+    elif [_key(found, end + n) for n in range(2)] == ["or", "so"]:
+        end += 2
+    elif _key(found, end) == "or" and (other := quantity(found, end + 1)) and _key(found, other[0]) in ("ago", "back"):
         end, number, most = other[0], other[1], max(most, other[3])  # a day or two ago
     return Amount(end, unit, number, least, most)
 
 
-def _quantity(found: list[Word], place: int) -> tuple[int, float, float, float] | None:
+def quantity(found: list[Word], place: int) -> tuple[int, float, float, float] | None:
+    """Where a number ends, the number, and between which a vague word leaves it."""
     key = _key(found, place)
     after = place + 1
     if key == "a" and _key(found, after) == "good":
@@ -96,10 +114,12 @@ def _quantity(found: list[Word], place: int) -> tuple[int, float, float, float] 
     return after, number, number, number
 
 
-def year_at(found: list[Word], place: int) -> int | None:
-    """A four-digit year of the last or this century."""
+def year_at(found: list[Word], place: int, *, any_of: bool = False) -> int | None:
+    """A four-digit year of the last or this century; of any other where `any_of` and nothing it could count follows."""
     key = _key(found, place)
-    return int(key) if _YEAR.fullmatch(key) else None
+    if _YEAR.fullmatch(key) or (any_of and _ANY_YEAR.fullmatch(key) and is_plain(found, place + 1)):
+        return int(key)
+    return None
 
 
 def year_after(found: list[Word], place: int) -> tuple[int, int] | None:
@@ -107,13 +127,14 @@ def year_after(found: list[Word], place: int) -> tuple[int, int] | None:
     if 0 < place <= len(found) and found[place - 1].owner:
         return None
     after = place + 1 if _key(found, place) in ("of", "in") else place
-    year = year_at(found, after)
+    year = year_at(found, after, any_of=True)
     return None if year is None else (after + 1, year)
 
 
 def decade_at(found: list[Word], place: int, present: int) -> int | None:
     """The first year of "the 2010s" or "the 90s"; without a century the last such decade that has begun."""
-    match = _DECADE.fullmatch(_key(found, place))
+    named = value_of("decade", _key(found, place))
+    match = _DECADE.fullmatch(named or _key(found, place))
     if match is None:
         return None
     if match[1]:
@@ -138,25 +159,25 @@ def written_date(found: list[Word], place: int) -> tuple[int, Span] | None:
         if one != other and one <= 12 and other <= 12:
             return None
         return _one_day(place, year, other if one > 12 else one, one if one > 12 else other)
+    if (match := _MONTH_OF.fullmatch(key)) and 1 <= int(match[1]) <= 12:
+        return place + 1, monthly(int(match[2]), int(match[1]), 1, "month")
+    if match := _YEARS.fullmatch(key):
+        return place + 1, Span(datetime(int(match[1]), 1, 1), datetime(int(match[2]) + 1, 1, 1), "range")
     return None
 
 
-def clock(found: list[Word], place: int) -> tuple[int, timedelta] | None:
-    """A time of day: 3pm, 3 pm, 15:30, noon; a bare number is none."""
-    key = _key(found, place)
-    if key in ("noon", "midday", "midnight"):
-        return place + 1, timedelta(hours=0 if key == "midnight" else 12)
-    match = _CLOCK.fullmatch(key)
-    if match is None:
+def numbered_week(found: list[Word], place: int) -> tuple[int, int, int | None] | None:
+    """A week by its number in the calendar, and the year where it has one: "week 42", "calendar week 7 of 2024"."""
+    start = place + 1 if _key(found, place) == "calendar" else place
+    number = _key(found, start + 1)
+    if (
+        _key(found, start) not in ("week", "wk")
+        or not (number.isascii() and number.isdigit())
+        or not 1 <= int(number) <= 53
+    ):
         return None
-    half, end = match[3], place + 1
-    if half is None and _key(found, end) in ("am", "pm", "a.m", "p.m") and not found[place].closed:
-        half, end = _key(found, end).replace(".", ""), end + 1
-    hour, minute = int(match[1]), int(match[2] or 0)
-    if (half is None and match[2] is None) or minute > 59 or hour > (12 if half else 23) or (half and hour == 0):
-        return None
-    hour = hour % 12 + (12 if half == "pm" else 0) if half else hour
-    return end, timedelta(hours=hour, minutes=minute)
+    year = year_after(found, start + 2)
+    return (year[0], int(number), year[1]) if year else (start + 2, int(number), None)
 
 
 def _one_day(place: int, year: int, month: int, day: int) -> tuple[int, Span] | None:
@@ -172,32 +193,72 @@ def repeating(found: list[Word], place: int, named: bool) -> tuple[int, Repeatin
     key = _key(found, place)
     if not key:
         return None
+    if holiday := _holiday(found, place):
+        return holiday
     if weekday := value_of("weekday", key):
-        lone = found[place].owner or value_of("weekday", _key(found, place + 1))
-        dated = None if lone else repeating(found, place + 1, False)  # Monday, May 5
-        return (
-            dated if dated is not None and dated[1].kind == "date" else (place + 1, Repeating("weekday", int(weekday)))
-        )
+        return _weekday_dated(found, place, int(weekday)) or (place + 1, Repeating("weekday", int(weekday)))
     if month := value_of("month", key):
         return _in_month(found, place, int(month))
     if quarter := _QUARTER.fullmatch(key):
         return place + 1, Repeating("quarter", int(quarter[1]))
-    if (half := _HALF.fullmatch(key)) and year_after(found, place + 1):
+    if (half := _HALF.fullmatch(key)) and (year_after(found, place + 1) or value_of("lead", _key(found, place - 1))):
         return place + 1, Repeating("half", int(half[1]))
     if season := value_of("season", key):
         return place + 1, Repeating("season", int(season))
-    if holiday := lead_at(found, place, "holiday", longest=3):
-        first, second, days = (int(part) for part in holiday[1].split("-"))
-        return holiday[0], Repeating("holiday", first, second, days)
-    return _day_first(found, place, named)
+    return _slashed(found, place) or _day_first(found, place, named)
+
+
+def one_of(plural: str) -> Repeating | None:
+    """What comes round, by its plural: Fridays, summers, Christmases."""
+    for name in (plural.removesuffix("s"), plural.removesuffix("es")):
+        if name != plural and (weekday := value_of("weekday", name)):
+            return Repeating("weekday", int(weekday))
+        if name != plural and (season := value_of("season", name)):
+            return Repeating("season", int(season))
+        if name != plural and (holiday := value_of("holiday", name)):
+            return Repeating("holiday", rule=holiday)
+    return None
+
+
+def _weekday_dated(found: list[Word], place: int, weekday: int) -> tuple[int, Repeating] | None:
+    """A weekday with its date: "Monday, May 5", "Monday the 5th"."""
+    behind = place + 2 if _key(found, place + 1) == "the" else place + 1
+    if found[place].owner or value_of("weekday", _key(found, behind)):
+        return None
+    dated = repeating(found, behind, behind > place + 1)
+    if dated is not None and dated[1].kind == "monthday":
+        return dated[0], Repeating("monthday", dated[1].first, weekday + 1)
+    return dated if dated is not None and dated[1].kind == "date" else None
+
+
+def day_of_month(found: list[Word], place: int) -> tuple[int, int] | None:
+    """The number of a day without its month, and where it ends: "the 3rd", "3"."""
+    start = place + 1 if _key(found, place) == "the" else place
+    match = _DAY.fullmatch(_key(found, start))
+    return (start + 1, int(match[1])) if match and 1 <= int(match[1]) <= 31 else None
+
+
+def _holiday(found: list[Word], place: int) -> tuple[int, Repeating] | None:
+    named = lead_at(found, place, "holiday", longest=3)
+    if named is None:
+        return None
+    very_day = value_of("holiday_on", _key(found, place)) if named[0] == place + 1 else None
+    rule = very_day if very_day and _key(found, place - 1) == "on" else named[1]
+    return named[0], Repeating("holiday", rule=rule)
 
 
 def _in_month(found: list[Word], place: int, month: int) -> tuple[int, Repeating]:
     after = place + 2 if _key(found, place + 1) == "the" else place + 1
     day = _DAY.fullmatch(_key(found, after))
-    if day is None or found[place].owner or found[place].closed or not 1 <= int(day[1]) <= 31:
+    if day is None or found[place].owner or found[place].closed or not _counts_days(found, place, after):
         return place + 1, Repeating("month", month)
     return after + 1, Repeating("date", month, int(day[1]))
+
+
+def _counts_days(found: list[Word], place: int, after: int) -> bool:
+    """Whether the number behind a month is a day of it. "On May 32" means one there is not; "in May 40 people came" none."""
+    key = _key(found, after)
+    return int(key.rstrip("stndrh")) <= 31 or bool(_ORDINAL_DAY.fullmatch(key)) or _key(found, place - 1) == "on"
 
 
 def _day_first(found: list[Word], place: int, named: bool) -> tuple[int, Repeating] | None:
@@ -206,7 +267,7 @@ def _day_first(found: list[Word], place: int, named: bool) -> tuple[int, Repeati
     match = _DAY.fullmatch(key)
     ordinal = value_of("ordinal", key)
     day = int(match[1]) if match else int(ordinal or 0)
-    if not 1 <= day <= 31:
+    if not day:
         return None
     after = place + 2 if _key(found, place + 1) == "of" else place + 1
     month = value_of("month", _key(found, after))
@@ -215,3 +276,13 @@ def _day_first(found: list[Word], place: int, named: bool) -> tuple[int, Repeati
     if named and _ORDINAL_DAY.fullmatch(key):
         return place + 1, Repeating("monthday", day)
     return None
+
+
+def _slashed(found: list[Word], place: int) -> tuple[int, Repeating] | None:
+    """A day and a month in figures behind "on": 14/3 and 3/14 are one day, 3/4 could be two and is none."""
+    match = _DAY_AND_MONTH.fullmatch(_key(found, place))
+    if match is None or _key(found, place - 1) not in ("on", "since", "by", "before", "after", "until"):
+        return None
+    first, second = int(match[1]), int(match[2])
+    day, month = max(first, second), min(first, second)
+    return (place + 1, Repeating("date", month, day)) if day > 12 >= month >= 1 or day == month else None

@@ -3,7 +3,8 @@
 Windows are half-open, in the zone of the question; days, weeks (from Monday), months and years are those of its calendar.
 
 - **today, last week, March, 2023, May 5th**: the whole day, week, month, year. Without a year, the most recent that has begun;
-  where the question looks ahead ("what will I…", and for weekdays any present tense), the first that is not over. A weekday is
+  where the question looks ahead ("what will I…", and for weekdays any present tense), the first that is not over; a month in the
+  present tense is the nearer one. A weekday is
   never today. "Last March", "last summer": the most recent that is over; "next": the first that has not begun. Seasons are the
   northern ones, from the first of March, June, September and December; a winter is named by the year it begins in.
 - **this morning, yesterday evening, last night**: 5–12, 12–18, 18–24 o'clock; a night runs from 18 to 5. "At 3pm": that hour.
@@ -15,9 +16,13 @@ Windows are half-open, in the zone of the question; days, weeks (from Monday), m
   "so far this year", from the start of the day or year. "The last week" with its article is the past seven days, "last week" the
   calendar's. "The other day": the seven days before today.
 - **since X**: from the start of X, open. **after X**: from the end of X, open. **before X, until X**: up to the start of X. **by X,
-  through X**: up to the end of X. **between X and Y, from X to Y**: from the start of X to the end of Y.
+  through X**: up to the end of X. **between X and Y, from X to Y**: from the start of X to the end of Y. A time of the clock that bounds is
+  that moment: "after 5pm", "between 2 and 4pm".
 - **early, mid, late; beginning, middle, end**: days 1–10, 11–20 and the rest of a month; Mon–Tue, Wed–Thu, Fri–Sun of a week; thirds of
-  a year and a quarter in whole months.
+  a year and a quarter in whole months. **The first Monday in March, the Tuesday before Easter, the week ending May 5th, three Fridays
+  ago**: counted. **The rest of the week**: from the question on, where the week is not over.
+- **at Easter, on Thanksgiving, over Christmas**: holidays by their rule; behind "on" the very day. **Two days before Christmas, the week
+  before Easter**: counted from it. **Week 42**: the calendar's. **The last three sprints**: of two weeks each; "last sprint" is nobody's to place.
 - **before I moved, since the launch, when I lived in Berlin**: no window, but an anchor and a relation.
 
 Of several phrases the first counts, save that one which owns a noun ("Friday's release") or, in a question about the past, lies ahead
@@ -30,23 +35,25 @@ from datetime import datetime, tzinfo
 
 from engram.text.time_anchors import Anchored, anchored, speaks_of_past
 from engram.text.time_grammar import INSTANT, Found, Grammar
-from engram.text.time_numbers import repeating, year_after
-from engram.text.time_repeating import resolved
+from engram.text.time_ranges import range_at
 from engram.text.time_spans import Span
 from engram.text.time_words import Word, lead_at, may_start, words
+from engram.text.verbs import is_act, is_past
 from engram.text.word_classes import word_class
 
 __all__ = ["TimePhrase", "Window", "time_phrase"]
 
 _AHEAD = word_class("asking", "ahead")
+_WH = word_class("asking", "wh")
 _PRESENT = word_class("asking", "now")
-_JOINS = {
-    "between": ("and",),
-    "from": ("to", "till", "until", "til", "through", "thru", "up"),
-    "": ("to", "through", "thru"),
-}
+_AGENDA = word_class("asking", "agenda")
+_HEARD = word_class("asking", "heard")
+_RECORDS = word_class("questionsigns", "record")
 _UP_TO = frozenset(("i", "we", "you", "he", "she", "they", "been", "get", "got", "gotten"))
+_AT = frozenset(("at", "around"))
+_ABOUT = frozenset(("around", "about", "roughly", "approximately", "circa"))
 _PHRASES_READ = 8
+_FROM_TO = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +104,19 @@ def time_phrase(text: str, at: datetime) -> TimePhrase | None:
 
 def _looks_ahead(found: list[Word]) -> int:
     keys = {word.key for word in found}
-    return 2 if keys & _AHEAD else 1 if keys & _PRESENT else 0
+    if keys & _AHEAD:
+        told = any(map(is_past, keys - _AHEAD)) and not keys & _PRESENT  # "how the plan progressed"
+        return 0 if told else 2
+    asks_now = found[:1] and (found[0].key in _WH or keys & _AGENDA or _any_to_come(found))
+    return 1 if keys & _PRESENT or (asks_now and not any(is_past(key, same=True) for key in keys)) else 0
+
+
+def _any_to_come(found: list[Word]) -> bool:
+    """A question without a verb after what there is: "any classes on Thursday"; what went wrong there was before: "any errors"."""
+    if found[0].key not in ("any", "anything") or any(is_act(word.key) for word in found):
+        return False
+    keys = {word.key for word in found}
+    return keys.isdisjoint(_RECORDS | _HEARD) and "from" not in keys
 
 
 def _best(reads: Iterator[_Read], past_of: datetime | None) -> _Read | None:
@@ -140,14 +159,22 @@ def _phrase(grammar: Grammar, place: int) -> _Read | None:
         end, moment, further = beyond
         bounds = (None, moment) if further else (moment, grammar.at + INSTANT)
         return _made(grammar, place, end, *bounds)
-    ranged = _range(grammar, place)
+    ranged = range_at(grammar, place)
     if ranged is not None:
         return _made(grammar, place, ranged[0], ranged[1].since, ranged[1].until)
     lead = lead_at(grammar.words, place)
     if lead is not None and (read := _led(grammar, place, *lead)) is not None:
         return read
     bare = grammar.moment(place)
-    return None if bare is None else _made(grammar, place, bare[0], bare[1].since, bare[1].until)
+    if bare is None:
+        return None
+    return _made(grammar, place, bare[0], None if _ends_there(grammar, place) else bare[1].since, bare[1].until)
+
+
+def _ends_there(grammar: Grammar, place: int) -> bool:
+    """Whether the time is only the end of something: "from the first draft to today"."""
+    before = [word.key for word in grammar.words[max(0, place - _FROM_TO) : place]]
+    return before[-1:] == ["to"] and "from" in before
 
 
 def _led(grammar: Grammar, place: int, start: int, kind: str) -> _Read | None:
@@ -156,10 +183,12 @@ def _led(grammar: Grammar, place: int, start: int, kind: str) -> _Read | None:
         return None
     if word == "until" and grammar.words[place].key == "up" and place and grammar.words[place - 1].key in _UP_TO:
         return None  # "what was I up to | last weekend"
+    if kind != "in" and grammar.words[start].key in _ABOUT:
+        start += 1  # "since around February"
     read = _bounding(grammar, start, word, kind)
     if read is None or (kind == "in" and grammar.words[read[0] - 1].key == "ago"):
         return None  # "participate in | a month ago"
-    end, span = read
+    end, span = _with_next(grammar, *read) if kind == "in" else read
     if (
         kind == "in"
         and word == "from"
@@ -167,15 +196,26 @@ def _led(grammar: Grammar, place: int, start: int, kind: str) -> _Read | None:
         and grammar.words[end].key in ("on", "onward", "onwards")
     ):
         end, kind = end + 1, "since"
+    end_of = span.since if span.grain == "hour" else span.until  # "after 5pm", "by noon": that moment
     bounds: dict[str, tuple[datetime | None, datetime | None]] = {
         "in": (span.since, span.until),
         "since": (span.since, None),
-        "after": (span.until, None),
+        "after": (end_of, None),
         "until": (None, span.since),
         "before": (None, span.since),
-        "by": (None, span.until),
+        "by": (None, end_of),
     }
     return _made(grammar, place, end, *bounds[kind])
+
+
+def _with_next(grammar: Grammar, end: int, span: Span) -> Found:
+    """Two that follow on each other are one time: "in January and February", "on Monday and Tuesday"."""
+    if end + 1 >= len(grammar.words) or grammar.words[end].key not in ("and", "or") or grammar.words[end - 1].closed:
+        return end, span
+    other = grammar.moment(end + 1, "in")
+    if other is None or other[1].grain != span.grain or other[1].since != span.until:
+        return end, span
+    return other[0], Span(span.since, other[1].until, "range")
 
 
 def _bounding(grammar: Grammar, start: int, word: str, kind: str) -> Found | None:
@@ -183,51 +223,10 @@ def _bounding(grammar: Grammar, start: int, word: str, kind: str) -> Found | Non
     seen = grammar.ahead
     if kind in ("since", "before", "until", "by"):
         grammar.ahead = 0 if kind == "since" else 2 * min(seen, 1)
-    read = grammar.moment(start, word) or (grammar.clock_today(start) if kind != "in" else None)
+    clocked = kind != "in" or (word in _AT and not seen)
+    read = grammar.moment(start, word) or (grammar.clock_today(start) if clocked else None)
     grammar.ahead = seen
     return read
-
-
-def _range(grammar: Grammar, place: int) -> Found | None:
-    """From one time to another: "between March and May", "from Monday to Wednesday", "June 3rd to June 10th"."""
-    opener = grammar.words[place].key if grammar.words[place].key in ("between", "from") else ""
-    start = place + 1 if opener else place
-    first = grammar.moment(start, "in" if opener else "") or (grammar.clock_today(start) if opener else None)
-    if first is None or first[0] >= len(grammar.words) or grammar.words[first[0]].key not in _JOINS[opener]:
-        return None
-    behind = first[0] + 1
-    if grammar.words[behind - 1].key == "up" and behind < len(grammar.words):
-        behind += 1
-    second = grammar.moment(behind, "in") or _same_month(grammar, behind, first[1])
-    if second is None and first[1].grain == "hour":
-        second = grammar.clock_today(behind)
-    if second is None:
-        return None
-    since = _first_of(grammar, start, first, second[1]).since
-    return (second[0], Span(since, second[1].until, "range")) if since < second[1].until else None
-
-
-def _first_of(grammar: Grammar, start: int, first: Found, second: Span) -> Span:
-    """The first end of a range, taken from the second where it names no year of its own: "between March and May 2023"."""
-    start += grammar.words[start].key == "the"
-    what = repeating(grammar.words, start, named=True)
-    if what is not None and what[0] == first[0] and year_after(grammar.words, what[0]) is None:
-        return resolved(what[1], second.since, None, False) or first[1]
-    if first[1].grain == second.grain == "hour":
-        clock = first[1].since - first[1].since.replace(hour=0, minute=0)
-        since = second.since.replace(hour=0, minute=0) + clock
-        return Span(since, first[1].until, "hour")
-    return first[1]
-
-
-def _same_month(grammar: Grammar, place: int, first: Span) -> Found | None:
-    """The second day of "between May 3 and 10", which is one of the first one's month."""
-    key = grammar.words[place].key if place < len(grammar.words) else ""
-    digits = key.rstrip("stndrh")
-    if first.grain != "day" or not (digits.isascii() and digits.isdigit()) or not first.since.day < int(digits) <= 31:
-        return None
-    since = first.since.replace(day=int(digits))
-    return place + 1, Span(since, since + (first.until - first.since), "day")
 
 
 def _made(grammar: Grammar, first: int, last: int, since: datetime | None, until: datetime | None) -> _Read | None:

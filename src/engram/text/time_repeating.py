@@ -5,10 +5,12 @@ the most recent that is over, "next" the first that has not begun, "this" the on
 that same weekday is the one a week away: of today one says "today".
 """
 
+from calendar import monthrange
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from engram.text.time_holidays import holiday_in
 from engram.text.time_spans import Span, day_of, monthly
 
 __all__ = ["Repeating", "in_span", "in_year", "resolved", "weekday_near"]
@@ -21,9 +23,11 @@ class Repeating(NamedTuple):
 
     kind: str
     """weekday, monthday, month, date, quarter, half, season or holiday."""
-    first: int
+    first: int = 0
     second: int = 0
-    days: int = 1
+    """The day of a date; of a monthday the weekday it was named with, counted from 1."""
+    rule: str = ""
+    """Of a holiday: how `time_holidays` finds its days."""
 
 
 def in_year(what: Repeating, year: int) -> Span | None:
@@ -36,11 +40,12 @@ def in_year(what: Repeating, year: int) -> Span | None:
         return monthly(year, 6 * what.first - 5, 6, "half")
     if what.kind == "season":
         return monthly(year, what.first, 3, "season")
-    try:
-        since = datetime(year, what.first, what.second)
-    except ValueError:
+    if what.kind == "holiday":
+        return holiday_in(what.rule, year)
+    if not 1 <= what.second <= monthrange(year, what.first)[1]:
         return None
-    return Span(since, since + timedelta(days=what.days), "day" if what.days == 1 else "holiday")
+    since = datetime(year, what.first, what.second)
+    return Span(since, since + timedelta(days=1), "day")
 
 
 def in_span(what: Repeating, outer: Span) -> Span | None:
@@ -85,7 +90,8 @@ def resolved(what: Repeating, at: datetime, step: int | None, ahead: bool) -> Sp
 
 def _around(what: Repeating, at: datetime) -> list[Span]:
     if what.kind == "monthday":
-        return list(_monthdays(what.first, at))
+        spans = list(_monthdays(what.first, at))
+        return [span for span in spans if span.since.weekday() == what.second - 1] or spans
     years = range(max(at.year - _YEARS_AROUND, 1), min(at.year + _YEARS_AROUND, 9998))
     found = (in_year(what, year) for year in years)
     return [span for span in found if span is not None]

@@ -8,15 +8,28 @@ from calendar import monthrange
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-__all__ = ["LENGTHS", "Span", "day_of", "holding", "hour_from", "monthly", "part_of_day", "shifted", "third", "within"]
+__all__ = [
+    "LENGTHS",
+    "Span",
+    "day_of",
+    "holding",
+    "hour_from",
+    "iso_week",
+    "monthly",
+    "part_of_day",
+    "shifted",
+    "third",
+    "within",
+]
 
 _MONTHS_IN = {"month": 1, "quarter": 3, "season": 3, "half": 6, "year": 12, "decade": 120}
-_DAYS_IN = {"day": 1, "night": 1, "week": 7, "weekend": 7, "fortnight": 14}
+_DAYS_IN = {"day": 1, "night": 1, "week": 7, "weekend": 7, "fortnight": 14, "sprint": 14}
 LENGTHS = {"second": timedelta(seconds=1), "minute": timedelta(minutes=1), "hour": timedelta(hours=1)}
 """The units that are counted on the clock, not on the calendar."""
 
 _EVENING, _MORNING = timedelta(hours=18), timedelta(hours=29)
 _CUTS_OF_MONTH = (0, 10, 20)
+_HALF_MONTH = 15
 _CUTS_OF_WEEK = (0, 2, 4)
 
 
@@ -75,6 +88,12 @@ def holding(moment: datetime, unit: str) -> Span:
     return monthly(year, month, size, unit)
 
 
+def iso_week(year: int, number: int) -> Span:
+    """The week of that number; those that hold a year's 4 January are its first."""
+    monday = datetime.fromisocalendar(year, number, 1)
+    return Span(monday, monday + timedelta(days=7), "week")
+
+
 def part_of_day(day: Span, hours: str) -> Span:
     """The hours "5-12" of the day a span starts on; hours past 24 are those of the next day."""
     first, last = (timedelta(hours=int(hour)) for hour in hours.split("-"))
@@ -103,6 +122,9 @@ def third(span: Span, which: int) -> Span:
 
 def within(span: Span, unit: str, which: int) -> Span | None:
     """The first, second … or last (-1) day, week, month, quarter or half inside a longer span."""
+    if unit == "half" and span.grain == "month":
+        middle = span.since + timedelta(days=_HALF_MONTH)
+        return Span(middle, span.until, "part") if which else Span(span.since, middle, "part")
     if unit in ("day", "week"):
         step = timedelta(days=_DAYS_IN[unit])
         since = span.until - step if which < 0 else span.since + step * which

@@ -21,6 +21,7 @@ _CHUNK = re.compile(r"[^\s—…]+")
 _OPENING = "\"'“”‘’([{<*_`¿¡"
 _CLOSING = "\"'“”‘’)]}>*_`?!.,;:"
 _STOPS = frozenset("?!.,;:)")
+_SHORTENED_TITLES = frozenset(("dr", "mr", "mrs", "ms", "prof", "st", "mt", "vs", "no", "approx"))
 _DASHES = ("—", "…")
 _LONE = frozenset("-–?!.,;:()\"'")
 _HYPHENS = re.compile(r"[-‐‑–]")
@@ -41,6 +42,9 @@ _SPLIT_FIRST = frozenset(
         "post",
     )
 )
+_ENDS = re.compile(r"(\d{1,2}(?:st|nd|rd|th)?|[a-z]{3,9})([-‐‑–/])(\d{1,2}(?:st|nd|rd|th)?|[a-z]{3,9})")
+_SHORT_YEAR = re.compile(r"['’](\d\d)[?!.,;:)]*", re.ASCII)
+_CENTURY_TURNS = 50
 _COUNTED = re.compile(r"(\d{1,4})(h|hrs?|d|days?|w|wks?|weeks?|mins?|secs?|months?|years?|yrs?)", re.ASCII)
 _SHORTENED = frozenset(
     (
@@ -87,7 +91,28 @@ def words(text: str) -> list[Word]:
             last = cut or [found.pop()]  # a dash of its own ends a clause as a comma does
             cut = [*last[:-1], replace(last[-1], closed=True)]
         found.extend(cut)
-    return found
+    return _apart(found)
+
+
+def _apart(found: list[Word]) -> list[Word]:
+    """The words with "Jan-Mar", "Mon–Wed", and "3-5" beside its month, as "Jan to Mar"; other figures are a score or a version."""
+    apart: list[Word] = []
+    for place, word in enumerate(found):
+        ends = _ENDS.fullmatch(word.key)
+        if ends and _span_time(ends[1], ends[3], {beside.key for beside in found[max(0, place - 1) : place + 2]}):
+            middle, behind = word.start + ends.end(1), word.start + ends.start(3)
+            first = replace(word, key=ends[1], end=middle, owner=False, closed=False)
+            apart += [first, Word("to", middle, behind)]
+            word = replace(word, key=ends[3], start=behind)
+        apart.append(word)
+    return apart
+
+
+def _span_time(first: str, last: str, beside: set[str]) -> bool:
+    months, weekdays = _table()["month"], _table()["weekday"]
+    if first[0].isdigit() and last[0].isdigit():
+        return not beside.isdisjoint(months)
+    return (first in months and last in months) or (first in weekdays and last in weekdays)
 
 
 def _chunks(text: str) -> Iterator[re.Match[str]]:
@@ -101,9 +126,13 @@ def _words_of(text: str, start: int, end: int) -> list[Word]:
     inner = chunk.lstrip(_OPENING)
     start += len(chunk) - len(inner)
     body = "" if set(inner) <= _LONE else inner.rstrip(_CLOSING)
-    closed = not _STOPS.isdisjoint(inner[len(body) :])
+    after = inner[len(body) :]
+    closed = not _STOPS.isdisjoint(after) and not (after == "." and body.lower() in _SHORTENED_TITLES)
     if not body:
         return []
+    if short := _SHORT_YEAR.fullmatch(chunk):
+        century = "20" if int(short[1]) < _CENTURY_TURNS else "19"
+        return [Word(century + short[1], start, start + len(body), closed=closed)]
     if counted := _COUNTED.fullmatch(body):
         cut = start + counted.end(1)
         return [Word(counted[1], start, cut), Word(counted[2], cut, start + len(body), closed=closed)]
@@ -137,7 +166,7 @@ def _starts() -> frozenset[str]:
     """Every first word of an entry that can begin a time phrase."""
     kinds = (kind for kind in _table() if kind not in ("plain", "unit"))
     entries = {surface.partition("_")[0] for kind in kinds for surface in _table()[kind]}
-    return frozenset(entries | word_class("asking", "begins_time"))
+    return frozenset(entries | word_class("asking", "begins_time") | {"calendar"})
 
 
 def may_start(word: Word) -> bool:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from engram.text.stems import stem
 from engram.text.word_classes import word_class
 
-__all__ = ["PAST_AUXILIARIES", "SUBJECTS", "is_participle", "is_past", "kind_of"]
+__all__ = ["PAST_AUXILIARIES", "SUBJECTS", "is_act", "is_participle", "is_past", "kind_of", "revises"]
 
 PAST_AUXILIARIES = frozenset(
     (
@@ -63,6 +63,21 @@ def _kinds() -> dict[str, str]:
 def kind_of(word: str) -> str:
     """One of "state", "habit", "say" and "change", or "" for every other word; any form of the verb will do."""
     return _kinds().get(stem(word), "")
+
+
+@lru_cache(maxsize=8)
+def _stems(label: str) -> frozenset[str]:
+    return frozenset(stem(word) for word in word_class("verbs", label))
+
+
+def is_act(word: str) -> bool:
+    """Whether the word is one of the commonest verbs of doing; every verb of no kind is one of doing, known or not."""
+    return stem(word) in _stems("act")
+
+
+def revises(word: str, *, loosely: bool = False) -> bool:
+    """Whether the verb gives a fact another value: move, rename; `loosely`, also a thing another form: edit, migrate."""
+    return stem(word) in _stems("revise") or (loosely and stem(word) in _stems("redo"))
 
 
 def _ends_as_past(word: str) -> bool:

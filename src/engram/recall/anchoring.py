@@ -1,0 +1,66 @@
+"""Times told by an event ("before I moved"): looked up in what is remembered of it, else in the ledger."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from engram.model.hit import Hit
+from engram.recall.question import Question
+from engram.recall.search import Ask, Searcher
+from engram.store.lineages import start_of
+from engram.store.protocol import LIVE, Filters
+from engram.text.time_phrases import Window
+from engram.text.time_words import words
+from engram.text.tokens import query_terms
+from engram.text.verbs import revises
+
+__all__ = ["EVERY_VERSION", "window_of"]
+
+_IT = frozenset(("it", "them", "that", "this", "they", "these"))
+EVERY_VERSION = (*LIVE, "superseded", "archived")
+"""The statuses of what is, or once was, so."""
+
+
+def window_of(question: Question, filters: Filters, searcher: Searcher) -> tuple[Window | None, tuple[str, ...]]:
+    """The question's window, and what there is to say of it; one that hangs on an event is looked up."""
+    if question.window is not None or not query_terms(question.anchor) or _its_own_change(question):
+        return question.window, ()
+    told = _told(question.anchor, filters, searcher)
+    moment = _moment_of(told) if told is not None else None
+    if told is None or moment is None:
+        return None, (f"when “{question.anchor}” was is not known",)
+    if question.relation == "after":
+        return Window(moment, None), ()
+    if question.relation == "before":
+        return Window(None, moment), ()
+    return _during(told, moment), ()
+
+
+def _its_own_change(question: Question) -> bool:
+    """Whether the event is the change of what is asked about: "before I changed it". Its versions tell what was before."""
+    told = [word.key for word in words(question.anchor)]
+    return question.relation == "before" and bool(_IT & set(told)) and any(revises(key, loosely=True) for key in told)
+
+
+def _told(anchor: str, filters: Filters, searcher: Searcher) -> Hit | None:
+    """What tells of the event: of several, the one that says most of its words; among those, the best hit."""
+    wanted = set(query_terms(anchor))
+    for kind, statuses in (("memory", EVERY_VERSION), ("event", LIVE)):
+        wide = replace(filters, kinds=(kind,), statuses=statuses, valid_at=None, as_of=False, types=None,
+                       since=None, until=None)  # fmt: skip
+        found = searcher.search(Ask(anchor, 5, filters=wide))
+        best = max(found, key=lambda hit: len(wanted & set(query_terms(hit.text))), default=None)
+        if best is not None and wanted & set(query_terms(best.text)):
+            return best
+    return None
+
+
+def _moment_of(hit: Hit) -> datetime | None:
+    return start_of(hit.memory) if hit.memory else hit.event.at if hit.event else None
+
+
+def _during(told: Hit, moment: datetime) -> Window:
+    """As long as what is told of lasted; a happening lasts its day."""
+    if told.memory is not None and told.memory.valid_until is not None:
+        return Window(moment, told.memory.valid_until)
+    day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+    return Window(day, day + timedelta(days=1))

@@ -1,0 +1,64 @@
+"""An answer from what a recall found, every part with its source: a model's words, else the memories' own."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from engram.model.errors import ModelError
+from engram.model.hit import Hit
+from engram.recall.recalling import Recall, line_of
+from engram.recall.relevant import means_something
+from engram.text.shown import one_line, quoted
+
+if TYPE_CHECKING:
+    from engram.llm.model import LanguageModel
+
+Answer = Callable[[str, str], tuple[str, list[str]]]
+"""Answers a question from lines of what is known, with the ids of the lines it took."""
+MOST_TOLD = 3
+"""Memories an answer in their own words tells; a timeline tells all of them."""
+NEAR_ENOUGH = 0.75
+"""Part of the best hit's score from which another one belongs to the answer."""
+UNKNOWN = "nothing that is known answers the question"
+
+
+def answering(model: "LanguageModel") -> Answer:
+    """How a model is asked: the question and the lines go in as data."""
+    from engram.llm.answers import ComposedAnswer
+
+    def answer(question: str, known: str) -> tuple[str, list[str]]:
+        made = model.ask("answer", ComposedAnswer, {"question": question, "known": known})
+        return " ".join(made.answer.split()), made.sources
+
+    return answer
+
+
+def composed(recall: Recall, ask: Answer | None = None) -> tuple[str, str]:
+    """The answer, and a warning where there is something to say of it. A model that fails costs its words, not the answer."""
+    meant = [hit for hit in recall.hits if recall.intent in ("lineage", "event") or means_something(hit)]
+    if not meant:
+        return "", UNKNOWN
+    if ask is None:
+        return _in_own_words(recall.intent, meant), ""
+    try:
+        said, sources = ask(recall.question, "\n".join(map(line_of, meant)))
+    except ModelError as error:
+        return _in_own_words(recall.intent, meant), f"answered in the memories' own words: {error}"
+    known = {hit.id for hit in meant}
+    cited = [source for source in dict.fromkeys(each.strip("[] ") for each in sources) if source in known]
+    if not said or not cited:
+        return _in_own_words(recall.intent, meant), "answered in the memories' own words: the model named no source"
+    return f"{said} {' '.join(f'[{source}]' for source in cited)}", ""
+
+
+def _in_own_words(intent: str, hits: list[Hit]) -> str:
+    if intent == "lineage":
+        return ", then ".join(_sentence(hit) for hit in hits)
+    least = max(hit.score for hit in hits) * NEAR_ENOUGH
+    told = [hit for hit in hits if hit.score >= least][:MOST_TOLD]
+    return "; ".join(_sentence(hit) for hit in told)
+
+
+def _sentence(hit: Hit) -> str:
+    when = f"{hit.event.at:%Y-%m-%d}, {one_line(hit.event.role)}: " if hit.event else ""
+    note = f" ({hit.note})" if hit.note else ""
+    return f"{when}{quoted(hit.text)}{note} [{hit.id}]"

@@ -1,0 +1,161 @@
+"""What the verb of a question asks for: a state that held, something said or done, or what goes on."""
+
+from engram.recall.asked import Asked
+from engram.recall.signs import Signs
+from engram.text.time_phrases import TimePhrase
+from engram.text.time_words import value_of
+from engram.text.verbs import is_past, kind_of
+from engram.text.word_classes import word_class
+
+__all__ = ["Verdict", "by_verb", "is_short"]
+
+Verdict = tuple[str, str] | None
+"""An intent and the words that decided it."""
+
+_HABIT_SECONDS = 8 * 86400.0
+_PLACES = frozenset(("at", "in", "on", "there", "with", "i", "we", "you", "he", "she", "they"))
+_DETERMINERS = word_class("asking", "determiner")
+_HABITUALLY = word_class("asking", "habitually")
+_HAVE = word_class("asking", "have")
+_WH = word_class("asking", "wh")
+_RECORDS = word_class("questionsigns", "record")
+
+
+def by_verb(ask: Asked, signs: Signs, phrase: TimePhrase | None) -> Verdict:
+    """The intent that the verb's tense and kind show, and the words; None where they show nothing but the present."""
+    if ask.tense == "past":
+        return _past(ask, signs, phrase)
+    if ask.tense == "perfect":
+        return _perfect(ask, signs, phrase)
+    if ask.tense == "present" and ask.told:
+        return _told(ask, phrase)
+    return None
+
+
+def _perfect(ask: Asked, signs: Signs, phrase: TimePhrase | None) -> Verdict:
+    """What was done is an event. A state asked for at any time is past, one without a time goes on ("how long have I lived")."""
+    goes_on = ask.kind in ("state", "habit") or ask.verb.endswith("ing")
+    if ask.keys[:2] == ("how", "long") and goes_on:
+        return None
+    if ask.kind not in ("state", "habit"):
+        return "event", ask.verb
+    fronted = ask.keys[0] in _DETERMINERS and ask.keys[1] in _WH  # "in which cities have I lived"
+    opener, been = ask.keys[int(fronted)], ask.verb.endswith(" been")
+    if been and (opener == "where" or "there" in ask.keys or "been to" in " ".join(ask.keys)):
+        return "event", ask.verb
+    if "before" in ask.keys[-1:]:
+        return "historical", "before"
+    if opener in _HAVE and {"ever", "always", "never"} & set(ask.keys):
+        return "historical", ask.verb
+    if opener in (("who", "which", "what") if been else ("where", "which", "what")):
+        return "lineage", ask.verb  # "where have I lived": all of them, one after another
+    if been and opener == "how":
+        return "lineage", ask.verb  # "how has my weight been"
+    if not ask.verb.endswith(" had"):
+        return None
+    if phrase is not None or signs.get("had"):
+        return "event", ask.verb
+    return ("lineage", ask.verb) if ask.keys[:2] == ("how", "many") else None
+
+
+def _past(ask: Asked, signs: Signs, phrase: TimePhrase | None) -> Verdict:
+    if habit := _HABITUALLY & set(ask.keys):
+        return "historical", min(habit)
+    if ask.kind in ("act", "say", "change"):
+        return ("historical" if _went_on(ask, phrase) else "event"), ask.verb
+    if "before" in ask.keys[-1:]:
+        return "historical", "before"
+    if "born" in ask.verb or (ask.kind == "be" and phrase is None and signs.get("again")):
+        return None
+    if ask.kind == "be":
+        return _was(ask, signs, phrase)
+    if phrase is not None and phrase.text.lower().startswith("as of"):
+        return "historical", phrase.text
+    if "have" in ask.verb.split() or "had" in ask.verb.split():
+        brief = signs.get("had") or "for" in ask.keys[-3:] or ask.keys[0] == "when" or is_short(phrase)
+        return ("event" if brief else "historical"), ask.verb
+    if ask.kind == "habit" and is_short(phrase):
+        return "event", ask.verb
+    if "mean" in ask.verb or (phrase is None and ask.verb.endswith(("think", "feel"))):
+        return "event", ask.verb  # what somebody made of something; of a time given, what they held of it
+    return "historical", ask.verb
+
+
+def _went_on(ask: Asked, phrase: TimePhrase | None) -> bool:
+    """What was being done all through a long time was so then: "what was I taking in March"."""
+    lasting = ask.verb.startswith(("was ", "were ")) and ask.verb.endswith("ing") and ask.keys[0] != "why"
+    long = phrase is not None and phrase.window is not None and not is_short(phrase)
+    return lasting and long and "on" not in ask.keys[-1:] and "working on" not in " ".join(ask.keys)
+
+
+def is_short(phrase: TimePhrase | None) -> bool:
+    """Whether a time is given that is too short for a habit to be what is asked after."""
+    window = phrase.window if phrase is not None else None
+    if window is None or window.since is None or window.until is None:
+        return False
+    return window.until.timestamp() - window.since.timestamp() <= _HABIT_SECONDS
+
+
+def _was(ask: Asked, signs: Signs, phrase: TimePhrase | None) -> Verdict:
+    """What something was: a state, unless something done tells which one, or the ledger holds it."""
+    acts = _acts_told(ask)
+    if acts:
+        return "event", acts[0]
+    if phrase is not None and phrase.relation == "before":
+        return "historical", phrase.text
+    first, second, third = [*ask.keys[:3], "", "", ""][:3]
+    went = (first, second) in (("how", "was"), ("how", "were"))
+    there = first in ("where", "who") and third in _PLACES and not _in_office(ask, phrase)
+    plain = " " not in ask.verb  # "how was it kept" asks for a state, "how was it" for what came of it
+    if first == "when" or (plain and (went or there)):
+        return "event", f"{first} {ask.verb}"
+    if first in ("was", "were") and phrase is not None and is_short(phrase):
+        return "event", f"{first} {phrase.text}"
+    record = _recorded(ask) or (_had_then(ask, signs) if is_short(phrase) else "")
+    if plain and record:
+        return "event", f"{ask.verb} {record}"
+    return "historical", ask.verb
+
+
+def _recorded(ask: Asked) -> str:
+    """The thing of the ledger that is asked for; in "the test coverage target" the test only tells which target."""
+    followed = zip(ask.keys, (*ask.keys[1:], ""), strict=True)
+    return next((noun for noun, after in followed if _is_record(noun, after)), "")
+
+
+def _is_record(noun: str, after: str) -> bool:
+    return (noun in _RECORDS and _ends_a_noun(after)) or f"{noun}_{after}" in _RECORDS
+
+
+def _ends_a_noun(after: str) -> bool:
+    return not after or after in _DETERMINERS or value_of("plain", after) is not None or is_past(after, same=True)
+
+
+def _had_then(ask: Asked, signs: Signs) -> str:
+    """What was had in an hour, unless something of it is asked for: "what was for dinner", not "what was the meeting time"."""
+    noun = signs.get("had")
+    after = ask.keys[ask.keys.index(noun) + 1 :] if noun in ask.keys else ()
+    return noun if not after or after[0] in _DETERMINERS else ""
+
+
+def _in_office(ask: Asked, phrase: TimePhrase | None) -> bool:
+    """Whether somebody's post is asked for: "who was in charge", "who was on call in 2023"."""
+    if ask.keys[0] != "who" or ask.keys[2] not in ("in", "on"):
+        return False
+    return ask.keys[3:4] == ("charge",) or (phrase is not None and phrase.window is not None and not is_short(phrase))
+
+
+def _acts_told(ask: Asked) -> list[str]:
+    """What is told of as done; "did" only where no other verb follows it."""
+    carriers = {"was", "were", "had"} if ask.keys[-1:] == ("did",) else {"was", "were", "had", "did"}
+    return [verb for verb in ask.told if kind_of(verb) not in ("state", "habit") and verb not in carriers]
+
+
+def _told(ask: Asked, phrase: TimePhrase | None) -> Verdict:
+    """A present question after something said or done: the ledger's, where it is the last one or a time is given."""
+    acts = _acts_told(ask)
+    if not acts:
+        return None
+    if {"last", "latest", "first", "recent"} & set(ask.keys):
+        return "event", acts[0]
+    return ("event", acts[0]) if phrase is not None and phrase.window is not None else None
