@@ -62,7 +62,7 @@ def load_settings(path: Path | None) -> Settings:
     """Settings from a file; none means the defaults. A key or value Engram does not know is an error that names it."""
     settings, problems = read_settings(path)
     if problems:
-        raise InvalidInput(f"{problems[0]}. `engram config KEY VALUE` sets it right; `engram doctor` shows it all")
+        raise InvalidInput(f"{problems[0]}; `engram doctor` shows all that is wrong with it")
     return settings
 
 
@@ -76,15 +76,19 @@ def read_settings(path: Path | None) -> tuple[Settings, list[str]]:
         text = path.read_text("utf-8")
         given = tomllib.loads(text)
     except (OSError, ValueError) as error:
-        return Settings(), [f"{path}{_line_in(str(error))}: {error}"]
+        return Settings(), [f"{path}{_line_in(str(error))}: {error}. Mend or remove that line in an editor"]
     values: dict[str, Any] = {}
     problems: list[str] = []
     for key, value in given.items():
         try:
             values[key] = checked_setting(key, value, f"{path}:{_line_of(key, text)}")
         except InvalidInput as error:
-            problems.append(str(error))
+            problems.append(f"{error}. {_remedy(key)}")
     return Settings(**values), problems
+
+
+def _remedy(key: str) -> str:
+    return f"`engram config {key} VALUE` sets it right" if key in SETTABLE else "Mend or remove that line in an editor"
 
 
 def _line_in(complaint: str) -> str:

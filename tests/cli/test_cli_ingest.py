@@ -1,6 +1,7 @@
 """ingest, cite: documents and their quotes."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,52 @@ def test_a_folder_is_taken_in_file_by_file_without_what_is_no_text(cli: Console,
     taken = cli.json("ingest", ".")
     assert [one["title"] for one in taken] == ["contract.md", "notes.txt"]
     assert len({one["task"] for one in taken}) == 1
+    told = cli("ingest", ".").stderr
+    assert f"left out: {contract.parent / 'logo.png'}: binary" in told
+    assert f"left out: {contract.parent / '.hidden.md'}: hidden" in told
+    assert "2 read, 0 that cannot be read, 2 left out" in told
+
+
+def test_a_file_that_should_have_been_read_and_cannot_be_is_named_and_exit_1(cli: Console, contract: Path) -> None:
+    (contract.parent / "old.txt").write_bytes("Grüße aus Köln".encode("latin-1"))
+    result = cli("ingest", ".", "--json")
+    assert result.exit_code == 1
+    assert [one["title"] for one in json.loads(result.stdout)] == ["contract.md"]
+    assert "not read: " in result.stderr
+    assert "iconv" in result.stderr
+
+
+def test_what_a_changed_file_no_longer_states_is_told(cli: Console, contract: Path) -> None:
+    cli("ingest", "contract.md")
+    contract.write_text(CONTRACT.replace("30 days", "60 days"), "utf-8")
+    result = cli("ingest", "contract.md", "--json")
+    (taken,) = json.loads(result.stdout)
+    (gone,) = taken["superseded"]
+    assert result.exit_code == 0
+    assert f"changed since it was read: 1 fact is out of force that it no longer states ({gone})" in result.stderr
+    assert cli.json("undo", gone)["status"] == "active"
+
+
+def test_facts_beyond_the_limit_are_told(cli: Console, contract: Path) -> None:
+    result = cli("ingest", "contract.md", "--facts", "1", "--json")
+    (taken,) = json.loads(result.stdout)
+    assert taken["facts_left_out"] > 0
+    assert f"{taken['facts_left_out']} more facts were not kept: at most 1 of a chunk" in result.stderr
+
+
+def test_links_that_lead_nowhere_and_pipes_are_exit_2(cli: Console) -> None:
+    Path("round.md").symlink_to("round.md")
+    os.mkfifo("pipe.md")
+    for name in ("round.md", "pipe.md"):
+        assert cli("ingest", name).exit_code == 2
+    assert cli.json("task", "list") == []
+
+
+def test_a_model_is_asked_only_where_there_is_one(cli: Console, contract: Path) -> None:
+    result = cli("ingest", "contract.md", "--llm")
+    assert result.exit_code == 2
+    assert "set `model`" in result.stderr
+    assert cli.json("task", "list") == []
 
 
 @pytest.mark.parametrize("content", [b"", b" \n ", b"\x89PNG\0\0\0"])
@@ -112,6 +159,13 @@ def test_a_chunk_can_be_cited_as_it_is_found(cli: Console, contract: Path) -> No
     text = cli("cite", hits[0]["id"]).stdout
     assert text.splitlines()[0] == f"{hits[0]['id']}  verified"
     assert "4 percent" in text
+
+
+def test_an_answer_says_that_its_quotes_are_unchecked(cli: Console, contract: Path) -> None:
+    task = ingested(cli, "contract.md")["task"]
+    text = cli("task", "context", task, "late payment", "--sources").stdout
+    assert "unchecked)" in text
+    assert "verified" not in text
 
 
 def test_a_source_that_changed_is_exit_1_and_says_what_to_do(cli: Console, contract: Path) -> None:

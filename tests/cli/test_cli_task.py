@@ -270,3 +270,17 @@ def test_a_task_that_is_named_beats_the_environment(cli: Console, task: str, mon
     assert cli.json("task", "event", task, "user", "please ship")[0]["task"] == task
     assert cli("task", "event", "TASK-nope", "user", "please ship").exit_code == 3
     assert cli.json("task", "show")["task"]["id"] == other
+
+
+def test_a_turn_with_nothing_on_stdin_says_how_to_give_one(cli: Console, task: str) -> None:
+    result = cli("task", "turn", task, stdin="")
+    assert result.exit_code == 2
+    assert "stdin is empty: give --user TEXT" in result.stderr
+
+
+def test_a_known_key_with_other_words_is_refused(cli: Console, task: str) -> None:
+    cli("task", "event", task, "user", "please ship", "--key", "k1")
+    result = cli("task", "event", task, "user", "do not ship", "--key", "k1")
+    assert result.exit_code == 1
+    assert "'k1' names event EVT-" in result.stderr
+    assert len(cli.json("task", "show", task)["last_events"]) == 1

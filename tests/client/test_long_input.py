@@ -129,7 +129,7 @@ def test_every_quote_is_found_at_its_span(reader: Engram, text: str, size: int, 
     assert found
     for event in found:
         citation = reader.cite(event.id)
-        assert citation.state == "verified"
+        assert citation.state == "unchecked"
         assert citation.quote == text[slice(*citation.span)]
         assert citation.quote_hash == quote_hash(citation.quote)
     for citation in reader.build_long_input_context(task, "tenant must pay").citations:
@@ -144,7 +144,7 @@ def test_every_quote_is_found_at_its_span(reader: Engram, text: str, size: int, 
         assert " ".join(quote.split()) == memory.statement
         if event.task == task:
             cited = reader.cite(fact)
-            assert (cited.state, cited.quote) == ("verified", text[slice(*cited.span)])
+            assert (cited.state, cited.quote) == ("unchecked", text[slice(*cited.span)])
 
 
 def held(mem: Engram, task: str) -> tuple[list[str], list[str], list[str]]:
@@ -265,7 +265,7 @@ BAD: dict[str, Callable[[Engram, str], object]] = {
     "chunk tokens": lambda mem, task: mem.record_long_input(task, LEASE, max_chunk_tokens=1),
     "facts": lambda mem, task: mem.record_long_input(task, LEASE, max_facts_per_chunk=-1),
     "no path": lambda mem, task: mem.ingest(""),
-    "budget that is a text": lambda mem, task: mem.build_long_input_context(task, "x", max_tokens="9"),
+    "budget that is a text": lambda mem, task: mem.build_long_input_context(task, "x", max_tokens="9"),  # type: ignore[arg-type]
     "query": lambda mem, task: mem.build_long_input_context(task, " "),
     "budget": lambda mem, task: mem.build_long_input_context(task, "x", max_tokens=-1),
     "chunk limit": lambda mem, task: mem.build_long_input_context(task, "x", source_chunk_limit=0),

@@ -8,6 +8,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import InvalidInput
+from engram.settings import load_settings, parse_setting, save_setting
 from tests.served import URL, Backend, plugged_in
 
 
@@ -130,3 +131,35 @@ def test_without_any_home_directory_the_defaults_hold(backend: Backend, monkeypa
 def test_a_team_store_is_refused_with_what_to_do_instead(backend: Backend) -> None:
     with Engram.open(url=URL) as mem, pytest.raises(InvalidInput, match="open a home instead"):
         mem.add("Indent with tabs", team=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "advice", "mended"),
+    [
+        ("budget = 2000\nfoo === 3\n", 2, "Mend or remove that line in an editor", "budget = 2000\n"),
+        ('colour = "red"\n', 1, "Mend or remove that line in an editor", ""),
+        ('policies = "mine"\n', 1, "Mend or remove that line in an editor", ""),
+        ('budget = "many"\n', 1, "`engram config budget VALUE` sets it right", "budget = 900\n"),
+    ],
+)
+def test_settings_that_cannot_be_read_say_what_helps(
+    tmp_path: Path, text: str, line: int, advice: str, mended: str
+) -> None:
+    home = tmp_path / "home"
+    with Engram.open(home, cache=tmp_path / "cache", directory=tmp_path):
+        pass
+    (home / "config.toml").write_text(text)
+    with pytest.raises(InvalidInput) as refused:
+        Engram.open(home, cache=tmp_path / "cache", directory=tmp_path)
+    assert f"config.toml:{line}: " in str(refused.value)
+    assert advice in str(refused.value)
+    (home / "config.toml").write_text(mended)
+    with Engram.open(home, cache=tmp_path / "cache", directory=tmp_path):
+        pass
+
+
+def test_the_advice_for_a_wrong_value_is_true(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('budget = "many"\n')
+    save_setting(path, "budget", parse_setting("budget", "900"))
+    assert load_settings(path).budget == 900

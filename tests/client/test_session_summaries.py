@@ -139,3 +139,35 @@ def test_a_models_summary_is_not_left_standing_when_an_event_is_purged(
     assert "zeppelin" in made.summary
     mem.upkeep.purge([gone.id], actor="human")
     assert "zeppelin" not in everything()
+
+
+def test_a_summary_made_short_grows_when_there_is_room(mem: Engram) -> None:
+    session = talked(mem)
+    short = mem.sessions.summarise(session, max_tokens=25)
+    assert CHOICE not in short.summary
+    grown = mem.sessions.summarise(session)
+    for words in (GOAL, RULE, CHOICE, STEP):
+        assert words in grown.summary
+    assert mem.sessions.summarise(session) == grown
+
+
+def test_a_short_summary_grows_with_what_is_said_later(mem: Engram) -> None:
+    session = talked(mem)
+    mem.sessions.summarise(session, max_tokens=25)
+    mem.observe(session, "user", "The deadline is Friday 2026-03-06.")
+    grown = mem.sessions.summarise(session)
+    assert grown.summary_through == 3
+    assert CHOICE in grown.summary and "2026-03-06" in grown.summary
+
+
+def test_a_model_is_not_asked_twice_for_what_it_has_summarised(mem: Engram) -> None:
+    session = talked(mem)
+    asked: list[str] = []
+
+    def ask(told: str) -> str:
+        asked.append(told)
+        return "An importer is being built"
+
+    by_model(mem, ask).summarise(session, max_tokens=25)
+    by_model(mem, ask).summarise(session)
+    assert len(asked) == 1

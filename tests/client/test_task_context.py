@@ -164,7 +164,12 @@ LINES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=
 
 
 @settings(max_examples=12)
-@given(budget=st.integers(0, 700), said=st.lists(LINES, max_size=4), goal=LINES.filter(str.strip), noted=LINES)
+@given(
+    budget=st.integers(0, 700),
+    said=st.lists(LINES.filter(str.strip), max_size=4),
+    goal=LINES.filter(str.strip),
+    noted=LINES,
+)
 def test_the_budget_holds_whatever_is_in_it(
     tmp_path_factory: pytest.TempPathFactory, budget: int, said: list[str], goal: str, noted: str
 ) -> None:

@@ -94,7 +94,7 @@ def _nested(depth: int) -> dict[str, Any]:
     return found
 
 
-BAD: dict[str, Callable[[Engram, str], object]] = {
+BAD: dict[str, Callable[[Any, str], object]] = {
     "state asked for": lambda mem, task: mem.list_tasks("sleeping"),
     "state moved to": lambda mem, task: mem.tasks.move(task, "sleeping"),
     "scope": lambda mem, task: mem.tasks.start("x", scope="no scope at all:::"),
@@ -102,8 +102,8 @@ BAD: dict[str, Callable[[Engram, str], object]] = {
     "negative limit": lambda mem, task: mem.list_tasks(limit=-1),
     "event type": lambda mem, task: mem.record_event(task, "user", "hi", event_type="thought"),
     "role": lambda mem, task: mem.record_event(task, " ", "hi"),
-    "content": lambda mem, task: mem.record_event(task, "user", 5),  # type: ignore[arg-type]
-    "field": lambda mem, task: mem.record_event(task, "user", "hi", colour="red"),
+    "content": lambda mem, task: mem.record_event(task, "user", 5),
+    "field": lambda mem, task: mem.tasks.record_event(task, "user", "hi", colour="red"),
     "time": lambda mem, task: mem.record_event(task, "user", "hi", at="yesterdayish"),
     "payload": lambda mem, task: mem.record_event(task, "user", "hi", payload=["x"]),
     "payload of objects": lambda mem, task: mem.record_event(task, "user", "hi", payload={"x": object()}),
@@ -112,7 +112,7 @@ BAD: dict[str, Callable[[Engram, str], object]] = {
     "metadata": lambda mem, task: mem.record_event(task, "user", "hi", metadata="x"),
     "key with a secret": lambda mem, task: mem.record_event(task, "user", "hi", key=KEY),
     "empty turn": lambda mem, task: mem.record_turn(task),
-    "said": lambda mem, task: mem.record_turn(task, 5),  # type: ignore[arg-type]
+    "said": lambda mem, task: mem.record_turn(task, 5),
     "call without a name": lambda mem, task: mem.record_turn(task, "hi", tool_calls=[{"arguments": {}}]),
     "call that is a word": lambda mem, task: mem.record_turn(task, "hi", tool_calls=["pytest"]),
     "one call for a list": lambda mem, task: mem.record_turn(task, "hi", tool_calls={"name": "pytest"}),
@@ -120,8 +120,8 @@ BAD: dict[str, Callable[[Engram, str], object]] = {
     "artifact": lambda mem, task: mem.record_turn(task, "hi", artifacts=["report.md"]),
     "artifact without anything": lambda mem, task: mem.record_turn(task, "hi", artifacts=[{}]),
     "summary": lambda mem, task: mem.create_checkpoint(task, " "),
-    "no summary": lambda mem, task: mem.create_checkpoint(task, None),  # type: ignore[arg-type]
-    "step": lambda mem, task: mem.create_checkpoint(task, "ok", finished_steps=["a"]),
+    "no summary": lambda mem, task: mem.create_checkpoint(task, None),
+    "step": lambda mem, task: mem.tasks.checkpoint(task, "ok", finished_steps=["a"]),
     "steps as a text": lambda mem, task: mem.create_checkpoint(task, "ok", decisions="use tabs"),
     "steps of numbers": lambda mem, task: mem.create_checkpoint(task, "ok", decisions=[1]),
     "no steps": lambda mem, task: mem.create_checkpoint(task, "ok", decisions=None),
@@ -213,7 +213,7 @@ def test_a_repeated_key_is_the_same_turn(mem: Engram) -> None:
 def test_a_repeated_event_key_is_the_same_event(mem: Engram) -> None:
     task = mem.start_task("Mend the build").id
     once = mem.record_event(task, "user", "hello", key="m-1")
-    assert mem.record_event(task, "user", "hello again", key="m-1") == once
+    assert mem.record_event(task, "user", "hello", key="m-1", metadata={"try": 2}) == once
     assert mem.list_events(task) == [once]
 
 

@@ -52,7 +52,7 @@ def test_a_repeated_key_is_the_event_it_named_before(store: Store, backend: Back
         [
             said("Ann", "hello", 5, key="k1"),
             said("Bob", "new", 6, key="k2"),
-            said("Bob", "same", 7, key="k2"),
+            said("Bob", "new", 7, key="k2"),
             said("Ann", "no key", 8),
         ],
     )

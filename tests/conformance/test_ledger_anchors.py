@@ -15,7 +15,7 @@ from engram.model.memory import Memory
 from engram.store.files import events as ledger_files
 from engram.store.files.ledger import encode
 from engram.store.files.store import FilesStore
-from engram.store.ledgers import chained, decode_event, to_fields
+from engram.store.ledgers import body_digest, chain_digest, decode_event, to_fields
 from engram.store.protocol import Store
 from tests.backends import Backend, OnPostgres
 from tests.clock import Clock
@@ -45,7 +45,7 @@ def rewrite(backend: Backend, store: Store, request: pytest.FixtureRequest) -> I
 
         def in_files(change: Change) -> None:
             held = change([decode_event(line) for line in path.read_text("utf-8").splitlines()])
-            path.write_bytes(b"".join(encode(event) for event in held))
+            path.write_bytes(b"".join(encode(to_fields(event)) for event in held))
             if not held:
                 path.unlink()
 
@@ -77,7 +77,12 @@ def _in_tables(admin: psycopg.Connection, tenant: str, change: Change) -> None:
 
 def forged(events: list[Event], **changes: Any) -> list[Event]:
     """The events as a whole chain, numbered anew and with fresh digests: by itself it verifies."""
-    return chained([replace(event, seq=n, **changes) for n, event in enumerate(events, 1)], "")
+    made: list[Event] = []
+    for n, event in enumerate(events, 1):
+        placed = replace(event, seq=n, prev=made[-1].digest if made else "", **changes)
+        said = replace(placed, body=body_digest(placed))
+        made.append(replace(said, digest=chain_digest(said)))
+    return made
 
 
 def swapped(events: list[Event]) -> list[Event]:
@@ -216,7 +221,7 @@ def test_events_whose_witness_a_crash_prevented_raise_no_alarm(
 
     with monkeypatch.context() as patch, pytest.raises(Crash):
         patch.setattr(ledger_files, "_anchored", crash)
-        patch.setattr("engram.store.postgres.events.anchor_of", crash)
+        patch.setattr("engram.store.postgres.events.witness", crash)
         store.append_events(TALK, [said("Ann", "the last word", key="last")])
     for later in (store, backend.store()):
         assert later.verify_ledgers() == []
@@ -229,12 +234,13 @@ def test_events_whose_witness_a_crash_prevented_raise_no_alarm(
 
 def test_a_tail_that_was_cut_off_shows_after_more_was_appended(backend: Backend, clock: Clock) -> None:
     """The new end is in the journal too; the old one must not be forgotten over it."""
-    from engram.store.ledgers import ANCHOR, anchor_of, missing_events
+    from engram.store.ledgers import Head
+    from engram.store.witnesses import ANCHOR, FIRST, anchor_text, missing_events
 
     store = backend.store()
     made = store.append_events("talk", [said("user", "one"), said("user", "two"), said("user", "three")])
     more = store.append_events("talk", [said("user", "four")])
-    ends = [anchor_of(made[-1]), anchor_of(more[-1])]
+    ends = [anchor_text(Head(e.seq, e.digest), FIRST) for e in (made[-1], more[-1])]
     standing = {1: made[0].digest, 2: "another", 4: more[-1].digest}
     assert ANCHOR == "ledger"
     assert "event 3" in missing_events("talk", ends, standing.get)[0]

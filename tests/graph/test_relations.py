@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 
-from engram.graph.asking import checked_limit, checked_metadata, checked_weight, hops
+from engram.dialects.blocks import Block
+from engram.dialects.mapping import _ASSOCIATION, from_mapping
+from engram.graph.asking import checked_metadata, checked_weight, hops
 from engram.model import relations
+from engram.model.arguments import checked_limit
 from engram.model.errors import InvalidInput
 from engram.store.protocol import LIVE
 
@@ -71,7 +74,7 @@ def test_metadata_that_no_file_could_hold_is_refused(metadata: Any) -> None:
 @pytest.mark.parametrize("limit", [0, -1, 1001, 2.0, True, "3", None])
 def test_a_limit_is_a_whole_number_from_one(limit: Any) -> None:
     with pytest.raises(InvalidInput, match="limit"):
-        checked_limit("limit", limit)
+        checked_limit(limit, "limit")
 
 
 @pytest.mark.parametrize(
@@ -102,3 +105,39 @@ def test_any_status_asks_for_what_is_no_longer_in_force_and_no_longer_true() -> 
     asked = hops("any", None, 0, "any", None, NOW)
     assert (asked.filters.statuses, asked.filters.valid_at) == (None, None)
     assert hops("any", None, 0, None, None, NOW).filters.valid_at == NOW
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        {"target": "ENG-1", "type": "supports", "strength": 0.5},
+        {"target": "ENG-1", "type": "supports", "strength": 0.5, "weight": 2},
+        {"target": "ENG-1", "type": "supports", "strength": 0.5, "weight": 0.25},
+        {"target": "ENG-1", "type": "supports", "strength": 1, "weight": 0.25},
+        {"target": "ENG-1", "type": "supports", "strength": 0.5, "confidence": 0.5},
+        {"target": "ENG-1", "type": "supports", "strength": 0.5, "last_reinforced": "2026-03-01T09:00:00Z"},
+        {"target": "ENG-1", "type": "supports", "strength": 0.5, "metadata": {"by": "Ann"}},
+        {"target": "ENG-1", "type": "supports"},
+        {"target": 7, "type": "supports", "strength": 0.5},
+    ],
+)
+def test_a_link_read_at_once_is_the_one_the_table_reads(link: dict[str, Any]) -> None:
+    record = {"id": "ENG-2", "statement": "x", "associations": [link]}
+    (read,) = from_mapping(record).associations
+    assert read == Block.read_item(_ASSOCIATION, link)
+
+
+@pytest.mark.parametrize(
+    ("link", "said"),
+    [
+        ({"type": "supports", "strength": 0.5, "weight": 1.0}, "associations.*target"),
+        ({"target": "ENG-1", "type": "supports", "strength": 1.5}, r"associations.*strength"),
+        ({"target": "ENG-1", "type": "supports", "strength": 0.5, "weight": float("nan")}, "associations.*weight"),
+        ({"target": "ENG-1", "type": "supports", "strength": 0.5, "weight": True}, "associations.*weight"),
+        ({"target": "ENG-1", "type": "supports", "strength": 0.5, "weight": "2"}, "associations.*weight"),
+        ("ENG-1", "associations"),
+    ],
+)
+def test_a_link_that_cannot_be_read_is_named(link: Any, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        from_mapping({"id": "ENG-2", "statement": "x", "associations": [link]})

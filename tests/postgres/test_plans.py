@@ -40,7 +40,7 @@ CRITICAL = Filters(critical=True)
 HOT = """
 lexical allowed_among near_all near_scopes near_among listed exact by_id by_name named names_like changed_since records
 alone together stands numbers vectors frequencies occurring statistics facts mark purged uses_of uses_in used_since last_use
-history known_at links_to event events_of events_by_key event_at session sessions verdicts lock_memories
+history known_at links_to event events_of events_by_key event_at next_anchor session sessions verdicts lock_memories
 known_documents meanings without_vector put_postings few_all few_scopes
 drop_postings drop_vectors move_vectors drop_names drop_relations drop_uses drop_documents drop_memories
 blank_images blank_events uncount_terms drop_gone_terms
@@ -312,7 +312,7 @@ def write(store: PostgresStore, clock: Clock) -> None:
     keep.again(new, statement="The otter sleeps in the reeds", scope="user")
     with store.deciding("add", actor="test") as deciding:
         deciding.put(new.but(id="ENG-2020-0101-001", name="older"))
-    store.append_events("talk-3", [said("Ann", "the otter again", 11, key="k11")])
+    store.append_events("talk-3", [said("Ann", "the otter again", 11, key="otter")])
     store.note_use(Use("recalled", (new.id,), clock(), "talk-10"))
     store.purge([new.id, store.events("talk-4")[0].id], actor="test")
 

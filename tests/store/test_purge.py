@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
+from engram.store.files.purging import MARKER
 from tests.faults.consistency import assert_consistent, free_of, index_terms, last_images, store_of
 from tests.faults.processes import ending, finish, learners, let_go
 from tests.homes import home_of
@@ -18,6 +19,10 @@ SECRETS = {
     "escapes": "quagga \\ brindled \u00a0 \u2028 and {a: [b]} 'single' \"double\"",
 }
 UNIQUE = ("quagga", "brindl")
+
+
+def _opened(tmp_path: Path) -> Engram:
+    return Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path)
 
 
 def _spellings(text: str) -> list[bytes]:
@@ -162,3 +167,26 @@ def test_many_at_once_wait_for_a_purge(tmp_path: Path) -> None:
         mem.upkeep.purge([target.id])
         assert sum(len(answer["made"]) for answer in finish(others)) == 10
     _assert_gone(tmp_path, SECRETS["plain"])
+
+
+def test_a_purge_killed_after_its_words_had_gone_is_carried_to_its_end(tmp_path: Path) -> None:
+    """Nothing is left to look for then, and a store must open all the same."""
+    with _opened(tmp_path) as mem:
+        begun = mem.session(task="feed the animals")
+        memory = mem.add(SECRETS["plain"])
+        mem.forget(memory.id, purge=True)
+    marker = tmp_path / "home" / "state" / MARKER
+    marker.write_text(json.dumps({"ids": [memory.id], "actor": "human"}))
+    with _opened(tmp_path) as mem:
+        assert not marker.exists()
+        held = mem.store.session(begun.id)
+        assert held is not None and held.task == "feed the animals"
+    assert_consistent(tmp_path / "home", tmp_path / "cache")
+
+
+def test_a_word_too_short_to_look_for_can_be_purged_beside_a_session(tmp_path: Path) -> None:
+    with _opened(tmp_path) as mem:
+        mem.session(task="feed the animals")
+        memory = mem.add("tea")
+        mem.forget(memory.id, purge=True)
+        assert mem.list(status="any") == []

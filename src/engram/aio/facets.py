@@ -241,8 +241,8 @@ class AsyncTasks:
         task: str = "",
         event_types: str | Sequence[str] | None = None,
         roles: str | Sequence[str] | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
         mode: str = "hybrid",
         limit: int = 10,
     ) -> Hits:
@@ -334,9 +334,9 @@ class AsyncReview:
         """Let a memory go; it stays readable."""
         return await self._threads.run(self._facet.retire, ref, actor=actor)
 
-    async def reinforce(self, ref: str, *, actor: str = "manual") -> Memory:
-        """Confirm that a memory still serves."""
-        return await self._threads.run(self._facet.reinforce, ref, actor=actor)
+    async def reinforce(self, ref: str, *, boost: float = 0.1, actor: str = "manual") -> Memory:
+        """Confirm that a memory still serves: `boost`, above 0 and up to 1, is added to its strength."""
+        return await self._threads.run(self._facet.reinforce, ref, boost=boost, actor=actor)
 
 
 class AsyncSessions:
@@ -390,7 +390,11 @@ class AsyncUpkeep:
         return await self._threads.run(self._facet.reembed, progress)
 
     async def purge(self, ids: Sequence[str], *, actor: str = "human") -> Purged:
-        """Destroy memories and events, and prove it. A fact's newest survivor is in force again."""
+        """Destroy memories and events, and prove it. A fact's newest survivor is in force again.
+
+        Facts drawn from an event go with it, in every version: their words are the event's. `remaining` names memories
+        that quote it in their context and were not drawn from it.
+        """
         return await self._threads.run(self._facet.purge, ids, actor=actor)
 
     async def backup(self, target: str | Path) -> dict[str, int]:

@@ -26,9 +26,23 @@ class Worker:
         idle_seconds: float = 1.0,
         told: "Callable[[Worked], None] | None" = None,
     ) -> None:
-        """Work until told to stop; an `asyncio.Event` stops it at once, and so does cancelling it."""
+        """Work until told to stop; an `asyncio.Event` stops it at once, and so does cancelling it.
+
+        A store that is busy or away is tried again, for a quarter of an hour on end.
+        """
+        from engram.sessions.jobs import MOST_TROUBLES, PASSING, pause_after
+
+        troubles = 0
         while not stop.is_set():
-            worked = await self._threads.run(self._facet.work, BATCH)
+            try:
+                worked = await self._threads.run(self._facet.work, BATCH)
+            except PASSING:
+                troubles += 1
+                if troubles > MOST_TROUBLES:
+                    raise
+                await _idle(stop, pause_after(troubles))
+                continue
+            troubles = 0
             if worked and told is not None:
                 told(worked)
             if not worked:

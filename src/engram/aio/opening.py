@@ -2,12 +2,18 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator
-from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from types import FunctionType, TracebackType
+from typing import Any, Generic, NoReturn, Self, TypeVar
 
 
 class Opened(ABC):
     """What stands in an `async with` once it is open."""
+
+    def __init_subclass__(cls) -> None:
+        """A wrong argument is told of the class that callers know."""
+        for name, part in vars(cls).items():
+            if isinstance(part, FunctionType) and cls.__name__ == "Verbs":
+                part.__qualname__ = f"AsyncEngram.{name}"
 
     async def __aenter__(self) -> Self:
         return self
@@ -19,6 +25,7 @@ class Opened(ABC):
 
 
 T = TypeVar("T", bound=Opened)
+_HOW = "Await it (`mem = await AsyncEngram.open(…)`), or write `async with AsyncEngram.open(…) as mem:`; a session likewise"
 
 
 class Opening(Generic[T]):
@@ -40,3 +47,12 @@ class Opening(Generic[T]):
     ) -> None:
         assert self._opened is not None, "entered before it is left"
         await self._opened.__aexit__(kind, error, trace)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"no {name!r} yet: it is not open. {_HOW}")
+
+    def __enter__(self) -> NoReturn:
+        raise TypeError(f"it is opened by an event loop. {_HOW}")
+
+    def __exit__(self, *_: object) -> None:
+        """Never reached; `with` looks for it before it enters."""

@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from engram.recall.blocks import RecallTrace
     from engram.recall.recalling import Recall
     from engram.recall.sight import ScopeLike
+    from engram.review.explaining import Explanation
     from engram.sessions.context import TaskContext
     from engram.sessions.jobs import Worked
+    from engram.store.protocol import Purged
 
 
 class Verbs(Opened):
@@ -124,6 +126,8 @@ class Verbs(Opened):
         assistant_response: str = "",
         *,
         scope: str = "",
+        agent_id: str = "",
+        user_id: str = "",
         session: str = "",
         extract_assistant_response: bool = False,
         source: str = "agent",
@@ -140,6 +144,8 @@ class Verbs(Opened):
             user_message,
             assistant_response,
             scope=scope,
+            agent_id=agent_id,
+            user_id=user_id,
             session=session,
             extract_assistant_response=extract_assistant_response,
             source=source,
@@ -170,13 +176,21 @@ class Verbs(Opened):
         """Confirm that a memory is still true; its freshness begins anew. Only a person's word marks it confirmed."""
         return await self._threads.run(self._engram.verify, ref, actor=actor)
 
-    async def reinforce(self, ref: str, *, actor: str = "manual") -> Memory:
-        """Strengthen a memory by hand."""
-        return await self._threads.run(self._engram.reinforce, ref, actor=actor)
+    async def reinforce(self, ref: str, *, boost: float = 0.1, actor: str = "manual") -> Memory:
+        """Strengthen a memory by hand: `boost`, above 0 and up to 1, is added to how readily it comes to mind."""
+        return await self._threads.run(self._engram.reinforce, ref, boost=boost, actor=actor)
 
     async def forget(self, ref: str, *, purge: bool = False, actor: str = "manual", reason: str = "") -> Memory | None:
         """Retire a memory: it is out of every answer and stays readable. `purge=True` destroys it instead, and returns None."""
         return await self._threads.run(self._engram.forget, ref, purge=purge, actor=actor, reason=reason)
+
+    async def purge(self, scope: str = "", *, agent_id: str = "", user_id: str = "", actor: str = "manual") -> Purged:
+        """Destroy everything of a scope, or of an owner, and of the scopes below it: memories, and what was said in its
+        sessions and tasks. It cannot be undone; the answer proves it, and names what is still left or out of reach.
+
+        `forget(ref, purge=True)` destroys a single memory.
+        """
+        return await self._threads.run(self._engram.purge, scope, agent_id=agent_id, user_id=user_id, actor=actor)
 
     async def undo(self, ref: str, *, actor: str = "manual") -> Memory:
         """Take the last decision about a memory back."""
@@ -187,18 +201,32 @@ class Verbs(Opened):
         return await self._threads.run(self._engram.feedback, ref, signal, session=session)
 
     async def relate(
-        self, source: str, target: str, relation_type: str = "related_to", *, weight: float = 1.0, **options: Any
+        self,
+        source: str,
+        target: str,
+        relation_type: str = "related_to",
+        weight: float = 1.0,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        actor: str = "manual",
+        reason: str = "",
     ) -> Memory:
         """Tie one memory to another by a named relation with a weight; doing it again sets the weight anew."""
-        return await self._threads.run(self._engram.relate, source, target, relation_type, weight=weight, **options)
+        return await self._threads.run(
+            self._engram.relate, source, target, relation_type, weight, metadata, actor=actor, reason=reason
+        )
 
     async def scope_here(self) -> str:
         """The scope of the directory this was opened for; `global` outside of any repository."""
         return await self._threads.run(self._engram.scope_here)
 
     async def list(self, *, limit: int | None = 100, offset: int = 0, **filters: Any) -> Memories:
-        """Memories, newest first. Takes the filters of `search`."""
+        """Memories, newest first. Takes the filters of `search`; `limit=None` lists all."""
         return await self._threads.run(self._engram.list, limit=limit, offset=offset, **filters)
+
+    async def get_memories(self, *, limit: int | None = 100, offset: int = 0, **filters: Any) -> Memories:
+        """Memories, newest first: `list` under the name spec 2 has for it."""
+        return await self._threads.run(self._engram.get_memories, limit=limit, offset=offset, **filters)
 
     async def search(
         self,
@@ -208,15 +236,26 @@ class Verbs(Opened):
         mode: str = "hybrid",
         fusion: str | None = None,
         explain: bool = False,
+        min_score: float = 0.0,
+        include_superseded: bool = False,
         **filters: Any,
     ) -> Hits:
         """Find documents. `scope=None` means everything this store holds.
 
-        Filters, all before the cut: kinds, scope, types, status, tags, domain (with its descendants), since, until, as_of,
-        known_at, metadata, session. Modes: hybrid, semantic, keyword. `explain=True` fills each hit's trace.
+        Filters, all before the cut: kinds, scope (or agent_id and user_id), types, status, tags, domain (with its descendants),
+        since, until, as_of, known_at, metadata, session, roles, critical. Modes: hybrid, semantic, keyword. `explain=True`
+        fills each hit's trace; `min_score` leaves weaker hits out.
         """
         return await self._threads.run(
-            self._engram.search, query, limit=limit, mode=mode, fusion=fusion, explain=explain, **filters
+            self._engram.search,
+            query,
+            limit=limit,
+            mode=mode,
+            fusion=fusion,
+            explain=explain,
+            min_score=min_score,
+            include_superseded=include_superseded,
+            **filters,
         )
 
     async def deep_search(
@@ -228,6 +267,8 @@ class Verbs(Opened):
         mode: str = "hybrid",
         fusion: str | None = None,
         explain: bool = False,
+        min_score: float = 0.0,
+        include_superseded: bool = False,
         **filters: Any,
     ) -> Hits:
         """Search several wordings of a broad question at once, fused by reciprocal rank. Takes the filters of `search`."""
@@ -239,6 +280,8 @@ class Verbs(Opened):
             mode=mode,
             fusion=fusion,
             explain=explain,
+            min_score=min_score,
+            include_superseded=include_superseded,
             **filters,
         )
 
@@ -250,12 +293,18 @@ class Verbs(Opened):
         scope: ScopeLike = None,
         limit: int = 10,
         session: str = "",
-        **options: Any,
+        mode: str = "hybrid",
+        fusion: str | None = None,
+        explain: bool = False,
+        compose_answer: bool = False,
+        **filters: Any,
     ) -> Recall:
         """Answer a question from what this directory, its user and everyone know; the memories returned grow stronger by it.
 
         What it asks for decides where it is searched for: what holds, what held, the ledger, or every version of a fact; a
         time phrase, counted from `question_date` or now, is a window. `Recall.intent` and `.window` say what was understood.
+        `compose_answer` puts what was found into `Recall.answer`, each sentence with the ids it rests on: in a model's words
+        where there is a model, else in the memories' own.
         """
         return await self._threads.run(
             self._engram.recall,
@@ -264,14 +313,26 @@ class Verbs(Opened):
             scope=scope,
             limit=limit,
             session=session,
-            **options,
+            mode=mode,
+            fusion=fusion,
+            explain=explain,
+            compose_answer=compose_answer,
+            **filters,
         )
 
     async def recall_critical(
-        self, *, scope: ScopeLike = None, types: Sequence[str] | str | None = None, limit: int = 50
+        self,
+        *,
+        scope: ScopeLike = None,
+        agent_id: str = "",
+        user_id: str = "",
+        types: Sequence[str] | str | None = None,
+        limit: int | None = 50,
     ) -> Memories:
         """What a policy put into critical slots, newest first: looked up, never searched for."""
-        return await self._threads.run(self._engram.recall_critical, scope=scope, types=types, limit=limit)
+        return await self._threads.run(
+            self._engram.recall_critical, scope=scope, agent_id=agent_id, user_id=user_id, types=types, limit=limit
+        )
 
     async def trace_recall(
         self,
@@ -321,10 +382,19 @@ class Verbs(Opened):
         )
 
     async def inject(
-        self, task: str, *, scope: ScopeLike = None, budget: int | None = None, session: str = ""
+        self,
+        task: str,
+        *,
+        scope: ScopeLike = None,
+        agent_id: str = "",
+        user_id: str = "",
+        budget: int | None = None,
+        session: str = "",
     ) -> Injection:
         """What an agent should know before a task: directives, consider, related, within a token budget."""
-        return await self._threads.run(self._engram.inject, task, scope=scope, budget=budget, session=session)
+        return await self._threads.run(
+            self._engram.inject, task, scope=scope, agent_id=agent_id, user_id=user_id, budget=budget, session=session
+        )
 
     async def history(self, ref: str) -> Images:
         """Every decision about a memory, oldest first, with what it was after each."""
@@ -342,7 +412,11 @@ class Verbs(Opened):
         """Every version of a fact, oldest first: `lineage` under the name spec 2 has for it."""
         return await self._threads.run(self._engram.get_lineage, ref)
 
-    async def list_recent(self, limit: int = 10, **filters: Any) -> Memories:
+    async def explain_memory(self, ref: str) -> Explanation:
+        """Why a memory is what it is: its state and the reason, its versions and decisions, links, and what it rests on."""
+        return await self._threads.run(self._engram.explain_memory, ref)
+
+    async def list_recent(self, limit: int | None = 10, **filters: Any) -> Memories:
         """The newest memories. Takes the filters of `search`."""
         return await self._threads.run(self._engram.list_recent, limit, **filters)
 
@@ -350,6 +424,8 @@ class Verbs(Opened):
         self,
         scope: ScopeLike = None,
         *,
+        agent_id: str = "",
+        user_id: str = "",
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         include_superseded: bool = True,
@@ -360,6 +436,8 @@ class Verbs(Opened):
         return await self._threads.run(
             self._engram.get_history,
             scope,
+            agent_id=agent_id,
+            user_id=user_id,
             since=since,
             until=until,
             include_superseded=include_superseded,
@@ -367,35 +445,135 @@ class Verbs(Opened):
             limit=limit,
         )
 
-    async def traverse(self, start: str, **options: Any) -> Reaches:
-        """What a memory is tied to: max_depth=3, direction="outbound" (inbound, any), types, min_weight, limit."""
-        return await self._threads.run(self._engram.traverse, start, **options)
+    async def traverse(
+        self,
+        start: str,
+        *,
+        max_depth: int = 3,
+        direction: str = "outbound",
+        relation_types: str | Sequence[str] | None = None,
+        types: str | Sequence[str] | None = None,
+        min_weight: float = 0.0,
+        limit: int = 50,
+        status: str | Sequence[str] | None = None,
+        scope: ScopeLike = None,
+    ) -> Reaches:
+        """What a memory is tied to, nearest first: direction outbound, inbound or any, over some relation types or all."""
+        return await self._threads.run(
+            self._engram.traverse,
+            start,
+            max_depth=max_depth,
+            direction=direction,
+            relation_types=relation_types,
+            types=types,
+            min_weight=min_weight,
+            limit=limit,
+            status=status,
+            scope=scope,
+        )
 
-    async def traverse_many(self, seeds: Sequence[str], **options: Any) -> Reaches:
-        """The same from several memories at once: max_depth=2, limit_per_seed=25, total_limit=100."""
-        return await self._threads.run(self._engram.traverse_many, seeds, **options)
+    async def traverse_many(
+        self,
+        seeds: Sequence[str],
+        *,
+        max_depth: int = 2,
+        direction: str = "outbound",
+        relation_types: str | Sequence[str] | None = None,
+        types: str | Sequence[str] | None = None,
+        min_weight: float = 0.0,
+        limit_per_seed: int = 25,
+        total_limit: int = 100,
+        status: str | Sequence[str] | None = None,
+        scope: ScopeLike = None,
+    ) -> Reaches:
+        """The same from several memories at once; each comes once, and `seeds` says from which it was reached."""
+        return await self._threads.run(
+            self._engram.traverse_many,
+            seeds,
+            max_depth=max_depth,
+            direction=direction,
+            relation_types=relation_types,
+            types=types,
+            min_weight=min_weight,
+            limit_per_seed=limit_per_seed,
+            total_limit=total_limit,
+            status=status,
+            scope=scope,
+        )
 
     async def render_graph_context(self, reached: Sequence[Reached], *, max_tokens: int | None = None) -> str:
         """What was reached as lines for a prompt."""
         return await self._threads.run(self._engram.render_graph_context, reached, max_tokens=max_tokens)
 
-    def session(self, task: str = "", *, scope: ScopeLike = None, budget: int | None = None) -> Opening[AsyncSession]:
-        """Begin a session: its injection is ready, and its end folds in what was used. A context manager."""
-        return beginning(self._threads, self._engram.session, task, scope=scope, budget=budget)
+    async def scope_for(self, agent_id: str = "", user_id: str = "") -> str:
+        """The scope of an owner as spec 2 names one: `agent:bot`, `agent:bot/ana` for its user, `user:ana` for any agent's."""
+        return await self._threads.run(self._engram.scope_for, agent_id, user_id)
 
-    async def observe(self, session_id: str, role: str, content: str, **fields: Any) -> Event:
-        """Append one event to a session's ledger."""
-        return await self._threads.run(self._engram.observe, session_id, role, content, **fields)
+    def session(
+        self,
+        task: str = "",
+        *,
+        scope: ScopeLike = None,
+        agent_id: str = "",
+        user_id: str = "",
+        budget: int | None = None,
+    ) -> Opening[AsyncSession]:
+        """Begin a session: its injection is ready, and its end folds in what was used. A context manager."""
+        return beginning(
+            self._threads, self._engram.session, task, scope=scope, agent_id=agent_id, user_id=user_id, budget=budget
+        )
+
+    async def observe(
+        self,
+        session_id: str,
+        role: str,
+        content: str,
+        *,
+        event_type: str = "message",
+        payload: Mapping[str, Any] | None = None,
+        key: str = "",
+        at: datetime | str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        task: str = "",
+    ) -> Event:
+        """Append one event to a session's ledger. A repeated key is the same event."""
+        return await self._threads.run(
+            self._engram.observe,
+            session_id,
+            role,
+            content,
+            event_type=event_type,
+            payload=payload,
+            key=key,
+            at=at,
+            metadata=metadata,
+            task=task,
+        )
 
     async def observe_batch(self, session_id: str, items: Iterable[Mapping[str, Any]]) -> Events:
         """Append events: role, content, and optionally at, key, event_type, payload, metadata. A repeated key is the same event."""
         return await self._threads.run(self._engram.observe_batch, session_id, items)
 
     async def start_task(
-        self, goal: str, *, scope: str = "", session: str = "", metadata: Mapping[str, Any] | None = None
+        self,
+        goal: str,
+        *,
+        scope: str = "",
+        agent_id: str = "",
+        user_id: str = "",
+        session: str = "",
+        metadata: Mapping[str, Any] | None = None,
     ) -> TaskRun:
         """Begin work that outlives a conversation. Its scope is that of the directory unless named."""
-        return await self._threads.run(self._engram.start_task, goal, scope=scope, session=session, metadata=metadata)
+        return await self._threads.run(
+            self._engram.start_task,
+            goal,
+            scope=scope,
+            agent_id=agent_id,
+            user_id=user_id,
+            session=session,
+            metadata=metadata,
+        )
 
     async def get_task(self, task: str) -> TaskRun:
         """A task by id."""
@@ -429,13 +607,56 @@ class Verbs(Opened):
         """Take a task out of the lists; its ledger stays."""
         return await self._threads.run(self._engram.soft_delete_task, task)
 
-    async def record_event(self, task: str, role: str, content: str, **fields: Any) -> Event:
-        """Append one event to a task's ledger: event_type, payload, key, at, metadata as for `observe`."""
-        return await self._threads.run(self._engram.record_event, task, role, content, **fields)
+    async def record_event(
+        self,
+        task: str,
+        role: str,
+        content: str,
+        *,
+        event_type: str = "message",
+        payload: Mapping[str, Any] | None = None,
+        key: str = "",
+        at: datetime | str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Event:
+        """Append one event to a task's ledger: what was said, called, answered, seen or made. A repeated key is the same event."""
+        return await self._threads.run(
+            self._engram.record_event,
+            task,
+            role,
+            content,
+            event_type=event_type,
+            payload=payload,
+            key=key,
+            at=at,
+            metadata=metadata,
+        )
 
-    async def record_turn(self, task: str, user: str = "", assistant: str = "", **fields: Any) -> Events:
-        """Append a whole turn at once: tool_calls, artifacts, key; facts are drawn from it by the jobs unless derive=False."""
-        return await self._threads.run(self._engram.record_turn, task, user, assistant, **fields)
+    async def record_turn(
+        self,
+        task: str,
+        user: str = "",
+        assistant: str = "",
+        *,
+        tool_calls: Iterable[Mapping[str, Any]] = (),
+        artifacts: Iterable[Mapping[str, Any]] = (),
+        derive: bool = True,
+        key: str = "",
+    ) -> Events:
+        """Append a whole turn at once or not at all; facts are drawn from it by the jobs unless `derive=False`.
+
+        A tool call is {"name", "arguments", "result" or "error"} and whatever else you keep of it; an artifact {"name", "content"}.
+        """
+        return await self._threads.run(
+            self._engram.record_turn,
+            task,
+            user,
+            assistant,
+            tool_calls=tool_calls,
+            artifacts=artifacts,
+            derive=derive,
+            key=key,
+        )
 
     async def list_events(self, task: str, *, last: int | None = None, after: int = 0) -> Events:
         """A task's events in order."""
@@ -446,29 +667,87 @@ class Verbs(Opened):
         query: str,
         *,
         task: str = "",
+        event_types: str | Sequence[str] | None = None,
+        roles: str | Sequence[str] | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
-        **options: Any,
+        mode: str = "hybrid",
+        limit: int = 10,
     ) -> Hits:
-        """Find events of one task, or of every ledger: event_types, roles, mode, limit."""
+        """Find events of one task, or of every ledger."""
         return await self._threads.run(
-            self._engram.search_events, query, task=task, since=since, until=until, **options
+            self._engram.search_events,
+            query,
+            task=task,
+            event_types=event_types,
+            roles=roles,
+            since=since,
+            until=until,
+            mode=mode,
+            limit=limit,
         )
 
-    async def create_checkpoint(self, task: str, summary: str, **fields: Any) -> Checkpoint:
-        """Note where a task stands: completed_steps, pending_steps, decisions, blockers, artifacts, source_event_ids."""
-        return await self._threads.run(self._engram.create_checkpoint, task, summary, **fields)
+    async def create_checkpoint(
+        self,
+        task: str,
+        summary: str,
+        *,
+        completed_steps: Iterable[str] = (),
+        pending_steps: Iterable[str] = (),
+        decisions: Iterable[str] = (),
+        blockers: Iterable[str] = (),
+        artifacts: Iterable[str] = (),
+        source_event_ids: Iterable[str] = (),
+        kind: str = "progress",
+        data: Mapping[str, Any] | None = None,
+    ) -> Checkpoint:
+        """Note where a task stands, in a summary and lists of lines; the latest one is part of every context."""
+        return await self._threads.run(
+            self._engram.create_checkpoint,
+            task,
+            summary,
+            completed_steps=completed_steps,
+            pending_steps=pending_steps,
+            decisions=decisions,
+            blockers=blockers,
+            artifacts=artifacts,
+            source_event_ids=source_event_ids,
+            kind=kind,
+            data=data,
+        )
 
     async def process_memory_jobs(self, limit: int = 100) -> Worked:
         """Do what follows on the ledgers and is due: draw facts from turns, ask the model what waits for it."""
         return await self._threads.run(self._engram.process_memory_jobs, limit)
 
-    async def build_context(self, task: str, query: str = "", **options: Any) -> TaskContext:
-        """What an agent must know to go on: max_tokens=4000, recent_event_limit, memory_limit, checkpoint_limit, include_graph.
+    async def build_context(
+        self,
+        task: str,
+        query: str = "",
+        *,
+        max_tokens: int = 4000,
+        recent_event_limit: int = 40,
+        memory_limit: int = 25,
+        checkpoint_limit: int = 3,
+        include_graph: bool = True,
+        count: Callable[[str], int] | None = None,
+    ) -> TaskContext:
+        """What an agent must know to go on: goal, latest checkpoint and critical facts, then recent events, facts, the graph.
 
-        `count=` is a function that measures a text in your model's tokens; by default the bundled tokenizer does.
+        `query` is what it is about to do, the goal where none is given. `count` measures a text in your model's tokens; by
+        default the bundled tokenizer does.
         """
-        return await self._threads.run(self._engram.build_context, task, query, **options)
+        return await self._threads.run(
+            self._engram.build_context,
+            task,
+            query,
+            max_tokens=max_tokens,
+            recent_event_limit=recent_event_limit,
+            memory_limit=memory_limit,
+            checkpoint_limit=checkpoint_limit,
+            include_graph=include_graph,
+            count=count,
+        )
 
     async def record_long_input(
         self,
@@ -479,13 +758,15 @@ class Verbs(Opened):
         kind: str = "",
         path: str = "",
         max_chunk_tokens: int = 700,
+        extract_with_llm: bool = False,
         max_facts_per_chunk: int = 6,
         progress: Callable[[str, int, int], None] | None = None,
     ) -> LongInput:
         """Cut a long text into chunks that quote it exactly, in a task's ledger, with facts anchored to them.
 
         `kind`: markdown, text, code or diff; found by its look where none is given. `path` is the file it came from, so that
-        `cite` can compare. Recording the same text again goes on where it ended.
+        `cite` can compare. With `extract_with_llm` the model of the settings draws facts too. Recording the same text again goes
+        on where it ended.
         """
         return await self._threads.run(
             self._engram.record_long_input,
@@ -495,6 +776,7 @@ class Verbs(Opened):
             kind=kind,
             path=path,
             max_chunk_tokens=max_chunk_tokens,
+            extract_with_llm=extract_with_llm,
             max_facts_per_chunk=max_facts_per_chunk,
             progress=progress,
         )
@@ -507,12 +789,13 @@ class Verbs(Opened):
         kind: str = "",
         scope: str = "",
         max_chunk_tokens: int = 700,
+        extract_with_llm: bool = False,
         max_facts_per_chunk: int = 6,
         progress: Callable[[str, int, int], None] | None = None,
     ) -> LongInputs:
         """Read a file, or every text file of a folder, into a task's ledger; a task is begun where none is named.
 
-        A file of a folder that cannot be read is left out: `.refused` of the answer names it, with the reason.
+        Of a folder, `.refused` of the answer names what cannot be read and `.left_out` what is not meant to be, with the reason.
         """
         return await self._threads.run(
             self._engram.ingest,
@@ -521,13 +804,31 @@ class Verbs(Opened):
             kind=kind,
             scope=scope,
             max_chunk_tokens=max_chunk_tokens,
+            extract_with_llm=extract_with_llm,
             max_facts_per_chunk=max_facts_per_chunk,
             progress=progress,
         )
 
-    async def build_long_input_context(self, task: str, query: str, **options: Any) -> LongInputContext:
-        """The chunks that answer a question, each with its citation: max_tokens=4000, source_chunk_limit=6, expected_terms, count."""
-        return await self._threads.run(self._engram.build_long_input_context, task, query, **options)
+    async def build_long_input_context(
+        self,
+        task: str,
+        query: str,
+        *,
+        max_tokens: int = 4000,
+        source_chunk_limit: int = 6,
+        expected_terms: str | Sequence[str] = (),
+        count: Callable[[str], int] | None = None,
+    ) -> LongInputContext:
+        """The chunks of a task's documents that answer a question, each with its citation, within the budget."""
+        return await self._threads.run(
+            self._engram.build_long_input_context,
+            task,
+            query,
+            max_tokens=max_tokens,
+            source_chunk_limit=source_chunk_limit,
+            expected_terms=expected_terms,
+            count=count,
+        )
 
     async def cite(self, ref: str) -> Citation:
         """The quote behind a chunk, or behind a fact drawn from one, checked against its source as it stands now."""
@@ -540,6 +841,10 @@ class Verbs(Opened):
     async def doctor(self) -> dict[str, Any]:
         """What is healthy and what is not, with what to do."""
         return await self._threads.run(self._engram.doctor)
+
+    async def health_check(self, *, skip_embedding_test: bool = False) -> dict[str, Any]:
+        """`doctor`, and a text embedded to see that the embedder answers: "ok", "checks" with what to do, "facts"."""
+        return await self._threads.run(self._engram.health_check, skip_embedding_test=skip_embedding_test)
 
     async def rebuild_index(self, progress: Callable[[str, int, int], None] | None = None) -> None:
         """Make the index anew from the files."""

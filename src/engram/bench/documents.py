@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from engram.bench.corpus import statements
 from engram.bench.speed import Figure, Progress
 from engram.client import Engram
+from engram.model.errors import EngramError, InvalidInput
 
 PLANTED = 100
 FIRST = 6
@@ -49,22 +51,48 @@ _GOODS = (
 def measure(
     megabytes: float = 10.0, *, url: str | None = None, tenant: str | None = None, progress: Progress = lambda *_: None
 ) -> dict[str, Any]:
-    """Read a document of that size and ask a hundred questions about it, in a process of its own so that its memory is its own."""
+    """Read a document of that size and ask a hundred questions about it, in a process of its own so that its memory is its own.
+
+    On files, or on the server at `url` under a tenant of its own, which is removed at the end.
+    """
     folder = Path(tempfile.mkdtemp(prefix="engram-bench-"))
+    own = f"{tenant or 'bench'}-documents"
     try:
-        progress("document", 0, 1)
-        place = {"folder": str(folder), "megabytes": megabytes, "url": url, "tenant": tenant}
-        done = subprocess.run(
-            [sys.executable, "-m", "engram.bench.documents"], input=json.dumps(place), capture_output=True, text=True,
-            timeout=1800, check=False,
-        )  # fmt: skip
-        if done.returncode:
-            raise RuntimeError(done.stderr[-2000:])
-        found: dict[str, Any] = json.loads(done.stdout)
-        progress("document", 1, 1)
-        return found
+        with _empty_tenant(url, own):
+            return _measured({"folder": str(folder), "megabytes": megabytes, "url": url, "tenant": own}, progress)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _empty_tenant(url: str | None, tenant: str) -> Iterator[None]:
+    """A tenant that holds nothing, before and after: what a run before left would be found instead of read."""
+    if not url:
+        yield
+        return
+    from engram.store.postgres import tenants
+
+    with Engram.open(url=url, tenant=tenant):
+        pass
+    if tenants.holds_anything(url, tenant):
+        raise InvalidInput(f"the tenant {tenant} is not empty; a benchmark was cut short: remove it")
+    try:
+        yield
+    finally:
+        tenants.remove(url, tenant)
+
+
+def _measured(place: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    progress("document", 0, 1)
+    done = subprocess.run(
+        [sys.executable, "-m", "engram.bench.documents"], input=json.dumps(place), capture_output=True, text=True,
+        timeout=1800, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise EngramError(f"the reading failed: {done.stderr[-2000:]}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    progress("document", 1, 1)
+    return found
 
 
 def document(megabytes: float, seed: int = 4) -> tuple[str, list[tuple[str, str]]]:

@@ -83,6 +83,7 @@ def recall_data(recall: "Recall", now: datetime, *, explain: bool = False) -> di
         "window": plain(recall.window),
         "phrase": understood.phrase if understood else "",
         "reason": understood.reason if understood else "",
+        "unread": list(understood.unread) if understood else [],
         "text": recall.text,
         "warnings": list(recall.warnings),
         "mode": hits.mode,

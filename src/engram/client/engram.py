@@ -1,7 +1,7 @@
 """Opening and closing; everything an open memory can do comes from its verbs and facets."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -11,8 +11,10 @@ from engram.client.facets import PAUSED
 from engram.client.reading import Reading
 from engram.client.working import Working
 from engram.client.writing import Writing
+from engram.model.errors import EmbedderError
 from engram.settings import Settings, load_settings
 from engram.store.opening import open_server, owner_config, server_asked
+from engram.store.protocol import Check, Store
 from engram.store.sources import utc_now
 
 if TYPE_CHECKING:
@@ -107,9 +109,27 @@ class Engram(Writing, Reading, Working):
         """What is healthy and what is not, with what to do."""
         return self.upkeep.doctor()
 
+    def health_check(self, *, skip_embedding_test: bool = False) -> dict[str, Any]:
+        """`doctor`, and a text embedded to see that the embedder answers: "ok", "checks" with what to do, "facts"."""
+        found = self.doctor()
+        if skip_embedding_test:
+            return found
+        check = _embeds(self.store)
+        return {**found, "ok": found["ok"] and check["ok"], "checks": [*found["checks"], check]}
+
     def rebuild_index(self, progress: Callable[[str, int, int], None] | None = None) -> None:
         """Make the index anew from the files."""
         self.upkeep.rebuild_index(progress)
+
+
+def _embeds(store: Store) -> dict[str, Any]:
+    try:
+        made = store.embed(["Is the embedder there?"])
+    except EmbedderError as error:
+        return asdict(Check("embedding", False, str(error), "`engram config embedder static` uses the bundled one"))
+    if made is None:
+        return asdict(Check("embedding", True, "this store has no embedder: it is searched by keyword"))
+    return asdict(Check("embedding", True, f"a text is embedded in {made.shape[1]} dimensions"))
 
 
 def _chosen(settings: Settings, embedder: str | None) -> Settings:

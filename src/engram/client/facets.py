@@ -7,14 +7,20 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from engram.model.errors import NotFound
+from engram.client.naming import narrowed, owned
+from engram.model.arguments import words
+from engram.model.errors import InvalidInput, NotFound
+from engram.model.event import EVENT_TYPES
+from engram.model.types import known_types, memory_type
 from engram.recall.recalling import Recaller
 from engram.recall.search import Searcher
-from engram.recall.sight import HERE, Sight
+from engram.recall.sight import HERE, ScopeLike, Sight
+from engram.rules.scopes import GLOBAL
 from engram.settings import Settings
-from engram.store.protocol import Store
+from engram.store.protocol import Filters, Store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,6 +49,12 @@ PAUSED = "Engram is paused; `engram resume` ends that"
 
 class Facets:
     """The parts an open memory is made of."""
+
+    def __init_subclass__(cls) -> None:
+        """Python names a call by its class when an argument is wrong: callers know `Engram`, not the parts it is written in."""
+        for name, part in vars(cls).items():
+            if isinstance(part, FunctionType):
+                part.__qualname__ = f"Engram.{name}"
 
     def __init__(self, store: Store, settings: Settings, home: "Home | None", clock: Callable[[], datetime]) -> None:
         self.store = store
@@ -138,7 +150,7 @@ class Facets:
     def _recorder(self) -> "Recorder":
         from engram.capture.longinput.recording import Recorder
 
-        return Recorder(self.store, self.tasks, self._learner, self._clock)
+        return Recorder(self.store, self.tasks, self._learner, self._clock, self.model)
 
     @cached_property
     def _citing(self) -> "Citing":
@@ -175,6 +187,39 @@ class Facets:
     @property
     def _sight(self) -> Sight:
         return Sight(self.store, self.directory, self._clock)
+
+    def _filters(self, **given: Any) -> Filters:
+        """What plain arguments narrow an answer to; a word that nothing here goes by is told, not answered with nothing."""
+        filters = self._sight.filters(**narrowed(given))
+        known = {*EVENT_TYPES} if "event" in filters.kinds else set()
+        if "memory" in filters.kinds:
+            known |= {entry.name for entry in known_types()}
+        for name in filters.types or ():
+            # Files from elsewhere may bring words of their own.
+            if name not in known and not self.store.count(Filters(filters.kinds, types=(name,), statuses=None)):
+                self._refuse_type(name, filters.kinds)
+        return filters
+
+    def _refuse_type(self, name: str, kinds: "Sequence[str]") -> None:
+        if "memory" in kinds:
+            memory_type(name)
+        raise InvalidInput(f"unknown type {name!r} of an event; known: {', '.join(EVENT_TYPES)}")
+
+    def _seen(self, scope: ScopeLike, given: "Mapping[str, Any]") -> Filters:
+        """The same for whoever asks from somewhere: from a scope, an owner, or the directory."""
+        rest = owned({**given, "scope": scope})
+        named = words(rest.pop("scope"), "scope")
+        return self._filters(**rest, scope=self._sight.scopes_from(named))
+
+    def _scope_of(self, scope: ScopeLike, agent_id: str, user_id: str) -> ScopeLike:
+        """A scope, however its owner was named."""
+        found: ScopeLike = owned({"scope": scope, "agent_id": agent_id, "user_id": user_id})["scope"]
+        return found
+
+    def _own_scope(self, scope: str, agent_id: str, user_id: str) -> str:
+        """Where something new belongs: to a scope, an owner, or the directory."""
+        named = owned({"scope": scope, "agent_id": agent_id, "user_id": user_id})["scope"]
+        return self._sight.scope_named(named) if named else self._sight.scope() or GLOBAL
 
     @cached_property
     def _searcher(self) -> Searcher:
@@ -226,7 +271,7 @@ class Facets:
         from engram.gates.secrets import refuse_secret
 
         refuse_secret(session, "the session's id")
-        given = dict(fields)
+        given = owned(fields)
         if statement:
             given["statement"] = statement
         if given.get("scope") == HERE:

@@ -1,10 +1,13 @@
 """The verbs that read: get, list, search, recall, inject, history, the graph."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from engram.client.facets import PAUSED, Facets
+from engram.client.naming import owner_scope
+from engram.model.arguments import checked_length, checked_place
 from engram.model.errors import InvalidInput
 from engram.model.hit import Hits, Injection
 from engram.model.memory import Memory
@@ -17,24 +20,29 @@ from engram.store.protocol import LIVE, Image
 if TYPE_CHECKING:
     from engram.graph.reaching import Reached
     from engram.recall.blocks import RecallTrace
+    from engram.review.explaining import Explanation
 
 Memories = list[Memory]
 Images = list[Image]
 Reaches = list["Reached"]
 _AS_ASKED = frozenset({"kinds", "status", "as_of", "known_at"})
 """Filters that say where to look; with one of them a question is searched for there, whatever its intent."""
+EVERY_VERSION = (*LIVE, "superseded")
 
 
 class Reading(Facets):
     """What finds memories and shows them."""
 
     def list(self, *, limit: int | None = 100, offset: int = 0, **filters: Any) -> Memories:
-        """Memories, newest first. Takes the filters of `search`."""
-        if any(type(number) is not int or number < 0 for number in (0 if limit is None else limit, offset)):
-            raise InvalidInput(f"limit {limit!r} and offset {offset!r} must be whole numbers, at least 0")
+        """Memories, newest first. Takes the filters of `search`; `limit=None` lists all."""
         from engram.recall.known import listing
 
-        return listing(self.store, self._sight.filters(**filters), limit, offset)
+        wanted = self._filters(**filters)
+        return listing(self.store, wanted, checked_length(limit), checked_place(offset, "offset"))
+
+    def get_memories(self, *, limit: int | None = 100, offset: int = 0, **filters: Any) -> Memories:
+        """Memories, newest first: `list` under the name spec 2 has for it."""
+        return self.list(limit=limit, offset=offset, **filters)
 
     def search(
         self,
@@ -44,14 +52,18 @@ class Reading(Facets):
         mode: str = "hybrid",
         fusion: str | None = None,
         explain: bool = False,
+        min_score: float = 0.0,
+        include_superseded: bool = False,
         **filters: Any,
     ) -> Hits:
         """Find documents. `scope=None` means everything this store holds.
 
-        Filters, all before the cut: kinds, scope, types, status, tags, domain (with its descendants), since, until, as_of,
-        known_at, metadata, session. Modes: hybrid, semantic, keyword. `explain=True` fills each hit's trace.
+        Filters, all before the cut: kinds, scope (or agent_id and user_id), types, status, tags, domain (with its descendants),
+        since, until, as_of, known_at, metadata, session, roles, critical. Modes: hybrid, semantic, keyword. `explain=True`
+        fills each hit's trace; `min_score` leaves weaker hits out.
         """
-        return self._searcher.search(Ask(query, limit, mode, fusion, self._sight.filters(**filters), explain))
+        ask = self._ask(query, limit, mode, fusion, explain, include_superseded, filters)
+        return _scored(self._searcher.search(ask), min_score)
 
     def deep_search(
         self,
@@ -62,13 +74,24 @@ class Reading(Facets):
         mode: str = "hybrid",
         fusion: str | None = None,
         explain: bool = False,
+        min_score: float = 0.0,
+        include_superseded: bool = False,
         **filters: Any,
     ) -> Hits:
         """Search several wordings of a broad question at once, fused by reciprocal rank. Takes the filters of `search`."""
         from engram.recall.deep import deep_search
 
-        ask = Ask(query, limit, mode, fusion, self._sight.filters(**filters), explain)
-        return deep_search(self._searcher, ask, n_queries, self._permute)
+        ask = self._ask(query, limit, mode, fusion, explain, include_superseded, filters)
+        return _scored(deep_search(self._searcher, ask, n_queries, self._permute), min_score)
+
+    def _ask(
+        self, query: str, limit: int, mode: str, fusion: str | None, explain: bool, past: bool, filters: dict[str, Any]
+    ) -> Ask:
+        if past and "status" in filters:
+            raise InvalidInput("include_superseded says which states are looked at; give that or status, not both")
+        if past:
+            filters = {**filters, "status": EVERY_VERSION}
+        return Ask(query, limit, mode, fusion, self._filters(**filters), explain)
 
     def recall(
         self,
@@ -78,25 +101,42 @@ class Reading(Facets):
         scope: ScopeLike = None,
         limit: int = 10,
         session: str = "",
-        **options: Any,
+        mode: str = "hybrid",
+        fusion: str | None = None,
+        explain: bool = False,
+        compose_answer: bool = False,
+        **filters: Any,
     ) -> Recall:
         """Answer a question from what this directory, its user and everyone know; the memories returned grow stronger by it.
 
         What it asks for decides where it is searched for: what holds, what held, the ledger, or every version of a fact; a
         time phrase, counted from `question_date` or now, is a window. `Recall.intent` and `.window` say what was understood.
+        `compose_answer` puts what was found into `Recall.answer`, each sentence with the ids it rests on: in a model's words
+        where there is a model, else in the memories' own.
         """
-        mode, fusion = options.pop("mode", "hybrid"), options.pop("fusion", None)
-        explain = options.pop("explain", False)
-        plainly = bool(_AS_ASKED & options.keys())
-        filters = self._sight.filters(scope=self._sight.scopes_from(scope), **options)
-        ask = Ask(question, limit, mode, fusion, filters, explain).checked()
-        return self._recaller.recall(ask, session, aware(question_date), plainly=plainly)
+        plainly = bool(_AS_ASKED & filters.keys())
+        ask = Ask(question, limit, mode, fusion, self._seen(scope, filters), explain).checked()
+        found = self._recaller.recall(ask, session, aware(question_date), plainly=plainly)
+        return self._composed(found) if compose_answer else found
+
+    def _composed(self, found: Recall) -> Recall:
+        from engram.recall.composing import answering, composed
+
+        answer, warning = composed(found, answering(self.model) if self.model is not None else None)
+        return replace(found, answer=answer, warnings=(*found.warnings, *([warning] if warning else [])))
 
     def recall_critical(
-        self, *, scope: ScopeLike = None, types: Sequence[str] | str | None = None, limit: int = 50
+        self,
+        *,
+        scope: ScopeLike = None,
+        agent_id: str = "",
+        user_id: str = "",
+        types: Sequence[str] | str | None = None,
+        limit: int | None = 50,
     ) -> Memories:
         """What a policy put into critical slots, newest first: looked up, never searched for."""
-        return self.list(scope=self._sight.scopes_from(scope), types=types, limit=limit, critical=True)
+        seen = self._seen(self._scope_of(scope, agent_id, user_id), {})
+        return self.list(scope=seen.scopes, types=types, limit=limit, critical=True)
 
     def trace_recall(
         self,
@@ -108,8 +148,7 @@ class Reading(Facets):
         **filters: Any,
     ) -> "RecallTrace":
         """The account of a recall: what was ranked, kept, trimmed, superseded, and which expected terms are missing."""
-        wanted = self._sight.filters(scope=self._sight.scopes_from(scope), **filters)
-        return self._blocks.trace(query, wanted, max_tokens, expected_terms)
+        return self._blocks.trace(query, self._seen(scope, filters), max_tokens, expected_terms)
 
     def get_context_block(
         self,
@@ -128,15 +167,29 @@ class Reading(Facets):
         `count` measures a text in your model's tokens; by default the bundled tokenizer does.
         """
         summary = self.sessions.get(session).summary if session else ""
-        wanted = self._sight.filters(scope=self._sight.scopes_from(scope), **filters)
         block = self._blocks.block(
-            query, wanted, max_tokens, header=header, by_type=group_by_type, summary=summary, count=count
+            query,
+            self._seen(scope, filters),
+            max_tokens,
+            header=header,
+            by_type=group_by_type,
+            summary=summary,
+            count=count,
         )
         return block.text
 
-    def inject(self, task: str, *, scope: ScopeLike = None, budget: int | None = None, session: str = "") -> Injection:
+    def inject(
+        self,
+        task: str,
+        *,
+        scope: ScopeLike = None,
+        agent_id: str = "",
+        user_id: str = "",
+        budget: int | None = None,
+        session: str = "",
+    ) -> Injection:
         """What an agent should know before a task: directives, consider, related, within a token budget."""
-        filters = self._sight.filters(scope=self._sight.scopes_from(scope))
+        filters = self._seen(self._scope_of(scope, agent_id, user_id), {})
         if self.upkeep.paused:
             return Injection(warnings=(PAUSED,))
         return self._recaller.inject(task, filters, self.settings.budget if budget is None else budget, session)
@@ -157,7 +210,13 @@ class Reading(Facets):
         """Every version of a fact, oldest first: `lineage` under the name spec 2 has for it."""
         return self.lineage(ref)
 
-    def list_recent(self, limit: int = 10, **filters: Any) -> Memories:
+    def explain_memory(self, ref: str) -> "Explanation":
+        """Why a memory is what it is: its state and the reason, its versions and decisions, links, and what it rests on."""
+        from engram.review.explaining import explained
+
+        return explained(self.store, self.get(ref), self.lineage(ref), self.get_current(ref), self._clock())
+
+    def list_recent(self, limit: int | None = 10, **filters: Any) -> Memories:
         """The newest memories. Takes the filters of `search`."""
         return self.list(limit=limit, **filters)
 
@@ -165,6 +224,8 @@ class Reading(Facets):
         self,
         scope: ScopeLike = None,
         *,
+        agent_id: str = "",
+        user_id: str = "",
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         include_superseded: bool = True,
@@ -172,17 +233,73 @@ class Reading(Facets):
         limit: int | None = 100,
     ) -> Memories:
         """Memories by when they happened or came, newest first, those that were superseded included."""
-        status = (*LIVE, "superseded") if include_superseded else LIVE
-        return self.list(limit=limit, scope=scope, since=since, until=until, types=types, status=status)
+        status = EVERY_VERSION if include_superseded else LIVE
+        named = self._scope_of(scope, agent_id, user_id)
+        return self.list(limit=limit, scope=named, since=since, until=until, types=types, status=status)
 
-    def traverse(self, start: str, **options: Any) -> "Reaches":
-        """What a memory is tied to: max_depth=3, direction="outbound" (inbound, any), types, min_weight, limit."""
-        return self.graph.traverse(start, **options)
+    def traverse(
+        self,
+        start: str,
+        *,
+        max_depth: int = 3,
+        direction: str = "outbound",
+        relation_types: str | Sequence[str] | None = None,
+        types: str | Sequence[str] | None = None,
+        min_weight: float = 0.0,
+        limit: int = 50,
+        status: str | Sequence[str] | None = None,
+        scope: ScopeLike = None,
+    ) -> "Reaches":
+        """What a memory is tied to, nearest first: direction outbound, inbound or any, over some relation types or all."""
+        return self.graph.traverse(
+            start, max_depth=max_depth, direction=direction, types=_relations(relation_types, types),
+            min_weight=min_weight, limit=limit, status=status, scope=self._named(scope),
+        )  # fmt: skip
 
-    def traverse_many(self, seeds: Sequence[str], **options: Any) -> "Reaches":
-        """The same from several memories at once: max_depth=2, limit_per_seed=25, total_limit=100."""
-        return self.graph.traverse_many(seeds, **options)
+    def traverse_many(
+        self,
+        seeds: Sequence[str],
+        *,
+        max_depth: int = 2,
+        direction: str = "outbound",
+        relation_types: str | Sequence[str] | None = None,
+        types: str | Sequence[str] | None = None,
+        min_weight: float = 0.0,
+        limit_per_seed: int = 25,
+        total_limit: int = 100,
+        status: str | Sequence[str] | None = None,
+        scope: ScopeLike = None,
+    ) -> "Reaches":
+        """The same from several memories at once; each comes once, and `seeds` says from which it was reached."""
+        return self.graph.traverse_many(
+            seeds, max_depth=max_depth, direction=direction, types=_relations(relation_types, types),
+            min_weight=min_weight, limit_per_seed=limit_per_seed, total_limit=total_limit, status=status,
+            scope=self._named(scope),
+        )  # fmt: skip
+
+    def _named(self, scope: ScopeLike) -> ScopeLike:
+        return self._filters(scope=scope).scopes
 
     def render_graph_context(self, reached: "Sequence[Reached]", *, max_tokens: int | None = None) -> str:
         """What was reached as lines for a prompt."""
         return self.graph.render(reached, max_tokens=max_tokens)
+
+    def scope_for(self, agent_id: str = "", user_id: str = "") -> str:
+        """The scope of an owner as spec 2 names one: `agent:bot`, `agent:bot/ana` for its user, `user:ana` for any agent's."""
+        return owner_scope(agent_id, user_id)
+
+
+def _relations(
+    relation_types: str | Sequence[str] | None, types: str | Sequence[str] | None
+) -> str | Sequence[str] | None:
+    if relation_types is not None and types is not None:
+        raise InvalidInput("relation_types and types are two names of one thing; give one of them")
+    return types if relation_types is None else relation_types
+
+
+def _scored(hits: Hits, least: Any) -> Hits:
+    """The hits that score enough, with how the search went."""
+    if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least < float("inf"):
+        raise InvalidInput(f"min_score {least!r} must be a number, at least 0")
+    hits[:] = [hit for hit in hits if hit.score >= least]
+    return hits

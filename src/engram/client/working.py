@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engram.client.facets import PAUSED, Facets
+from engram.model.arguments import words
 from engram.model.errors import InvalidInput
 from engram.model.event import Event
 from engram.model.hit import Hits, Injection
 from engram.model.task import Checkpoint, TaskRun
-from engram.model.times import aware
 from engram.recall.sight import ScopeLike
 
 if TYPE_CHECKING:
@@ -30,16 +30,38 @@ TaskRuns = list[TaskRun]
 class Working(Facets):
     """Sessions, tasks and their ledgers."""
 
-    def session(self, task: str = "", *, scope: ScopeLike = None, budget: int | None = None) -> "SessionHandle":
+    def session(
+        self,
+        task: str = "",
+        *,
+        scope: ScopeLike = None,
+        agent_id: str = "",
+        user_id: str = "",
+        budget: int | None = None,
+    ) -> "SessionHandle":
         """Begin a session: its injection is ready, and its end folds in what was used. A context manager."""
+        scopes = self._sight.scopes_from(words(self._scope_of(scope, agent_id, user_id), "scope"))
         if self.upkeep.paused:
-            begun = self.sessions.start("", self._sight.scopes_from(scope), budget)
-            return replace(begun, injection=Injection(warnings=(PAUSED,)))
-        return self.sessions.start(task, self._sight.scopes_from(scope), budget)
+            return replace(self.sessions.start("", scopes, budget), injection=Injection(warnings=(PAUSED,)))
+        return self.sessions.start(task, scopes, budget)
 
-    def observe(self, session_id: str, role: str, content: str, **fields: Any) -> Event:
-        """Append one event to a session's ledger."""
-        return self.observe_batch(session_id, [{"role": role, "content": content, **fields}])[0]
+    def observe(
+        self,
+        session_id: str,
+        role: str,
+        content: str,
+        *,
+        event_type: str = "message",
+        payload: Mapping[str, Any] | None = None,
+        key: str = "",
+        at: datetime | str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        task: str = "",
+    ) -> Event:
+        """Append one event to a session's ledger. A repeated key is the same event."""
+        item = {"role": role, "content": content, "event_type": event_type, "payload": payload, "key": key, "at": at,
+                "metadata": metadata, "task": task}  # fmt: skip
+        return self.observe_batch(session_id, [item])[0]
 
     def observe_batch(self, session_id: str, items: Iterable[Mapping[str, Any]]) -> Events:
         """Append events: role, content, and optionally at, key, event_type, payload, metadata. A repeated key is the same event."""
@@ -48,10 +70,17 @@ class Working(Facets):
     # -- tasks
 
     def start_task(
-        self, goal: str, *, scope: str = "", session: str = "", metadata: Mapping[str, Any] | None = None
+        self,
+        goal: str,
+        *,
+        scope: str = "",
+        agent_id: str = "",
+        user_id: str = "",
+        session: str = "",
+        metadata: Mapping[str, Any] | None = None,
     ) -> TaskRun:
         """Begin work that outlives a conversation. Its scope is that of the directory unless named."""
-        own = self._sight.scope_named(scope) if scope else self._sight.scope() or "global"
+        own = self._own_scope(scope, agent_id, user_id)
         return self.tasks.start(goal, scope=own, session=session, metadata=metadata)
 
     def get_task(self, task: str) -> TaskRun:
@@ -86,13 +115,41 @@ class Working(Facets):
         """Take a task out of the lists; its ledger stays."""
         return self.tasks.delete(task)
 
-    def record_event(self, task: str, role: str, content: str, **fields: Any) -> Event:
-        """Append one event to a task's ledger: event_type, payload, key, at, metadata as for `observe`."""
-        return self.tasks.record_event(task, role, content, **fields)
+    def record_event(
+        self,
+        task: str,
+        role: str,
+        content: str,
+        *,
+        event_type: str = "message",
+        payload: Mapping[str, Any] | None = None,
+        key: str = "",
+        at: datetime | str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Event:
+        """Append one event to a task's ledger: what was said, called, answered, seen or made. A repeated key is the same event."""
+        return self.tasks.record_event(
+            task, role, content, event_type=event_type, payload=payload, key=key, at=at, metadata=metadata
+        )
 
-    def record_turn(self, task: str, user: str = "", assistant: str = "", **fields: Any) -> Events:
-        """Append a whole turn at once: tool_calls, artifacts, key; facts are drawn from it by the jobs unless derive=False."""
-        return self.tasks.record_turn(task, user, assistant, **fields)
+    def record_turn(
+        self,
+        task: str,
+        user: str = "",
+        assistant: str = "",
+        *,
+        tool_calls: Iterable[Mapping[str, Any]] = (),
+        artifacts: Iterable[Mapping[str, Any]] = (),
+        derive: bool = True,
+        key: str = "",
+    ) -> Events:
+        """Append a whole turn at once or not at all; facts are drawn from it by the jobs unless `derive=False`.
+
+        A tool call is {"name", "arguments", "result" or "error"} and whatever else you keep of it; an artifact {"name", "content"}.
+        """
+        return self.tasks.record_turn(
+            task, user, assistant, tool_calls=tool_calls, artifacts=artifacts, derive=derive, key=key
+        )
 
     def list_events(self, task: str, *, last: int | None = None, after: int = 0) -> Events:
         """A task's events in order."""
@@ -103,16 +160,37 @@ class Working(Facets):
         query: str,
         *,
         task: str = "",
+        event_types: str | Sequence[str] | None = None,
+        roles: str | Sequence[str] | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
-        **options: Any,
+        mode: str = "hybrid",
+        limit: int = 10,
     ) -> Hits:
-        """Find events of one task, or of every ledger: event_types, roles, mode, limit."""
-        return self.tasks.search_events(query, task=task, since=aware(since), until=aware(until), **options)
+        """Find events of one task, or of every ledger."""
+        return self.tasks.search_events(
+            query, task=task, event_types=event_types, roles=roles, since=since, until=until, mode=mode, limit=limit
+        )
 
-    def create_checkpoint(self, task: str, summary: str, **fields: Any) -> Checkpoint:
-        """Note where a task stands: completed_steps, pending_steps, decisions, blockers, artifacts, source_event_ids."""
-        return self.tasks.checkpoint(task, summary, **fields)
+    def create_checkpoint(
+        self,
+        task: str,
+        summary: str,
+        *,
+        completed_steps: Iterable[str] = (),
+        pending_steps: Iterable[str] = (),
+        decisions: Iterable[str] = (),
+        blockers: Iterable[str] = (),
+        artifacts: Iterable[str] = (),
+        source_event_ids: Iterable[str] = (),
+        kind: str = "progress",
+        data: Mapping[str, Any] | None = None,
+    ) -> Checkpoint:
+        """Note where a task stands, in a summary and lists of lines; the latest one is part of every context."""
+        return self.tasks.checkpoint(
+            task, summary, completed_steps=completed_steps, pending_steps=pending_steps, decisions=decisions,
+            blockers=blockers, artifacts=artifacts, source_event_ids=source_event_ids, kind=kind, data=data,
+        )  # fmt: skip
 
     def process_memory_jobs(self, limit: int = 100) -> "Worked":
         """Do what follows on the ledgers and is due: draw facts from turns, ask the model what waits for it."""
@@ -120,12 +198,27 @@ class Working(Facets):
 
         return Worked() if self.upkeep.paused else self.jobs.work(limit)
 
-    def build_context(self, task: str, query: str = "", **options: Any) -> "TaskContext":
-        """What an agent must know to go on: max_tokens=4000, recent_event_limit, memory_limit, checkpoint_limit, include_graph.
+    def build_context(
+        self,
+        task: str,
+        query: str = "",
+        *,
+        max_tokens: int = 4000,
+        recent_event_limit: int = 40,
+        memory_limit: int = 25,
+        checkpoint_limit: int = 3,
+        include_graph: bool = True,
+        count: Callable[[str], int] | None = None,
+    ) -> "TaskContext":
+        """What an agent must know to go on: goal, latest checkpoint and critical facts, then recent events, facts, the graph.
 
-        `count=` is a function that measures a text in your model's tokens; by default the bundled tokenizer does.
+        `query` is what it is about to do, the goal where none is given. `count` measures a text in your model's tokens; by
+        default the bundled tokenizer does.
         """
-        return self._contexts.build(self.tasks.get(task), query, **options)
+        return self._contexts.build(
+            self.tasks.get(task), query, max_tokens=max_tokens, recent_event_limit=recent_event_limit,
+            memory_limit=memory_limit, checkpoint_limit=checkpoint_limit, include_graph=include_graph, count=count,
+        )  # fmt: skip
 
     # -- long input
 
@@ -138,13 +231,15 @@ class Working(Facets):
         kind: str = "",
         path: str = "",
         max_chunk_tokens: int = 700,
+        extract_with_llm: bool = False,
         max_facts_per_chunk: int = 6,
         progress: Callable[[str, int, int], None] | None = None,
     ) -> "LongInput":
         """Cut a long text into chunks that quote it exactly, in a task's ledger, with facts anchored to them.
 
         `kind`: markdown, text, code or diff; found by its look where none is given. `path` is the file it came from, so that
-        `cite` can compare. Recording the same text again goes on where it ended.
+        `cite` can compare. With `extract_with_llm` the model of the settings draws facts too. Recording the same text again goes
+        on where it ended.
         """
         from engram.capture.longinput.documents import Document
 
@@ -154,6 +249,7 @@ class Working(Facets):
             path=str(Path(path).absolute()) if path else "",
             max_chunk_tokens=max_chunk_tokens,
             max_facts_per_chunk=max_facts_per_chunk,
+            extract_with_llm=extract_with_llm,
             progress=progress or (lambda *_: None),
         )
 
@@ -165,49 +261,40 @@ class Working(Facets):
         kind: str = "",
         scope: str = "",
         max_chunk_tokens: int = 700,
+        extract_with_llm: bool = False,
         max_facts_per_chunk: int = 6,
         progress: Callable[[str, int, int], None] | None = None,
     ) -> "LongInputs":
         """Read a file, or every text file of a folder, into a task's ledger; a task is begun where none is named.
 
-        A file of a folder that cannot be read is left out: `.refused` of the answer names it, with the reason.
+        Of a folder, `.refused` of the answer names what cannot be read and `.left_out` what is not meant to be, with the reason.
         """
-        from engram.capture.longinput.documents import documents_in, read_document
-        from engram.capture.longinput.recording import Ingested, check_document
+        from engram.capture.longinput.ingesting import Ingesting
 
         if not str(path).strip():
             raise InvalidInput("name a file or a folder to read; `.` is the one you are in")
         place = Path(path).absolute()
-        run = self.tasks.get(task).id if task else ""
-        taken = Ingested()
-        for file in documents_in(place) if place.is_dir() else [place]:
-            try:
-                document = read_document(file, kind=kind)
-                check_document(document, max_chunk_tokens, max_facts_per_chunk)
-            except InvalidInput as error:
-                if file == place:
-                    raise
-                taken.refused.append((str(file), str(error)))
-                continue
-            run = run or self.start_task(f"Read {place.name}", scope=scope).id
-            taken.append(
-                self._recorder.record(
-                    run,
-                    document,
-                    path=str(file),
-                    max_chunk_tokens=max_chunk_tokens,
-                    max_facts_per_chunk=max_facts_per_chunk,
-                    progress=progress or (lambda *_: None),
-                )
-            )
-        if not taken:
-            why = f": {taken.refused[0][1]}" if taken.refused else ""
-            raise InvalidInput(f"{place} holds no text file that can be read{why}")
-        return taken
+        own = self.tasks.get(task).id if task else ""
+        reading = Ingesting(
+            self._recorder, kind, max_chunk_tokens, max_facts_per_chunk, extract_with_llm, progress or (lambda *_: None)
+        )
+        return reading.ingest(place, own, lambda: self.start_task(f"Read {place.name}", scope=scope).id)
 
-    def build_long_input_context(self, task: str, query: str, **options: Any) -> "LongInputContext":
-        """The chunks that answer a question, each with its citation: max_tokens=4000, source_chunk_limit=6, expected_terms, count."""
-        return self._citing.context(task, query, **options)
+    def build_long_input_context(
+        self,
+        task: str,
+        query: str,
+        *,
+        max_tokens: int = 4000,
+        source_chunk_limit: int = 6,
+        expected_terms: str | Sequence[str] = (),
+        count: Callable[[str], int] | None = None,
+    ) -> "LongInputContext":
+        """The chunks of a task's documents that answer a question, each with its citation, within the budget."""
+        return self._citing.context(
+            task, query, max_tokens=max_tokens, source_chunk_limit=source_chunk_limit, expected_terms=expected_terms,
+            count=count,
+        )  # fmt: skip
 
     def cite(self, ref: str) -> "Citation":
         """The quote behind a chunk, or behind a fact drawn from one, checked against its source as it stands now."""

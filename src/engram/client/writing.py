@@ -5,9 +5,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from engram.client.facets import PAUSED, Facets
+from engram.client.naming import owned
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, Refused
 from engram.model.memory import Memory, render_form
+from engram.rules.numbers import REINFORCE_RETRIEVAL
 from engram.store.documents import meaning_of
 from engram.store.protocol import LIVE
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from engram.capture.conversation import Conversation
     from engram.capture.extraction import Extracted
     from engram.embedding.protocol import Vectors
+    from engram.store.protocol import Purged
 
 Memories = list[Memory]
 
@@ -67,7 +70,11 @@ class Writing(Facets):
         progress: Callable[[int, int], None] | None = None,
     ) -> Memories:
         """Store many at once, durably. Every item is checked before the first is written."""
-        return self._learner.add_batch(items, source=source, progress=progress)
+        for number, item in enumerate[Any](items, 1):
+            if not isinstance(item, Mapping):
+                raise InvalidInput(f'item {number} is no mapping such as {{"statement": "…"}}; nothing was written')
+        given = [self._given("", item) for item in items]
+        return self._learner.add_batch(given, source=source, progress=progress)
 
     def add_conversation(
         self,
@@ -75,6 +82,8 @@ class Writing(Facets):
         assistant_response: str = "",
         *,
         scope: str = "",
+        agent_id: str = "",
+        user_id: str = "",
         session: str = "",
         extract_assistant_response: bool = False,
         source: str = "agent",
@@ -91,7 +100,7 @@ class Writing(Facets):
         if self.upkeep.paused:
             raise Refused(PAUSED)
         refuse_secret(session, "the session's id")
-        wanted = self._sight.scope_named(scope) if scope else self._sight.scope() or "global"
+        wanted = self._own_scope(scope, agent_id, user_id)
         return self._conversations.add(
             user_message,
             assistant_response,
@@ -174,9 +183,9 @@ class Writing(Facets):
         confirmed = {"verification": "user_confirmed"} if actor == "human" else {}
         return self._change(ref, "verify", actor, "", lambda m: m.but(**confirmed, last_verified=now, updated=now))
 
-    def reinforce(self, ref: str, *, actor: str = "manual") -> Memory:
-        """Strengthen a memory by hand."""
-        return self.review.reinforce(ref, actor=actor)
+    def reinforce(self, ref: str, *, boost: float = REINFORCE_RETRIEVAL, actor: str = "manual") -> Memory:
+        """Strengthen a memory by hand: `boost`, above 0 and up to 1, is added to how readily it comes to mind."""
+        return self.review.reinforce(ref, boost=boost, actor=actor)
 
     def forget(self, ref: str, *, purge: bool = False, actor: str = "manual", reason: str = "") -> Memory | None:
         """Retire a memory: it is out of every answer and stays readable. `purge=True` destroys it instead, and returns None."""
@@ -185,6 +194,19 @@ class Writing(Facets):
             self.upkeep.purge([memory.id], actor=actor)
             return None
         return memory if memory.status == "retired" else self.lineages.forget(memory.id, actor=actor, reason=reason)
+
+    def purge(self, scope: str = "", *, agent_id: str = "", user_id: str = "", actor: str = "manual") -> "Purged":
+        """Destroy everything of a scope, or of an owner, and of the scopes below it: memories, and what was said in its
+        sessions and tasks. It cannot be undone; the answer proves it, and names what is still left or out of reach.
+
+        `forget(ref, purge=True)` destroys a single memory.
+        """
+        from engram.client.purging import purge_scope
+
+        named = owned({"scope": scope, "agent_id": agent_id, "user_id": user_id})["scope"]
+        if not named:
+            raise InvalidInput("purge takes a scope such as project:acme, or agent_id and user_id")
+        return purge_scope(self.store, self.upkeep, self._sight.scope_named(named), self._clock(), actor=actor)
 
     def undo(self, ref: str, *, actor: str = "manual") -> Memory:
         """Take the last decision about a memory back."""
@@ -201,10 +223,20 @@ class Writing(Facets):
         return feedback.rate(self.store, ref, signal, self._clock(), session)
 
     def relate(
-        self, source: str, target: str, relation_type: str = "related_to", *, weight: float = 1.0, **options: Any
+        self,
+        source: str,
+        target: str,
+        relation_type: str = "related_to",
+        weight: float = 1.0,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        actor: str = "manual",
+        reason: str = "",
     ) -> Memory:
         """Tie one memory to another by a named relation with a weight; doing it again sets the weight anew."""
-        return self.graph.relate(source, target, relation_type, weight=weight, **options)
+        return self.graph.relate(
+            source, target, relation_type, weight=weight, metadata=metadata, actor=actor, reason=reason
+        )
 
     def _change(self, ref: str, op: str, actor: str, reason: str, change: Callable[[Memory], Memory]) -> Memory:
         from engram.gates.secrets import redact

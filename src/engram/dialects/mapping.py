@@ -5,6 +5,8 @@ in `extra`, at the depth where it stood, and is written back there.
 """
 
 from collections.abc import Mapping
+from dataclasses import fields
+from math import isfinite
 from typing import Any
 
 from engram.dialects import values
@@ -66,6 +68,43 @@ def _read_span(value: Any) -> tuple[int, int]:
     raise FieldError(f"must be two whole numbers [from, to], is {shown(value)}")
 
 
+class _Links(Block):
+    """Links of a memory, which may have thousands: those as Engram writes them are read without asking the table."""
+
+    def read_list(self, value: Any) -> tuple[Any, ...]:
+        """A list of links; where one is not plain the table reads them all, or says which one it refuses."""
+        links = [_plain_link(item) for item in value] if type(value) is list else [None]
+        return tuple(links) if all(links) else super().read_list(value)
+
+
+_NEW = object.__new__
+# Filled slot by slot: a frozen record's own constructor takes three times as long.
+_TARGET, _TYPE, _STRENGTH, _WEIGHT, _CONFIDENCE, _REINFORCED, _EXTRA = (
+    vars(Association)[field.name].__set__ for field in fields(Association)
+)
+
+
+def _plain_link(item: Any) -> Association | None:
+    try:
+        target, kind, strength = item["target"], item["type"], item["strength"]
+        weight = item["weight"] if len(item) == 4 else 1.0
+    except (KeyError, TypeError):
+        return None
+    if len(item) > 4 or type(target) is not str or type(kind) is not str or type(strength) is not float:
+        return None
+    if not 0 <= strength <= 1 or (type(weight) is not float and type(weight) is not int) or not isfinite(weight):
+        return None
+    link = _NEW(Association)
+    _TARGET(link, target)
+    _TYPE(link, kind)
+    _STRENGTH(link, strength)
+    _WEIGHT(link, float(weight))
+    _CONFIDENCE(link, 1.0)
+    _REINFORCED(link, None)
+    _EXTRA(link, {})
+    return link
+
+
 _BLANK = Memory(id="", statement="")
 _ACTIVATION = Block(
     Activation,
@@ -81,7 +120,7 @@ _FEEDBACK = Block(
     _count("negative", 0, always=True),
     _count("neutral", 0, always=True),
 )
-_ASSOCIATION = Block(
+_ASSOCIATION = _Links(
     Association,
     _text("target", always=True),
     _number("strength", 0, 1, 0.5, always=True),

@@ -6,16 +6,14 @@ from datetime import datetime
 from math import isfinite
 from typing import Any
 
+from engram.model.arguments import ANY, checked_statuses, words
 from engram.model.errors import InvalidInput
-from engram.model.memory import STATUSES
 from engram.model.relations import HEAVIEST, LIGHTEST, relation
 from engram.rules.scopes import parse_scope
 from engram.store.protocol import LIVE, Filters
 from engram.store.walks import Hops
 
 DIRECTIONS = ("outbound", "inbound", "any")
-MOST = 1000
-"""The largest limit."""
 LARGEST_METADATA = 16_384
 """Characters of JSON that a relation may carry."""
 
@@ -43,13 +41,6 @@ def checked_metadata(metadata: Any) -> dict[str, Any]:
     return found
 
 
-def checked_limit(name: str, value: Any, most: int = MOST) -> int:
-    """A whole number from 1 on."""
-    if type(value) is not int or not 1 <= value <= most:
-        raise InvalidInput(f"{name} {value!r} must be a whole number from 1 to {most}")
-    return value
-
-
 def hops(
     direction: str,
     types: str | Sequence[str] | None,
@@ -66,26 +57,18 @@ def hops(
     statuses = _statuses(status)
     filters = Filters(
         statuses=statuses,
-        scopes=None if scope is None else tuple(parse_scope(one) for one in _words(scope)),
+        scopes=None if scope is None else tuple(parse_scope(one) for one in words(scope, "scope") or ()),
         valid_at=now if statuses == LIVE else None,
     )
-    followed = None if types is None else tuple(relation(name) for name in _words(types))
-    return Hops(direction, followed, float(min_weight), filters)
+    followed = words(types, "types")
+    return Hops(direction, followed and tuple(map(relation, followed)), float(min_weight), filters)
 
 
 def _statuses(status: str | Sequence[str] | None) -> tuple[str, ...] | None:
     if status is None:
         return LIVE
-    if status == "any":
-        return None
-    for word in _words(status):
-        if word not in STATUSES:
-            raise InvalidInput(f"unknown status {word!r}; known: {', '.join(STATUSES)}, any")
-    return _words(status)
-
-
-def _words(given: str | Sequence[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+    found = checked_statuses(status)
+    return None if found is None or ANY in found else found
 
 
 def _is_number(value: Any) -> bool:

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from engram.graph.asking import checked_limit, checked_metadata, checked_weight, hops
+from engram.graph.asking import checked_metadata, checked_weight, hops
 from engram.graph.reaching import Reached, gathered
 from engram.graph.rendering import rendered
+from engram.model.arguments import checked_limit
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.memory import Association, Memory
 from engram.model.relations import relation
@@ -111,9 +112,10 @@ class Graph:
 
         A walk passes only through memories of this status and scope. A superseded memory stands for its successor.
         """
+        most = checked_limit(limit)
         return self.traverse_many(
             [start], max_depth=max_depth, direction=direction, types=types, min_weight=min_weight,
-            limit_per_seed=limit, total_limit=limit, status=status, scope=scope,
+            limit_per_seed=most, total_limit=most, status=status, scope=scope,
         )  # fmt: skip
 
     def traverse_many(
@@ -133,8 +135,8 @@ class Graph:
 
         `Reached.seeds` says from which. A seed that another one leads to is among the answers.
         """
-        depth = checked_limit("max_depth", max_depth, 10)
-        per_seed, total = checked_limit("limit_per_seed", limit_per_seed), checked_limit("total_limit", total_limit)
+        depth = checked_limit(max_depth, "max_depth", 10)
+        per_seed, total = checked_limit(limit_per_seed, "limit_per_seed"), checked_limit(total_limit, "total_limit")
         asked = hops(direction, types, min_weight, status, scope, self.clock())
         if isinstance(seeds, str):
             raise InvalidInput("seeds is a list of ids, names or aliases; `traverse` takes a single one")
@@ -151,7 +153,7 @@ class Graph:
     def render(self, reached: Sequence[Reached], *, max_tokens: int | None = None) -> str:
         """The relations as lines for a prompt, nearest first, as many as fit: memories quoted as data, each text once."""
         if max_tokens is not None:
-            checked_limit("max_tokens", max_tokens, 10**9)
+            checked_limit(max_tokens, "max_tokens", 10**9)
         have = {one.memory.id: one.memory for one in reached}
         missing = dict.fromkeys(i for one in reached for i in one.path[-2:-1] if i not in have)
         return rendered(reached, have | self._memories(list(missing)), max_tokens)

@@ -70,3 +70,11 @@ class SessionSummary:
     decisions: list[str]
     next_steps: list[str]
     critical_context: list[str]
+
+
+@dataclass(frozen=True)
+class ComposedAnswer:
+    """A question answered from what is known, with the ids of what the answer rests on; "" where that says nothing of it."""
+
+    answer: str
+    sources: list[str]

@@ -11,7 +11,7 @@ from importlib.resources import files
 
 from engram.model.errors import InvalidInput
 
-TASKS = ("facts", "decisions", "question", "permutations", "summary")
+TASKS = ("facts", "decisions", "question", "permutations", "summary", "answer")
 """The tasks there are prompts for."""
 LONGEST_VALUE = 24_000
 """Characters of one value that are sent, about 6,000 tokens; of a longer one, the beginning and the end."""

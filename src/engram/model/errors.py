@@ -5,6 +5,7 @@
     ├── NotFound              no memory, session or event by that name      (exit 3)
     ├── Refused               a rule says no; nothing was written           (exit 1)
     │   ├── SecretRefused     the text holds a key, token or password
+    │   ├── KeyConflict       the caller's key of an event already names another one
     │   └── NotTrusted        the store or source is not trusted yet
     ├── StoreError            the store could not do it; nothing half-written
     │   ├── StoreBusy         another writer held the lock for too long
@@ -41,6 +42,10 @@ class Refused(EngramError):
 
 class SecretRefused(Refused):
     """The text holds what looks like a key, token, password or connection string."""
+
+
+class KeyConflict(Refused):
+    """An event with this key is there already and says something else."""
 
 
 class NotTrusted(Refused):

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from engram.capture.admission import admit
 from engram.gates.secrets import redact
+from engram.model.arguments import checked_fraction
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.memory import CONTRADICTS, Association, Memory
 from engram.review.lineage import Lineages, superseding, taken_over
 from engram.rules.eligibility import eligibility
+from engram.rules.numbers import REINFORCE_RETRIEVAL
 from engram.rules.strength import consolidated, reinforced
 from engram.store.protocol import Filters, Store, Transaction
 
@@ -125,9 +127,13 @@ class Review:
         """Let a memory go; it stays readable."""
         return Lineages(self.store, self.clock).forget(ref, actor=actor)
 
-    def reinforce(self, ref: str, *, actor: str = "manual") -> Memory:
-        """Confirm that a memory still serves."""
-        return self._set(ref, "reinforce", actor, None, lambda m, now: reinforced(m, now).but(last_verified=now))
+    def reinforce(self, ref: str, *, boost: float = REINFORCE_RETRIEVAL, actor: str = "manual") -> Memory:
+        """Confirm that a memory still serves: `boost`, above 0 and up to 1, is added to its strength."""
+        if not checked_fraction(boost, "boost"):
+            raise InvalidInput("boost 0 strengthens nothing; give a number above 0, up to 1")
+        return self._set(
+            ref, "reinforce", actor, None, lambda m, now: reinforced(m, now, boost=boost).but(last_verified=now)
+        )
 
     def _set(
         self,

@@ -7,7 +7,7 @@ from engram.model.memory import Activation, Memory
 from engram.review.queue import held
 from engram.store.protocol import Image, Store, Transaction
 
-SEPARATE = frozenset({"add", "import", "use", "edit", "split", "remove"})
+SEPARATE = frozenset({"add", "import", "use", "edit", "split", "remove", "reread"})
 """Entries about several memories that have nothing to do with each other; the others mean something only as a whole."""
 MAKING = frozenset({"add", "learn", "import", "edit", "split", "revise"})
 """Decisions a memory's history can begin with. One that begins with another has been pruned."""

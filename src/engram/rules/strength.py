@@ -40,11 +40,11 @@ def band(value: float) -> str:
     return "retirement candidate"
 
 
-def reinforced(memory: Memory, at: datetime, *, seq: int | None = None) -> Memory:
+def reinforced(memory: Memory, at: datetime, *, seq: int | None = None, boost: float = n.REINFORCE_RETRIEVAL) -> Memory:
     """The memory after one use: strength as it was at that moment, raised."""
     old = memory.activation
     activation = Activation(
-        retrieval_strength=_rounded(min(1.0, strength(memory, at) + n.REINFORCE_RETRIEVAL)),
+        retrieval_strength=_rounded(min(1.0, strength(memory, at) + boost)),
         storage_strength=_rounded(old.storage_strength + n.REINFORCE_STORAGE * (1 - old.storage_strength)),
         frequency=old.frequency + 1,
         last_accessed=_later(old.last_accessed, at),

@@ -4,8 +4,10 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import TypeVar
 
-from engram.model.errors import InvalidInput, NotFound
+from engram.model.arguments import checked_length, checked_limit
+from engram.model.errors import InvalidInput, NotFound, StoreBusy, StoreUnreachable
 from engram.model.task import JOB_STATES, Job
 from engram.store.protocol import Store
 
@@ -14,6 +16,12 @@ LEASE = timedelta(minutes=5)
 MOST_ATTEMPTS = 6
 FIRST_WAIT, LONGEST_WAIT = timedelta(seconds=10), timedelta(hours=1)
 _ERROR_CHARS = 300
+MOST_AT_ONCE = 1_000_000
+PASSING = (StoreBusy, StoreUnreachable)
+"""What may be over in a moment."""
+MOST_TROUBLES = 20
+"""Failures in a row that a worker sits out, some 15 minutes in all."""
+T = TypeVar("T")
 Handler = Callable[[Job], None]
 """Does one job. Doing it twice must be as good as doing it once; an exception means: again later."""
 
@@ -43,7 +51,7 @@ class Jobs:
         """Jobs that are not done, oldest first: waiting, leased or dead."""
         if status is not None and status not in JOB_STATES:
             raise InvalidInput(f"{status!r} is no state of a job; one of {', '.join(JOB_STATES)}")
-        return self.store.jobs([status] if status else None, limit)
+        return self.store.jobs([status] if status else None, checked_length(limit))
 
     def retry(self, job_id: str) -> Job:
         """Let a dead job try again from the start."""
@@ -57,7 +65,7 @@ class Jobs:
     def work(self, limit: int = 100) -> Worked:
         """Do the jobs that are due now, at most so many, one after the other."""
         worked = Worked()
-        for _ in range(limit):
+        for _ in range(checked_limit(limit, most=MOST_AT_ONCE)):
             now = self.clock()
             taken = self.store.lease_jobs(self.owner, now, now + LEASE, kinds=tuple(self.handlers))
             if not taken:
@@ -68,9 +76,9 @@ class Jobs:
     def run(
         self, stop: threading.Event, idle_seconds: float = 1.0, told: Callable[[Worked], None] | None = None
     ) -> None:
-        """Work until told to stop."""
+        """Work until told to stop. A store that is busy or away is tried again, for a quarter of an hour on end."""
         while not stop.is_set():
-            worked = self.work(1)
+            worked = patiently(lambda: self.work(1), stop)
             if worked and told is not None:
                 told(worked)
             if not worked:
@@ -101,6 +109,22 @@ class Jobs:
     def _give_up(self, job: Job, said: str, worked: Worked) -> None:
         self.store.settle_job(job, replace(job, status="dead", leased_until=None, error=said))
         worked.dead.append(job.id)
+
+
+def patiently(work: Callable[[], T], stop: threading.Event) -> T | None:
+    """What the work answers; a store that is busy or away is waited for, longer each time. None once told to stop."""
+    for troubles in range(1, MOST_TROUBLES + 1):
+        try:
+            return work()
+        except PASSING:
+            if stop.wait(pause_after(troubles)):
+                return None
+    return work()
+
+
+def pause_after(troubles: int) -> float:
+    """Seconds to wait for a store that failed so often in a row: twice as long each time, up to a minute."""
+    return min(60.0, 2.0 ** (troubles - 1))
 
 
 def wait_after(attempts: int) -> timedelta:

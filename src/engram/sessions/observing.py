@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from engram.gates.secrets import redact, redact_all, refuse_secret
+from engram.gates.secrets import find_secrets, redact, redact_all, refuse_secret
+from engram.gates.shape import RECORD
 from engram.model.errors import InvalidInput
 from engram.model.event import EVENT_TYPES
 from engram.model.times import aware
@@ -15,33 +16,47 @@ _FIELDS = frozenset({"role", "content", "at", "key", "event_type", "payload", "m
 MAX_CONTENT = 8 * 1024 * 1024
 
 
-def new_event(item: Mapping[str, Any], now: datetime) -> NewEvent:
-    """The event a caller's fields describe; `InvalidInput` names what cannot be used."""
+def new_event(item: Mapping[str, Any], now: datetime, of_task: str = "") -> NewEvent:
+    """The event a caller's fields describe, in a task's ledger that task's; `InvalidInput` names what cannot be used."""
     unknown = set(item) - _FIELDS
     if unknown:
         raise InvalidInput(f"unknown field {sorted(unknown)[0]!r} of an event; known: {', '.join(sorted(_FIELDS))}")
     role, content = item.get("role", ""), item.get("content", "")
     if not isinstance(role, str) or not role.strip() or not isinstance(content, str):
         raise InvalidInput("an event needs a role and a content, both text")
+    if not content.strip() and not item.get("payload"):
+        raise InvalidInput(f"an event of {role.strip()} without words: say what was said or done, or leave it out")
     if len(content) > MAX_CONTENT:
         raise InvalidInput(
             f"an event of {len(content)} characters; at most {MAX_CONTENT}. `engram ingest` takes documents"
         )
-    event_type = item.get("event_type", "message")
+    event_type = item.get("event_type") or "message"
     if event_type not in EVENT_TYPES:
         raise InvalidInput(f"{event_type!r} is no event type; one of {', '.join(EVENT_TYPES)}")
-    key = storable(str(item.get("key", "") or ""))
-    refuse_secret(key, "the event's key")
+    role, content, task, key = _redacted(
+        storable(role.strip()),
+        storable(content),
+        storable(str(item.get("task", "") or "")),
+        storable(str(item.get("key", "") or "")),
+    )
     return NewEvent(
-        role=redact(storable(role.strip()))[0],
-        content=redact(storable(content))[0],
+        role=role,
+        content=content,
         at=aware(item.get("at")) or now,
         event_type=event_type,
-        task=redact(storable(str(item.get("task", ""))))[0],
+        task=of_task or task,
         key=key,
         payload=_data("payload", item.get("payload")),
         metadata=_data("metadata", item.get("metadata")),
     )
+
+
+def _redacted(role: str, content: str, task: str, key: str) -> tuple[str, str, str, str]:
+    # Nearly every event holds no secret, and reading all its texts at once is cheaper than one by one.
+    if find_secrets(RECORD.join((role, content, task, key))):
+        refuse_secret(key, "the event's key")
+        role, content, task = (redact(text)[0] for text in (role, content, task))
+    return role, content, task, key
 
 
 def _data(name: str, given: Any) -> dict[str, Any]:
@@ -50,10 +65,12 @@ def _data(name: str, given: Any) -> dict[str, Any]:
 
 def json_data(what: str, given: Any) -> dict[str, Any]:
     """A caller's own data, redacted; `InvalidInput` for what is no object that JSON can hold."""
-    if given is not None and not isinstance(given, Mapping):
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
         raise InvalidInput(f'{what} is an object such as {{"name": "pytest"}}, not {type(given).__name__}')
     try:
-        kept: dict[str, Any] = _stored(redact_all(dict(given or {})))
+        kept: dict[str, Any] = _stored(redact_all(dict(given)))
         json.dumps(kept, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{what} cannot be kept as JSON ({error}); give texts, numbers, lists and objects") from None
@@ -70,4 +87,5 @@ def _stored(value: Any) -> Any:
 
 def storable(text: str) -> str:
     """The text without what some store cannot hold: `?` for half a surrogate pair, U+FFFD for NUL."""
-    return text.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+    plain = text if text.isascii() else text.encode("utf-8", "replace").decode()
+    return plain.replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -89,6 +89,10 @@ class Sessions:
         if session.summary_through:
             known = summary.Summary(session.summary, session.summary_through, session.summary_style, session.summary_by)
         events = self.store.events(session.id, after=session.summary_through)
+        if known is not None and summary.has_room(known, max_tokens, count_tokens):
+            every = self.store.events(session.id)
+            if every and every[0].seq == 1:  # a pruned ledger no longer tells what the summary does
+                known, events = None, every
         wanted = style or session.summary_style or "plain"
         if self.ask_summary is None:
             made = summary.summarise(known, events, style=wanted, max_tokens=max_tokens, count=count_tokens)

@@ -16,7 +16,7 @@ from engram.sessions.summary_parts import KINDS, LONGEST_LINE, Line, kind_of, li
 from engram.text.cutting import cut, longest_fitting
 from engram.text.shown import one_line, quoted, shown
 
-__all__ = ["STYLES", "TITLES", "Summary", "summarise", "summarise_with", "without"]
+__all__ = ["STYLES", "TITLES", "Summary", "has_room", "summarise", "summarise_with", "without"]
 
 STYLES = ("plain", "structured")
 TITLES = dict(
@@ -33,6 +33,8 @@ REPEATED_KIND = 0.25
 """What every further line of one kind is worth less, so that one kind does not crowd out the others."""
 SLICE = 40
 """Events folded in one step; between steps no more than this many lines per kind are carried."""
+ANEW = 500
+"""Events of a session that are folded again from the first one where a summary leaves half of its room empty."""
 _LEAST_CHARACTERS = 24
 _TOKENS_ASKED = 6_000
 _CHARACTERS_ASKED = 2_000
@@ -76,6 +78,14 @@ def summarise(
         added = [line for event in fresh[start : start + SLICE] for line in lines_of(event)]
         lines = _carried([*lines, *added])
     return Summary(_fitted(lines, style, max_tokens, count), through, style, RULES)
+
+
+def has_room(summary: Summary, max_tokens: int, count: Count) -> bool:
+    """Whether a summary may have been made for less room, and of a session short enough to be folded anew from its ledger.
+
+    A model's words are not asked for twice.
+    """
+    return summary.made_by == RULES and summary.through <= ANEW and 2 * count(summary.text) < max_tokens
 
 
 def _check(style: str, max_tokens: int) -> None:

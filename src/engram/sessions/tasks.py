@@ -1,15 +1,16 @@
 """`mem.tasks`: work that outlives a conversation. A run, its ledger, its checkpoints, and how to take it up again."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from engram.gates.secrets import redact, refuse_secret
+from engram.model.arguments import checked_event_types, checked_length, checked_place, checked_window, words
 from engram.model.errors import InvalidInput, NotFound
-from engram.model.event import EVENT_TYPES, Event
+from engram.model.event import Event
 from engram.model.hit import Hits
-from engram.model.task import CHECKPOINT_KINDS, Checkpoint, Job, TaskRun, checked_state, moved
+from engram.model.task import CHECKPOINT_KINDS, TASK_STATES, Checkpoint, Job, TaskRun, checked_state, moved
 from engram.recall.search import Ask, Searcher
 from engram.rules.scopes import parse_scope
 from engram.sessions.observing import json_data, new_event, storable
@@ -20,6 +21,10 @@ Checkpoints = list[Checkpoint]
 TaskRuns = list[TaskRun]
 DERIVE = "derive"
 """The job that derives facts from a ledger's events."""
+_ANSWERS = {"result": "tool_result", "error": "error"}
+"""What may come of a tool call, and the type of the event that tells it."""
+_NOTHING = "(nothing)"
+"""What a tool said that gave nothing back: that it did is worth an event."""
 _STEPS = ("completed_steps", "pending_steps", "decisions", "blockers", "artifacts")
 
 
@@ -56,11 +61,8 @@ class Tasks:
 
     def list(self, status: str | Sequence[str] | None = None, limit: int | None = 50) -> TaskRuns:
         """Runs, newest first; deleted ones only when asked for."""
-        _refuse_negative("limit", limit)
-        wanted = (status,) if isinstance(status, str) else status
-        if wanted is None:
-            wanted = ("running", "paused", "completed", "failed", "cancelled")
-        return self.store.tasks([checked_state(state) for state in wanted], limit)
+        wanted = words(status, "status") or tuple(state for state in TASK_STATES if state != "deleted")
+        return self.store.tasks([checked_state(state) for state in wanted], checked_length(limit))
 
     def move(self, task_id: str, state: str, outcome: str = "") -> TaskRun:
         """Put a run into another state; what may not follow on its present one is refused."""
@@ -128,13 +130,14 @@ class Tasks:
 
     def _append(self, task_id: str, items: Sequence[Mapping[str, Any]], *, derive: bool = False) -> Events:
         task, now = self.get(task_id), self.clock()
-        events = [replace(new_event(item, now), task=task.id) for item in items]
+        events = [new_event(item, now, task.id) for item in items]
         return self.store.append_events(task.id, events, _derivation(task.id, now) if derive else no_jobs)
 
     def events(self, task_id: str, *, last: int | None = None, after: int = 0) -> Events:
         """A run's events in order: all, those after a number, or the last so many."""
-        _refuse_negative("last", last)
-        return self.store.events(self.get(task_id).id, last=last, after=after)
+        if last is not None:
+            checked_place(last, "last")
+        return self.store.events(self.get(task_id).id, last=last, after=checked_place(after, "after"))
 
     def search_events(
         self,
@@ -143,19 +146,20 @@ class Tasks:
         task: str = "",
         event_types: str | Sequence[str] | None = None,
         roles: str | Sequence[str] | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
         mode: str = "hybrid",
         limit: int = 10,
     ) -> Hits:
         """Find events of a run, or of every ledger."""
+        first, last = checked_window(since, until)
         filters = Filters(
             kinds=("event",),
             parents=(self.get(task).id,) if task else None,
-            types=_event_types(event_types),
-            roles=_names(roles),
-            since=since,
-            until=until,
+            types=checked_event_types(event_types),
+            roles=words(roles, "roles"),
+            since=first,
+            until=last,
         )
         return self.searcher.search(Ask(query, limit, mode, filters=filters))
 
@@ -213,8 +217,7 @@ class Tasks:
 
     def checkpoints(self, task_id: str, limit: int | None = None) -> Checkpoints:
         """A run's checkpoints, newest first."""
-        _refuse_negative("limit", limit)
-        return self.store.checkpoints(self.get(task_id).id, limit)
+        return self.store.checkpoints(self.get(task_id).id, checked_length(limit))
 
     def idle_since(self, task: TaskRun | str) -> timedelta:
         """How long a run has been silent: a long silence of a running one means that its process went away."""
@@ -241,23 +244,6 @@ def _says(given: Any) -> bool:
     return isinstance(given, str) and bool(given.strip())
 
 
-def _refuse_negative(name: str, number: int | None) -> None:
-    if number is not None and (type(number) is not int or number < 0):
-        raise InvalidInput(f"{name} {number!r} must be a whole number, at least 0")
-
-
-def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    return (given,) if isinstance(given, str) else tuple(given) if given else None
-
-
-def _event_types(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    wanted = _names(given)
-    unknown = next((name for name in wanted or () if name not in EVENT_TYPES), None)
-    if unknown is not None:
-        raise InvalidInput(f"{unknown!r} is no event type; one of {', '.join(EVENT_TYPES)}")
-    return wanted
-
-
 def _lines(name: str, given: Any) -> tuple[str, ...]:
     lines = [*given] if isinstance(given, Iterable) and not isinstance(given, str) else [None]
     if not all(isinstance(line, str) for line in lines):
@@ -266,22 +252,25 @@ def _lines(name: str, given: Any) -> tuple[str, ...]:
 
 
 def _called(call: Any) -> list[dict[str, Any]]:
+    """A call and what came of it. What else the caller keeps of it, such as an id or a duration, stays in the payload."""
     name = call.get("name") if isinstance(call, Mapping) else None
     if not isinstance(name, str) or not name.strip():
         raise InvalidInput('a tool call needs a name: {"name": "pytest", "arguments": {…}, "result": "…"}')
     arguments = call.get("arguments", {})
-    said = f"{name} {_told(arguments)}".strip()
+    said = f"{name} {_told('arguments', arguments)}".strip()
+    more = {part: value for part, value in call.items() if part not in ("name", "arguments", *_ANSWERS)}
     found: list[dict[str, Any]] = [
         {
             "role": "assistant",
             "event_type": "tool_call",
             "content": said,
-            "payload": {"name": name, "arguments": arguments},
+            "payload": {**more, "name": name, "arguments": arguments},
         }
     ]
-    for part, kind in (("result", "tool_result"), ("error", "error")):
-        if part in call:
-            found.append({"role": "tool", "event_type": kind, "content": _told(call[part]), "payload": {"name": name}})
+    for part, kind in _ANSWERS.items():
+        if call.get(part) is not None or (part == "result" and part in call):
+            content = _told(part, call[part]) or _NOTHING
+            found.append({"role": "tool", "event_type": kind, "content": content, "payload": {**more, "name": name}})
     return found
 
 
@@ -292,9 +281,15 @@ def _artifact(made: Any) -> dict[str, Any]:
     return {"role": "assistant", "event_type": "artifact", "content": content or name, "payload": {"name": name}}
 
 
-def _told(value: Any) -> str:
+def _told(part: str, value: Any) -> str:
     import json
 
     if value is None or value == {}:
         return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(
+            f"the {part} of a tool call cannot be kept as JSON ({error}); give text, numbers, lists and objects: "
+            "decode bytes, or keep them in a file and name it"
+        ) from None

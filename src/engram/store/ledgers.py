@@ -1,61 +1,87 @@
 """The chain of a session's events, alike on every backend.
 
-`body` is a salted digest of what was said; `digest` covers `prev`, the event's place and `body`. Purging an event takes
-its content and salt away and leaves `body`, so the chain still verifies and the words cannot be guessed from it.
+`body` is a salted digest of what was said; `digest` covers `prev`, the event's place, its task and `body`. Purging an event
+takes its content and salt away and leaves `body`, so the chain still verifies and the words cannot be guessed from it.
+A digest without the mark `2:` is of the first kind, which did not cover the task.
 """
 
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
+from engram.model.errors import KeyConflict
 from engram.model.event import Event
 from engram.store.protocol import NewEvent
 
+MARK = "2:"
+"""What the digests of this kind begin with."""
 
-def following_on(
-    head: Event | None, session: str, events: Sequence[NewEvent], token: Callable[[int], str]
-) -> list[Event]:
+
+class Head(NamedTuple):
+    """Where a ledger ends: the number and the digest of its last event."""
+
+    seq: int = 0
+    digest: str = ""
+
+
+NO_HEAD = Head()
+
+
+def following_on(head: Head, session: str, events: Sequence[NewEvent], token: Callable[[int], str]) -> list[Event]:
     """New events with id, number and digests, chained to the last event of their session."""
-    first = head.seq + 1 if head else 1
-    made = [
-        Event(
-            id=f"EVT-{event.at.astimezone(UTC).strftime('%Y%m%d')}-{token(6)}",
-            session=session,
-            seq=first + i,
-            role=event.role,
-            content=event.content,
-            at=event.at,
-            event_type=event.event_type,
-            task=event.task,
-            key=event.key,
-            payload=event.payload,
-            metadata=event.metadata,
-        )
-        for i, event in enumerate(events)
-    ]
-    return chained(made, head.digest if head else "")
+    made: list[Event] = []
+    prev = head.digest
+    for seq, new in enumerate(events, head.seq + 1):
+        day = new.at.astimezone(UTC)
+        # strftime takes longer than the rest of the id.
+        event_id = f"EVT-{day.year:04}{day.month:02}{day.day:02}-{token(6)}"
+        salt = os.urandom(16).hex()
+        body = _body(salt, new)
+        digest = _marked_digest(new, event_id, session, seq, prev, body)
+        said = new.role, new.content, new.at, new.event_type, new.task, new.key, new.payload, new.metadata
+        made.append(Event(event_id, session, seq, *said, salt, body, prev, digest))
+        prev = digest
+    return made
 
 
-def unrepeated(events: Sequence[NewEvent], known: Iterable[str]) -> list[int]:
-    """Places of the events that are new: those without a key, and the first of each key not known yet."""
-    seen = set(known)
+def unrepeated(events: Sequence[NewEvent], known: Mapping[str, Event]) -> list[int]:
+    """Places of the events that are new: those without a key, and the first of each key not known yet.
+
+    A repeated key is the same event; one that comes with other words is refused before anything is written.
+    """
+    seen: dict[str, Event | NewEvent] = dict(known)
     fresh = []
     for i, event in enumerate(events):
         if event.key and event.key in seen:
+            _refuse_other_words(event, seen[event.key])
             continue
-        seen.add(event.key)
+        seen[event.key] = event
         fresh.append(i)
     return fresh
 
 
-def problems_of(events: Iterable[Event], name: str) -> list[str]:
-    """What is wrong with a chain: altered, reordered or dropped events. `name` is what its owner knows it by."""
+def _refuse_other_words(event: NewEvent, known: Event | NewEvent) -> None:
+    if isinstance(known, Event) and not known.salt:
+        return  # purged: what it said is nobody's to compare
+    if (event.role, event.event_type, event.content) != (known.role, known.event_type, known.content):
+        named = f"event {known.id}" if isinstance(known, Event) else "another event of the same batch"
+        raise KeyConflict(
+            f"the key {event.key!r} names {named}, which says something else; nothing was written. "
+            "Give a new event a key of its own; a repeat keeps its role, type and words"
+        )
+
+
+def problems_of(events: Iterable[Event], name: str, redacted: Container[str] | None = None) -> list[str]:
+    """What is wrong with a chain: altered, reordered or dropped events. `name` is what its owner knows it by.
+
+    `redacted` are the events whose words the journal knows to be destroyed; without it, none is asked for.
+    """
     problems = []
-    prev, seq = "", 0
+    prev, seq, session = "", 0, None
     for event in events:
         seq += 1
         if event.seq != seq:
@@ -63,39 +89,30 @@ def problems_of(events: Iterable[Event], name: str) -> list[str]:
             seq = event.seq
         if event.prev != prev:
             problems.append(f"{name}: event {event.id} does not follow the one before it")
-        if event.salt and event.body != body_digest(event):
-            problems.append(f"{name}: the content of event {event.id} was altered")
-        if event.digest != chain_digest(event):
-            problems.append(f"{name}: event {event.id} was altered")
-        prev = event.digest
+        if session is not None and event.session != session:
+            problems.append(f"{name}: event {event.id} belongs to another ledger, {event.session}")
+        problems += [f"{name}: {problem}" for problem in _altered(event, redacted)]
+        prev, session = event.digest, event.session
     return problems
 
 
-ANCHOR = "ledger"
-"""The journal's entry that says where a ledger ends: `session` is its name, `reason` its count and the head's digest."""
-PRUNED = "0 pruned"
+def _altered(event: Event, redacted: Container[str] | None) -> list[str]:
+    found = []
+    if event.salt:
+        if event.body != body_digest(event):
+            found.append(f"the content of event {event.id} was altered")
+    elif event.content or event.payload or event.metadata or event.key:
+        found.append(f"the content of event {event.id} was altered")
+    elif redacted is not None and is_marked(event) and event.id not in redacted:
+        found.append(f"the content of event {event.id} was taken away, and the journal knows of no redaction")
+    if event.digest != chain_digest(event):
+        found.append(f"event {event.id} was altered")
+    return found
 
 
-def anchor_of(head: Event) -> str:
-    """What the journal keeps of a ledger's end."""
-    return f"{head.seq} {head.digest}"
-
-
-def missing_events(name: str, anchors: Iterable[str], digest_at: Callable[[int], str | None]) -> list[str]:
-    """What the ends the journal has seen tell of a ledger: nothing, or that events are gone or others stand in their place.
-
-    Every one counts, not the last alone: what is appended after a tail was cut off has an end of its own.
-    """
-    lost = 0
-    for anchor in anchors:
-        count, _, digest = anchor.partition(" ")
-        if not (count.isascii() and count.isdigit()):
-            return [f"{name}: the journal's word on where it ends was altered"]
-        if anchor != PRUNED and digest_at(int(count)) != digest:
-            lost = max(lost, int(count))
-    if not lost:
-        return []
-    return [f"{name}: event {lost} was written and is not there as it was; events at the end were dropped or replaced"]
+def is_marked(event: Event) -> bool:
+    """Whether an event was written when the journal was already told of every ledger and every redaction."""
+    return event.digest.startswith(MARK)
 
 
 def blanked(event: Event) -> Event:
@@ -103,28 +120,31 @@ def blanked(event: Event) -> Event:
     return replace(event, content="", payload={}, metadata={}, key="", salt="")
 
 
-def chained(events: Sequence[Event], prev: str) -> list[Event]:
-    """The events with salt, body and digest filled in, each following the one before."""
-    result = []
-    for event in events:
-        event = replace(event, salt=os.urandom(16).hex(), prev=prev)
-        event = replace(event, body=body_digest(event))
-        event = replace(event, digest=chain_digest(event))
-        prev = event.digest
-        result.append(event)
-    return result
-
-
 def body_digest(event: Event) -> str:
     """Salted digest of what was said."""
-    said = [event.content, event.payload, event.metadata, event.key]
-    return _sha256(event.salt, json.dumps(said, ensure_ascii=False, sort_keys=True, separators=(",", ":")))
+    return _body(event.salt, event)
 
 
 def chain_digest(event: Event) -> str:
-    """Digest of an event's place in its chain and its body."""
+    """Digest of an event's place in its chain and its body, of the kind that the event's own is."""
+    place = event.id, event.session, event.seq, event.prev, event.body
+    return _marked_digest(event, *place) if is_marked(event) else _sha256(*_placed(event, *place))
+
+
+_sorted_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+
+
+def _body(salt: str, event: Event | NewEvent) -> str:
+    return _sha256(salt, _sorted_json([event.content, event.payload, event.metadata, event.key]))
+
+
+def _marked_digest(event: Event | NewEvent, event_id: str, session: str, seq: int, prev: str, body: str) -> str:
+    return MARK + _sha256(*_placed(event, event_id, session, seq, prev, body), event.task)
+
+
+def _placed(event: Event | NewEvent, event_id: str, session: str, seq: int, prev: str, body: str) -> tuple[str, ...]:
     at = event.at.astimezone(UTC).isoformat()
-    return _sha256(event.prev, event.id, event.session, str(event.seq), event.role, event.event_type, at, event.body)
+    return prev, event_id, session, str(seq), event.role, event.event_type, at, body
 
 
 def _sha256(*parts: str) -> str:
@@ -142,10 +162,22 @@ def to_fields(event: Event) -> dict[str, Any]:
         "at": event.at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
         "content": event.content,
     }
-    for name in ("task", "key", "payload", "metadata", "salt", "body", "prev", "digest"):
-        value = getattr(event, name)
-        if value:
-            fields[name] = value
+    if event.task:
+        fields["task"] = event.task
+    if event.key:
+        fields["key"] = event.key
+    if event.payload:
+        fields["payload"] = event.payload
+    if event.metadata:
+        fields["metadata"] = event.metadata
+    if event.salt:
+        fields["salt"] = event.salt
+    if event.body:
+        fields["body"] = event.body
+    if event.prev:
+        fields["prev"] = event.prev
+    if event.digest:
+        fields["digest"] = event.digest
     return fields
 
 
@@ -173,3 +205,27 @@ def from_fields(fields: Mapping[str, Any]) -> Event:
 def decode_event(text: str) -> Event:
     """An event from its JSON."""
     return from_fields(json.loads(text))
+
+
+def examined(text: str | bytes) -> tuple[Event, str]:
+    """An event from its JSON, and what is wrong with the way it is written: no digest covers a field nobody knows."""
+    fields = json.loads(text, object_pairs_hook=_Fields)
+    event = from_fields(fields)
+    if dict(fields) == to_fields(event) and not _Fields.doubled(fields):
+        return event, ""
+    return event, f"event {event.id} holds what Engram did not write"
+
+
+class _Fields(dict[str, Any]):
+    """A JSON object that remembers whether a name stood in it twice: readers differ in which one they take."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.twice = len(self) < len(pairs)
+
+    @classmethod
+    def doubled(cls, value: Any) -> bool:
+        """Whether any object in there does."""
+        if isinstance(value, cls):
+            return value.twice or any(cls.doubled(item) for item in value.values())
+        return isinstance(value, list) and any(cls.doubled(item) for item in value)

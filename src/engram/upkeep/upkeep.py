@@ -10,7 +10,8 @@ from engram.review.lineage import Lineages
 from engram.sessions.feedback import fold
 from engram.settings import Settings
 from engram.store.lineages import IN_FORCE
-from engram.store.protocol import Noticed, Pruned, Purged, Store
+from engram.store.protocol import Filters, Noticed, Pruned, Purged, Store
+from engram.store.purged_words import enough, texts_of
 from engram.upkeep.doctor import diagnose, status
 
 SLICE = 500
@@ -38,14 +39,46 @@ class Upkeep:
         return self.store.reembed(progress or (lambda *_: None))
 
     def purge(self, ids: Sequence[str], *, actor: str = "human") -> Purged:
-        """Destroy memories and events, and prove it. A fact's newest survivor is in force again."""
+        """Destroy memories and events, and prove it. A fact's newest survivor is in force again.
+
+        Facts drawn from an event go with it, in every version: their words are the event's. `remaining` names memories
+        that quote it in their context and were not drawn from it.
+        """
+        ids = list(dict.fromkeys([*ids, *self._drawn_from(ids)]))
+        quotes = self._words_of(ids)
         for memory_id in ids:
             memory = self.store.get(memory_id)
             if memory is not None and memory.lineage and memory.status in IN_FORCE:
                 Lineages(self.store, self.clock).forget(memory_id, actor=actor)
         purged = self.store.purge(ids, actor=actor)
         self._forget_quotes(purged.ids)
-        return purged
+        return replace(purged, remaining=(*purged.remaining, *self._quoting(quotes)))
+
+    def _drawn_from(self, ids: Sequence[str]) -> list[str]:
+        """The facts that rest on events of these, and the versions that follow on them: those carry their context."""
+        events = {event_id for event_id in ids if self.store.event(event_id) is not None}
+        if not events:
+            return []
+        known = self.store.listing(Filters(statuses=None))
+        drawn = [memory for memory in known if any(evidence.event in events for evidence in memory.evidence)]
+        contexts = {(memory.lineage, memory.context) for memory in drawn if memory.lineage and memory.context}
+        return [
+            *(memory.id for memory in drawn),
+            *(memory.id for memory in known if (memory.lineage, memory.context) in contexts),
+        ]
+
+    def _words_of(self, ids: Sequence[str]) -> list[str]:
+        return enough(event.content for i in ids if (event := self.store.event(i)) is not None)
+
+    def _quoting(self, quotes: Sequence[str]) -> list[str]:
+        """What still says the words of purged events: memories nobody drew from them."""
+        if not quotes:
+            return []
+        return [
+            f"{memory.id}: it says the same words; purge it too"
+            for memory in self.store.listing(Filters(statuses=None))
+            if any(text and (text in quote or quote in text) for text in enough(texts_of(memory)) for quote in quotes)
+        ]
 
     def _forget_quotes(self, ids: Sequence[str]) -> None:
         """A summary quotes sentences of events; those of purged ones go with them."""

@@ -1,16 +1,18 @@
 """Answering from a long document: the chunks that matter, each with its exact place, and whether a quote still stands."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engram.capture.longinput.documents import read_document
 from engram.capture.longinput.quotes import quote_hash
-from engram.capture.longinput.recording import ROLE, redaction, without
+from engram.capture.longinput.reading import redaction, without
+from engram.capture.longinput.versions import Version, Versions
 from engram.gates.secrets import find_secrets
 from engram.model.errors import InvalidInput, NotFound
-from engram.model.event import Event
-from engram.model.memory import Memory
+from engram.model.event import DOCUMENT_ROLE, Event
+from engram.model.memory import Evidence
+from engram.model.task import TaskRun
 from engram.recall.assembling import Counter, Item, Section, assemble
 from engram.recall.expected import missing_terms
 from engram.sessions.tasks import Tasks
@@ -18,6 +20,8 @@ from engram.store.protocol import Store
 
 CONTEXT_TOKENS = 4_000
 SOURCE_CHUNKS = 6
+MOST_LOOKED_AT = 400
+"""Chunks looked at for those of a file's latest version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,8 @@ class Citation:
     quote: str
     quote_hash: str
     state: str = "unchecked"
-    """verified: found in the source, letter by letter; changed: the source reads otherwise; unchecked: nobody looked."""
+    """verified: found in the source's file, letter by letter; changed: the source reads otherwise; unchecked: nobody looked,
+    or there is no file to look into."""
     reason: str = ""
     redacted: bool = False
     """Whether a secret stands in the source where the quote says `[redacted:…]`."""
@@ -75,10 +80,7 @@ class Citing:
             raise InvalidInput(f"max_tokens {max_tokens!r} must be a whole number, at least 0")
         if type(source_chunk_limit) is not int or not 1 <= source_chunk_limit <= 100:
             raise InvalidInput(f"source_chunk_limit {source_chunk_limit!r} must lie between 1 and 100")
-        hits = self.tasks.search_events(
-            query, task=task_id, event_types=["artifact"], roles=[ROLE], limit=source_chunk_limit
-        )
-        found = [self._citation(hit.event) for hit in hits if hit.event is not None and is_chunk(hit.event)]
+        found = self._answering(task_id, query, source_chunk_limit)
         items = tuple(Item(c.id, c.quote, label=f"{_label(c)}: ", multiline=True) for c in found)
         built = assemble([Section("Sources", items)], max_tokens, count or self.count)
         terms = [expected_terms] if isinstance(expected_terms, str) else expected_terms
@@ -91,35 +93,76 @@ class Citing:
             )
         return LongInputContext(built.text, built.tokens, kept, missing_terms(terms, built.text))
 
+    def _answering(self, task_id: str, query: str, limit: int) -> list[Citation]:
+        """The best chunks; of a file that was read anew into the same task, those of its latest version only."""
+        task, wanted = self.tasks.get(task_id), limit
+        while True:
+            hits = self.tasks.search_events(
+                query, task=task.id, event_types=["artifact"], roles=[DOCUMENT_ROLE], limit=wanted
+            )
+            chunks = [hit.event for hit in hits if hit.event is not None and is_chunk(hit.event)]
+            latest = {i: self._latest(task, i) for i in {str(chunk.payload.get("source", "")) for chunk in chunks}}
+            standing = [chunk for chunk in chunks if self._stands(chunk, latest, task)]
+            if len(standing) >= limit or len(hits) < wanted or wanted >= MOST_LOOKED_AT:
+                return [self._marked(chunk, latest) for chunk in standing[:limit]]
+            wanted = min(MOST_LOOKED_AT, wanted * 4)
+
+    def _latest(self, task: TaskRun, source_id: str) -> Version | None:
+        """The version of a source's file that was read since and reads otherwise; None where it is the last itself."""
+        source = self.store.event(source_id)
+        path = str(source.payload.get("path", "")) if source is not None else ""
+        if source is None or not path:
+            return None
+        last = Versions.of(self.store, task.scope, path, "").latest()
+        return last if last is not None and last.digest != source.payload.get("digest") else None
+
+    def _stands(self, chunk: Event, latest: Mapping[str, Version | None], task: TaskRun) -> bool:
+        newer = latest[str(chunk.payload.get("source", ""))]
+        return newer is None or newer.task != task.id
+
+    def _marked(self, chunk: Event, latest: Mapping[str, Version | None]) -> Citation:
+        citation = self._citation(chunk)
+        newer = latest[citation.source]
+        if newer is None:
+            return citation
+        return replace(citation, state="changed", reason=f"its file changed, and was read anew for {newer.task}")
+
     def cite(self, ref: str) -> Citation:
-        """The quote behind a chunk or a fact, checked against its source as it stands now."""
-        event, span, expected = self._quoted(ref)
+        """The quote behind a chunk or a fact, checked against its source as it stands now.
+
+        A fact that several documents state is verified where one of them still does.
+        """
+        checked: list[Citation] = []
+        for event, evidence in self._quoted(ref):
+            checked.append(self._checked(self._quote(ref, event, evidence)))
+            if checked[-1].state == "verified":
+                return checked[-1]
+        return checked[0]
+
+    def _quote(self, ref: str, event: Event, evidence: Evidence | None) -> Citation:
         if event.content and not is_chunk(event):
             raise InvalidInput(f"{event.id} quotes no document; `cite` takes a chunk, or a fact drawn from one")
         citation = self._citation(event)
-        if span is not None:
-            first = _in_source(event, span[0])
-            quote = event.content[span[0] : span[1]]
-            citation = replace(
-                citation, id=ref, span=(first, first + len(quote)), quote=quote, quote_hash=expected, redacted=False
-            )
-        return self._checked(citation)
+        if evidence is None or evidence.span is None:
+            return citation
+        first = _in_source(event, evidence.span[0])
+        quote = event.content[slice(*evidence.span)]
+        span = (first, first + len(quote))
+        return replace(citation, id=ref, span=span, quote=quote, quote_hash=evidence.quote_hash, redacted=False)
 
-    def _quoted(self, ref: str) -> tuple[Event, tuple[int, int] | None, str]:
+    def _quoted(self, ref: str) -> list[tuple[Event, Evidence | None]]:
         event = self.store.event(ref)
         if event is not None:
-            return event, None, ""
+            return [(event, None)]
         memory = self.store.get(ref)
         if memory is None:
             raise NotFound(f"no chunk or memory {ref!r}; `engram task context` and `engram search` show ids")
-        return self._evidence(memory)
-
-    def _evidence(self, memory: Memory) -> tuple[Event, tuple[int, int] | None, str]:
-        for evidence in memory.evidence:
-            event = self.store.event(evidence.event)
-            if event is not None and event.content:
-                return event, evidence.span, evidence.quote_hash
-        raise InvalidInput(f"{memory.id} rests on no document; `engram show {memory.id}` tells what it rests on")
+        said = [(self.store.event(evidence.event), evidence) for evidence in memory.evidence]
+        found: list[tuple[Event, Evidence | None]] = [(e, place) for e, place in said if e is not None and e.content]
+        found = [(e, place) for e, place in found if is_chunk(e)] or found
+        if not found:
+            raise InvalidInput(f"{memory.id} rests on no document; `engram show {memory.id}` tells what it rests on")
+        return found
 
     def _citation(self, event: Event) -> Citation:
         payload = event.payload
@@ -142,7 +185,8 @@ class Citing:
             why = "it was purged, or the ledger altered"
             return replace(citation, state="changed", reason=f"the quote is not what was read: {why}")
         if not citation.path:
-            return replace(citation, state="verified", reason="as it was given; no file to compare it with")
+            why = "it was given as a text: there is no file to hold it against. The ledger has it as it was given"
+            return replace(citation, reason=why)
         try:
             text = self.read(Path(citation.path))
         except (InvalidInput, OSError) as error:
@@ -185,4 +229,5 @@ def _in_source(event: Event, place: int) -> int:
 def _label(citation: Citation) -> str:
     where = f" {citation.heading}" if citation.heading else ""
     start, end = citation.span
-    return f"[{citation.id}] {citation.title}{where} (characters {start}–{end})"
+    said = f"{citation.state}: {citation.reason}" if citation.reason else citation.state
+    return f"[{citation.id}] {citation.title}{where} (characters {start}–{end}, {said})"

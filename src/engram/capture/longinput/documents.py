@@ -5,17 +5,19 @@ quote differ from its source.
 """
 
 import codecs
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from engram.capture.longinput.ignoring import Ignored
 from engram.capture.longinput.kinds import KINDS, look_of
 from engram.model.errors import InvalidInput
 
-__all__ = ["LARGEST", "Document", "Report", "documents_in", "look_of", "read_document"]
+__all__ = ["LARGEST", "Document", "Report", "Skipped", "documents_in", "look_of", "read_document"]
 
 LARGEST = 64 * 1024 * 1024
 """Bytes: a longer file is an archive or a dump, and is better split by who knows its parts."""
@@ -38,6 +40,13 @@ _CONTROLS = bytes(code for code in (*range(32), 127) if code not in b"\t\n\r\f\b
 # Folders that hold what programs made or fetched; hidden ones (.git, .venv) are left out anyway.
 _FOREIGN_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages", "CVS"})
 
+_CHECK = "Check its permissions"
+_ADVICE = {
+    errno.ELOOP: "The link leads back to itself: name the file it should lead to",
+    errno.ENAMETOOLONG: "Check the path",
+    errno.ENOTDIR: "Check the path",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -49,6 +58,16 @@ class Document:
     title: str
     text: str
     kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """What of a folder was not read: paths, each with the reason."""
+
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+    """Nothing to read: hidden, ignored, empty, binary."""
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    """Meant to be read, and it cannot be."""
 
 
 def read_document(path: Path, *, kind: str = "") -> Document:
@@ -64,69 +83,105 @@ def read_document(path: Path, *, kind: str = "") -> Document:
     return Document(path.name, text, kind or look_of(text, path.name))
 
 
-def documents_in(folder: Path, *, progress: Report | None = None) -> Iterator[Path]:
+def documents_in(folder: Path, *, progress: Report | None = None, skipped: Skipped | None = None) -> Iterator[Path]:
     """The text files below a folder, in order of their paths.
 
-    Left out are hidden files and folders, what `.gitignore` files below the folder name, installed packages, links (a
-    linked folder may lead back here), binary and empty files.
+    Left out are hidden files and folders, what `.gitignore` files below the folder name, installed packages, links (a linked
+    folder may lead back here), pipes and the like, binary and empty files; `skipped` is told of each. A folder left out is
+    named, not what it holds. A file that nobody may look into is given all the same: reading it tells why.
     """
     if not folder.is_dir():
         raise InvalidInput(f"{folder} is not a folder. Give the path of a folder, or of one file")
-    yield from _walk(folder, Ignored(), progress or (lambda *_: None), [0])
+    yield from _walk(folder, Ignored(), progress or (lambda *_: None), [0], skipped or Skipped())
 
 
-def _walk(folder: Path, ignored: Ignored, progress: Report, looked: list[int]) -> Iterator[Path]:
+def _walk(folder: Path, ignored: Ignored, progress: Report, looked: list[int], skipped: Skipped) -> Iterator[Path]:
     ignored = ignored.within(folder)
-    for entry in _entries(folder):
-        is_folder = entry.is_dir(follow_symlinks=False)
-        if entry.name.startswith(".") or entry.is_symlink() or ignored.holds(Path(entry.path), is_folder):
+    try:
+        entries = _entries(folder)
+    except OSError as error:
+        skipped.refused.append((str(folder), f"the folder cannot be read: {error.strerror}. {_CHECK}"))
+        return
+    for entry in entries:
+        path, is_folder = Path(entry.path), entry.is_dir(follow_symlinks=False)
+        reason = _by_name(entry, ignored, is_folder)
+        if is_folder and not reason:
+            yield from _walk(path, ignored, progress, looked, skipped)
             continue
-        if is_folder:
-            if entry.name not in _FOREIGN_FOLDERS:
-                yield from _walk(Path(entry.path), ignored, progress, looked)
-        elif entry.is_file(follow_symlinks=False):
+        if not reason:
             looked[0] += 1
             progress(entry.name, looked[0], 0)
-            if _looks_like_text(Path(entry.path)):
-                yield Path(entry.path)
+            reason = _by_look(path)
+        if reason:
+            skipped.left_out.append((str(path), reason))
+        else:
+            yield path
+
+
+def _by_name(entry: os.DirEntry[str], ignored: Ignored, is_folder: bool) -> str:
+    """Why a file or folder is not looked into; "" where it is."""
+    if entry.name.startswith("."):
+        return "hidden"
+    if entry.is_symlink():
+        return "a link; what it leads to is read where it lies"
+    if ignored.holds(Path(entry.path), is_folder):
+        return "named in a .gitignore"
+    if is_folder:
+        return "installed or made by programs" if entry.name in _FOREIGN_FOLDERS else ""
+    return "" if entry.is_file(follow_symlinks=False) else "no file: a pipe, a socket or a device"
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """What a folder holds, by name; nothing where it may not be read."""
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entries, key=lambda entry: entry.name)
-    except OSError:
-        return []
+    """What a folder holds, by name."""
+    with os.scandir(folder) as entries:
+        return sorted(entries, key=lambda entry: entry.name)
 
 
-def _looks_like_text(path: Path) -> bool:
+def _by_look(path: Path) -> str:
+    """Why the beginning of a file shows that there is nothing to read; "" where there is, or nobody may look."""
     try:
-        with path.open("rb") as file:
+        with _opened(path) as file:
             start = file.read(LOOKED_AT)
+            whole = len(start) < LOOKED_AT
     except OSError:
-        return False
-    return bool(start.strip()) and not _is_binary(start)
+        return ""
+    if not start:
+        return "empty"
+    if _is_binary(start):
+        return "binary"
+    return "blank" if whole and not start.strip() else ""
+
+
+def _opened(path: Path) -> BinaryIO:
+    """A file to read. Something else that has taken its place, a pipe say, is opened without a wait for its writer."""
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
 
 
 def _bytes_of(path: Path) -> bytes:
     try:
-        found = path.stat()
-        if stat.S_ISDIR(found.st_mode):
-            raise InvalidInput(f"{path} is a folder. Give one file, or ingest the folder as a whole")
-        if not stat.S_ISREG(found.st_mode):
-            raise InvalidInput(f"{path} is not a file that can be read to its end. Copy what it gives into a file")
-        with path.open("rb") as file:
+        # Looked at by name first: to open a device can be more than to look at it.
+        _refuse_no_file(path, path.stat().st_mode)
+        with _opened(path) as file:
+            _refuse_no_file(path, os.fstat(file.fileno()).st_mode)
             content = file.read(LARGEST + 1)
     except FileNotFoundError as error:
         raise InvalidInput(f"There is no file {path}. Check the path") from error
     except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}. Check its permissions") from error
+        raise InvalidInput(
+            f"{path} cannot be read: {error.strerror}. {_ADVICE.get(error.errno or 0, _CHECK)}"
+        ) from error
     if len(content) > LARGEST:
         raise InvalidInput(
             f"{path} is larger than {LARGEST // 1024**2} MB. Split it into parts (split -C 32m) and ingest those"
         )
     return content
+
+
+def _refuse_no_file(path: Path, mode: int) -> None:
+    if stat.S_ISDIR(mode):
+        raise InvalidInput(f"{path} is a folder. Give one file, or ingest the folder as a whole")
+    if not stat.S_ISREG(mode):
+        raise InvalidInput(f"{path} is not a file that can be read to its end. Copy what it gives into a file")
 
 
 def _decoded(content: bytes, path: Path) -> str:

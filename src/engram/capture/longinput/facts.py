@@ -12,7 +12,7 @@ from engram.capture.longinput.chunking import Chunk
 from engram.capture.longinput.kinds import look_of
 from engram.capture.longinput.sentences import sentences_in
 
-__all__ = ["MAX_FACTS", "Anchored", "facts_in"]
+__all__ = ["LONGEST", "MAX_FACTS", "Anchored", "by_weight", "facts_in"]
 
 MAX_FACTS = 6
 # Weights of marks; a sentence is a fact from here on.
@@ -85,10 +85,15 @@ def facts_in(text: str, chunk: Chunk, max_facts: int = MAX_FACTS, *, kind: str =
 
     `kind` is the document's; without it the chunk's look decides.
     """
+    best = by_weight(text, chunk, kind=kind)[: max(max_facts, 0)]
+    return sorted(best, key=lambda fact: fact.start)
+
+
+def by_weight(text: str, chunk: Chunk, *, kind: str = "") -> list[Anchored]:
+    """Every fact of a chunk, the most telling first."""
     kind = kind or look_of(text[chunk.start : chunk.end])
     found = _said_in_code(text, chunk, kind) if kind in ("code", "diff") else _said_in_prose(text, chunk)
-    best = sorted(found, key=lambda weighed: (-weighed[0], weighed[1].start))[: max(max_facts, 0)]
-    return sorted((fact for _, fact in best), key=lambda fact: fact.start)
+    return [fact for _, fact in sorted(found, key=lambda weighed: (-weighed[0], weighed[1].start))]
 
 
 def _said_in_prose(text: str, chunk: Chunk) -> Iterator[tuple[int, Anchored]]:

@@ -31,8 +31,11 @@ class Ignored:
 
     def within(self, folder: Path) -> "Ignored":
         """These rules and those of the folder's own `.gitignore`."""
+        named = folder / ".gitignore"
+        if not named.is_file():  # a pipe of that name would be waited for
+            return self
         try:
-            with (folder / ".gitignore").open(encoding="utf-8", errors="replace") as file:
+            with named.open(encoding="utf-8", errors="replace") as file:
                 lines = file.read(LARGEST).splitlines()
         except OSError:
             return self

@@ -5,35 +5,35 @@ the digest of its quote; a manifest checkpoint lists them. Every event has a key
 way it is cut, so that recording it again goes on where a crash ended it.
 """
 
-import hashlib
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from engram.capture.learning import Learner
 from engram.capture.longinput.chunking import Chunk, chunks_of
-from engram.capture.longinput.documents import Document, look_of
-from engram.capture.longinput.facts import Anchored, facts_in
+from engram.capture.longinput.documents import Document, Skipped, look_of
 from engram.capture.longinput.quotes import quote_hash
-from engram.gates.instructions import injection_problem
-from engram.gates.secrets import Secret, find_secrets, redact, secrets_problem
+from engram.capture.longinput.reading import MOST_FACTS, Chunks, Reading, Telling, stated_in, without
+from engram.capture.longinput.rereading import Rereading, Settled
+from engram.gates.secrets import redact
 from engram.model.errors import InvalidInput
 from engram.model.event import DOCUMENT_ROLE, Event
-from engram.model.memory import Evidence, Memory
-from engram.model.task import Checkpoint, TaskRun
+from engram.model.task import Checkpoint
 from engram.sessions.observing import storable
 from engram.sessions.tasks import Tasks
 from engram.store.protocol import NewEvent, Store
 
+if TYPE_CHECKING:
+    from engram.llm.model import LanguageModel
+
 ROLE = DOCUMENT_ROLE
 MAX_CHUNK_TOKENS = 700
 MAX_FACTS_PER_CHUNK = 6
-MOST_FACTS = 2_000
-"""Facts kept of one document, spread evenly over it: more would bury what people said."""
-_LONGEST_TITLE = 100
 MOST_CHARACTERS = 64 * 1024 * 1024
+SHOWN = 5
+"""Ids a warning names; the answer has all."""
 SLICE = 250
 """Chunks per append: bounds memory, and how long other writers wait."""
 Progress = Callable[[str, int, int], None]
@@ -49,16 +49,34 @@ class LongInput:
     kind: str
     chunks: int
     facts: tuple[str, ...]
+    """In force, and stated by the text: new ones, and those known before."""
     manifest: Checkpoint
+    superseded: tuple[str, ...] = ()
+    """Facts of the version before that this one no longer states; they are out of force."""
+    kept_out: tuple[str, ...] = ()
+    """Facts the text states and the owner forgot or corrected; they stay out."""
+    facts_left_out: int = 0
+    """How many more facts the text states than the limits let in."""
+    warnings: tuple[str, ...] = ()
+    """All of that, and what the model could not do, in words."""
 
 
 class Ingested(list[LongInput]):
-    """What became of the documents of a folder, and of those that could not be read."""
+    """What became of the documents of a folder, and of the files that were not read: paths, each with the reason."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.refused: list[tuple[str, str]] = []
-        """Paths, each with the reason."""
+        self.skipped = Skipped()
+
+    @property
+    def refused(self) -> list[tuple[str, str]]:
+        """Files meant to be read that cannot be."""
+        return self.skipped.refused
+
+    @property
+    def left_out(self) -> list[tuple[str, str]]:
+        """Files with nothing to read: hidden, ignored, empty, binary."""
+        return self.skipped.left_out
 
 
 @dataclass(slots=True)
@@ -69,6 +87,7 @@ class Recorder:
     tasks: Tasks
     learner: Learner
     clock: Callable[[], datetime]
+    model: "LanguageModel | None" = None
 
     def record(
         self,
@@ -78,23 +97,52 @@ class Recorder:
         path: str = "",
         max_chunk_tokens: int = MAX_CHUNK_TOKENS,
         max_facts_per_chunk: int = MAX_FACTS_PER_CHUNK,
+        extract_with_llm: bool = False,
         progress: Progress = lambda *_: None,
     ) -> LongInput:
-        """Cut a document, write its chunks, anchor its facts, note the manifest."""
+        """Cut a document, write its chunks, anchor its facts, note the manifest.
+
+        With `extract_with_llm` the model of the settings reads every chunk too, and adds up to as many facts of each as the
+        rules may; where it fails, the rules' facts stand and `warnings` says so.
+        """
         task = self.tasks.get(task_id)
         check_document(document, max_chunk_tokens, max_facts_per_chunk)
+        self.check_model(extract_with_llm)
         text = storable(document.text)
         kind = document.kind or look_of(text, document.title)
         chunks = chunks_of(text, kind=kind, max_tokens=max_chunk_tokens)
         reading = Reading.of(task, text, _clean(document.title), kind, _clean(path), max_chunk_tokens)
         source = self._source(reading, len(chunks))
         events = self._chunks(reading, chunks, source, progress)
-        facts = self._facts(reading, list(zip(chunks, events, strict=True)), max_facts_per_chunk)
-        progress("facts", len(facts), len(facts))
-        manifest = self._manifest(reading, source, events, facts)
-        return LongInput(task.id, source.id, reading.title, kind, len(chunks), tuple(facts), manifest)
+        pairs = list(zip(chunks, events, strict=True))
+        telling, notes = self._telling(reading, pairs, max_facts_per_chunk, extract_with_llm, progress)
+        settled = Rereading(self.store, self.learner, self.clock).settle(reading, source.id, pairs, telling.facts)
+        progress("facts", len(settled.facts), len(settled.facts))
+        return LongInput(
+            task.id, source.id, reading.title, kind, len(chunks), tuple(settled.facts),
+            self._manifest(reading, source, events, settled),
+            tuple(settled.superseded), tuple(settled.kept_out), telling.beyond_chunk + telling.beyond_document,
+            (*_changes(reading.title, settled), *_limits(telling, max_facts_per_chunk), *notes),
+        )  # fmt: skip
 
-    def _source(self, reading: "Reading", chunks: int) -> Event:
+    def check_model(self, wanted: bool) -> None:
+        """`InvalidInput` where a model is wanted and there is none."""
+        if wanted and self.model is None:
+            raise InvalidInput("extract_with_llm asks a model and none is configured; set `model`, or leave it out")
+
+    def _telling(
+        self, reading: Reading, chunks: Chunks, most: int, ask: bool, progress: Progress
+    ) -> tuple[Telling, list[str]]:
+        """The facts the rules see, and where asked for the model's."""
+        telling = stated_in(reading, chunks, most)
+        if not ask or self.model is None or not most:
+            return telling, []
+        from engram.capture.longinput.asking import facts_by_model
+
+        asked = facts_by_model(self.model, chunks, telling.facts, most, progress)
+        return replace(telling, facts=[*telling.facts, *asked.facts]), asked.warnings
+
+    def _source(self, reading: Reading, chunks: int) -> Event:
         title, kind, length = reading.title, reading.kind, len(reading.text)
         payload = {"title": title, "kind": kind, "path": reading.path, "digest": reading.digest,
                    "characters": length, "chunks": chunks}  # fmt: skip
@@ -102,7 +150,7 @@ class Recorder:
         event = NewEvent(ROLE, said, self.clock(), "observation", reading.task.id, f"{reading.key}/source", payload)
         return self.store.append_events(reading.task.id, [event])[0]
 
-    def _chunks(self, reading: "Reading", chunks: Sequence[Chunk], source: Event, progress: Progress) -> list[Event]:
+    def _chunks(self, reading: Reading, chunks: Sequence[Chunk], source: Event, progress: Progress) -> list[Event]:
         made: list[Event] = []
         waiting = iter(chunks)
         while some := list(islice(waiting, SLICE)):
@@ -111,7 +159,7 @@ class Recorder:
             progress("chunks", len(made), len(chunks))
         return made
 
-    def _chunk(self, reading: "Reading", chunk: Chunk, source: Event) -> NewEvent:
+    def _chunk(self, reading: Reading, chunk: Chunk, source: Event) -> NewEvent:
         said, cuts = without(reading.text, chunk.start, chunk.end, reading.secrets)
         payload = {
             "source": source.id,
@@ -126,23 +174,8 @@ class Recorder:
         }
         return NewEvent(ROLE, said, self.clock(), "artifact", reading.task.id, f"{reading.key}/{chunk.index}", payload)
 
-    def _facts(self, reading: "Reading", chunks: Sequence[tuple[Chunk, Event]], most: int) -> list[str]:
-        if not most:
-            return []
-        # A very long document gives fewer facts of each chunk, so that its end has its share.
-        each = max(1, min(most, MOST_FACTS // max(1, len(chunks))))
-        found = (
-            (chunk, fact, event)
-            for chunk, event in chunks
-            for fact in facts_in(reading.text, chunk, each, kind=reading.kind)
-            if _is_harmless(reading, fact)
-        )
-        drafts = [_draft(reading, chunk, fact, event) for chunk, fact, event in islice(found, MOST_FACTS)]
-        named = reading.title[:_LONGEST_TITLE] or reading.task.id
-        return [memory.id for memory in self.learner.add_batch(drafts, source=f"document:{named}")]
-
-    def _manifest(self, reading: "Reading", source: Event, events: Sequence[Event], facts: Sequence[str]) -> Checkpoint:
-        task, title = reading.task, reading.title
+    def _manifest(self, reading: Reading, source: Event, events: Sequence[Event], settled: Settled) -> Checkpoint:
+        task, title, facts = reading.task, reading.title, settled.facts
         known = next(
             (c for c in self.store.checkpoints(task.id) if c.kind == "manifest" and c.data.get("source") == source.id),
             None,
@@ -156,61 +189,12 @@ class Recorder:
             source_event_ids=[source.id],
             kind="manifest",
             data={"source": source.id, "title": title, "kind": reading.kind, "digest": reading.digest, "chunks": len(events),
-                  "first": events[0].seq, "last": events[-1].seq, "facts": len(facts)},
+                  "first": events[0].seq, "last": events[-1].seq, "facts": len(facts), "superseded": len(settled.superseded)},
         )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A document on its way into a ledger."""
-
-    task: TaskRun
-    text: str
-    title: str
-    kind: str
-    path: str
-    secrets: tuple[Secret, ...]
-    digest: str
-    """Of the text without its secrets."""
-    key: str
-    """The same document of the same file, cut the same way, has the same."""
-
-    @classmethod
-    def of(cls, task: TaskRun, text: str, title: str, kind: str, path: str, max_chunk_tokens: int) -> "Reading":
-        """Looks for secrets in the whole, because a cut may run through one."""
-        secrets = tuple(find_secrets(text))
-        digest = quote_hash(without(text, 0, len(text), secrets)[0])
-        told = "\0".join((digest, title, kind, path, str(max_chunk_tokens)))
-        return cls(task, text, title, kind, path, secrets, digest, hashlib.sha256(told.encode()).hexdigest()[:24])
-
-
-def without(text: str, start: int, end: int, secrets: Sequence[Secret]) -> tuple[str, list[Secret]]:
-    """Part of a text with `[redacted:kind]` for what of each secret stands there, and what was taken out."""
-    first = bisect_right(secrets, start, key=lambda secret: secret.end)
-    pieces, cuts, position = [], [], start
-    for secret in islice(secrets, first, None):
-        if secret.start >= end:
-            break
-        cuts.append(Secret(secret.kind, max(start, secret.start), min(end, secret.end)))
-        pieces += [text[position : cuts[-1].start], redaction(secret.kind)]
-        position = cuts[-1].end
-    return "".join([*pieces, text[position:end]]), cuts
 
 
 def _clean(text: str) -> str:
     return redact(storable(text))[0]
-
-
-def redaction(kind: str) -> str:
-    """What stands for a secret."""
-    return f"[redacted:{kind}]"
-
-
-def _is_harmless(reading: Reading, fact: Anchored) -> bool:
-    """Whether a fact holds no secret and commands nobody: a document is evidence, not orders."""
-    memory = Memory("", fact.statement)
-    cuts = without(reading.text, fact.start, fact.end, reading.secrets)[1]
-    return not cuts and not injection_problem(memory) and not secrets_problem(memory)
 
 
 def check_document(document: Document, max_chunk_tokens: int, max_facts: int) -> None:
@@ -230,16 +214,43 @@ def check_document(document: Document, max_chunk_tokens: int, max_facts: int) ->
         raise InvalidInput(f"max_facts_per_chunk {max_facts!r} must lie between 0 and 50")
 
 
-def _draft(reading: Reading, chunk: Chunk, fact: Anchored, event: Event) -> dict[str, object]:
-    task, title = reading.task, reading.title
-    quote = reading.text[fact.start : fact.end]
-    # What was taken out before it has moved it.
-    start = len(without(reading.text, chunk.start, fact.start, reading.secrets)[0])
-    return {
-        "statement": fact.statement,
-        "type": "semantic",
-        "scope": task.scope,
-        "task": task.id,
-        "context": f"{title}: {event.payload['heading']}".strip(": "),
-        "evidence": [Evidence(event.id, (start, start + len(quote)), quote_hash(quote))],
-    }
+def _changes(title: str, settled: Settled) -> list[str]:
+    """What a new version did to what was known, in words."""
+    name, said = title or "the document", []
+    if settled.superseded:
+        said.append(
+            f"{name} changed since it was read: {_facts(settled.superseded)} out of force that it no longer states "
+            f"({_some(settled.superseded)}); `engram undo ID` brings one back"
+        )
+    if settled.stayed:
+        said.append(
+            f"{name} no longer states {_some(settled.stayed)}; in force all the same, being pinned, confirmed or worded by you"
+        )
+    if settled.kept_out:
+        said.append(f"{name} states what you forgot or corrected: {_some(settled.kept_out)} stay out")
+    return said
+
+
+def _limits(telling: Telling, most: int) -> list[str]:
+    """Which facts the limits kept out, in words."""
+    said = []
+    if telling.beyond_chunk:
+        said.append(
+            f"{telling.beyond_chunk:,} more facts were not kept: at most {most} of a chunk are; max_facts_per_chunk (--facts) "
+            "raises that, and the chunks hold every word"
+        )
+    if telling.beyond_document:
+        said.append(
+            f"{telling.beyond_document:,} more facts were not kept: at most {MOST_FACTS:,} of a document are, spread evenly over "
+            "it; the chunks hold every word"
+        )
+    return said
+
+
+def _facts(ids: Sequence[str]) -> str:
+    return "1 fact is" if len(ids) == 1 else f"{len(ids):,} facts are"
+
+
+def _some(ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - SHOWN:,} more" if len(ids) > SHOWN else ""
+    return ", ".join(ids[:SHOWN]) + more

@@ -1,18 +1,17 @@
 """ingest, cite: documents taken in chunk by chunk, and quotes held against their source."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from engram.cli.declared import Argument, Option
 from engram.cli.exits import FAILED
 from engram.cli.surface import Surface
-from engram.model.errors import NotFound
+from engram.model.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from engram.capture.longinput.citing import Citation
-    from engram.capture.longinput.recording import LongInput
+    from engram.capture.longinput.recording import Ingested
 
 Source = Annotated[Path, Argument("FILE|DIR", "A text file, or a folder whose text files are all taken in.")]
 IntoTask = Annotated[
@@ -24,6 +23,9 @@ IntoTask = Annotated[
 Kind = Annotated[str, Option("--kind", metavar="KIND", help="markdown, text, code or diff. Default: by name and look.")]
 ChunkTokens = Annotated[int, Option("--chunk-tokens", metavar="N", help="The longest a chunk may be.")]
 Facts = Annotated[int, Option("--facts", metavar="N", help="At most so many facts of each chunk; 0 for none.")]
+Llm = Annotated[
+    bool, Option("--llm", help="Let the configured model read every chunk too, and add what the rules miss.")
+]
 Scope = Annotated[
     str,
     Option("--scope", "-s", metavar="SCOPE", help="Where a task begun for them belongs; `here` is this directory's."),
@@ -39,33 +41,50 @@ def ingest(
     kind: Kind = "",
     chunk_tokens: ChunkTokens = 700,
     facts: Facts = 6,
+    llm: Llm = False,
     scope: Scope = "",
 ) -> None:
     """Take documents in, to be answered from with exact quotes.
 
     Each becomes chunks in a task's ledger, along its headings, facts that lead back to their chunk, and a checkpoint that lists
-    the parts. A folder's hidden, ignored and binary files are left out.
+    the parts. A file that changed since is read anew: facts it no longer states are out of force, what you forgot stays
+    forgotten. A folder's hidden, ignored, empty and binary files are left out, each by name; a file that should have been read
+    and cannot be is exit 1, after the others.
     """
     from engram.cli.progress import bar
     from engram.cli.verbs.teaching import refuse_while_paused
 
-    if not path.exists():
+    if not os.path.lexists(path):
         raise NotFound(f"there is no file or folder {path}")
+    if path.is_symlink() and not path.exists():
+        raise InvalidInput(f"{path} is a link that leads nowhere, or back to itself; name the file it should lead to")
     with surface.memory() as mem:
         refuse_while_paused(surface, mem)
         with bar("Taking in") as report:
             taken = mem.ingest(
                 path, task=task, kind=kind, scope=scope, max_chunk_tokens=chunk_tokens, max_facts_per_chunk=facts,
-                progress=report,
+                **({"extract_with_llm": True} if llm else {}), progress=report,
             )  # fmt: skip
+        surface.warn([f"left out: {file}: {reason}" for file, reason in taken.left_out])
         surface.warn([f"not read: {file}: {reason}" for file, reason in taken.refused])
+        surface.warn([warning for one in taken for warning in one.warnings])
         surface.answer(taken, lambda: _draw_taken(taken))
+        surface.hint(_summary(taken))
         surface.hint(
             f'engram: `engram task search "…" --task {taken[-1].task}` finds its chunks; `engram cite ID` checks a quote'
         )
+    if taken.refused:
+        raise SystemExit(FAILED)
 
 
-def _draw_taken(taken: "Sequence[LongInput]") -> None:
+def _summary(taken: "Ingested") -> str:
+    """How many were read and how many not; nothing where all were."""
+    if not taken.refused and not taken.left_out:
+        return ""
+    return f"engram: {len(taken):,} read, {len(taken.refused):,} that cannot be read, {len(taken.left_out):,} left out"
+
+
+def _draw_taken(taken: "Ingested") -> None:
     from engram.cli import drawing
     from engram.cli.drawing import Column
     from engram.cli.plain_text import line
@@ -82,8 +101,8 @@ def _draw_taken(taken: "Sequence[LongInput]") -> None:
 def cite(surface: Surface, ref: Quote) -> None:
     """A quote, and whether its source still says it.
 
-    The words are looked up at their place in the source: verified, or changed (exit 1) where it reads otherwise or cannot be
-    read any more.
+    The words are looked up at their place in the source: verified, changed (exit 1) where it reads otherwise or cannot be
+    read any more, or unchecked where it was given as a text and there is no file to look into.
     """
     with surface.memory() as mem:
         found = mem.cite(ref)

@@ -70,6 +70,7 @@ def traverse(
 ) -> None:
     """What is linked to memories. Nearest first, each by its shortest and then heaviest path."""
     from engram.cli.records import memory_data
+    from engram.model.arguments import checked_limit
     from engram.model.errors import InvalidInput
     from engram.recall.sight import Sight
 
@@ -77,6 +78,7 @@ def traverse(
         raise InvalidInput("name at least one memory to start from")
     if tokens is not None and not prompt:
         raise InvalidInput("--tokens is the budget of --prompt; give both")
+    checked_limit(limit, "--limit")
     chosen = filters(scope=scope, status=status)
     with surface.memory() as mem:
         if chosen.get("scope"):

@@ -138,7 +138,7 @@ def _files_store(place: "Home", embedder: "Embedder | None") -> "Store":
 def _settings_check(problems: list[str]) -> dict[str, Any]:
     if not problems:
         return {"name": "settings", "ok": True, "detail": "every setting can be used", "advice": ""}
-    advice = "`engram config KEY VALUE` sets a key right; defaults hold until then"
+    advice = "defaults hold until then"
     return {"name": "settings", "ok": False, "detail": "; ".join(problems), "advice": advice}
 
 

@@ -58,8 +58,8 @@ def list_(surface: Surface, status: States = None, limit: Limit = 20) -> None:
     from engram.cli.drawing import Column
     from engram.cli.plain_text import ago, line
 
-    if limit < 0:
-        raise InvalidInput(f"--limit takes a number, at least 0, not {limit}")
+    if limit < 1:
+        raise InvalidInput(f"--limit takes a number, at least 1, not {limit}")
     with surface.memory() as mem:
         found, now = mem.list_tasks(status or None, limit=limit), mem.upkeep.clock()
         rows: list[list[drawing.Cell]] = [

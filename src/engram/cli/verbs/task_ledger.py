@@ -106,8 +106,13 @@ def turn(
 
 
 def _turn_on_stdin() -> dict[str, Any]:
+    text = text_or_stdin("-")
+    if not text:
+        raise InvalidInput(
+            "stdin is empty: give --user TEXT and --assistant TEXT, or a JSON object with user and assistant on stdin"
+        )
     try:
-        given = strict_json.loads(text_or_stdin("-"))
+        given = strict_json.loads(text)
     except ValueError as error:
         raise InvalidInput(f"stdin is not a JSON object: {error}; nothing was written") from None
     if not isinstance(given, dict):

@@ -114,8 +114,13 @@ def _lasting(surface: Surface, mem: "Engram") -> None:
 
 def _work(mem: "Engram", stop: threading.Event, told: "Callable[[Worked], None]", *, once: bool) -> None:
     """One job at a time, so that a worker told to stop has only the one at hand to finish. A pause holds for it too."""
+    from engram.sessions.jobs import patiently
+
+    def one() -> "Worked | None":
+        return None if mem.upkeep.paused else mem.jobs.work(1)
+
     while not stop.is_set():
-        worked = None if mem.upkeep.paused else mem.jobs.work(1)
+        worked = one() if once else patiently(one, stop)
         if worked:
             told(worked)
         elif once:

@@ -5,65 +5,66 @@ import json
 import os
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly, UnknownVersion
 
 FORMAT = 1
-INDEX_SCHEMA = 2
+INDEX_SCHEMA = 3
 DIRECTORY_MODE, FILE_MODE = 0o700, 0o600
 _MAX_FOLDER_NAME = 120
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Home:
-    """Paths of one store. Build it with `open_home`."""
+    """Paths of one store, each put together once: some are asked for at every event. Build it with `open_home`."""
 
     root: Path
     store_id: str
     cache: Path
 
-    @property
+    @cached_property
     def engrams(self) -> Path:
         """One file per memory."""
         return self.root / "engrams"
 
-    @property
+    @cached_property
     def journal(self) -> Path:
         """Every decision, one line each."""
         return self.root / "journal"
 
-    @property
+    @cached_property
     def usage(self) -> Path:
         """Every use, one line each."""
         return self.root / "usage"
 
-    @property
+    @cached_property
     def ledger(self) -> Path:
         """What was said and done, one file per session or task."""
         return self.root / "ledger"
 
-    @property
+    @cached_property
     def tasks(self) -> Path:
         """Runs of long work and their checkpoints."""
         return self.root / "tasks"
 
-    @property
+    @cached_property
     def state(self) -> Path:
         """Small state that is neither memory nor index: sessions, trust, pause."""
         return self.root / "state"
 
-    @property
+    @cached_property
     def quarantine(self) -> Path:
         """Torn lines of Engram's own logs, verbatim."""
         return self.root / "quarantine"
 
-    @property
+    @cached_property
     def lock(self) -> Path:
         """The writer lock's own file."""
         return self.root / "lock"
 
-    @property
+    @cached_property
     def config(self) -> Path:
         """The owner's settings."""
         return self.root / "config.toml"

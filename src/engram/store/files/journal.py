@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.model.errors import StoreCorrupt, StoreReadOnly
+from engram.store.files.backwards import lines_backwards
 from engram.store.files.home import DIRECTORY_MODE, FILE_MODE
 
 
@@ -78,7 +79,7 @@ class Journal:
         months = self.months()
         if not months:
             return Position()
-        return Position(months[-1], self.path(months[-1]).stat().st_size)
+        return Position(months[-1], os.stat(f"{self._folder}/{months[-1]}.jsonl").st_size)
 
     def grew_since(self, known: Position) -> bool:
         """Whether anything may have been appended after `known`; one stat in the common case."""
@@ -93,17 +94,21 @@ class Journal:
         """The file of a month."""
         return self._folder / f"{month}.jsonl"
 
-    def append(self, entry: Entry, *, durably: bool = True) -> Placed:
+    def append(self, entry: Entry, end: Position | None = None, *, durably: bool = True) -> Placed:
         """Write one line and fsync it. On a failure the file is cut back to where it was, and nothing has happened.
 
-        What only witnesses, and changes nothing, need not wait for the disk.
+        `end` is for whoever has just looked where the journal ends. What only witnesses, and changes nothing, need not wait
+        for the disk.
         """
-        month = max(entry.at.astimezone(UTC).strftime("%Y-%m"), (self.months() or [""])[-1])
+        end = end or self.end()
+        at = entry.at.astimezone(UTC)
+        month = max(f"{at.year:04}-{at.month:02}", end.month)
         line = encode(entry)
         path = self.path(month)
+        fresh = month != end.month
         try:
-            self._folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-            fresh = not path.exists()
+            if fresh:
+                self._folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
             start = append_durably(path, line, sync=durably)
             if fresh and durably:
                 sync_directory(self._folder)
@@ -114,9 +119,9 @@ class Journal:
     def last_seq(self) -> int:
         """The number of the last whole entry, from the journal itself."""
         for month in reversed(self.months()):
-            found = _SEQ.match(_last_line(self.path(month)))
-            if found is not None:
-                return int(found[1])
+            for line in lines_backwards(self.path(month)):
+                if (found := _SEQ.match(line)) is not None:
+                    return int(found[1])
         return 0
 
     def cut(self, position: Position) -> None:
@@ -205,7 +210,10 @@ def encode(entry: Entry) -> bytes:
         fields["session"] = entry.session
     fields.update(entry.extra)
     fields["changes"] = [_encode_change(change) for change in entry.changes]
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
+    return _json(fields).encode("utf-8", "surrogatepass") + b"\n"
+
+
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def _encode_change(change: Change) -> dict[str, Any]:
@@ -262,24 +270,6 @@ def sync_directory(folder: Path) -> None:
 
 
 _SEQ = re.compile(rb'\{"seq":(\d+)')
-
-
-def _last_line(path: Path) -> bytes:
-    """The beginning of a file's last whole line."""
-    with path.open("rb") as file:
-        torn = torn_tail(path)
-        end = file.seek(0, os.SEEK_END) if torn is None else torn
-        position = max(0, end - 1)
-        while position > 0:
-            step = min(1 << 16, position)
-            position -= step
-            file.seek(position)
-            found = file.read(step).rfind(b"\n")
-            if found >= 0:
-                position += found + 1
-                break
-        file.seek(position)
-        return file.read(32)
 
 
 def torn_tail(path: Path) -> int | None:

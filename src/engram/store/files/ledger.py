@@ -2,17 +2,33 @@
 
 import hashlib
 import json
+import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from engram.model.errors import StoreCorrupt, StoreReadOnly
 from engram.model.event import Event
+from engram.store.files.backwards import lines_backwards
 from engram.store.files.home import DIRECTORY_MODE
-from engram.store.files.journal import append_durably, replace_file, set_aside, sync_directory, torn_tail
-from engram.store.ledgers import blanked, from_fields, to_fields
+from engram.store.files.journal import append_durably, replace_file, set_aside, sync_directory, torn_tail, whole_lines
+from engram.store.ledgers import NO_HEAD, Head, blanked, examined, from_fields, to_fields
 
 _SAFE = re.compile(r"[^A-Za-z0-9._-]")
+_MOST_REMEMBERED = 4096
+_MORE = b" \n"
+"""How a line ends whose turn goes on in the next."""
+
+
+@lru_cache(maxsize=1024)
+def ledger_name(session: str) -> str:
+    """The name of a session's file, which cannot leave the ledger folder."""
+    name = _SAFE.sub("_", session)[:100].lstrip(".") or "_"
+    if name != session:
+        name += "~" + hashlib.sha256(session.encode("utf-8", "replace")).hexdigest()[:12]
+    return f"{name}.jsonl"
 
 
 class Ledger:
@@ -21,13 +37,14 @@ class Ledger:
     def __init__(self, folder: Path, quarantine: Path) -> None:
         self._folder = folder
         self._quarantine = quarantine
+        self._heads: dict[str, tuple[tuple[int, int, int], Head]] = {}
+        """How each file looked after it was written to or read, and where it ended."""
+        self.witnessed: Callable[[str], int] = lambda _: 0
+        """The number of the last event of a session that the journal has seen: what it saw, no crash kept from being whole."""
 
     def path(self, session: str) -> Path:
-        """The file of a session, whose name cannot leave the ledger folder."""
-        name = _SAFE.sub("_", session)[:100].lstrip(".") or "_"
-        if name != session:
-            name += "~" + hashlib.sha256(session.encode("utf-8", "replace")).hexdigest()[:12]
-        return self._folder / f"{name}.jsonl"
+        """The file of a session."""
+        return self._folder / ledger_name(session)
 
     def sizes(self) -> dict[str, int]:
         """Every ledger file's name and size."""
@@ -38,23 +55,70 @@ class Ledger:
     def size(self, name: str) -> int | None:
         """One ledger file's size; None where there is none."""
         try:
-            return (self._folder / name).stat().st_size
+            return os.stat(f"{self._folder}/{name}").st_size
         except FileNotFoundError:
             return None
 
+    def head(self, session: str) -> Head:
+        """Where a ledger ends, from its own file: its last line is read again unless the file looks as it was left."""
+        name = ledger_name(session)
+        looks = self._looks(name)
+        if looks is None:
+            return NO_HEAD
+        known = self._heads.get(name)
+        if known is None or known[0] != looks:
+            # Behind a torn line, which only a crash leaves, the next one would be torn too.
+            self._mend(self._folder / name)
+            known = looks, self._last(self._folder / name)
+            self._remember(name, known)
+        return known[1]
+
+    def _last(self, path: Path) -> Head:
+        line = next((line for line in lines_backwards(path) if line.strip()), None)
+        event = _parse(line, f"{path}, last line") if line is not None else None
+        return Head(event.seq, event.digest) if event is not None else NO_HEAD
+
+    def _looks(self, name: str) -> tuple[int, int, int] | None:
+        try:
+            found = os.stat(f"{self._folder}/{name}")
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def _remember(self, name: str, known: tuple[tuple[int, int, int], Head]) -> None:
+        if len(self._heads) >= _MOST_REMEMBERED:
+            self._heads.clear()
+        self._heads[name] = known
+
     def append(self, session: str, events: Sequence[Event]) -> tuple[str, int]:
         """Write chained events and fsync once; return file name and new size."""
-        path = self.path(session)
-        data = b"".join(encode(event) for event in events)
+        return self._append(session, b"".join([encode(to_fields(event)) for event in events]), events[-1])
+
+    def append_turn(self, session: str, lines: Sequence[bytes], last: Event) -> tuple[str, int]:
+        """The same for events that are lines already, and that a crash leaves whole or not at all."""
+        together = [line[:-1] + _MORE for line in lines[:-1]]
+        return self._append(session, b"".join([*together, lines[-1]]), last)
+
+    def _append(self, session: str, data: bytes, last: Event) -> tuple[str, int]:
+        name = ledger_name(session)
+        path = self._folder / name
         try:
-            self._folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-            fresh = not path.exists()
-            start = append_durably(path, data)
-            if fresh:
+            start = self._appended(path, data)
+            if not start:
                 sync_directory(self._folder)
         except OSError as error:
             raise StoreReadOnly(f"cannot append to {path}: {error.strerror}; nothing was written") from error
-        return path.name, start + len(data)
+        looks = self._looks(name)
+        if looks is not None:
+            self._remember(name, (looks, Head(last.seq, last.digest)))
+        return name, start + len(data)
+
+    def _appended(self, path: Path, data: bytes) -> int:
+        try:
+            return append_durably(path, data)
+        except FileNotFoundError:
+            self._folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+            return append_durably(path, data)
 
     def read(self, name: str, offset: int = 0) -> Iterator[Event]:
         """Events of one file from a byte offset on."""
@@ -63,7 +127,7 @@ class Ledger:
             file.seek(offset)
             for number, line in enumerate(file, 1):
                 if line.endswith(b"\n") and line.strip():
-                    yield _parse(line, path, number)
+                    yield _parse(line, f"{path}:{number}")
 
     def readable(self, name: str, offset: int = 0) -> tuple[list[Event], str]:
         """The events up to the first line that cannot be read, and what is wrong with that line."""
@@ -74,14 +138,47 @@ class Ledger:
             return found, str(error)
         return found, ""
 
+    def examined(self, name: str) -> tuple[list[Event], list[str]]:
+        """The events up to the first line that cannot be read, and what is wrong with the lines themselves."""
+        found: list[Event] = []
+        problems: list[str] = []
+        path = self._folder / name
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if not line.endswith(b"\n") or not line.strip():
+                    continue
+                try:
+                    event, wrong = examined(line)
+                except (ValueError, KeyError, TypeError) as error:
+                    return found, [*problems, str(_unreadable(f"{path}:{number}", error))]
+                found.append(event)
+                problems += [f"{name}: {wrong}"] if wrong else []
+        return found, problems
+
     def mend(self) -> list[str]:
-        """Move torn last lines to quarantine."""
-        moved = []
-        for name in self.sizes():
-            torn = torn_tail(self._folder / name)
-            if torn is not None:
-                moved.append(set_aside(self._folder / name, torn, self._quarantine, "torn last line"))
-        return moved
+        """Move torn last lines, and turns whose end was never written, to quarantine."""
+        return [moved for name in self.sizes() for moved in self._mend(self._folder / name)]
+
+    def _mend(self, path: Path) -> list[str]:
+        torn, unfinished = torn_tail(path), self._unfinished(path)
+        if unfinished is not None:
+            return [set_aside(path, unfinished, self._quarantine, "unfinished turn")]
+        return [set_aside(path, torn, self._quarantine, "torn last line")] if torn is not None else []
+
+    def _unfinished(self, path: Path) -> int | None:
+        """Where the last turn begins, if its end is missing and nobody was told that it was written."""
+        length, first = 0, b""
+        for line in lines_backwards(path):
+            if not line.endswith(_MORE[:-1]):
+                break
+            length, first = length + len(line) + 1, line
+        try:
+            begun = _parse(first, str(path)) if length else None
+        except StoreCorrupt:
+            return None
+        if begun is None or self.witnessed(begun.session) >= begun.seq:
+            return None
+        return whole_lines(path)[1] - length
 
     def blank(self, name: str, ids: frozenset[str]) -> int:
         """Take content, payload, metadata, key and salt of some events away; return how many."""
@@ -91,21 +188,26 @@ class Ledger:
             if event.id in ids:
                 event = blanked(event)
                 count += 1
-            lines.append(encode(event))
+            lines.append(encode(to_fields(event)))
         if count:
             replace_file(path, b"".join(lines))
         return count
 
 
-def encode(event: Event) -> bytes:
-    """The line of an event."""
-    return (
-        json.dumps(to_fields(event), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
-    )
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def _parse(line: bytes, path: Path, number: int) -> Event:
+def encode(fields: Mapping[str, Any]) -> bytes:
+    """The line of an event's fields."""
+    return _json(fields).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def _parse(line: bytes, where: str) -> Event:
     try:
         return from_fields(json.loads(line))
     except (ValueError, KeyError, TypeError) as error:
-        raise StoreCorrupt(f"{path}:{number}: not an event ({error}); restore the file from a backup") from None
+        raise _unreadable(where, error) from None
+
+
+def _unreadable(where: str, error: Exception) -> StoreCorrupt:
+    return StoreCorrupt(f"{where}: not an event ({error}); restore the file from a backup")

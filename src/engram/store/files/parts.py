@@ -1,14 +1,17 @@
 """The parts of an open files store, handed to the functions that work on them."""
 
 import json
+import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engram.model.memory import Memory
 from engram.store.documents import memory_document
+from engram.store.files.anchors import Anchors, index_anchor, last_witnessed
 from engram.store.files.home import Home
 from engram.store.files.index.index import Index
 from engram.store.files.index.writing import DocumentWriter, Row
@@ -19,7 +22,9 @@ from engram.store.files.lock import WriterLock
 from engram.store.files.memories import Stamp, stamp_of
 from engram.store.files.usage import Usage
 from engram.store.id_numbers import highest_numbers
+from engram.store.ledgers import Head
 from engram.store.sources import random_hex, utc_now
+from engram.store.witnesses import ANCHOR, anchor_text
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder, Vectors
@@ -41,6 +46,13 @@ class Parts:
     teams: dict[str, frozenset[str]] = field(default_factory=dict)
     """Team stores in use: their folder, and the digests of the files their reader trusts."""
     warnings: list[str] = field(default_factory=list)
+    anchors: Anchors = field(init=False)
+    kept_up: "KeptUp | None" = None
+
+    def __post_init__(self) -> None:
+        self.anchors = Anchors(self.index)
+        # Without a way back to these parts: a closed store's index must go at once, not when circles are collected.
+        self.ledger.witnessed = partial(last_witnessed, self.journal)
 
     def path(self, stored: str) -> Path:
         """A file by the path the index knows it by: below the home, or absolute for a team store."""
@@ -64,7 +76,11 @@ class Parts:
     @property
     def position(self) -> Position:
         """How far into the journal the index has read."""
-        stored = self.index.get("journal")
+        return self.position_of(self.index.get("journal"))
+
+    @staticmethod
+    def position_of(stored: str | None) -> Position:
+        """The position that the index has noted."""
         return Position(*json.loads(stored)[:2]) if stored else Position()
 
 
@@ -84,13 +100,16 @@ def index_memory(
 def index_entry(parts: Parts, placed: PlacedEntry) -> None:
     """Note where a journal entry's images lie, and how far the index has read; inside a transaction."""
     index, entry = parts.index, placed.entry
-    at, place = entry.at.timestamp(), (entry.op, placed.start.month, placed.start.offset)
-    index.db.executemany(index.statement("put_image"), [(c.id, entry.seq, at, *place) for c in entry.changes])
-    note_numbers(index, [change.id for change in entry.changes])
-    gone = [(change.id,) for change in entry.changes if change.after is None]
-    index.db.executemany("INSERT OR IGNORE INTO tombstones (id) VALUES (?)", gone)
-    index.set("seq", entry.seq)
-    index.set("journal", json.dumps([placed.end.month, placed.end.offset, placed.start.offset]))
+    if entry.changes:
+        at, place = entry.at.timestamp(), (entry.op, placed.start.month, placed.start.offset)
+        index.db.executemany(index.statement("put_image"), [(c.id, entry.seq, at, *place) for c in entry.changes])
+        note_numbers(index, [change.id for change in entry.changes])
+        gone = [(change.id,) for change in entry.changes if change.after is None]
+        index.db.executemany("INSERT OR IGNORE INTO tombstones (id) VALUES (?)", gone)
+    if entry.op == ANCHOR:
+        index_anchor(index, entry)
+    read = json.dumps([placed.end.month, placed.end.offset, placed.start.offset])
+    index.db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('seq', ?), ('journal', ?)", (entry.seq, read))
 
 
 def note_numbers(index: Index, memory_ids: Iterable[str]) -> None:
@@ -125,6 +144,28 @@ def forget_memory(parts: Parts, writer: DocumentWriter, memory_id: str) -> None:
     parts.index.db.execute("DELETE FROM uses WHERE id = ?", (memory_id,))
 
 
+class Tail(NamedTuple):
+    """Where the journal ends, and the number of its last entry."""
+
+    end: Position
+    seq: int
+
+
+class KeptUp(NamedTuple):
+    """How journal and one ledger looked when this process had last put them into an index: as long as they do, it has them."""
+
+    into: sqlite3.Connection
+    tail: Tail
+    ledger: str
+    size: int
+
+
+def journal_tail(parts: Parts) -> Tail:
+    """The journal's end; its number from the index where that has read so far: an empty one may have taken its place."""
+    end = parts.journal.end()
+    return Tail(end, parts.seq if end == parts.position else parts.journal.last_seq())
+
+
 def append_entry(
     parts: Parts,
     op: str,
@@ -134,9 +175,17 @@ def append_entry(
     session: str = "",
     *,
     durably: bool = True,
+    tail: Tail | None = None,
 ) -> PlacedEntry:
-    """Journal one decision: the commit point."""
-    # The index may have been replaced by an empty one a moment ago; the journal knows its own last number.
-    last = parts.journal.last_seq() if parts.journal.grew_since(parts.position) else parts.seq
-    entry = Entry(last + 1, parts.clock(), op, actor, reason, tuple(changes), session)
-    return parts.journal.append(entry, durably=durably)
+    """Journal one decision: the commit point. `tail` is for whoever has just looked where the journal ends."""
+    tail = tail or journal_tail(parts)
+    entry = Entry(tail.seq + 1, parts.clock(), op, actor, reason, tuple(changes), session)
+    return parts.journal.append(entry, tail.end, durably=durably)
+
+
+def witness(parts: Parts, session: str, head: Head, tail: Tail, *, durably: bool) -> PlacedEntry:
+    """Tell the journal where a ledger ends, linked to what it was told last."""
+    reason = anchor_text(head, parts.anchors.link(tail.end))
+    placed = append_entry(parts, ANCHOR, "engram", reason, (), session, durably=durably, tail=tail)
+    parts.anchors.note(placed)
+    return placed

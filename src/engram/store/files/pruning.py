@@ -5,13 +5,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from engram.store.files.journal import decode, replace_file
-from engram.store.files.parts import Parts, append_entry, index_entry
+from engram.store.files.parts import Parts, index_entry, journal_tail, witness
 from engram.store.files.recovery import forget_ledgers
 from engram.store.files.reindexing import reindex_journal
 from engram.store.files.sessions import load_session
 from engram.store.files.usage import after_month
-from engram.store.ledgers import ANCHOR, PRUNED
+from engram.store.ledgers import Head
 from engram.store.protocol import Pruned
+from engram.store.witnesses import PRUNED
 
 
 def plan(parts: Parts, now: datetime, journal_days: int, usage_days: int, ledger_days: int) -> Pruned:
@@ -44,7 +45,7 @@ def _drop_ledger(parts: Parts, name: str) -> None:
     """The journal is told first: a ledger that went without its word would count as lost."""
     first = next(parts.ledger.read(name), None)
     if first is not None:
-        placed = append_entry(parts, ANCHOR, "engram", PRUNED, (), first.session)
+        placed = witness(parts, first.session, Head(0, PRUNED), journal_tail(parts), durably=True)
         with parts.index.writing():
             index_entry(parts, placed)
     (parts.home.ledger / name).unlink(missing_ok=True)

@@ -15,6 +15,7 @@ from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.store.documents import event_document
 from engram.store.files import events, following, memories, tasks
+from engram.store.files.home import DIRECTORY_MODE
 from engram.store.files.index.writing import Row
 from engram.store.files.journal import Change, replace_file
 from engram.store.files.parts import Parts, append_entry, forget_memory, index_entry
@@ -25,6 +26,7 @@ from engram.store.ledgers import blanked, to_fields
 from engram.store.protocol import Purged
 from engram.store.purged_words import BLANK, SHORTEST_NEEDLE, texts_of
 from engram.store.records import decode_record, from_image
+from engram.store.witnesses import REDACTED, redaction_text
 
 OUT_OF_REACH = ("git history of a team store", "backups and copies made earlier", "other machines")
 _CHUNK = 1 << 20
@@ -35,6 +37,7 @@ MARKER = "purging.json"
 def purge(parts: Parts, ids: Sequence[str], actor: str) -> Purged:
     """Remove memories and events from files, journal, ledger, quarantine and index; leave tombstones; prove absence."""
     marker = {"ids": sorted(set(ids)), "actor": actor}
+    parts.home.state.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
     replace_file(parts.home.state / MARKER, json.dumps(marker).encode() + b"\n")
     return _carry_out(parts, frozenset(ids), actor)
 
@@ -53,6 +56,7 @@ def resume(parts: Parts) -> None:
 def _carry_out(parts: Parts, wanted: frozenset[str], actor: str) -> Purged:
     said = list(_everything_said(parts, wanted))
     evidence = _events_to_blank(parts, wanted, said)
+    _note_redactions(parts, evidence, actor)
     _blank_ledgers(parts, evidence)
     _clean_quarantine(parts, said)
     _clean_sessions(parts, said)
@@ -243,6 +247,15 @@ def _blanked(line: bytes, wanted: frozenset[str]) -> bytes:
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
 
 
+def _note_redactions(parts: Parts, evidence: dict[str, Event], actor: str) -> None:
+    """The journal is told first: words that went without its knowing would count as taken away by somebody else."""
+    for session in sorted({event.session for event in evidence.values() if event.salt}):
+        ids = [event.id for event in evidence.values() if event.session == session]
+        placed = append_entry(parts, REDACTED, actor, redaction_text(ids), (), session)
+        with parts.index.writing():
+            index_entry(parts, placed)
+
+
 def _blank_ledgers(parts: Parts, evidence: dict[str, Event]) -> None:
     for session in {event.session for event in evidence.values()}:
         name = parts.ledger.path(session).name
@@ -315,7 +328,8 @@ def scan(parts: Parts, said: Sequence[str]) -> Iterator[str]:
 
 
 def _holds(path: Path, needles: Sequence[bytes]) -> bool:
-    overlap = max(len(needle) for needle in needles)
+    # None are left to look for when a purge is carried to its end after its words had gone.
+    overlap = max((len(needle) for needle in needles), default=1)
     tail = b""
     try:
         with path.open("rb") as file:

@@ -20,7 +20,17 @@ from engram.store.files.index.writing import Row
 from engram.store.files.journal import Change, Position, keep_aside
 from engram.store.files.journal import Placed as PlacedEntry
 from engram.store.files.memories import UNSEEN, stamp_of
-from engram.store.files.parts import Parts, forget_memory, index_entry, index_memory, note_file, note_place
+from engram.store.files.parts import (
+    KeptUp,
+    Parts,
+    Tail,
+    forget_memory,
+    index_entry,
+    index_memory,
+    journal_tail,
+    note_file,
+    note_place,
+)
 from engram.store.files.sessions import session_scope
 from engram.store.ledgers import to_fields
 from engram.store.records import from_image, image
@@ -32,17 +42,31 @@ class IndexOutdated(sqlite3.DatabaseError):
     """The journal is not the one the index has read (purged by another version, pruned, restored): as good as damaged."""
 
 
-def catch_up(parts: Parts, *, ledger: str | None = None) -> None:
+def catch_up(parts: Parts, *, ledger: str | None = None) -> Tail:
     """Finish what another writer's crash, or another version's index, left for us: journal first, then ledgers.
 
     A decision about memories needs no ledger (""), an event only its own; all of them are looked at when a store is opened.
+    Returns the journal's end.
     """
-    if parts.journal.grew_since(parts.position):
+    end = parts.journal.end()
+    if (last := parts.kept_up) and ledger and _still_so(parts, last, ledger, end):
+        return last.tail
+    known = dict(parts.index.db.execute(_READ_SO_FAR, (ledger or "",)).fetchall())
+    tail = Tail(end, int(known.get("seq") or 0))
+    if tail.end != parts.position_of(known.get("journal")):
         _follow_journal(parts)
-    if ledger is None:
+        tail = journal_tail(parts)
+    if ledger is None or (ledger and parts.ledger.size(ledger) != known.get("size")):
         follow_ledgers(parts)
-    elif ledger:
-        _follow_ledger(parts, ledger)
+    return tail
+
+
+def _still_so(parts: Parts, last: KeptUp, ledger: str, end: Position) -> bool:
+    alike = last.into is parts.index.db and last.tail.end == end and last.ledger == ledger
+    return alike and last.size == parts.ledger.size(ledger)
+
+
+_READ_SO_FAR = "SELECT key, value FROM meta WHERE key IN ('seq', 'journal') UNION ALL SELECT 'size', size FROM ledgers WHERE name = ?"
 
 
 def _follow_journal(parts: Parts) -> None:
@@ -168,12 +192,6 @@ def follow_ledgers(parts: Parts) -> None:
         if before != size:
             _index_ledger(parts, name, before if 0 <= before < size else 0, size)
     forget_ledgers(parts, [name for name in known if name not in sizes])
-
-
-def _follow_ledger(parts: Parts, name: str) -> None:
-    known = parts.index.db.execute("SELECT size FROM ledgers WHERE name = ?", (name,)).fetchone()
-    if parts.ledger.size(name) != (known[0] if known else None):
-        follow_ledgers(parts)
 
 
 def _index_ledger(parts: Parts, name: str, offset: int, size: int) -> None:

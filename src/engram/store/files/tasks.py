@@ -31,12 +31,12 @@ def task_path(home: Home, task_id: str) -> Path | None:
 
 def load_task(home: Home, task_id: str) -> TaskRun | None:
     """A task by id, or None."""
-    path = task_path(home, task_id)
-    if path is None:
+    if not _PLAIN.fullmatch(task_id):
         return None
+    path = f"{home.tasks}/{task_id}.json"
     try:
         found = os.stat(path)
-        return _parsed(str(path), found.st_ino, found.st_mtime_ns, found.st_size)
+        return _parsed(path, found.st_ino, found.st_mtime_ns, found.st_size)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:

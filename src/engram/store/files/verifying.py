@@ -1,35 +1,58 @@
-"""Whether the ledgers are what was written: each chain by itself, and its end as the journal witnessed it."""
+"""Whether the ledgers are what was written: each chain by itself, and what the journal witnessed of it.
 
+Nothing is asked of the index: what it holds was derived from these files, and may have been before they were changed.
+"""
+
+from dataclasses import dataclass, field
+
+from engram.store.files.ledger import ledger_name
 from engram.store.files.parts import Parts
-from engram.store.ledgers import ANCHOR, PRUNED, missing_events, problems_of
+from engram.store.ledgers import problems_of
+from engram.store.witnesses import ANCHOR, REDACTED, broken_links, missing_events, parsed_anchor, unwitnessed
+
+
+@dataclass(slots=True)
+class _Words:
+    """What the journal says: of each ledger's ends since it was last let go, of redactions, and all of it in order."""
+
+    ends: dict[str, list[str]] = field(default_factory=dict)
+    redacted: set[str] = field(default_factory=set)
+    all: list[tuple[str, str]] = field(default_factory=list)
 
 
 def verify(parts: Parts) -> list[str]:
     """What is wrong, ledger by ledger."""
-    anchors = _anchors(parts)
-    problems = [problem for name in sorted(parts.ledger.sizes()) for problem in _of_ledger(parts, name, anchors)]
-    for session, told in sorted(anchors.items()):
-        problems += missing_events(session, told, lambda _: None)
-    return problems
+    words = _words(parts)
+    sessions = {ledger_name(session): session for session in words.ends}
+    problems = []
+    for name in sorted(parts.ledger.sizes()):
+        problems += _of_ledger(parts, name, words, words.ends.get(sessions.pop(name, ""), []))
+    for session in sorted(sessions.values()):
+        problems += missing_events(session, words.ends[session], lambda _: None)
+    return problems + broken_links(words.all)
 
 
-def _anchors(parts: Parts) -> dict[str, list[str]]:
-    """Every end of each ledger that the journal has seen, since it was last let go."""
-    found: dict[str, list[str]] = {}
+def _words(parts: Parts) -> _Words:
+    found = _Words()
     for placed in parts.journal.read():
         entry = placed.entry
-        if entry.op == ANCHOR:
-            found.setdefault(entry.session, []).append(entry.reason)
-            if entry.reason == PRUNED:
-                found[entry.session] = []
-    return {session: told for session, told in found.items() if told}
+        if entry.op == REDACTED:
+            found.redacted.update(entry.reason.split())
+        elif entry.op == ANCHOR:
+            found.all.append((entry.session, entry.reason))
+            anchor = parsed_anchor(entry.reason)
+            if anchor is not None and anchor.is_pruned:
+                found.ends[entry.session] = []
+            found.ends.setdefault(entry.session, []).append(entry.reason)
+    return found
 
 
-def _of_ledger(parts: Parts, name: str, anchors: dict[str, list[str]]) -> list[str]:
-    """Takes the ledger's anchors away: what is left in the end belongs to ledgers that are gone."""
-    events, broken = parts.ledger.readable(name)
-    problems = problems_of(events, name) + ([broken] if broken else [])
-    if events:
-        digests = {event.seq: event.digest for event in events}
-        problems += missing_events(name, anchors.pop(events[0].session, []), digests.get)
-    return problems
+def _of_ledger(parts: Parts, name: str, words: _Words, ends: list[str]) -> list[str]:
+    events, problems = parts.ledger.examined(name)
+    problems += problems_of(events, name, words.redacted)
+    if events and ledger_name(events[0].session) != name:
+        problems.append(
+            f"{name}: holds the ledger of {events[0].session}, whose name is {ledger_name(events[0].session)}"
+        )
+    digests = {event.seq: event.digest for event in events}
+    return problems + missing_events(name, ends, digests.get) + unwitnessed(name, events, ends)

@@ -2,26 +2,18 @@
 
 import json
 from collections.abc import Sequence
-from itertools import groupby
 
+from engram.model.errors import StoreCorrupt
 from engram.model.event import Event, Session
 from engram.model.task import Job
 from engram.rules.scopes import GLOBAL
 from engram.store.documents import MAX_INDEXED_CHARS, event_document, spoken
-from engram.store.ledgers import (
-    ANCHOR,
-    anchor_of,
-    decode_event,
-    following_on,
-    missing_events,
-    problems_of,
-    to_fields,
-    unrepeated,
-)
+from engram.store.ledgers import NO_HEAD, Head, decode_event, following_on, to_fields, unrepeated
 from engram.store.postgres.database import Connection
 from engram.store.postgres.parts import Parts
 from engram.store.postgres.sql import statement
 from engram.store.postgres.task_keeping import held_task, job_columns
+from engram.store.postgres.witnessing import witness
 from engram.store.postgres.writing import Row, Work, dumped, put_documents
 from engram.store.protocol import Following, NewEvent, no_jobs
 from engram.store.tasks import refuse_closed
@@ -33,12 +25,13 @@ def append(parts: Parts, session: str, events: Sequence[NewEvent], jobs: Followi
     vectors = parts.embed([spoken(event.role, event.content[:MAX_INDEXED_CHARS]) for event in events])
     with parts.database.transaction() as connection:
         refuse_closed(held_task(parts, connection, session, "share_task"))
-        ((seq, _),) = parts.database.within(connection, statement("lock_ledger"), {"session": session})
+        ((seq, digest),) = parts.database.within(connection, statement("lock_ledger"), {"session": session})
         keys = [event.key for event in events if event.key]
         rows = parts.database.within(connection, statement("events_by_key"), {"session": session, "keys": keys})
         known = {key: decode_event(record) for key, record in rows}
         fresh = unrepeated(events, known)
-        new = following_on(_head(parts, connection, session, seq), session, [events[i] for i in fresh], parts.token)
+        head = _checked_head(parts, connection, session, Head(seq, digest))
+        new = following_on(head, session, [events[i] for i in fresh], parts.token)
         if new:
             _write(parts, connection, session, new, jobs(new))
             documents = [
@@ -51,9 +44,17 @@ def append(parts: Parts, session: str, events: Sequence[NewEvent], jobs: Followi
     return [written[i] if i in written else by_key[event.key] for i, event in enumerate(events)]
 
 
-def _head(parts: Parts, connection: Connection, session: str, seq: int) -> Event | None:
-    rows = parts.database.within(connection, statement("event_at"), {"session": session, "seq": seq}) if seq else []
-    return decode_event(rows[0][0]) if rows else None
+def _checked_head(parts: Parts, connection: Connection, session: str, head: Head) -> Head:
+    """Where a ledger ends: its last event must be the one that its head speaks of."""
+    if not head.seq:
+        return NO_HEAD
+    rows = parts.database.within(connection, statement("event_at"), {"session": session, "seq": head.seq})
+    if not rows or decode_event(rows[0][0]).digest != head.digest:
+        raise StoreCorrupt(
+            f"event {head.seq}, the last one of the ledger {session}, is not there as it was; nothing was written. Restore the "
+            "database from a backup, or go on in another session or task; `engram ledger verify` says more"
+        )
+    return head
 
 
 def _write(parts: Parts, connection: Connection, session: str, new: Sequence[Event], jobs: Sequence[Job]) -> None:
@@ -64,11 +65,9 @@ def _write(parts: Parts, connection: Connection, session: str, new: Sequence[Eve
         "keys": [event.key for event in new],
         "records": [dumped(to_fields(event)) for event in new],
     }
-    head = {"session": session, "seq": new[-1].seq, "digest": new[-1].digest}
-    ((seq,),) = parts.database.within(connection, statement("next_decision"), {})
-    anchor = {"seq": seq, "at": parts.clock(), "op": ANCHOR, "actor": "engram", "reason": anchor_of(new[-1])}
-    work: Work = [("put_events", values), ("move_head", head)]
-    work.append(("put_decision", {**anchor, "session": session, "ids": []}))
+    head = Head(new[-1].seq, new[-1].digest)
+    work: Work = [("put_events", values), ("move_head", {"session": session, **head._asdict()})]
+    work.append(witness(parts, connection, session, head))
     work += [("put_jobs", job_columns(jobs))] if jobs else []
     parts.database.all_of(connection, work)
 
@@ -83,32 +82,6 @@ def of_ledger(parts: Parts, session: str, last: int | None = None, after: int = 
     """A ledger's events in order: those after a number, and of these the last so many."""
     rows = parts.database.run("events_of", session=session, after=after, limit=last)
     return [decode_event(record) for (record,) in reversed(rows)]
-
-
-def verify(parts: Parts) -> list[str]:
-    """What is wrong with the chains: altered, reordered or dropped events."""
-    problems: list[str] = []
-    after = ""
-    while rows := parts.database.run("ledgers", after=after):
-        for session, seq, digest in rows:
-            events = of_ledger(parts, session)
-            problems += problems_of(events, session)
-            last = events[-1] if events else None
-            if last is None or (last.seq, last.digest) != (seq, digest):
-                problems.append(f"{session}: the ledger ends at {last.seq if last else 0} where {seq} was written")
-        after = rows[-1][0]
-    return problems + _unwitnessed(parts)
-
-
-def _unwitnessed(parts: Parts) -> list[str]:
-    """What the journal saw written and the tables no longer hold."""
-    problems: list[str] = []
-    for session, rows in groupby(parts.database.run("anchors"), key=lambda row: str(row[0])):
-        told = {anchor: digest for _, anchor, digest in rows}
-        counts = {anchor: anchor.partition(" ")[0] for anchor in told}
-        standing = {int(counts[anchor]): digest for anchor, digest in told.items() if counts[anchor].isdigit()}
-        problems += missing_events(session, told, standing.get)
-    return problems
 
 
 def save_session(parts: Parts, session: Session) -> None:

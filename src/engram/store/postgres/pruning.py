@@ -1,13 +1,13 @@
 """Letting go of old history: journal images no longer in force, uses already folded in, ledgers of ended sessions."""
 
 from datetime import datetime, timedelta
-from typing import Any
 
-from engram.store.ledgers import ANCHOR, PRUNED
-from engram.store.postgres.database import Connection
+from engram.store.ledgers import Head
 from engram.store.postgres.parts import Parts
 from engram.store.postgres.sql import statement
+from engram.store.postgres.witnessing import witness
 from engram.store.protocol import Pruned
+from engram.store.witnesses import PRUNED
 
 
 def prune(parts: Parts, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
@@ -56,20 +56,9 @@ def _drop_ledgers(parts: Parts, sessions: tuple[str, ...]) -> None:
                 ("drop_documents", {"numbers": numbers}),
                 ("drop_ledgers", ended),
                 ("drop_heads", ended),
-                *(("put_decision", _pruned(parts, connection, session)) for session in sessions),
             ],
         )
-
-
-def _pruned(parts: Parts, connection: Connection, session: str) -> dict[str, Any]:
-    """The journal's word that a ledger was let go: without it, it would count as lost."""
-    ((seq,),) = parts.database.within(connection, statement("next_decision"), {})
-    return {
-        "seq": seq,
-        "at": parts.clock(),
-        "op": ANCHOR,
-        "actor": "engram",
-        "reason": PRUNED,
-        "session": session,
-        "ids": [],
-    }
+        # Without this word they would count as lost. Each is linked to the one before it.
+        for session in sessions:
+            words = [witness(parts, connection, session, Head(0, PRUNED))]
+            parts.database.all_of(connection, words)

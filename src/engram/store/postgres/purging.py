@@ -16,6 +16,7 @@ from engram.store.postgres import events, images
 from engram.store.postgres.database import Connection
 from engram.store.postgres.parts import Parts
 from engram.store.postgres.sql import statement
+from engram.store.postgres.witnessing import redactions
 from engram.store.postgres.writing import Row, dumped, known_documents, put_documents
 from engram.store.protocol import Purged
 from engram.store.purged_words import BLANK, enough, quoted_spellings, texts_of
@@ -58,7 +59,7 @@ def purge(parts: Parts, ids: Sequence[str], actor: str) -> Purged:
         _blank_tasks(parts, connection, said)
         _blank_journal(parts, connection, wanted, actor)
         _remove(parts, connection, [*wanted, *evidence])
-        _blank_events(parts, connection, evidence)
+        _blank_events(parts, connection, evidence, actor)
     _vacuum(parts)
     return Purged(tuple(sorted({*wanted, *evidence})), tuple(_remaining(parts, said)), OUT_OF_REACH)
 
@@ -157,10 +158,11 @@ def _remove(parts: Parts, connection: Connection, ids: Sequence[str]) -> None:
     )
 
 
-def _blank_events(parts: Parts, connection: Connection, evidence: dict[str, Event]) -> None:
+def _blank_events(parts: Parts, connection: Connection, evidence: dict[str, Event], actor: str) -> None:
     """Their places in the chains stay: what is said next follows them."""
     if not evidence:
         return
+    parts.database.all_of(connection, redactions(parts, connection, evidence.values(), actor))
     empty = [blanked(event) for event in evidence.values()]
     records = {"ids": [event.id for event in empty], "records": [dumped(to_fields(event)) for event in empty]}
     parts.database.within(connection, statement("blank_events"), records)

@@ -13,7 +13,7 @@ from engram.model.usage import Use
 from engram.store.documents import matches_metadata
 from engram.store.ledgers import decode_event
 from engram.store.lineages import versions_among
-from engram.store.postgres import events, images, searching, uses, walking
+from engram.store.postgres import events, images, searching, uses, verifying, walking
 from engram.store.postgres.database import Database
 from engram.store.postgres.facts import Facts
 from engram.store.postgres.filters import where
@@ -381,7 +381,7 @@ class PostgresStore(TaskKeeping):
 
     def verify_ledgers(self) -> list[str]:
         """What is wrong with the ledgers' chains."""
-        return events.verify(self.parts)
+        return verifying.verify(self.parts)
 
     def backup(self, target: Path, now: datetime) -> dict[str, int]:
         """A server is backed up by its own means."""

@@ -25,7 +25,7 @@ _FEW = 4
 """How many times as many documents there must be for looking up those of a kind to beat a scan of all."""
 TABLES = (
     "docs", "records", "texts", "tags", "names", "links", "anchors", "vectors", "files", "places", "folders", "ledgers",
-    "images", "numbers", "tombstones", "uses", "keys",
+    "ends", "images", "numbers", "tombstones", "uses", "keys",
 )  # fmt: skip
 
 

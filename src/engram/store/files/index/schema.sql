@@ -125,6 +125,12 @@ CREATE TABLE ledgers (
     size INTEGER NOT NULL
 ) WITHOUT ROWID;
 
+-- Where the journal saw each ledger end last, in its own words.
+CREATE TABLE ends (
+    session TEXT PRIMARY KEY,
+    reason  TEXT NOT NULL
+) WITHOUT ROWID;
+
 -- Where in the journal each image of a memory lies.
 CREATE TABLE images (
     id     TEXT NOT NULL,

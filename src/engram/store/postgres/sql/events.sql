@@ -33,6 +33,30 @@ FROM unnest(%(ids)b::text[], %(records)b::text[]) AS given(id, record) WHERE e.t
 SELECT h.session, h.seq, h.digest FROM engram.ledger_heads h WHERE h.tenant = %(tenant)s AND h.session > %(after)s
 ORDER BY h.session LIMIT 500
 
+-- name: headless
+-- Ledgers whose head is gone.
+SELECT DISTINCT e.session FROM engram.agent_events e WHERE e.tenant = %(tenant)s AND NOT EXISTS (
+    SELECT 1 FROM engram.ledger_heads h WHERE h.tenant = e.tenant AND h.session = e.session
+)
+
+-- name: rows_of
+SELECT id, seq, key, record::text FROM engram.agent_events WHERE tenant = %(tenant)s AND session = %(session)s ORDER BY seq
+
+-- name: words
+-- What the journal was told of the ends of ledgers, in order.
+SELECT session, reason FROM engram.journal WHERE tenant = %(tenant)s AND op = 'ledger' ORDER BY seq
+
+-- name: redactions
+SELECT reason FROM engram.journal WHERE tenant = %(tenant)s AND op = 'redact'
+
+-- name: next_anchor
+-- The number of the journal's next entry, and the newest word on a ledger's end.
+SELECT nextval('engram.decision_numbers'), newest.session, newest.reason FROM (SELECT 1) one
+LEFT JOIN LATERAL (
+    SELECT j.session, j.reason FROM engram.journal j WHERE j.tenant = %(tenant)s AND j.op = 'ledger'
+    ORDER BY j.seq DESC LIMIT 1
+) newest ON true
+
 -- name: anchors
 -- Every end of each ledger that the journal has seen since the ledger was last let go, and the digest of the event that stands
 -- there now.
@@ -42,17 +66,18 @@ SELECT a.session, a.reason, (
 )
 FROM (
     SELECT j.session, j.seq, j.reason,
-        max(j.seq) FILTER (WHERE j.reason = '0 pruned') OVER (PARTITION BY j.session) AS let_go
+        max(j.seq) FILTER (WHERE starts_with(j.reason, '0 pruned')) OVER (PARTITION BY j.session) AS let_go
     FROM engram.journal j WHERE j.tenant = %(tenant)s AND j.op = 'ledger'
 ) a
 WHERE a.let_go IS NULL OR a.seq > a.let_go
 ORDER BY a.session, a.seq
 
 -- name: save_session
-INSERT INTO engram.agent_sessions (tenant, id, task, scopes, started, ended, summary, summary_through, summary_style, summary_by)
+-- What a session is about never changes but to nothing: a late save must not bring back what was purged from it.
+INSERT INTO engram.agent_sessions AS known (tenant, id, task, scopes, started, ended, summary, summary_through, summary_style, summary_by)
 VALUES (%(tenant)s, %(id)s, %(task)s, %(scopes)s, %(started)s, %(ended)s, %(summary)s, %(through)s, %(style)s, %(by)s)
-ON CONFLICT (tenant, id) DO UPDATE SET ended = excluded.ended, summary = excluded.summary,
-    summary_through = excluded.summary_through, summary_style = excluded.summary_style, summary_by = excluded.summary_by
+ON CONFLICT (tenant, id) DO UPDATE SET task = CASE excluded.task WHEN '' THEN '' ELSE known.task END, ended = excluded.ended,
+    summary = excluded.summary, summary_through = excluded.summary_through, summary_style = excluded.summary_style, summary_by = excluded.summary_by
 
 -- name: blank_session
 UPDATE engram.agent_sessions SET task = %(task)s, summary = %(summary)s WHERE tenant = %(tenant)s AND id = %(id)s

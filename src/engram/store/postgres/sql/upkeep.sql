@@ -92,7 +92,7 @@ DELETE FROM engram.journal_images i WHERE i.tenant = %(tenant)s AND i.at < %(cut
     AND EXISTS (SELECT 1 FROM engram.journal_images l WHERE l.tenant = i.tenant AND l.id = i.id AND l.seq > i.seq)
 
 -- name: drop_empty_decisions
-DELETE FROM engram.journal j WHERE j.tenant = %(tenant)s AND j.at < %(cutoff)s AND j.op <> 'ledger'
+DELETE FROM engram.journal j WHERE j.tenant = %(tenant)s AND j.at < %(cutoff)s AND j.op NOT IN ('ledger', 'redact')
     AND NOT EXISTS (SELECT 1 FROM engram.journal_images i WHERE i.tenant = j.tenant AND i.id = ANY(j.ids) AND i.seq = j.seq)
 
 -- name: old_uses

@@ -1,0 +1,152 @@
+"""A document on its way into a ledger: its text, the secrets in it, and the facts it states, each at its place."""
+
+import hashlib
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
+
+from engram.capture.longinput.chunking import Chunk
+from engram.capture.longinput.facts import Anchored, by_weight
+from engram.capture.longinput.quotes import quote_hash
+from engram.gates.instructions import injection_problem
+from engram.gates.secrets import Secret, find_secrets, secrets_problem
+from engram.model.event import Event
+from engram.model.memory import Evidence, Memory
+from engram.model.task import TaskRun
+
+MOST_FACTS = 2_000
+"""Facts kept of one document, spread evenly over it: more would bury what people said."""
+SOURCE = "document:"
+"""How the source of a memory begins that was drawn from a document."""
+_LONGEST_TITLE = 100
+
+T = TypeVar("T")
+Chunks = Sequence[tuple[Chunk, Event]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A document on its way into a ledger."""
+
+    task: TaskRun
+    text: str
+    title: str
+    kind: str
+    path: str
+    secrets: tuple[Secret, ...]
+    digest: str
+    """Of the text without its secrets."""
+    key: str
+    """The same document of the same file, cut the same way, has the same."""
+
+    @classmethod
+    def of(cls, task: TaskRun, text: str, title: str, kind: str, path: str, max_chunk_tokens: int) -> "Reading":
+        """Looks for secrets in the whole, because a cut may run through one."""
+        secrets = tuple(find_secrets(text))
+        digest = quote_hash(without(text, 0, len(text), secrets)[0])
+        told = "\0".join((digest, title, kind, path, str(max_chunk_tokens)))
+        return cls(task, text, title, kind, path, secrets, digest, hashlib.sha256(told.encode()).hexdigest()[:24])
+
+    @property
+    def source(self) -> str:
+        """Who the journal names for what is drawn from it."""
+        return f"{SOURCE}{self.title[:_LONGEST_TITLE] or self.task.id}"
+
+    def evidence(self, chunk: Chunk, event: Event, start: int, end: int) -> Evidence | None:
+        """The place of some words in their chunk; None where a secret stands among them."""
+        if without(self.text, start, end, self.secrets)[1]:
+            return None
+        # What was taken out before them has moved them.
+        first = len(without(self.text, chunk.start, start, self.secrets)[0])
+        return Evidence(event.id, (first, first + end - start), quote_hash(self.text[start:end]))
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A fact that a document states, and the words of the chunk it rests on."""
+
+    statement: str
+    evidence: Evidence
+    heading: str
+    confidence: float | None = None
+    """None leaves it to the rules for what trusted programs say."""
+
+    def draft(self, reading: Reading) -> dict[str, object]:
+        """The fact as a memory to be added."""
+        sure = {} if self.confidence is None else {"confidence": self.confidence}
+        return {
+            "statement": self.statement,
+            "type": "semantic",
+            "scope": reading.task.scope,
+            "task": reading.task.id,
+            "context": f"{reading.title}: {self.heading}".strip(": "),
+            "evidence": [self.evidence],
+            **sure,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """The facts of a document that are kept, and how many more it states, by which limit."""
+
+    facts: list[Stated]
+    beyond_chunk: int = 0
+    beyond_document: int = 0
+
+
+def stated_in(reading: Reading, chunks: Chunks, most: int) -> Telling:
+    """The most telling facts of each chunk, by rule: at most `most` of one, and `MOST_FACTS` of all."""
+    if not most:
+        return Telling([])
+    # A very long document gives fewer facts of each chunk, so that its end has its share.
+    each = max(1, min(most, MOST_FACTS // max(1, len(chunks))))
+    found: list[tuple[Chunk, Event, Anchored]] = []
+    beyond_chunk = beyond_document = 0
+    for chunk, event in chunks:
+        weighed = by_weight(reading.text, chunk, kind=reading.kind)
+        kept = sorted(weighed[:each], key=lambda fact: fact.start)
+        found += [(chunk, event, fact) for fact in kept]
+        beyond_chunk += max(0, len(weighed) - most)
+        beyond_document += max(0, min(most, len(weighed)) - each)
+    facts = [stated for place in evenly(found) if (stated := _stated(reading, *place)) is not None]
+    return Telling(facts, beyond_chunk, beyond_document + max(0, len(found) - MOST_FACTS))
+
+
+def evenly(found: Sequence[T]) -> Sequence[T]:
+    """At most `MOST_FACTS` of them, taken at even distances."""
+    if len(found) <= MOST_FACTS:
+        return found
+    return [found[place * len(found) // MOST_FACTS] for place in range(MOST_FACTS)]
+
+
+def _stated(reading: Reading, chunk: Chunk, event: Event, fact: Anchored) -> Stated | None:
+    evidence = reading.evidence(chunk, event, fact.start, fact.end)
+    if evidence is None or not is_harmless(fact.statement):
+        return None
+    return Stated(fact.statement, evidence, str(event.payload["heading"]))
+
+
+def is_harmless(statement: str) -> bool:
+    """Whether a fact holds no secret and commands nobody: a document is evidence, not orders."""
+    memory = Memory("", statement)
+    return not injection_problem(memory) and not secrets_problem(memory)
+
+
+def without(text: str, start: int, end: int, secrets: Sequence[Secret]) -> tuple[str, list[Secret]]:
+    """Part of a text with `[redacted:kind]` for what of each secret stands there, and what was taken out."""
+    first = bisect_right(secrets, start, key=lambda secret: secret.end)
+    pieces, cuts, position = [], [], start
+    for secret in islice(secrets, first, None):
+        if secret.start >= end:
+            break
+        cuts.append(Secret(secret.kind, max(start, secret.start), min(end, secret.end)))
+        pieces += [text[position : cuts[-1].start], redaction(secret.kind)]
+        position = cuts[-1].end
+    return "".join([*pieces, text[position:end]]), cuts
+
+
+def redaction(kind: str) -> str:
+    """What stands for a secret."""
+    return f"[redacted:{kind}]"

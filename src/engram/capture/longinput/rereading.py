@@ -1,0 +1,265 @@
+"""Reading a document again: what it still states stays, what it no longer states is out of force, what its owner decided stands.
+
+Nothing is destroyed, and every change is journaled as `reread`: `undo` takes it back.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from engram.capture.learning import Learner
+from engram.capture.longinput.finding import Text
+from engram.capture.longinput.reading import SOURCE, Chunks, Reading, Stated
+from engram.capture.longinput.versions import Version, Versions, drawn_from_documents
+from engram.model.memory import Evidence, Memory
+from engram.store.protocol import Store
+from engram.text.content_hash import content_hash
+
+OP = "reread"
+STANDING = ("active", "dormant", "candidate", "archived")
+"""What still counts; the rest somebody, or a new version, has put out of force."""
+AGAINST = ("retired", "rejected", "superseded")
+SLICE = 500
+"""Memories changed by one decision: bounds how long other writers wait."""
+MOST_EVIDENCE = 32
+"""Documents that are noted as stating the same fact."""
+
+Change = Callable[[Memory], Memory]
+
+
+@dataclass(slots=True)
+class Settled:
+    """What became of a document's facts."""
+
+    facts: list[str] = field(default_factory=list)
+    """In force, and stated by the text."""
+    superseded: list[str] = field(default_factory=list)
+    """Stated by the version before, not by this one: out of force."""
+    kept_out: list[str] = field(default_factory=list)
+    """Stated by the text, and forgotten or corrected by the owner: they stay out."""
+    stayed: list[str] = field(default_factory=list)
+    """Not stated any more, and in force all the same: pinned, confirmed or worded anew by the owner."""
+    changed: bool = False
+    """Whether the text differs from the version before."""
+
+
+@dataclass(slots=True)
+class _Earlier:
+    """The facts that were ever drawn from the document."""
+
+    memories: Mapping[str, Memory]
+    chunks: Mapping[str, str]
+    """The chunk each fact of the last version, and of readings broken off since, stands in."""
+    events: frozenset[str]
+    """Every chunk facts were drawn from."""
+    by_quote: dict[str, list[Memory]] = field(default_factory=dict)
+    by_words: dict[str, list[Memory]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for memory in self.memories.values():
+            _file(memory, self.by_quote, self.by_words)
+
+    def same(self, fact: Stated) -> list[Memory]:
+        """Those that rest on the same words, or say the same."""
+        return _same(fact, self.by_quote, self.by_words)
+
+
+@dataclass(slots=True)
+class Rereading:
+    """Settles what a document states against what was drawn from it before."""
+
+    store: Store
+    learner: Learner
+    clock: Callable[[], datetime]
+
+    def settle(self, reading: Reading, source: str, chunks: Chunks, stated: Sequence[Stated]) -> Settled:
+        """Add what is new, keep what stands, put out of force what is gone, and note the version."""
+        versions = Versions.of(self.store, reading.task.scope, reading.path, reading.digest)
+        known = [version for version in versions.all() if version.source != source or version.whole]
+        since = max((place for place, version in enumerate(known) if version.whole), default=0)
+        standing = known[since:]
+        is_new = not standing or any(version.digest != reading.digest for version in standing)
+        if is_new:
+            versions.begin(reading, source, self.clock())
+        earlier = self._earlier(versions, known, since)
+        settled = Settled(changed=is_new and bool(known))
+        anchored = self._take(reading, stated, earlier, settled)
+        anchored |= self._let_go(reading, chunks, earlier, anchored, settled)
+        self._anchor(reading, anchored, earlier, settled.changed)
+        settled.facts = list(anchored)
+        if is_new or set(anchored) != set(earlier.chunks):
+            pairs = tuple((fact, evidence.event) for fact, evidence in anchored.items())
+            versions.end(Version(source, reading.task.id, reading.digest, pairs), self.clock())
+        return settled
+
+    def _earlier(self, versions: Versions, known: Sequence[Version], since: int) -> _Earlier:
+        drawn = [versions.drawn(version) for version in known]
+        standing = {fact: chunk for facts in drawn[since:] for fact, chunk in facts}
+        ids = {fact for facts in drawn for fact, _ in facts}
+        events = frozenset(chunk for facts in drawn for _, chunk in facts)
+        return _Earlier(self._memories(ids), standing, events)
+
+    def _memories(self, ids: Iterable[str]) -> dict[str, Memory]:
+        numbers = self.store.numbers(sorted(ids))
+        found = self.store.get_many(list(numbers.values()))
+        return {hit.record.id: hit.record for hit in found if isinstance(hit.record, Memory)}
+
+    # -- what the text states
+
+    def _take(
+        self, reading: Reading, stated: Sequence[Stated], earlier: _Earlier, settled: Settled
+    ) -> dict[str, Evidence]:
+        """Every fact of the text that is in force, known or new, with its place."""
+        against = self._decided_against(reading.task.scope, earlier) if stated else _Against()
+        places: list[tuple[Stated, list[Memory]]] = []
+        for fact in stated:
+            standing = [memory for memory in earlier.same(fact) if memory.status in STANDING]
+            if not standing and (refused := against.of(fact)):
+                settled.kept_out += [memory.id for memory in refused if memory.id not in settled.kept_out]
+            else:
+                places.append((fact, standing))
+        fresh = [fact for fact, standing in places if not standing]
+        added = iter(self.learner.add_batch([fact.draft(reading) for fact in fresh], source=reading.source))
+        found: dict[str, Evidence] = {}
+        for fact, standing in places:
+            for memory in standing or [next(added)]:
+                found.setdefault(memory.id, fact.evidence)
+        return found
+
+    def _decided_against(self, scope: str, earlier: _Earlier) -> "_Against":
+        """Facts of any document of the scope that the owner forgot or corrected, by quote and by words."""
+        out = {memory.id: memory for memory in drawn_from_documents(self.store, scope, AGAINST)}
+        out |= {i: memory for i, memory in earlier.memories.items() if memory.status in AGAINST}
+        heirs = self._memories({memory.superseded_by for memory in out.values() if memory.superseded_by})
+        against = _Against()
+        for memory in out.values():
+            if memory.status != "superseded" or _is_corrected(memory, heirs):
+                _file(memory, against.by_quote, against.by_words)
+        return against
+
+    # -- what it no longer states
+
+    def _let_go(
+        self, reading: Reading, chunks: Chunks, earlier: _Earlier, found: Mapping[str, Evidence], settled: Settled
+    ) -> dict[str, Evidence]:
+        """Put out of force what is gone; what stands in the text though it was not picked this time, with its place."""
+        text, kept, gone = Text(reading, chunks), {}, list[str]()
+        for fact, chunk in earlier.chunks.items():
+            memory = earlier.memories.get(fact)
+            if memory is None or fact in found or memory.status not in STANDING:
+                continue
+            if not settled.changed:
+                kept[fact] = Evidence(chunk)
+                continue
+            quote = self._quote(memory, earlier)
+            span = text.find(quote, whole=_flat(quote) == _flat(memory.statement))
+            if span is not None:
+                kept[fact] = text.place(*span) or Evidence(chunk)
+            elif self._is_owners(memory, quote):
+                settled.stayed.append(fact)
+            else:
+                gone.append(fact)
+        settled.superseded = self._supersede(reading, gone, earlier)
+        return kept
+
+    def _quote(self, memory: Memory, earlier: _Earlier) -> str:
+        for evidence in memory.evidence:
+            event = self.store.event(evidence.event) if evidence.event in earlier.events else None
+            if event is not None and event.content and evidence.span:
+                return event.content[slice(*evidence.span)]
+        return memory.statement
+
+    def _is_owners(self, memory: Memory, quote: str) -> bool:
+        """Whether a fact stands on the owner's word too, and so without the document."""
+        if not memory.source.startswith(SOURCE) or memory.pinned or memory.verification == "user_confirmed":
+            return True
+        if _flat(memory.statement) == _flat(quote):
+            return False
+        return any(image.op == "update" for image in self.store.history(memory.id))
+
+    def _supersede(self, reading: Reading, gone: Sequence[str], earlier: _Earlier) -> list[str]:
+        """Those of them that are out of force now; what another document states too stays."""
+        now, out = self.clock(), list[str]()
+
+        def change(memory: Memory) -> Memory:
+            others = tuple(e for e in memory.evidence if e.event not in earlier.events)
+            if others:
+                return memory.but(evidence=others, updated=now)
+            out.append(memory.id)
+            return memory.but(status="superseded", valid_until=memory.valid_until or now, updated=now)
+
+        # One that a new fact took the place of by its conflict key is out already.
+        replaced = self._change(reading, f"{reading.title or 'the document'} no longer states it", gone, change)
+        return [fact for fact in gone if fact in out or fact in replaced]
+
+    # -- places
+
+    def _anchor(self, reading: Reading, anchored: Mapping[str, Evidence], earlier: _Earlier, changed: bool) -> None:
+        """Let each fact lead to its place in this version; people's own facts lead nowhere."""
+        memories = self._memories(anchored)
+        moved = [fact for fact, evidence in anchored.items() if _moves(memories.get(fact), evidence, earlier, changed)]
+
+        def change(memory: Memory) -> Memory:
+            others = [e for e in memory.evidence if e.event not in earlier.events]
+            here = anchored[memory.id]
+            kept = [here, *others] if len(others) < len(memory.evidence) else [*others, here][:MOST_EVIDENCE]
+            return memory.but(evidence=tuple(kept), updated=self.clock())
+
+        self._change(reading, f"{reading.title or 'the document'} was read again", moved, change)
+
+    def _change(self, reading: Reading, reason: str, facts: Sequence[str], change: Change) -> set[str]:
+        """Change those that still stand; the others' ids."""
+        fallen: set[str] = set()
+        for start in range(0, len(facts), SLICE):
+            some = facts[start : start + SLICE]
+            with self.store.deciding(OP, actor=reading.source, reason=reason, about=some) as deciding:
+                for fact in some:
+                    memory = deciding.get(fact)
+                    if memory is None or memory.status not in STANDING:
+                        fallen.add(fact)
+                    else:
+                        deciding.put(change(memory))
+        return fallen
+
+
+@dataclass(slots=True)
+class _Against:
+    """What the owner decided against."""
+
+    by_quote: dict[str, list[Memory]] = field(default_factory=dict)
+    by_words: dict[str, list[Memory]] = field(default_factory=dict)
+
+    def of(self, fact: Stated) -> list[Memory]:
+        return _same(fact, self.by_quote, self.by_words)
+
+
+def _file(memory: Memory, by_quote: dict[str, list[Memory]], by_words: dict[str, list[Memory]]) -> None:
+    for evidence in memory.evidence:
+        by_quote.setdefault(evidence.quote_hash, []).append(memory)
+    if words := content_hash(memory.statement):
+        by_words.setdefault(words, []).append(memory)
+
+
+def _same(fact: Stated, by_quote: Mapping[str, list[Memory]], by_words: Mapping[str, list[Memory]]) -> list[Memory]:
+    said = [*by_quote.get(fact.evidence.quote_hash, ()), *by_words.get(content_hash(fact.statement), ())]
+    return list({memory.id: memory for memory in said}.values())
+
+
+def _is_corrected(memory: Memory, heirs: Mapping[str, Memory]) -> bool:
+    """Whether somebody's word took its place; a document's own next fact, which quotes it, leaves it free to come back."""
+    heir = heirs.get(memory.superseded_by)
+    return bool(memory.superseded_by) and not (heir and heir.source.startswith(SOURCE) and heir.evidence)
+
+
+def _moves(memory: Memory | None, evidence: Evidence, earlier: _Earlier, changed: bool) -> bool:
+    """Whether a fact does not lead to this place yet, and should."""
+    if memory is None or not memory.source.startswith(SOURCE) or evidence.span is None:
+        return False
+    events = {e.event for e in memory.evidence}
+    if events & earlier.events:
+        return changed and evidence not in memory.evidence
+    return evidence.event not in events and len(events) < MOST_EVIDENCE
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,74 @@
+"""Spec 2's names for what Engram calls otherwise, and the filters of a caller under Engram's names, every value checked."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from engram.model.arguments import (
+    ANY,
+    checked_kinds,
+    checked_mapping,
+    checked_statuses,
+    checked_window,
+    same_as,
+    words,
+)
+from engram.model.errors import InvalidInput
+from engram.rules.scopes import parse_scope
+
+FILTERS = {"memory_types": "types", "metadata_filter": "metadata"}
+OWNERS = ("agent_id", "user_id")
+_OF_EVENTS = ("session", "roles")
+"""Filters that only events can pass."""
+
+
+def owner_scope(agent_id: str = "", user_id: str = "") -> str:
+    """The scope of whom spec 2 names by agent and user: `agent:bot`, `agent:bot/ana`, and `user:ana` for a user of any agent.
+
+    An agent's own scope is seen from those of all its users; two users never see each other's.
+    """
+    named: dict[str, Any] = {"agent_id": agent_id, "user_id": user_id}
+    for name, given in named.items():
+        if not isinstance(given, str) or given != given.strip():
+            raise InvalidInput(f"{name} {given!r} must be text without blanks around it")
+    if not agent_id and not user_id:
+        raise InvalidInput("name an owner: agent_id, user_id or both")
+    kind = "agent" if agent_id else "user"
+    parts = [_escaped(given) for given in (agent_id, user_id) if given]
+    return parse_scope(f"{kind}:{'/'.join(parts)}")
+
+
+def _escaped(name: str) -> str:
+    """A `/` in a name is no step down: the agent a/b is not the user b of the agent a."""
+    return name.replace("%", "%25").replace("/", "%2F")
+
+
+def owned(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments with the scope their owner has; whoever gives both an owner and a scope means two things."""
+    rest = dict(given)
+    owner = {name: rest.pop(name) or "" for name in OWNERS if name in rest}
+    if not any(owner.values()):
+        return rest
+    if rest.get("scope"):
+        raise InvalidInput(
+            "give agent_id and user_id, or a scope, not both: an owner's scope is `scope_for(agent_id, user_id)`"
+        )
+    return {**rest, "scope": owner_scope(**owner)}
+
+
+def narrowed(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Filters as `Sight` takes them. What could only ever find nothing is refused, with what to do."""
+    found = owned(same_as(given, FILTERS))
+    for name in ("scope", "types", "tags", "roles"):
+        if name in found:
+            found[name] = words(found[name], name)
+    found["kinds"] = checked_kinds(found.get("kinds")) or ("memory",)
+    if "status" in found:
+        status = checked_statuses(found["status"])
+        found["status"] = ANY if ANY in (status or ()) else status
+    if "metadata" in found:
+        found["metadata"] = checked_mapping(found["metadata"], "metadata")
+    checked_window(found.get("since"), found.get("until"))
+    lost = next((name for name in _OF_EVENTS if found.get(name) and "event" not in found["kinds"]), None)
+    if lost is not None:
+        raise InvalidInput(f'{lost} narrows events, and none are asked for: add kinds=("event",)')
+    return found

@@ -1,0 +1,105 @@
+"""What callers give, checked before anything is looked for: a slip of the pen is told, never answered with nothing."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from engram.model.errors import InvalidInput
+from engram.model.event import EVENT_TYPES
+from engram.model.memory import STATUSES
+from engram.model.times import aware
+
+KINDS = ("memory", "event")
+"""What an answer may hold."""
+MOST = 1000
+"""The largest limit of a ranked answer."""
+ANY = "any"
+Words = str | Sequence[str] | None
+
+
+def checked_limit(limit: Any, name: str = "limit", most: int = MOST) -> int:
+    """A whole number from 1 on."""
+    if type(limit) is not int or not 1 <= limit <= most:
+        raise InvalidInput(f"{name} {limit!r} must be a whole number from 1 to {most}")
+    return limit
+
+
+def checked_length(limit: Any, name: str = "limit") -> int | None:
+    """How long a list may be: a whole number from 1 on, or None for all of it."""
+    if limit is not None and (type(limit) is not int or limit < 1):
+        raise InvalidInput(f"{name} {limit!r} must be a whole number, at least 1; None asks for all")
+    return limit
+
+
+def checked_place(number: Any, name: str) -> int:
+    """Where a list begins: a whole number from 0 on."""
+    if type(number) is not int or number < 0:
+        raise InvalidInput(f"{name} {number!r} must be a whole number, at least 0")
+    return number
+
+
+def checked_fraction(number: Any, name: str) -> float:
+    """A number from 0 to 1."""
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 1:
+        raise InvalidInput(f"{name} {number!r} must be a number from 0 to 1")
+    return float(number)
+
+
+def checked_window(since: Any, until: Any) -> tuple[datetime | None, datetime | None]:
+    """Both ends of a half-open time, aware; one that ends before it begins is a slip, and is refused."""
+    first, last = aware(since), aware(until)
+    if first is not None and last is not None and first > last:
+        raise InvalidInput(f"since {first.isoformat()} comes after until {last.isoformat()}; exchange them")
+    return first, last
+
+
+def words(given: Any, name: str) -> tuple[str, ...] | None:
+    """A word or a list of words as a list; None where nothing was asked for. A list of none would find nothing."""
+    if given is None:
+        return None
+    listed = isinstance(given, Iterable) and not isinstance(given, str | Mapping)
+    found = tuple(given) if listed else (given,)
+    if not found or not all(isinstance(word, str) and word.strip() for word in found):
+        raise InvalidInput(f"{name} {given!r} names nothing; give a word or a list of words, or leave it out")
+    return found
+
+
+def _checked_words(given: Words, name: str, what: str, known: Sequence[str]) -> tuple[str, ...] | None:
+    found = words(given, name)
+    unknown = next((word for word in found or () if word not in known), None)
+    if unknown is not None:
+        raise InvalidInput(f"unknown {what} {unknown!r}; known: {', '.join(known)}")
+    return found
+
+
+def checked_kinds(kinds: Words) -> tuple[str, ...] | None:
+    """Kinds of documents."""
+    return _checked_words(kinds, "kinds", "kind", KINDS)
+
+
+def checked_event_types(types: Words) -> tuple[str, ...] | None:
+    """Types of events."""
+    return _checked_words(types, "event_types", "event type", EVENT_TYPES)
+
+
+def checked_statuses(status: Words) -> tuple[str, ...] | None:
+    """States of memories, `any` among them."""
+    return _checked_words(status, "status", "status", (*STATUSES, ANY))
+
+
+def checked_mapping(given: Any, name: str) -> dict[str, Any]:
+    """A caller's own data to be matched."""
+    if given is not None and not isinstance(given, Mapping):
+        raise InvalidInput(f'{name} is a mapping such as {{"ticket": 42}}, not {type(given).__name__}')
+    return dict(given or {})
+
+
+def same_as(given: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Arguments under Engram's own names; the same thing said twice in different words is refused."""
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        own = names.get(name, name)
+        if own in found and found[own] != value:
+            raise InvalidInput(f"{name!r} and another name of {own!r} say different things; give one of them")
+        found[own] = value
+    return found

@@ -1,0 +1,74 @@
+"""Why a memory is what it is: one account of its state, its versions, its decisions, its links, and what it rests on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from engram.model.memory import Association, Evidence, Memory
+from engram.rules.eligibility import Eligibility, eligibility
+from engram.store.protocol import Image, Store
+from engram.text.shown import quoted
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """All that is known about a memory beside its words; `text` says it in lines."""
+
+    memory: Memory
+    current: Memory
+    """The version of the fact in force; the memory itself where it is."""
+    state: Eligibility
+    """Whether it may be found and injected now, and why."""
+    versions: tuple[Memory, ...]
+    """Every version of the fact, oldest first."""
+    decisions: tuple[Image, ...]
+    """Every decision about this version, oldest first."""
+    links: tuple[Association, ...]
+    linked_from: tuple[tuple[str, str], ...]
+    """The memories that link to it, each with the relation."""
+    evidence: tuple[Evidence, ...]
+    text: str
+
+
+def explained(store: Store, memory: Memory, versions: Sequence[Memory], current: Memory, now: datetime) -> Explanation:
+    """Gather the account of one memory."""
+    state = eligibility(memory, now)
+    decisions = tuple(store.history(memory.id))
+    back = tuple(sorted((source, kind) for source, _, kind, _ in store.links_to([memory.id])))
+    lines = [
+        f"{memory.id} ({memory.type}, {memory.scope}): {quoted(memory.statement)}",
+        f"state: {state.state}, strength {state.strength:.2f}; {state.reason}",
+        *_origin(memory),
+        *_place(memory, versions, current),
+        *(
+            f"{image.at:%Y-%m-%d %H:%M} {image.op} by {image.actor or 'unknown'}{_because(image)}"
+            for image in decisions
+        ),
+        *(f"links to {link.target}: {link.type}, weight {link.weight:g}" for link in memory.associations),
+        *(f"linked from {source}: {kind}" for source, kind in back),
+        *(f"rests on {one.event}" for one in memory.evidence),
+    ]
+    return Explanation(
+        memory, current, state, tuple(versions), decisions, memory.associations, back, memory.evidence, "\n".join(lines)
+    )
+
+
+def _origin(memory: Memory) -> list[str]:
+    came = f"came by {memory.learned_by or 'unknown means'} from {memory.source or 'unknown'}; {memory.verification}"
+    slot = f"critical slot {memory.critical_slot}" if memory.critical_slot else ""
+    key = f"conflict key {memory.conflict_key}: a new fact with it takes its place" if memory.conflict_key else ""
+    return [line for line in (came, slot, key) if line]
+
+
+def _place(memory: Memory, versions: Sequence[Memory], current: Memory) -> list[str]:
+    if len(versions) < 2:
+        return []
+    place = next((number for number, one in enumerate(versions, 1) if one.id == memory.id), len(versions))
+    told = (
+        "this one is in force" if current.id == memory.id else f"{current.id} is in force: {quoted(current.statement)}"
+    )
+    return [f"version {place} of {len(versions)}; {told}"]
+
+
+def _because(image: Image) -> str:
+    return f": {image.reason}" if image.reason else ""
