@@ -1,14 +1,15 @@
 """What an English verb says: a state, a saying, a change or an act; and whether a form is a past one.
 
-English marks tense and kind on few words, so small tables and the ending -ed go far. The tables are in `data/verbs.txt`.
+English marks tense and kind on few words, so small tables and the ending -ed go far. The tables are in `data/verbs.txt`;
+of verbs that are a state or an act by their object, in `data/verbobjects.txt`.
 """
 
 from functools import lru_cache
 
-from engram.text.stems import stem
+from engram.text.stems import read_table, stem
 from engram.text.word_classes import word_class
 
-__all__ = ["PAST_AUXILIARIES", "SUBJECTS", "is_act", "is_participle", "is_past", "kind_of", "revises"]
+__all__ = ["PAST_AUXILIARIES", "SUBJECTS", "holds", "is_act", "is_participle", "is_past", "kind_of", "revises"]
 
 PAST_AUXILIARIES = frozenset(
     (
@@ -63,6 +64,19 @@ def _kinds() -> dict[str, str]:
 def kind_of(word: str) -> str:
     """One of "state", "habit", "say" and "change", or "" for every other word; any form of the verb will do."""
     return _kinds().get(stem(word), "")
+
+
+@lru_cache(maxsize=1)
+def _objects() -> dict[str, frozenset[str]]:
+    nouns: dict[str, set[str]] = {}
+    for verb, *objects in read_table("verbobjects.txt"):
+        nouns.setdefault(stem(verb), set()).update(objects)
+    return {verb: frozenset(objects) for verb, objects in nouns.items()}
+
+
+def holds(verb: str, noun: str) -> bool:
+    """Whether the verb, in any form, says of this object what held: to run a team is a state, to run a test an act."""
+    return noun in _objects().get(stem(verb), ())
 
 
 @lru_cache(maxsize=8)

@@ -1,0 +1,223 @@
+"""An open store on files that follows what others write: decisions, ledgers, hand edits, and an index that is made anew."""
+
+import contextlib
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engram.model.errors import EmbedderError, StoreBusy, StoreReadOnly
+from engram.store.files import (
+    filling,
+    following,
+    purging,
+    recovery,
+)
+from engram.store.files.healing import Mendable, explained, healing, is_damage
+from engram.store.files.home import Home
+from engram.store.files.index.index import Index
+from engram.store.files.journal import Journal
+from engram.store.files.ledger import Ledger
+from engram.store.files.lock import DEFAULT_DEADLINE, WriterLock
+from engram.store.files.memories import Stamp, stamp_of
+from engram.store.files.parts import Parts
+from engram.store.files.usage import Usage
+from engram.store.protocol import (
+    Noticed,
+    Progress,
+)
+from engram.store.sources import random_hex, utc_now
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Embedder
+
+NOTICE_EVERY = 0.25
+"""Seconds between two looks at the folders' times."""
+LEDGERS_EVERY = 2.0
+"""Seconds between two looks at the sizes of all ledgers."""
+PATIENCE = 2.0
+"""How long a reader waits for the lock to journal a hand edit it saw; after that it answers from the file."""
+
+
+class KeepingUp(Mendable):
+    """Opens the parts, finishes what a crash left, and takes in what changed since it last looked."""
+
+    def __init__(
+        self,
+        home: Home,
+        embedder: "Embedder | None" = None,
+        *,
+        clock: Callable[[], datetime] = utc_now,
+        token: Callable[[int], str] = random_hex,
+        deadline: float = DEFAULT_DEADLINE,
+    ) -> None:
+        super().__init__()
+        self._deadline = deadline
+        self._noticed_at = self._ledgers_at = float("-inf")
+        self.parts = Parts(
+            home=home,
+            journal=Journal(home.journal, home.quarantine),
+            usage=Usage(home.usage),
+            ledger=Ledger(home.ledger, home.quarantine),
+            index=Index(home.index, embedder.name if embedder else "", embedder.dim if embedder else 0),
+            lock=WriterLock(home.lock),
+            embedder=embedder,
+            clock=clock,
+            token=token,
+        )
+        self._settle()
+
+    def _settle(self) -> None:
+        """Fill a new index; finish what a crash left; on a read-only home only read, and say so."""
+        try:
+            if self.parts.index.fresh:
+                self._fill()
+            else:
+                self._look_up()
+        except StoreReadOnly as error:
+            self.parts.warnings.append(str(error))
+            if self.parts.index.fresh:
+                self._fill_unlocked()
+
+    @healing
+    def _fill(self) -> None:
+        with self.parts.lock.held(self._deadline):
+            # Another process may have filled it while this one waited.
+            if self.parts.index.get("filled") is None:
+                self.rebuild()
+            self.parts.index.fresh = False
+            self._ready_to_write()
+
+    @healing
+    def _look_up(self) -> None:
+        self._catch_up_if_free()
+        self._fill_vectors()
+
+    def _fill_unlocked(self) -> None:
+        """Where the home cannot be written nobody needs to be kept out."""
+        try:
+            from engram.store.files.rebuilding import rebuild
+
+            self.parts.warnings += rebuild(self.parts).problems
+        except StoreReadOnly as error:
+            self._warn(f"files changed by hand were not taken in: {error}")
+        self.parts.index.fresh = False
+
+    def follow_replacement(self) -> None:
+        """Use the index that lies at its place, should another process have put a new one there."""
+        if self.parts.index.reopen_if_replaced() and self.parts.index.fresh:
+            self._settle()
+
+    def mend(self, error: sqlite3.DatabaseError | OSError) -> None:
+        """Make a damaged index anew; a full disk or a busy neighbour is told to the caller instead."""
+        if not is_damage(error, self.parts.home.index) and not self.parts.index.reopen_if_replaced():
+            raise explained(error) from error
+        try:
+            self.heal()
+        except (sqlite3.DatabaseError, OSError) as again:
+            raise explained(again) from again
+
+    def _catch_up_if_free(self) -> None:
+        parts = self.parts
+        if not parts.journal.grew_since(parts.position) and not self._ledgers_grew() and not purging.unfinished(parts):
+            return
+        with contextlib.suppress(StoreBusy), parts.lock.held(0.05):
+            self._finish()
+        self._fill_vectors()
+
+    def _finish(self, ledger: str | None = None) -> None:
+        """What a crash left undone; for the holder of the writer lock."""
+        recovery.catch_up(self.parts, ledger=ledger)
+        if purging.unfinished(self.parts):
+            purging.resume(self.parts)
+
+    def _ledgers_grew(self) -> bool:
+        """Whether events wait to be indexed, which only a crash or another version's index leaves; looked at now and then."""
+        now = time.monotonic()
+        if now - self._ledgers_at < LEDGERS_EVERY:
+            return False
+        self._ledgers_at = now
+        known = dict(self.parts.index.db.execute("SELECT name, size FROM ledgers").fetchall())
+        return self.parts.ledger.sizes() != known
+
+    def heal(self) -> None:
+        """Begin a new index where the old one is damaged."""
+        if not self.parts.index.reopen_if_replaced():
+            with self.parts.lock.held(self._deadline):
+                self.parts.index.discard()
+        if self.parts.index.fresh:
+            self.rebuild()
+
+    def rebuild(self, progress: Progress = lambda *_: None) -> Noticed:
+        """Make the index anew."""
+        with self.guard, self.parts.lock.held(self._deadline):
+            from engram.store.files.rebuilding import rebuild
+
+            noticed = rebuild(self.parts, progress)
+            self.parts.index.fresh = False
+        self.parts.warnings += noticed.problems
+        return noticed
+
+    def _pick_up_changed(self, numbers: Sequence[int]) -> None:
+        stamps = self.parts.index.all("stamps", json.dumps(list(numbers)))
+        changed = [path for _, _, path, *stamp in stamps if stamp_of(self.parts.path(path)) != Stamp(*stamp)]
+        if changed:
+            self._under_lock(lambda: following.pick_up(self.parts, changed))
+
+    def _under_lock(self, work: Callable[[], Noticed]) -> Noticed | None:
+        """Do small upkeep on the way of a read; a reader that cannot write answers from what it has, and says so."""
+        try:
+            with self.parts.lock.held(PATIENCE):
+                noticed = work()
+            self._fill_vectors()
+        except (StoreReadOnly, StoreBusy) as error:
+            self._warn(f"changed files were not taken in: {error}")
+            return None
+        for problem in noticed.problems:
+            self._warn(problem)
+        return noticed
+
+    def _warn(self, text: str) -> None:
+        if text not in self.parts.warnings:
+            self.parts.warnings.append(text)
+
+    def _notice(self, *, force: bool = False) -> bool:
+        """Look at the folders' times; take in files that came or went. Says whether anything did."""
+        self._catch_up_if_free()
+        now = time.monotonic()
+        if not force and now - self._noticed_at < NOTICE_EVERY:
+            return False
+        self._noticed_at = now
+        changed = following.changed_folders(self.parts, following.roots(self.parts))
+        if not changed:
+            return False
+        noticed = self._under_lock(lambda: self._list(changed))
+        return bool(noticed)
+
+    def _list(self, folders: Iterable[Path]) -> Noticed:
+        noticed = Noticed()
+        for folder in folders:
+            following.list_folder(self.parts, folder, noticed)
+        return noticed
+
+    def _ready_to_write(self) -> None:
+        try:
+            self.follow_replacement()
+            self._finish(ledger="")
+        except (sqlite3.DatabaseError, OSError) as error:
+            self.mend(error)
+            self._finish()
+
+    def _fill_vectors(self) -> None:
+        """Embed what was indexed without a vector (hand edits, replays), outside any transaction."""
+        try:
+            filling.fill_vectors(self.parts, self._deadline)
+        except EmbedderError as error:
+            self._warn(f"some documents are found by keyword only for now: {error}")
+
+    def close(self) -> None:
+        """Close the index."""
+        self.parts.index.close()

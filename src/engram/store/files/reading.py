@@ -1,0 +1,228 @@
+"""The files store's part that answers questions: by id, by name, by filters, by words and by meaning."""
+
+import contextlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from engram.model.errors import InvalidInput
+from engram.model.event import Event
+from engram.model.memory import Memory
+from engram.store.documents import matches_metadata
+from engram.store.files import (
+    events,
+    examining,
+    following,
+    images,
+    walking,
+)
+from engram.store.files.healing import healing
+from engram.store.ledgers import decode_event
+from engram.store.lineages import heads_among, versions_among
+from engram.store.protocol import (
+    Candidates,
+    Filters,
+    Found,
+    Image,
+    Placed,
+    Query,
+    Stand,
+    Step,
+    Stretch,
+)
+from engram.store.records import decode_record
+from engram.store.walks import PLAIN, Hops
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Vectors
+
+from engram.store.files.keeping_up import KeepingUp
+
+LOOKED_AT = 200
+"""Up to so many listed memories have their files looked at for edits; `engram sync` looks at all."""
+
+
+class Reading(KeepingUp):
+    """What is asked of a store on files."""
+
+    @healing
+    def get(self, ref: str) -> Memory | None:
+        """A memory by id, name or alias."""
+        row = self._row(ref)
+        if row is None and self._notice(force=True):
+            row = self._row(ref)
+        if row is None:
+            return None
+        found = self._fresh_records([row[0]])
+        return found[0].record if found and isinstance(found[0].record, Memory) else None
+
+    def _row(self, ref: str) -> tuple[int, str] | None:
+        row = self.parts.index.one("by_ref", ref)
+        if row is not None:
+            return row[0], row[1]
+        rows = self.parts.index.all("by_name", ref)
+        live = [r for r in rows if r[2] in ("active", "dormant", "candidate")] or rows
+        if len(live) > 1:
+            raise InvalidInput(f"{ref!r} names {len(live)} memories: {', '.join(r[1] for r in live)}; use the id")
+        return (live[0][0], live[0][1]) if live else None
+
+    @healing
+    def get_many(self, numbers: Sequence[int]) -> list[Found]:
+        """Records by document number; those whose file changed are read anew."""
+        return self._fresh_records(numbers)
+
+    def _fresh_records(self, numbers: Sequence[int]) -> list[Found]:
+        self._pick_up_changed(numbers)
+        rows = self.parts.index.records(numbers)
+        return [self._found(n, *rows[n]) for n in numbers if n in rows]
+
+    def _found(self, n: int, kind: str, record: str) -> Found:
+        return Found(n, kind, decode_record(record) if kind == "memory" else decode_event(record))
+
+    @healing
+    def exact(self, content_hash: str, scope: str) -> Memory | None:
+        """The live memory with this content in this scope."""
+        row = self.parts.index.one("exact", content_hash, scope) if content_hash else None
+        return decode_record(row[1]) if row else None
+
+    @healing
+    def owned(self, memory_ids: Iterable[str]) -> list[str]:
+        """Those of the memories that live in the owner's own store."""
+        return [i for i in memory_ids if not following.is_team(following.place_of(self.parts, i))]
+
+    @healing
+    def named(self, name: str, scope: str) -> str:
+        """The id of the memory that goes by this name in a scope, or ""."""
+        row = self.parts.index.db.execute("SELECT id FROM names WHERE name = ? AND scope = ?", (name, scope)).fetchone()
+        return row[0] if row else ""
+
+    @healing
+    def mark(self, scope: str) -> int:
+        """The number of the last change; all scopes share one count."""
+        return self.parts.index.change
+
+    @healing
+    def file_of(self, memory_id: str) -> str:
+        """The file that holds a memory, or ""."""
+        place = following.place_of(self.parts, memory_id)
+        return str(self.parts.path(place)) if place else ""
+
+    @healing
+    def event(self, event_id: str) -> Event | None:
+        """An event by id."""
+        return events.find(self.parts, event_id)
+
+    @healing
+    def listing(self, filters: Filters, limit: int | None = None, offset: int = 0) -> list[Memory]:
+        """Memories, newest first."""
+        self._notice()
+        if filters.metadata:
+            found = (decode_record(record) for record in self.parts.index.listed(filters, None, 0))
+            kept = [memory for memory in found if matches_metadata(memory.metadata, filters.metadata)]
+            return kept[offset:] if limit is None else kept[offset : offset + limit]
+        listed = self.parts.index.listed(filters, limit, offset)
+        if len(listed) > LOOKED_AT:
+            return [decode_record(record) for record in listed]
+        numbers = self.numbers([json.loads(record)["id"] for record in listed])
+        return [f.record for f in self._fresh_records(list(numbers.values())) if isinstance(f.record, Memory)]
+
+    @healing
+    def count(self, filters: Filters) -> int:
+        """How many documents pass the filters."""
+        return self.parts.index.counted(filters)
+
+    @healing
+    def candidates(self, query: Query, filters: Filters) -> Candidates:
+        """What each retriever finds."""
+        self._notice()
+        found = self.parts.index.candidates(query, filters)
+        if query.vector is None or not self.parts.index.can_embed():
+            found.warnings += examining.foreign_vectors(self.parts)
+        return found
+
+    @healing
+    def stands(self, numbers: Sequence[int]) -> dict[int, Stand]:
+        """Where each document stands."""
+        return {n: Stand(*place) for n, *place in self.parts.index.all("stands", json.dumps(list(numbers)))}
+
+    @healing
+    def passages(self, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters) -> list[Placed]:
+        """These documents, then every document of these stretches."""
+        return self.parts.index.passages(numbers, stretches, filters)
+
+    @healing
+    def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
+        """In how many documents each term occurs."""
+        return self.parts.index.frequencies(terms)
+
+    @healing
+    def numbers(self, memory_ids: Sequence[str]) -> dict[str, int]:
+        """The document numbers of memories."""
+        rows = self.parts.index.db.execute(
+            "SELECT d.id, d.n FROM json_each(?) j CROSS JOIN docs d ON d.id = j.value", (json.dumps(list(memory_ids)),)
+        )
+        return dict(rows.fetchall())
+
+    @healing
+    def heads(self, conflict_key: str, scope: str) -> list[Memory]:
+        """The memories in force that hold a conflict key in a scope."""
+        self._notice()
+        ids = [i for (i,) in self.parts.index.all("heads", conflict_key, scope)]
+        found = self._fresh_records(list(self.numbers(ids).values()))
+        return heads_among((f.record for f in found if isinstance(f.record, Memory)), conflict_key, scope)
+
+    @healing
+    def lineage(self, lineage_id: str) -> list[Memory]:
+        """Every version of a fact, by revision."""
+        self._notice()
+        return versions_among((decode_record(r) for (r,) in self.parts.index.all("lineage", lineage_id)), lineage_id)
+
+    @healing
+    def known_at(self, moment: datetime) -> dict[str, Memory | None]:
+        """What Engram held then of every memory it has decided about since."""
+        return images.known_at(self.parts, moment)
+
+    @healing
+    def vectors(self, numbers: Sequence[int]) -> "Vectors | None":
+        """Vectors of documents."""
+        return self.parts.index.vectors(numbers)
+
+    def embed(self, texts: Sequence[str]) -> "Vectors | None":
+        """Vectors of texts in the store's space, or None."""
+        return self.parts.embedder.embed(texts) if self.parts.embedder and self._can_embed() else None
+
+    @healing
+    def _can_embed(self) -> bool:
+        return self.parts.index.can_embed()
+
+    @healing
+    def history(self, memory_id: str) -> list[Image]:
+        """Everything that was decided about a memory."""
+        return images.history(self.parts, memory_id)
+
+    @healing
+    def links_to(self, memory_ids: Iterable[str]) -> list[tuple[str, str, str, float]]:
+        """Links that point at these memories."""
+        return self.parts.index.all("links_to", json.dumps(list(memory_ids)))
+
+    @healing
+    def walk(
+        self,
+        seeds: Sequence[str],
+        *,
+        depth: int,
+        direction: str,
+        types: tuple[str, ...] | None,
+        min_weight: float,
+        per_seed: int,
+        filters: Filters = PLAIN,
+    ) -> list[Step]:
+        """What is linked to these memories."""
+        self._notice()
+        hops = Hops(direction, types, min_weight, filters)
+        return walking.walk(self.parts.index.db, seeds, depth, hops, per_seed)
+
+    def reading(self) -> contextlib.AbstractContextManager[None]:
+        """The index is at hand: there is nothing to spare."""
+        return contextlib.nullcontext()
