@@ -257,12 +257,12 @@ def test_links_follow_memories_that_get_another_id(cli: Console) -> None:
 @pytest.mark.parametrize(("format_", "name"), [("json", "all.json"), ("engram", "all"), ("engram", "all.yaml")])
 def test_what_is_superseded_or_expired_survives_the_way_out_and_back(cli: Console, format_: str, name: str) -> None:
     old = cli.learned("The build runs on Jenkins")
-    cli("update", old, "--status", "superseded")
+    new = cli.json("revise", old, "The build runs on Woodpecker")["id"]
     expired = cli.json("add", "The office is in Bonn", "--valid-until", "2025-01-01")["id"]
     written = cli.json("export", "-f", format_, str(cli.folder / name))
-    assert written["statuses"] == {"superseded": 1, "active": 1}
+    assert written["statuses"] == {"superseded": 1, "active": 2}
     other = ("--home", str(cli.folder / "other"))
-    assert sorted(cli.json("import", str(cli.folder / name), *other)["created"]) == sorted([old, expired])
+    assert sorted(cli.json("import", str(cli.folder / name), *other)["created"]) == sorted([old, new, expired])
     assert cli.json("show", old, *other)["status"] == "superseded"
     assert cli.json("show", expired, *other)["valid_until"] == cli.json("show", expired)["valid_until"]
 
@@ -348,3 +348,15 @@ def test_reasons_are_said_in_words_and_not_in_python(cli: Console) -> None:
     assert len(reasons) == 6
     for word in ("__init__", "argument", "object is not", "None", "True", "Traceback"):
         assert not [reason for reason in reasons if word in reason]
+
+
+def test_records_that_supersede_each_other_are_refused_and_nothing_is_taken_in(cli: Console) -> None:
+    one, other = "ENG-2026-0101-001", "ENG-2026-0101-002"
+    records = [
+        {"id": one, "statement": "The wall is red", "supersedes": [other], "status": "superseded"},
+        {"id": other, "statement": "The wall is blue", "supersedes": [one], "status": "superseded"},
+    ]
+    (cli.folder / "circle.json").write_text(json.dumps(records))
+    refused = cli("import", str(cli.folder / "circle.json"))
+    assert refused.exit_code != 0 and "supersedes it already" in refused.stderr
+    assert cli.json("list", "--status", "any") == []

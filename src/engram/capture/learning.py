@@ -233,7 +233,7 @@ class Learner:
                     known = _named(deciding, memory, names[i], now, team=bool(team))
                     heads = taken_over(deciding, known)
                     if heads:
-                        known = superseding(deciding, known, heads, now)
+                        known = superseding(deciding, known, heads, self.clock())
                     deciding.put(known, vectors[i] if vectors is not None else None, team=team)
                     if proposal.content_hash:
                         mine[key] = known

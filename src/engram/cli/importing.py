@@ -22,6 +22,7 @@ from engram.gates.trust import is_human
 from engram.model.errors import EngramError
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
+from engram.review.lineage import refuse_cycle
 from engram.rules.numbers import HORIZON_DAYS
 from engram.rules.scopes import parse_scope
 from engram.text.content_hash import content_hash
@@ -72,6 +73,9 @@ class Importing:
         self.done.skipped += reading.skipped
         self.done.not_read = tuple(reading.not_read)
         drafted = [memory for where, record in reading.found if (memory := self._drafted(where, record)) is not None]
+        by_id = {memory.id: memory for memory in drafted if memory.id}
+        for memory in by_id.values():
+            refuse_cycle(memory, memory.id, by_id.get)
         self._look_up_aliases(drafted)
         for start in range(0, len(drafted), BATCH):
             self._take_slice(drafted[start : start + BATCH], dry_run)

@@ -92,7 +92,7 @@ class Facets:
         """Facts that change: their versions, and the one in force."""
         from engram.review.lineage import Lineages
 
-        return Lineages(self.store, self._clock)
+        return Lineages(self.store, self._clock, self.policy.reapplied)
 
     @cached_property
     def graph(self) -> "Graph":
@@ -211,12 +211,12 @@ class Facets:
         named = words(rest.pop("scope"), "scope")
         return self._filters(**rest, scope=self._sight.scopes_from(named))
 
-    def _scope_of(self, scope: ScopeLike, agent_id: str, user_id: str) -> ScopeLike:
+    def _scope_of(self, scope: ScopeLike, agent_id: str | None, user_id: str | None) -> ScopeLike:
         """A scope, however its owner was named."""
         found: ScopeLike = owned({"scope": scope, "agent_id": agent_id, "user_id": user_id})["scope"]
         return found
 
-    def _own_scope(self, scope: str, agent_id: str, user_id: str) -> str:
+    def _own_scope(self, scope: str, agent_id: str | None, user_id: str | None) -> str:
         """Where something new belongs: to a scope, an owner, or the directory."""
         named = owned({"scope": scope, "agent_id": agent_id, "user_id": user_id})["scope"]
         return self._sight.scope_named(named) if named else self._sight.scope() or GLOBAL

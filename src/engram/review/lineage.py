@@ -4,13 +4,14 @@
 was true when; recorded time is the journal's.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from engram.model.errors import InvalidInput, NotFound
+from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Memory, render_form
+from engram.review.timeline import settled
 from engram.rules.eligibility import is_valid
 from engram.store.documents import meaning_of
 from engram.store.lineages import IN_FORCE, start_of
@@ -21,6 +22,12 @@ RENEWED = (
     "occurred_at", "feedback", "activation", "derivation_count", "last_verified", "verification", "consolidated", "evidence",
 )  # fmt: skip
 """What a new version does not take over: how the one before was named, held, rated and proven."""
+
+
+FOLLOWING = frozenset({"lineage", "revision", "superseded_by", "supersedes"})
+"""Fields that follow from `add`, `revise`, `forget` and `undo`."""
+CLOCKS_DIFFER = timedelta(minutes=1)
+"""By how much the clocks of two machines may differ without their versions changing places."""
 
 
 def taken_over(deciding: Transaction, memory: Memory) -> list[Memory]:
@@ -42,43 +49,79 @@ def _heads_of(deciding: Transaction, memory_id: str) -> list[Memory]:
 
 
 def superseding(deciding: Transaction, new: Memory, heads: Sequence[Memory], now: datetime) -> Memory:
-    """The new head of a fact; the old ones stay readable, true until it begins.
+    """A version in the place of others, where its beginning puts it; the others stay readable, each true until the next begins.
 
     A fact that says it began before the present head did, and comes late, is history already: the head stays.
     """
-    head = max(heads, key=lambda m: (start_of(m), m.revision))
-    lineage = head.lineage or head.id
-    since = new.valid_from or new.occurred_at
-    known = deciding.lineage(lineage) or [head]
-    revision = max(version.revision for version in known) + 1
-    if since is not None and since < start_of(head):
-        return _history(deciding, new, head, lineage, revision, since, now)
-    start = since or now
-    for old in heads:
-        ended = min(old.valid_until, start) if old.valid_until else start
-        old = old.but(valid_until=ended, lineage=lineage, updated=now)
-        # What begins later leaves the old one in force until then; that day comes without anybody's decision.
-        deciding.put(old if start > now else old.but(status="superseded", superseded_by=new.id))
-    supersedes = tuple(dict.fromkeys((*new.supersedes, *(old.id for old in heads))))
-    return new.but(supersedes=supersedes, lineage=lineage, revision=revision, valid_from=start)
-
-
-def _history(
-    deciding: Transaction, new: Memory, head: Memory, lineage: str, revision: int, since: datetime, now: datetime
-) -> Memory:
-    """A version that was true before the head; it ends where the next one known begins."""
-    if not head.lineage:
-        deciding.put(head.but(lineage=lineage, updated=now))
-    later = [start_of(v) for v in deciding.lineage(lineage) if start_of(v) > since]
-    ended = min([*later, *([new.valid_until] if new.valid_until else [])])
-    return new.but(
-        status="superseded",
-        superseded_by=head.id,
+    latest = max(heads, key=lambda m: (start_of(m), m.revision))
+    lineage = latest.lineage or latest.id
+    known = _versions(deciding, heads)
+    start = new.valid_from or new.occurred_at or _beginning(known, now)
+    older = [head.id for head in heads if start_of(head) <= start]
+    new = new.but(
+        supersedes=tuple(dict.fromkeys((*new.supersedes, *older))),
         lineage=lineage,
-        revision=revision,
-        valid_from=since,
-        valid_until=ended,
+        revision=max(version.revision for version in known) + 1,
+        valid_from=start,
     )
+    followed = settled([*(version.but(lineage=lineage) for version in known), new], now)
+    for version in followed:
+        if version.id != new.id:
+            _put_changed(deciding, version, now)
+    return next(version for version in followed if version.id == new.id)
+
+
+def _versions(deciding: Transaction, heads: Sequence[Memory]) -> list[Memory]:
+    """Every version of the facts these are heads of, the heads as they are given."""
+    known = {version.id: version for head in heads if head.lineage for version in deciding.lineage(head.lineage)}
+    return list((known | {head.id: head for head in heads}).values())
+
+
+def _beginning(known: Sequence[Memory], now: datetime) -> datetime:
+    """When a version begins that does not say: now, and behind all that have begun by the clock of whoever wrote them."""
+    begun = [start_of(version) for version in known if start_of(version) <= now + CLOCKS_DIFFER]
+    return max([now, *begun])
+
+
+def settle(deciding: Transaction, lineage: str, now: datetime) -> None:
+    """Put a fact's versions in order after one of them went or came back."""
+    for version in settled(deciding.lineage(lineage), now) if lineage else ():
+        _put_changed(deciding, version, now)
+
+
+def _put_changed(deciding: Transaction, memory: Memory, now: datetime) -> None:
+    if memory != deciding.get(memory.id):
+        deciding.put(memory.but(updated=now))
+
+
+def refuse_second_head(deciding: Transaction, memory: Memory, now: datetime) -> None:
+    """A fact has one version in force: what comes into force beside another that holds its key is refused."""
+    if memory.status not in IN_FORCE or not is_valid(memory, now):
+        return
+    for other in deciding.heads(memory.conflict_key, memory.scope):
+        if other.id != memory.id and is_valid(other, now) and (not memory.lineage or other.lineage != memory.lineage):
+            raise Refused(
+                f"{memory.id} cannot be in force beside {other.id}, which says how the same fact stands in "
+                f"{memory.scope}; forget that one first, or `revise` it"
+            )
+
+
+def refuse_decided(memory: Memory, changes: Mapping[str, Any]) -> None:
+    """What a fact's versions follow from is not set by hand: it would leave two of them in force, or none."""
+    if changes.keys() & FOLLOWING:
+        name = sorted(changes.keys() & FOLLOWING)[0]
+        raise InvalidInput(
+            f"{name} follows from decisions; `revise` makes a version, `forget` and `undo` take one away"
+        )
+    status = changes.get("status", memory.status)
+    if status != memory.status and "superseded" in (status, memory.status):
+        raise InvalidInput(
+            f"{memory.id} is {memory.status} and cannot be made {status}: `revise` makes a version that supersedes, "
+            "`undo` takes one back"
+        )
+    since, until = (changes.get(name, getattr(memory, name)) for name in ("valid_from", "valid_until"))
+    if since is not None and until is not None and until < since:
+        raise InvalidInput(f"valid_until {until} lies before valid_from {since}")
 
 
 def refuse_cycle(memory: Memory, memory_id: str, known: Callable[[str], Memory | None]) -> None:
@@ -103,6 +146,8 @@ class Lineages:
 
     store: Store
     clock: Callable[[], datetime]
+    described: "Callable[[Memory, Memory, Mapping[str, Any]], Memory]" = lambda before, after, changes: after
+    """A new version as the policy takes it: from the one before it, itself, and the fields that changed."""
 
     def versions(self, ref: str) -> list[Memory]:
         """Every version of a fact, oldest first; of one that never changed, itself."""
@@ -147,9 +192,11 @@ class Lineages:
             head = _revisable(self._head_under_lock(deciding, head))
             now = self.clock()
             new = admit(_revised(head, changes, now)).but(id=deciding.new_id(now))
+            new = self.described(head, new, changes)
             # Its name and aliases mean the fact, so they go on to the version in force.
             own = deciding.free_name(f"{head.name}-v{head.revision}", head.scope) if head.name else ""
-            new = superseding(deciding, new, [head.but(name=own, aliases=())], now)
+            others = [other for other in taken_over(deciding, new) if other.id != head.id]
+            new = superseding(deciding, new, [head.but(name=own, aliases=()), *others], now)
             same = vectors is not None and meaning_of(new) == meaning_of(draft)
             deciding.put(new, vectors[0] if vectors is not None and same else None)
         return new
@@ -180,8 +227,7 @@ class Lineages:
                 now = self.clock()
                 retired = memory.but(status="retired", updated=now)
                 deciding.put(retired)
-                if memory.lineage:
-                    _repoint(deciding, memory, now)
+                settle(deciding, memory.lineage, now)
                 return retired
         # It got its first successor between the look and the lock; once more, by what it is now.
         return self.forget(found.id, actor=actor, reason=reason)
@@ -210,20 +256,6 @@ def _revised(head: Memory, changes: dict[str, Any], now: datetime) -> Memory:
     if "statement" in changes:
         memory = memory.but(form=changes.get("form", {}), entities=changes.get("entities", ()))
     return memory
-
-
-def _repoint(deciding: Transaction, gone: Memory, now: datetime) -> None:
-    """Close the gap a forgotten version leaves: those it followed now lead to what came after it, or are in force again."""
-    survivors = [v for v in deciding.lineage(gone.lineage) if v.id != gone.id and v.status == "superseded"]
-    heir = gone.superseded_by
-    if gone.status in IN_FORCE and survivors:
-        newest = survivors[-1]
-        heir = newest.id
-        until = None if newest.valid_until == start_of(gone) else newest.valid_until
-        deciding.put(newest.but(status="active", superseded_by="", valid_until=until, updated=now))
-    for version in survivors:
-        if version.superseded_by == gone.id and version.id != heir:
-            deciding.put(version.but(superseded_by=heir, updated=now))
 
 
 def _newest(versions: Sequence[Memory], now: datetime) -> Memory | None:

@@ -4,7 +4,9 @@ from datetime import datetime
 
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Activation, Memory
+from engram.review.lineage import refuse_second_head, settle
 from engram.review.queue import held
+from engram.store.lineages import IN_FORCE
 from engram.store.protocol import Image, Store, Transaction
 
 SEPARATE = frozenset({"add", "import", "use", "edit", "split", "remove", "reread"})
@@ -25,20 +27,45 @@ def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Mem
     if not history:
         raise InvalidInput(f"nothing is known about how {memory.id} came to be (a team's memory has no journal here)")
     last = _last_decision(history)
-    ids = (memory.id, *_superseded_by(memory, last)) if last.op in SEPARATE else last.ids
+    ids = (memory.id, *_settled_with(memory, last)) if last.op in SEPARATE else last.ids
     wanted = list(dict.fromkeys((memory.id, *ids)))
     reason = f"undo {last.op} of {last.at:%Y-%m-%d %H:%M}"
     scopes = _scopes(store, wanted)
-    with store.deciding("undo", actor=actor, reason=reason, scopes=scopes, about=wanted) as deciding:
+    about = [*wanted, *(version.id for i in wanted for version in _versions(store, i))]
+    with store.deciding("undo", actor=actor, reason=reason, scopes=scopes, about=about) as deciding:
         restored = {i: _restored(deciding, i, store.history(i), last, now) for i in wanted}
         for other in restored.values():
             deciding.put(other)
-    return restored[memory.id]
+        _put_in_order(deciding, list(restored.values()), now)
+        return _as_restored(deciding, restored[memory.id])
 
 
-def _superseded_by(memory: Memory, last: Image) -> list[str]:
-    """Those of a batch that this memory took the place of: they come back with it gone."""
-    return [i for i in last.ids if i in memory.supersedes]
+def _settled_with(memory: Memory, last: Image) -> list[str]:
+    """Those of a batch that this memory took the place of, and what took its place: one comes back as the other goes."""
+    return [i for i in last.ids if i in memory.supersedes or i == memory.superseded_by]
+
+
+def _versions(store: Store, memory_id: str) -> list[Memory]:
+    memory = store.get(memory_id)
+    return store.lineage(memory.lineage) if memory is not None and memory.lineage else []
+
+
+def _put_in_order(deciding: Transaction, restored: list[Memory], now: datetime) -> None:
+    for lineage in dict.fromkeys(memory.lineage for memory in restored):
+        settle(deciding, lineage, now)
+    for memory in restored:
+        refuse_second_head(deciding, held(deciding, memory.id), now)
+
+
+def _as_restored(deciding: Transaction, wanted: Memory) -> Memory:
+    """The memory asked for; refused where others have come in its place since."""
+    memory = held(deciding, wanted.id)
+    if wanted.status in IN_FORCE and memory.status not in IN_FORCE:
+        raise Refused(
+            f"{memory.id} cannot come into force again: {memory.superseded_by} has taken its place since; undo that first, "
+            "or `revise` it"
+        )
+    return memory
 
 
 def _scopes(store: Store, ids: list[str]) -> list[str]:
@@ -52,7 +79,8 @@ def _restored(deciding: Transaction, memory_id: str, history: list[Image], last:
     if before is not None:
         # Uses that were folded since must not be folded again.
         activation = before.activation if last.op == "reinforce" else current.activation
-        return before.but(activation=activation, updated=now)
+        # A version keeps its place among the others, though it had none when it was the only one.
+        return before.but(activation=activation, updated=now, lineage=before.lineage or current.lineage)
     if history[0].op not in MAKING:
         raise Refused(f"what {memory_id} was before {last.op} has been pruned; it cannot be brought back")
     if current.status == "retired":

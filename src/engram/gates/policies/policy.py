@@ -1,7 +1,7 @@
 """A policy: the rules, tried in their order on the beginning of a statement."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -70,6 +70,16 @@ class MemoryPolicy:
         elif wanted:
             changes |= self._slots(text, kind, wanted, text).values
         return memory.but(**changes) if changes else memory
+
+    def reapplied(self, before: Memory, after: Memory, changes: Mapping[str, Any]) -> Memory:
+        """A memory that says something else now, as the rules take it now; a key or slot its caller gave it stays."""
+        if "statement" not in changes or {"conflict_key", "critical_slot"} & changes.keys():
+            return after
+        blank = {"conflict_key": "", "critical_slot": ""}
+        taken = self.applied(before.but(**blank), typed=True)
+        if (taken.conflict_key, taken.critical_slot) != (before.conflict_key, before.critical_slot):
+            return after
+        return self.applied(after.but(**blank), typed=True)
 
     def _type(self, text: str) -> str:
         lowered = text.lower()
