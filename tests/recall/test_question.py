@@ -27,6 +27,10 @@ TABLES = (
     "questions_of_an_eighth_round.txt",
     "questions_of_a_ninth_round.txt",
     "questions_of_a_tenth_round.txt",
+    "questions_of_an_eleventh_round.txt",
+    "questions_of_a_twelfth_round.txt",
+    "questions_of_a_thirteenth_round.txt",
+    "questions_of_a_fourteenth_round.txt",
 )
 BAR = 0.95
 
@@ -47,7 +51,7 @@ def miss(expected: Expected) -> str:
 def test_at_least_95_of_100_hand_written_questions_are_understood() -> None:
     asked = [row for table in TABLES for row in questions(table)]
     misses = [missed for row in asked if (missed := miss(row))]
-    assert len(asked) >= 800
+    assert len(asked) >= 1100
     assert len(misses) <= (1 - BAR) * len(asked), "\n".join(misses)
 
 
@@ -116,7 +120,20 @@ def test_any_text_has_a_reading(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["could you ", "please ", "what ", "did ", "used to ", "history ", "was, ", "x", "all my old "]
+    "piece",
+    [
+        "could you ",
+        "please ",
+        "what ",
+        "did ",
+        "used to ",
+        "history ",
+        "was, ",
+        "x",
+        "all my old ",
+        "different ",
+        "old than ",
+    ],
 )
 def test_a_hundred_thousand_characters_are_read_at_once(piece: str) -> None:
     text = (piece * 100_000)[:100_000]
@@ -173,6 +190,56 @@ def test_the_question_behind_a_long_document_is_the_one_that_is_read() -> None:
         ("What stages has the offer gone through?", "lineage"),
         ("Every price we've ever listed the flat at", "lineage"),
         ("All the names we've discussed", "event"),
+        ("Who ran design after the reorg?", "historical"),
+        ("Who ran the platform team last week?", "historical"),
+        ("Who ran the marathon in May?", "event"),
+        ("Who ran the design review in May?", "event"),
+        ("What did the platform team run in May?", "event"),
+        ("Who held the role of CTO in 2023?", "historical"),
+        ("Who held the meeting in March?", "event"),
+        ("Which office did I share with Tom?", "historical"),
+        ("What did Tom share yesterday?", "event"),
+        ("What did the plumber charge last year?", "historical"),
+        ("What did the plumber charge me last year?", "event"),
+        ("Who led the standup yesterday?", "event"),
+        ("Which port did the database use yesterday?", "historical"),
+        ("Which tools did the agent use yesterday?", "event"),
+        ("Which pills did she take yesterday?", "event"),
+        ("Which medication did she take in 2023?", "historical"),
+        ("Which invoices have to be paid?", "current"),
+        ("Which editor have I been using since March?", "current"),
+        ("What have you been working on lately?", "event"),
+        ("Which plan has she been on since May?", "current"),
+        ("Which plans has she been on since May?", "lineage"),
+        ("How many desks did the office have on May 5?", "historical"),
+        ("How many meetings did I have on May 5?", "event"),
+        ("How long did I live in Berlin?", "historical"),
+        ("How long did the migration take?", "event"),
+        ("What was in the email from HR?", "event"),
+        ("What was the letter about?", "event"),
+        ("What was my email in 2020?", "historical"),
+        ("What are the results of yesterday's test run?", "event"),
+        ("Is the new lease different from the old one?", "lineage"),
+        ("Is the rent higher than before?", "lineage"),
+        ("What's the difference between the first and the second draft?", "lineage"),
+        ("What is the difference between plan A and plan B?", "current"),
+        ("How did we get from port 80 to port 81?", "lineage"),
+        ("What changes have been made to clause 12?", "lineage"),
+        ("What changes have you made to clause 12?", "event"),
+        ("List all price changes in 2023.", "lineage"),
+        ("Which price changes did you announce?", "event"),
+        ("What were all of my employers?", "lineage"),
+        ("What were all the errors?", "event"),
+        ("How did the port end up being 6432?", "lineage"),
+        ("Which features were still missing on Friday?", "historical"),
+        ("What was left to do on Friday?", "historical"),
+        ("Where was the parcel left?", "event"),
+        ("Who has had the keys since Monday?", "current"),
+        ("Who was late on Monday?", "event"),
+        ("How was her health in 2023?", "historical"),
+        ("How was the trip in 2023?", "event"),
+        ("How did we handle refunds last year?", "historical"),
+        ("How did we handle the refund last year?", "event"),
     ],
 )
 def test_the_grammar_of_the_verb_decides(text: str, intent: str) -> None:
@@ -186,6 +253,11 @@ def test_the_grammar_of_the_verb_decides(text: str, intent: str) -> None:
         ("Where was I on 9/11?", ("9/11",)),
         ("What did I buy between Feb 30 and March 5?", ("Feb 30",)),
         ("What did we do at Diwali last year?", ("Diwali",)),
+        ("What was our revenue in FY23?", ("FY23",)),
+        ("What did Ann say in Q3 FY23?", ("Q3 FY23",)),
+        ("What was our revenue last fiscal year?", ("last fiscal year",)),
+        ("What happened later that week?", ("that week",)),
+        ("When does the fiscal year end?", ()),
         ("What did I do on Feb 28?", ()),
         ("Which rows are in 2000 files of version 3.11.12?", ()),
         ("May I march in?", ()),

@@ -2,12 +2,13 @@
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
-from engram.text.time_words import Word
-from engram.text.verbs import SUBJECTS, is_act, is_participle, is_past, kind_of
+from engram.text.time_words import Word, value_of
+from engram.text.verbs import SUBJECTS, is_act, is_participle, is_past, kind_of, kind_with
 from engram.text.word_classes import word_class
 
-__all__ = ["Asked", "asked"]
+__all__ = ["Asked", "asked", "ends_a_noun"]
 
 _WH = word_class("asking", "wh")
 _DID = frozenset(("did", "didn't", "didnt", "what'd", "how'd", "who'd", "where'd", "why'd", "when'd"))
@@ -23,6 +24,7 @@ _DOCUMENTS = word_class("asking", "document")
 _ACT_PAIRS = word_class("asking", "act_pair")
 _STATE_PAIRS = word_class("asking", "state_pair")
 _ATTENDED = word_class("asking", "attended")
+_PROCESSES = word_class("asking", "process")
 _ADVERBS = word_class("asking", "adverb")
 _ING_NOUNS = word_class("asking", "ing_noun")
 _HELD = word_class("verbs", "held")
@@ -30,10 +32,12 @@ _TO_COME = word_class("asking", "ahead")
 _OBJECTS = frozenset(
     ("me", "us", "it", "you", "him", "them", "the", "a", "an", "my", "our", "your", "their", "his", "her")
 )
+_JOINED = frozenset(("of", "for", "to", "in", "on", "at", "by", "with", "from", "and", "or"))
 _ARTICLES = frozenset(("the", "a", "an", "my", "our", "your", "their", "his", "her"))
 _HOW = frozenset(("how", "where", "when", "why"))
 _SHORT_PERFECT = frozenset(("changed", "happened", "been", "gone", "become"))
 _BEHIND_VERB = 12
+_OBJECT_WORDS = 4
 
 # What politeness and doubt put before a question. Matched against the first words only, each step one fixed alternative.
 _LEAD = re.compile(
@@ -75,6 +79,7 @@ def asked(found: list[Word]) -> Asked:
     """Read the asking clause of a text's words."""
     lead, keys = _without_lead(_clause(found))
     place, tense, kind, verb = _verb(keys)
+    kind = _by_object(keys, place, tense, verb) or kind
     told = tuple(
         keys[at]
         for at in range(max(place + 1, 1), len(keys))
@@ -148,6 +153,28 @@ def _verb(keys: list[str]) -> tuple[int, str, str, str]:
     return -1, "", "", ""
 
 
+def _by_object(keys: list[str], place: int, tense: str, verb: str) -> str:
+    """What the verb says by its object, behind it or asked for: "who ran the team", "which port did it use"; or nothing."""
+    carried, main = " " in verb, verb.split()[-1] if verb else ""
+    lasting = main.endswith("ing") or _HAVE.isdisjoint(keys[:1])  # "have I ever taken the pills" asks for the act
+    if tense not in ("past", "perfect") or not lasting or main not in keys[place:]:
+        return ""
+    behind = [*keys[keys.index(main, place) + 1 :][:_OBJECT_WORDS], ""]
+    for noun, after in pairwise(behind):
+        kind = kind_with(main, noun)
+        if kind and ends_a_noun(after):
+            return kind
+        if noun in _JOINED:
+            break
+    fronted = keys[:place] if carried and behind[0] not in _OBJECTS else []
+    return next((kind for noun in fronted if (kind := kind_with(main, noun))), "")
+
+
+def ends_a_noun(after: str) -> bool:
+    """Whether the noun before this word is a whole one; in "the test coverage target" the test only tells which target."""
+    return not after or after in _DETERMINERS or value_of("plain", after) is not None or is_past(after, same=True)
+
+
 def _shifted(keys: list[str], place: int) -> str:
     """The participle of a change behind "how's" and its subject: "how's the scope shifted" says has, not is."""
     behind = range(place + 2, min(place + _BEHIND_VERB, len(keys)))
@@ -185,10 +212,20 @@ def _kind_of_main(keys: list[str], did: int, main: str, particle: str) -> str:
     if pair in _ACT_PAIRS:
         return "act"
     document = kind == "say" and _DOCUMENTS & set(keys[did + 1 : did + 5])  # what a clause says, it says all the time
+    if keys[did - 1 : did] == ["how"] and main in _PROCESSES and _several(keys[keys.index(main, did) + 1 :]):
+        return "habit"
     attended = "go" in keys[did:] and _ATTENDED & set(keys)
     if attended:
         return "habit"
     return "state" if document or pair in _STATE_PAIRS else kind
+
+
+def _several(behind: list[str]) -> bool:
+    """Whether a verb's object is more than one: "our group meetings", and not "the tests", which are certain ones."""
+    nouns = behind[1:4] if behind[:1] and behind[0] in _OBJECTS else behind[:3]
+    return behind[:1] != ["the"] and any(
+        noun.endswith("s") and ends_a_noun(after) for noun, after in pairwise([*nouns, ""])
+    )
 
 
 def _was(keys: list[str], place: int) -> tuple[str, str, str]:
@@ -198,7 +235,8 @@ def _was(keys: list[str], place: int) -> tuple[str, str, str]:
             continue
         if before in SUBJECTS and after > place + 2:
             break
-        if key in _HELD or key == "born":
+        remained = key == "left" and keys[0] in ("what", "how", "which")
+        if key in _HELD or key == "born" or remained:
             return "past", "be", f"{keys[place]} {key}"
         if key.endswith("ing") and after == place + 1 and keys[:place] and keys[place - 1] in _HOW:
             continue  # "how was caching handled": what is asked about, not what was going on
@@ -211,6 +249,8 @@ def _was(keys: list[str], place: int) -> tuple[str, str, str]:
 
 
 def _have(keys: list[str], place: int) -> tuple[str, str, str]:
+    if keys[place] in ("have", "has") and keys[place + 1 : place + 2] == ["to"]:
+        return "present", "state", f"{keys[place]} to"  # "which invoices have to be paid"
     for after in range(place + 1, min(place + 8, len(keys))):
         if is_participle(keys[after]) and keys[after - 1] not in _DETERMINERS:
             been = (
@@ -223,6 +263,8 @@ def _have(keys: list[str], place: int) -> tuple[str, str, str]:
                 return "present", "state", f"{keys[place]} got"  # "what have I got"
             held = keys[place].startswith("had") and word in _HELD  # "where had we planned to go"
             kind = "state" if held or (keys[after] == "been" and not been) else _kind(word)
+            if "_".join(keys[after + been : after + been + 2]) in _ACT_PAIRS:
+                kind = "act"  # "what have you been working on"
             return ("past" if keys[place].startswith("had") else "perfect"), kind, f"{keys[place]} {word}"
     return ("past" if keys[place].startswith("had") else "present"), "state", keys[place]
 

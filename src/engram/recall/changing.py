@@ -97,8 +97,14 @@ def _changes(ask: Asked, signs: Signs) -> str:
     if ask.kind == "act":
         return ""
     done = set(ask.verb.split())  # "what did Anna change in the file" has a verb there
-    pairs = zip(ask.keys, ask.keys[1:], strict=False)
-    return next((noun for noun, after in pairs if noun in {"changes", "change"} - done and after in ("to", "in")), "")
+    named = {"changes", "change"} - done
+    stands = ask.tense == "present" or ask.kind == "say"
+    for place, noun in enumerate(ask.keys):
+        before, after = ask.keys[place - 1] if place else "", [*ask.keys[place + 1 : place + 2], ""][0]
+        of_a_value = before in _VALUES and not stands  # "the price changes of last year"
+        if noun in named and (after in ("to", "in") or of_a_value):
+            return noun
+    return ""
 
 
 def _all_of_them(ask: Asked, signs: Signs) -> str:
@@ -106,6 +112,8 @@ def _all_of_them(ask: Asked, signs: Signs) -> str:
     perfect = {"i've", "we've", "you've", "have", "has"} & set(ask.keys)
     had = perfect and any(kind_of(key) in ("state", "habit") and is_past(key) for key in ask.keys)
     held = ask.tense in ("perfect", "past") and ask.kind in ("state", "habit")
+    were_all = ask.keys[:3] in (("what", "were", "all"), ("who", "were", "all"))
+    held = held or (were_all and not signs.get("record") and not signs.get("had"))
     if (whole := signs.get("whole")) and (signs.get("historical") or held or had or _versions(ask, whole)):
         return whole
     return ""
@@ -126,12 +134,16 @@ def _versions(ask: Asked, whole: str) -> bool:
 def _its_versions(ask: Asked, signs: Signs) -> str:
     """How many or which ones it had: "how many revisions were there", "what stages has the offer gone through"."""
     keys = ask.keys
-    noun = keys[2:3] if keys[:2] == ("how", "many") else keys[1:2] if keys[:1] in (("what",), ("which",)) else ()
+    counted = keys[:2] in (("how", "many"), ("through", "which"), ("through", "what"))
+    noun = keys[2:3] if counted else keys[1:2] if keys[:1] in (("what",), ("which",)) else ()
     if noun and noun[0] in _VALUES and ask.tense == "perfect" and ask.verb.endswith(" held"):
         return noun[0]  # "which jobs have I held"
     if not noun or noun[0] not in _VERSIONS or not noun[0].endswith("s") or not _ACTORS.isdisjoint(keys):
         return ""
-    held = ask.kind in ("state", "be") or not _UNDERGOING.isdisjoint(keys)
+    made = (
+        ask.verb.endswith(" made") and "been" in keys and "by" not in keys
+    )  # "what changes have been made to the clause"
+    held = made or ask.kind in ("state", "be") or not _UNDERGOING.isdisjoint(keys)
     return noun[0] if held and ask.tense in ("past", "perfect") else ""
 
 
@@ -149,8 +161,16 @@ def _from_one_to_another(ask: Asked, signs: Signs) -> str:
     if "from" not in keys[2:] or keys[0] in _ASKS_FOR_ONE or ask.tense not in ("past", "perfect"):
         return ""
     place = keys.index("from", 2)
-    went = keys[place - 1] in _GOING and "to" in keys[place:] and keys[place - 2] not in _ACTORS
-    return f"{keys[place - 1]} from" if went else ""
+    went = keys[place - 1] in _GOING and "to" in keys[place:]
+    valued = keys[place - 2] not in _ACTORS or _two_of_a_kind(keys[place:])
+    return f"{keys[place - 1]} from" if went and valued else ""
+
+
+def _two_of_a_kind(ends: tuple[str, ...]) -> bool:
+    """Whether both ends of "from … to …" are values of one thing: "from port 80 to port 81", "from 3 to 5"."""
+    to = ends.index("to")
+    first, last = ends[1], [*ends[to + 1 : to + 2], ""][0]
+    return first == last or (first[:1].isdigit() and last[:1].isdigit())
 
 
 def _and_how(ask: Asked, signs: Signs) -> str:

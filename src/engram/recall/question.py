@@ -21,7 +21,7 @@ from itertools import pairwise
 from engram.recall.asked import Asked, asked
 from engram.recall.changing import way_of_a_fact
 from engram.recall.signs import OWNERS, Signs
-from engram.recall.tenses import Verdict, by_verb, is_short
+from engram.recall.tenses import Verdict, by_verb, is_short, recorded
 from engram.text.time_phrases import TimePhrase, Window, time_phrase
 from engram.text.time_unread import unread_times
 from engram.text.time_words import Word, words
@@ -37,8 +37,10 @@ UNSAID = "nothing speaks of another time"
 _OWNED = OWNERS | {"a", "an", "this", "that", "it", "them"}
 _IT = frozenset(("it", "they", "them", "he", "she", "him", "that", "those"))
 _THROUGH = frozenset(("over", "through", "throughout", "across"))
-_FARED = frozenset(("gone", "done", "been", "looked", "held", "fared"))
+_FARED = frozenset(("gone", "done", "been", "looked", "held", "fared", "affected", "performed", "behaved"))
 _AGAINST = word_class("asking", "against")
+_DIFFERING = word_class("asking", "differing")
+_DRAFTS = frozenset(("version", "versions", "draft", "drafts", "revision", "revisions"))
 _ANYTHING = frozenset(("any", "anything", "anyone", "anybody", "something", "someone"))
 _BE = frozenset(("is", "are", "was", "were", "be", "been", "being", "get", "got", "what's", "am", "i'm", "it's"))
 
@@ -110,6 +112,7 @@ def _intent(ask: Asked, keys: list[str], phrase: TimePhrase | None, at: datetime
         or _of_the_topic(ask, keys)
         or _event_sign(ask, signs)
         or _historical_sign(ask, signs)
+        or _left_behind(ask, phrase, at)
         or by_verb(ask, signs, phrase)
         or _verbless(ask, signs, phrase, at)
         or ("current", UNSAID)
@@ -125,10 +128,24 @@ def _compared(ask: Asked, signs: Signs, phrase: TimePhrase | None) -> Verdict:
     """A time set against the present one asks for both: "how does my weight compare to January"."""
     if phrase is not None and words(phrase.text)[0].key in _AGAINST:
         return "lineage", phrase.text
+    if beside := _against_the_old(ask):
+        return "lineage", beside
     times = phrase is not None or "now" in ask.keys
     if times and _differs(ask.keys):
         return "lineage", "different"
     return ("lineage", "compare") if ask.keys[:1] == ("compare",) and (times or signs.get("historical")) else None
+
+
+def _against_the_old(ask: Asked) -> str:
+    """What is, held against what was: "is the new lease different from the old one", "is the rent higher than before"; or nothing."""
+    if ask.tense not in ("present", "") or "still" in ask.keys:
+        return ""
+    compared = "than" if "than" in ask.keys else next((key for key in ask.keys if key in _DIFFERING), "")
+    if not compared:
+        return ""
+    beside = ask.keys[ask.keys.index("than") + 1 :] if compared == "than" else ask.keys
+    versions = compared != "than" and not _DRAFTS.isdisjoint(beside)
+    return compared if versions or Signs(list(beside)).get("historical") or beside[-1:] == ("before",) else ""
 
 
 def _differs(keys: tuple[str, ...]) -> bool:
@@ -195,6 +212,8 @@ def _means(keys: list[str], use: int) -> bool:
 
 def _event_sign(ask: Asked, signs: Signs) -> Verdict:
     sign = signs.get("event")
+    if sign == "how long did" and ask.kind in ("state", "habit"):
+        return None  # "how long did I live in Berlin"
     if conversation := signs.get("conversation"):
         return "event", conversation
     return (
@@ -215,16 +234,23 @@ def _historical_sign(ask: Asked, signs: Signs) -> Verdict:
     return "historical", sign
 
 
+def _left_behind(ask: Asked, phrase: TimePhrase | None, at: datetime) -> Verdict:
+    """What the ledger holds of a time that is over, asked for in the present: "what are the results of yesterday's run"."""
+    record = recorded(ask) if ask.tense == "present" and _is_over(phrase, at) else ""
+    return ("event", record) if record else None
+
+
+def _is_over(phrase: TimePhrase | None, at: datetime) -> bool:
+    until = phrase.window.until if phrase is not None and phrase.window is not None else None
+    return until is not None and until.timestamp() <= at.timestamp()
+
+
 def _verbless(ask: Asked, signs: Signs, phrase: TimePhrase | None, at: datetime) -> Verdict:
     if ask.tense or phrase is None:
         return ("event", recap) if not ask.tense and (recap := signs.get("recap")) and signs.get("record") else None
     if phrase.anchor:
         return "historical", phrase.text
-    over = (
-        phrase.window is not None
-        and phrase.window.until is not None
-        and phrase.window.until.timestamp() <= at.timestamp()
-    )
+    over = _is_over(phrase, at)
     if over and ask.keys[:1] and ask.keys[0] in _ANYTHING and any(map(is_act, ask.keys)):
         return "event", ask.keys[0]  # "anything interesting happen last week"
     told = next((word for word in ("summarize", "summarise", "recap") if word in ask.lead), "") or signs.get("recap")

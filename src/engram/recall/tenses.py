@@ -1,13 +1,12 @@
 """What the verb of a question asks for: a state that held, something said or done, or what goes on."""
 
-from engram.recall.asked import Asked
+from engram.recall.asked import Asked, ends_a_noun
 from engram.recall.signs import Signs
 from engram.text.time_phrases import TimePhrase
-from engram.text.time_words import value_of
-from engram.text.verbs import is_past, kind_of
+from engram.text.verbs import kind_of
 from engram.text.word_classes import word_class
 
-__all__ = ["Verdict", "by_verb", "is_short"]
+__all__ = ["Verdict", "by_verb", "is_short", "recorded"]
 
 Verdict = tuple[str, str] | None
 """An intent and the words that decided it."""
@@ -18,6 +17,10 @@ _DETERMINERS = word_class("asking", "determiner")
 _HABITUALLY = word_class("asking", "habitually")
 _HAVE = word_class("asking", "have")
 _WH = word_class("asking", "wh")
+_THINGS = word_class("asking", "thing")
+_ATTENDANCE = word_class("asking", "attendance")
+_CONDITIONS = word_class("asking", "condition")
+_SENT = word_class("asking", "sent")
 _RECORDS = word_class("questionsigns", "record")
 
 
@@ -45,17 +48,33 @@ def _perfect(ask: Asked, signs: Signs, phrase: TimePhrase | None) -> Verdict:
         return "event", ask.verb
     if "before" in ask.keys[-1:]:
         return "historical", "before"
+    if ask.verb.endswith("ing") and {"ever", "always", "never"}.isdisjoint(ask.keys):
+        return None  # "which editor have I been using": it goes on
     if opener in _HAVE and {"ever", "always", "never"} & set(ask.keys):
         return "historical", ask.verb
+    if been and _is_there_since(ask, phrase):
+        return None
     if opener in (("who", "which", "what") if been else ("where", "which", "what")):
         return "lineage", ask.verb  # "where have I lived": all of them, one after another
     if been and opener == "how":
         return "lineage", ask.verb  # "how has my weight been"
-    if not ask.verb.endswith(" had"):
+    if not ask.verb.endswith(" had") or (opener == "who" and not signs.get("had")):
         return None
     if phrase is not None or signs.get("had"):
         return "event", ask.verb
     return ("lineage", ask.verb) if ask.keys[:2] == ("how", "many") else None
+
+
+def _is_there_since(ask: Asked, phrase: TimePhrase | None) -> bool:
+    """Whether the one place somebody has been in up to now is asked for: "which plan has she been on since May"."""
+    since = phrase is not None and phrase.window is not None and phrase.window.until is None
+    return since and ask.keys[-1] in _PLACES and not ask.keys[1].endswith("s")
+
+
+def _of_a_thing(ask: Asked) -> bool:
+    """Whether it is a thing's to have, and so for long: "how many desks did the office have on May 5"."""
+    did = ask.keys.index("did") if "did" in ask.keys else len(ask.keys)
+    return not _THINGS.isdisjoint(ask.keys[did + 1 : did + 4])
 
 
 def _past(ask: Asked, signs: Signs, phrase: TimePhrase | None) -> Verdict:
@@ -72,7 +91,8 @@ def _past(ask: Asked, signs: Signs, phrase: TimePhrase | None) -> Verdict:
     if phrase is not None and phrase.text.lower().startswith("as of"):
         return "historical", phrase.text
     if "have" in ask.verb.split() or "had" in ask.verb.split():
-        brief = signs.get("had") or "for" in ask.keys[-3:] or ask.keys[0] == "when" or is_short(phrase)
+        brief = signs.get("had") or "for" in ask.keys[-3:] or ask.keys[0] == "when"
+        brief = brief or (is_short(phrase) and not _of_a_thing(ask))
         return ("event" if brief else "historical"), ask.verb
     if ask.kind == "habit" and is_short(phrase):
         return "event", ask.verb
@@ -104,31 +124,37 @@ def _was(ask: Asked, signs: Signs, phrase: TimePhrase | None) -> Verdict:
     if phrase is not None and phrase.relation == "before":
         return "historical", phrase.text
     first, second, third = [*ask.keys[:3], "", "", ""][:3]
-    went = (first, second) in (("how", "was"), ("how", "were"))
+    lasting = not _CONDITIONS.isdisjoint(ask.keys) and not is_short(phrase)  # "how was her health this summer"
+    went = (first, second) in (("how", "was"), ("how", "were")) and not lasting
     there = first in ("where", "who") and third in _PLACES and not _in_office(ask, phrase)
+    there = there or (first == "who" and third in _ATTENDANCE)
     plain = " " not in ask.verb  # "how was it kept" asks for a state, "how was it" for what came of it
     if first == "when" or (plain and (went or there)):
         return "event", f"{first} {ask.verb}"
     if first in ("was", "were") and phrase is not None and is_short(phrase):
         return "event", f"{first} {phrase.text}"
-    record = _recorded(ask) or (_had_then(ask, signs) if is_short(phrase) else "")
+    record = recorded(ask) or _sent(ask) or (_had_then(ask, signs) if is_short(phrase) else "")
     if plain and record:
         return "event", f"{ask.verb} {record}"
     return "historical", ask.verb
 
 
-def _recorded(ask: Asked) -> str:
+def recorded(ask: Asked) -> str:
     """The thing of the ledger that is asked for; in "the test coverage target" the test only tells which target."""
     followed = zip(ask.keys, (*ask.keys[1:], ""), strict=True)
     return next((noun for noun, after in followed if _is_record(noun, after)), "")
 
 
+def _sent(ask: Asked) -> str:
+    """What somebody wrote, where its content is asked for: "what was in the email from HR", "what was the letter about"."""
+    if ask.keys[0] != "what" or (ask.keys[2:3] not in (("in",), ("on",)) and ask.keys[-1] != "about"):
+        return ""
+    followed = zip(ask.keys, (*ask.keys[1:], ""), strict=True)
+    return next((noun for noun, after in followed if noun in _SENT and ends_a_noun(after)), "")
+
+
 def _is_record(noun: str, after: str) -> bool:
-    return (noun in _RECORDS and _ends_a_noun(after)) or f"{noun}_{after}" in _RECORDS
-
-
-def _ends_a_noun(after: str) -> bool:
-    return not after or after in _DETERMINERS or value_of("plain", after) is not None or is_past(after, same=True)
+    return (noun in _RECORDS and ends_a_noun(after)) or f"{noun}_{after}" in _RECORDS
 
 
 def _had_then(ask: Asked, signs: Signs) -> str:

@@ -67,6 +67,8 @@ def _named(word: Word, place: int) -> bool:
 def _perfect(found: list[Word], place: int) -> bool:
     if {"do", "does", "to", "will", "don't"} & {word.key for word in found[max(0, place - 2) : place]}:
         return False
+    if place + 1 < len(found) and found[place + 1].key == "to":
+        return False  # "which invoices have to be paid"
     return any(is_participle(word.key) for word in found[place + 1 : place + 5])
 
 

@@ -1,17 +1,20 @@
 """Times of day: alone, before their day ("3pm yesterday"), or behind it ("yesterday morning")."""
 
 from abc import ABC, abstractmethod
+from datetime import timedelta
 
 from engram.text import time_numbers as count
 from engram.text.time_counted import Counted, Found
-from engram.text.time_hours import clock, clocks
-from engram.text.time_repeating import in_span
-from engram.text.time_spans import LENGTHS, Span, holding, hour_from, part_of_day, shifted
+from engram.text.time_hours import bare_hour, by_daylight, clock, clocks
+from engram.text.time_repeating import in_span, weekday_near
+from engram.text.time_spans import LENGTHS, Span, day_of, holding, hour_from, part_of_day, shifted
 from engram.text.time_words import is_plain, lead_at, value_of
 from engram.text.word_classes import word_class
 
 __all__ = ["Clocked"]
 
+_HALF_DAY = timedelta(hours=12)
+_NUMBERED = word_class("asking", "numbered")
 _GOING = word_class("asking", "going")
 
 
@@ -34,14 +37,25 @@ class Clocked(Counted, ABC):
         return (read[0], self._day(0)) if is_plain(self.words, read[0]) else None
 
     def _day_from(self, place: int) -> Found | None:
-        """Counted on from a day: "two weeks from tomorrow", "a week from Friday"."""
+        """Counted on from a day: "two weeks from tomorrow", "a week from Friday", "a week on Friday"."""
         read = count.amount(self.words, place)
-        if read is None or self._key(read.end) != "from" or read.unit in LENGTHS or self._key(read.end + 1) == "today":
+        if read is None or read.unit in LENGTHS or self._key(read.end + 1) == "today":
+            return None
+        if self._key(read.end) != "from" and not (self._key(read.end) == "on" and read.unit == "week" and self.ahead):
             return None
         day = self.moment(read.end + 1, "on")
         if day is None or day[1].grain != "day" or not self._open(read.end + 1):
             return None
         return day[0], holding(shifted(day[1].since, read.unit, read.number), "day")
+
+    def _week_on(self, place: int) -> Found | None:
+        """Friday week: the Friday after the next one."""
+        weekday = value_of("weekday", self._key(place))
+        if weekday is None or not self.ahead or self._key(place + 1) != "week" or not self._open(place + 1):
+            return None
+        coming = weekday_near(int(weekday), self.at, 1)
+        later = holding(shifted(coming.since, "week", 1), "day")
+        return (place + 2, later) if is_plain(self.words, place + 2) else None
 
     def _clocked(self, place: int) -> Found | None:
         """A time of day before its day: "3pm yesterday", "noon on Monday"."""
@@ -60,6 +74,29 @@ class Clocked(Counted, ABC):
         today = hour_from(self._day(0), read[1])
         past = not self.ahead and today.since > self.at
         return read[0], hour_from(self._day(-1), read[1]) if past else today
+
+    def bare_hour(self, place: int, *, alone: bool) -> Found | None:
+        """An hour by its number only: "since 9" where it bounds `alone`, else with its day: "at 9 yesterday", "by 5 on Friday"."""
+        read = bare_hour(self.words, place)
+        if read is None or self.words[place].owner or any(word.key in _NUMBERED for word in self.words):
+            return None
+        end, hour = read
+        if (day := self._day_behind(end)) is not None:
+            return day[0], _hour_in(day[1], hour)
+        if not alone or not is_plain(self.words, end):
+            return None
+        today, past = _hour_in(self._day(0), hour), not self.ahead
+        return end, _hour_in(self._day(-1), hour) if past and today.since > self.at else today
+
+    def _day_behind(self, place: int) -> Found | None:
+        """The day or the part of one that follows an hour: "yesterday", "this morning", "in the afternoon on Monday"."""
+        hours = value_of("daypart", self._key(place + 2)) if self._keys(place, "in", "the") else None
+        start = place if hours is None else place + 3
+        read = self.moment(start + 1 if self._key(start) == "on" else start, "on") if self._open(start) else None
+        if hours is None:
+            return read if read is not None and read[1].grain in ("day", "daypart") else None
+        end, day = read if read is not None and read[1].grain == "day" else (start, self._day(0))
+        return end, part_of_day(day, hours)
 
     def hours(self, place: int) -> Found | None:
         """From one time of day to another, with the day behind them: "between 2 and 4pm yesterday"; alone, today's."""
@@ -106,3 +143,12 @@ class Clocked(Counted, ABC):
             if read is not None and inner is not None:
                 return self._narrowed(read[0], inner)
         return end, span
+
+
+def _hour_in(span: Span, hour: timedelta) -> Span:
+    """The hour of that number in a day, by daylight; in a part of a day, the one that lies there."""
+    day = Span(day_of(span.since), span.until, "day")
+    early, late = hour_from(day, hour), hour_from(day, hour % _HALF_DAY + _HALF_DAY)
+    if span.grain == "daypart":
+        return early if span.since <= early.since < span.until else late
+    return hour_from(day, by_daylight(hour))

@@ -18,6 +18,8 @@ _OTHERS = frozenset(("day", "night", "evening", "morning", "afternoon"))
 _DAYS = {"today": 0, "yesterday": -1, "tomorrow": 1}
 _OVER_LEADS = frozenset(("in", "over", "during", "within", "for", "throughout", "across"))
 _CALENDAR_AFTER_THE = frozenset(("weekend", "quarter", "night", "sprint"))
+FINER = {"decade": "year", "year": "month", "quarter": "week", "month": "week", "week": "day"}
+"""The unit that a time is told to where it is counted to the part of a longer one."""
 OWNING = frozenset(("my", "your", "his", "her", "our", "their", "every", "each", "any", "no"))
 
 
@@ -110,6 +112,8 @@ class Counted:
             slack = max(min(0.5, distance / 2), distance / 4)
             return Span(self._clock_back(unit, -nearest + slack), self._clock_back(unit, -furthest - slack), unit)
         step = "week" if unit == "fortnight" else unit
+        if nearest == furthest and nearest != int(nearest):
+            step = FINER.get(unit, "day")  # "half a year ago"
         first, last = holding(shifted(self.at, unit, nearest), step), holding(shifted(self.at, unit, furthest), step)
         return Span(first.since, last.until, first.grain)
 

@@ -14,10 +14,11 @@ from engram.text.time_spans import (
     LENGTHS,
     Span,
     holding,
-    iso_week,
+    middle_of,
     monthly,
     part_of_day,
     shifted,
+    week_around,
 )
 from engram.text.time_words import is_plain, value_of
 
@@ -56,6 +57,8 @@ class Grammar(Parted):
         yield self._daypart_of(start)
         yield self._day_end(start)
         yield self._day_from(start)
+        yield self._week_on(start)
+        yield self._same_time(start)
         yield self._rounds_ago(start)
         yield self._part(start)
         yield self._offset(start, article=start > place)
@@ -67,6 +70,7 @@ class Grammar(Parted):
         yield self._counted(start, lead, article=start > place)
         yield self._stepped(start, article=start > place)
         yield self._before_last(start)
+        yield self._week_of_holiday(start)
         yield count.written_date(self.words, start)
         yield self._repeating(start, lead, article=start > place)
         yield self._year(start, lead)
@@ -135,10 +139,10 @@ class Grammar(Parted):
         """The week of May 5th, the week ending May 5th, the week commencing May 5th."""
         side = self._key(place + 1)
         read = self.moment(place + 2, "on") if side in ("of", "ending", *_BEGINNING) else None
-        if read is None or read[1].grain != "day":
+        if read is None or read[1].grain not in (("day", "holiday") if side == "of" else ("day",)):
             return None
         if side == "of":
-            return read[0], holding(read[1].since, "week")
+            return read[0], week_around(read[1])
         since = read[1].since if side in _BEGINNING else shifted(read[1].until, "week", -1)
         return read[0], Span(since, shifted(since, "week", 1), "week")
 
@@ -158,16 +162,6 @@ class Grammar(Parted):
     def _so_far(self, place: int) -> Found | None:
         read = self._stepped(place + 2) or self._named_day(place + 2) if self._keys(place, "so", "far") else None
         return None if read is None else (read[0], self._until_now(read[1].since))
-
-    def _numbered_week(self, place: int) -> Found | None:
-        read = count.numbered_week(self.words, place)
-        if read is None:
-            return None
-        end, number, year = read
-        span = iso_week(year or self.at.year, number)
-        return end, iso_week(
-            self.at.year - 1, number
-        ) if year is None and not self.ahead and span.since > self.at else span
 
     def _offset(self, place: int, *, article: bool) -> Found | None:
         """Counted from a day: "two days before Christmas", "a week after May 5th", "the week before Easter"."""
@@ -200,7 +194,7 @@ class Grammar(Parted):
         base = self.moment(place + 2, "on")
         if base is None or base[1].grain not in ("day", "holiday"):
             return None
-        edge = base[1].since if side == "before" else base[1].until - INSTANT
+        edge = base[1].since if side == "before" else middle_of(base[1])  # the Monday after Easter is Easter Monday
         return base[0], weekday_near(weekday, edge, -1 if side == "before" else 1)
 
     # Names that come round again

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from engram.text.time_words import Word, value_of
 
-__all__ = ["clock", "clocks"]
+__all__ = ["bare_hour", "by_daylight", "clock", "clocks"]
 
 _CLOCK = re.compile(r"(\d{1,2})(?::(\d\d))?(am|pm)?", re.ASCII)
 _AFTERNOON_BEFORE = 6  # "3 o'clock" is in the afternoon, "7 o'clock" in the morning
@@ -28,8 +28,7 @@ def clock(found: list[Word], place: int) -> tuple[int, timedelta] | None:
         return None
     half, end = match[3], place + 1
     if half is None and match[2] is None and _key(found, end) == "o'clock":
-        hour = int(match[1]) % 24
-        return end + 1, timedelta(hours=hour + 12 if 1 <= hour <= _AFTERNOON_BEFORE else hour)
+        return end + 1, by_daylight(timedelta(hours=int(match[1]) % 24))
     if half is None and _key(found, end) in ("am", "pm", "a.m", "p.m") and not found[place].closed:
         half, end = _key(found, end).replace(".", ""), end + 1
     hour, minute = int(match[1]), int(match[2] or 0)
@@ -56,10 +55,10 @@ def _part_of_hour(found: list[Word], place: int) -> tuple[int, timedelta] | None
 def clocks(found: list[Word], place: int) -> tuple[int, timedelta, timedelta, bool] | None:
     """Two times of one day, and whether one is surely a time of the clock: "between 2 and 4pm", "from 9 to 11"."""
     joins = {"between": ("and",), "from": ("to", "till", "until")}.get(_key(found, place), ())
-    first = clock(found, place + 1) or _bare_hour(found, place + 1)
+    first = clock(found, place + 1) or bare_hour(found, place + 1)
     if first is None or _key(found, first[0]) not in joins:
         return None
-    marked, second = clock(found, first[0] + 1), _bare_hour(found, first[0] + 1)
+    marked, second = clock(found, first[0] + 1), bare_hour(found, first[0] + 1)
     last = marked or second
     if last is None:
         return None
@@ -74,7 +73,13 @@ def clocks(found: list[Word], place: int) -> tuple[int, timedelta, timedelta, bo
     return (last[0], since, until, sure) if since < until else None
 
 
-def _bare_hour(found: list[Word], place: int) -> tuple[int, timedelta] | None:
+def by_daylight(hour: timedelta) -> timedelta:
+    """Which of its two a bare hour is: 1 to 6 lie in the afternoon, 7 to 12 before it."""
+    return hour + _HALF_DAY if timedelta() < hour <= _BEFORE_WORK else hour
+
+
+def bare_hour(found: list[Word], place: int) -> tuple[int, timedelta] | None:
+    """A number that can be an hour, 1 to 12, and where it ends; whether it is one, what stands around it must say."""
     key = _key(found, place)
     plain = key.isascii() and key.isdigit() and 1 <= int(key) <= 12
     return (place + 1, timedelta(hours=int(key))) if plain else None

@@ -13,6 +13,7 @@ __all__ = [
     "amount",
     "day_of_month",
     "decade_at",
+    "is_fiscal",
     "numbered_week",
     "one_of",
     "quantity",
@@ -30,6 +31,7 @@ _YEAR = re.compile(r"(19|20)\d\d", re.ASCII)
 _ANY_YEAR = re.compile(r"[1-9]\d{3}", re.ASCII)
 _DECADE = re.compile(r"(?:(1[0-9]|20)|')?(\d)0s", re.ASCII)
 _QUARTER = re.compile(r"q([1-4])", re.ASCII)
+_FISCAL = re.compile(r"fy[-']?(?:\d\d|\d{4})", re.ASCII)
 _QUARTER_OF = re.compile(r"q([1-4])[-/']?((?:20)?\d\d)|(20\d\d)[-/]?q([1-4])", re.ASCII)
 _HALF = re.compile(r"h([12])", re.ASCII)
 _YEARS = re.compile(r"((?:19|20)\d\d)[-–]((?:19|20)\d\d)", re.ASCII)
@@ -199,13 +201,18 @@ def repeating(found: list[Word], place: int, named: bool) -> tuple[int, Repeatin
         return _weekday_dated(found, place, int(weekday)) or (place + 1, Repeating("weekday", int(weekday)))
     if month := value_of("month", key):
         return _in_month(found, place, int(month))
-    if quarter := _QUARTER.fullmatch(key):
+    if (quarter := _QUARTER.fullmatch(key)) and not is_fiscal(_key(found, place + 1)):
         return place + 1, Repeating("quarter", int(quarter[1]))
     if (half := _HALF.fullmatch(key)) and (year_after(found, place + 1) or value_of("lead", _key(found, place - 1))):
         return place + 1, Repeating("half", int(half[1]))
     if season := value_of("season", key):
         return place + 1, Repeating("season", int(season))
     return _slashed(found, place) or _day_first(found, place, named)
+
+
+def is_fiscal(key: str) -> bool:
+    """Whether a word names a year of somebody's books: FY25. Where it begins the calendar does not say."""
+    return key == "fy" or _FISCAL.fullmatch(key) is not None
 
 
 def one_of(plural: str) -> Repeating | None:

@@ -2,15 +2,17 @@
 
 from abc import ABC, abstractmethod
 
+from engram.text import time_numbers as count
 from engram.text.time_clock import Clocked
-from engram.text.time_counted import INSTANT, Found
+from engram.text.time_counted import FINER, INSTANT, Found
 from engram.text.time_repeating import Repeating, weekday_near
-from engram.text.time_spans import Span, holding, shifted, third, within
+from engram.text.time_spans import Span, day_of, holding, hour_from, iso_week, shifted, third, week_around, within
 from engram.text.time_words import value_of
 
 __all__ = ["Parted"]
 
 _WHOLE = frozenset(("all", "most", "much", "whole", "bulk", "entirety", "rest", "remainder"))
+_BEING = frozenset(("was", "were", "is", "are", "be", "been", "too", "so", "running"))
 
 
 class Parted(Clocked, ABC):
@@ -20,6 +22,41 @@ class Parted(Clocked, ABC):
     def _repeated(self, end: int, what: Repeating) -> Found | None:
         """The one that is meant of what comes round, with the year behind it."""
 
+    def _numbered_week(self, place: int) -> Found | None:
+        read = count.numbered_week(self.words, place)
+        if read is None:
+            return None
+        end, number, year = read
+        span = iso_week(year or self.at.year, number)
+        return end, iso_week(
+            self.at.year - 1, number
+        ) if year is None and not self.ahead and span.since > self.at else span
+
+    def _week_of_holiday(self, place: int) -> Found | None:
+        """Christmas week, Easter week 2024."""
+        if "week" not in (self._key(place + 1), self._key(place + 2), self._key(place + 3)):
+            return None
+        what = count.repeating(self.words, place, named=True)
+        if what is None or what[1].kind != "holiday" or self._key(what[0]) != "week" or not self._open(what[0]):
+            return None
+        read = self._repeated(what[0] + 1, what[1])
+        return None if read is None else (read[0], week_around(read[1]))
+
+    def _same_time(self, place: int) -> Found | None:
+        """This time last year: the month the question is asked in, a year ago; of a month ago the week, of a week ago the day."""
+        if self._key(place) not in ("this", "same") or self._key(place + 1) != "time":
+            return None
+        step, unit = value_of("step", self._key(place + 2)), value_of("unit", self._key(place + 3))
+        if step in ("-1", "1") and unit in FINER:
+            return place + 4, holding(shifted(self.at, unit, int(step)), FINER[unit])
+        ago = count.amount(self.words, place + 2)
+        if ago is not None and ago.unit in FINER and self._key(ago.end) == "ago":
+            return ago.end + 1, holding(self.back(ago.unit, ago.number), FINER[ago.unit])
+        day = self._named_day(place + 2)
+        if day is None or day[1].grain != "day":
+            return None
+        return day[0], hour_from(day[1], self.at.replace(minute=0, second=0, microsecond=0) - day_of(self.at))
+
     def _part(self, place: int) -> Found | None:
         key = self._key(place)
         if key in ("earlier", "later"):
@@ -27,6 +64,8 @@ class Parted(Clocked, ABC):
         if key in _WHOLE and self._key(place + 1) == "of":
             return self._whole(place)
         which = value_of("part", key)
+        if which is not None and self._key(place - 1) in _BEING:
+            return None  # "who was late | on Monday"
         if which is not None:
             after = place + 1
             if self._key(after) in ("of", "in", "on") and self._open(after):

@@ -10,19 +10,20 @@ Windows are half-open, in the zone of the question; days, weeks (from Monday), m
 - **this morning, yesterday evening, last night**: 5–12, 12–18, 18–24 o'clock; a night runs from 18 to 5. "At 3pm": that hour.
 - **two days ago, three weeks ago**: the calendar day, week, month or year that lies so far back. "A few" is 2 to 4, "several" 3
   to 7, "a couple" 2. Hours, minutes and seconds ago: half a unit either side of that moment, or a quarter of the distance where
-  that is more.
+  that is more. Half a year ago: that month.
 - **in the last three days, the past month, recently** (14 days): from so long before the question up to the question; what
   happened at that very instant is inside. Hours are counted on the clock, days and longer on the calendar. So too "earlier today" and
   "so far this year", from the start of the day or year. "The last week" with its article is the past seven days, "last week" the
   calendar's. "The other day": the seven days before today.
 - **since X**: from the start of X, open. **after X**: from the end of X, open. **before X, until X**: up to the start of X. **by X,
   through X**: up to the end of X. **between X and Y, from X to Y**: from the start of X to the end of Y. A time of the clock that bounds is
-  that moment: "after 5pm", "between 2 and 4pm".
+  that moment: "after 5pm", "between 2 and 4pm", "since 9"; a bare hour from 1 to 6 lies in the afternoon. **Monday and Wednesday, March,
+  April and June**: from the first to the last. **This time last year**: that month; of last month the week, of last week the day.
 - **early, mid, late; beginning, middle, end**: days 1–10, 11–20 and the rest of a month; Mon–Tue, Wed–Thu, Fri–Sun of a week; thirds of
   a year and a quarter in whole months. **The first Monday in March, the Tuesday before Easter, the week ending May 5th, three Fridays
   ago**: counted. **The rest of the week**: from the question on, where the week is not over.
 - **at Easter, on Thanksgiving, over Christmas**: holidays by their rule; behind "on" the very day. **Two days before Christmas, the week
-  before Easter**: counted from it. **Week 42**: the calendar's. **The last three sprints**: of two weeks each; "last sprint" is nobody's to place.
+  before Easter**: counted from it. **Week 42, Christmas week**: the calendar's. **The last three sprints**: of two weeks each; "last sprint" is nobody's to place.
 - **before I moved, since the launch, when I lived in Berlin**: no window, but an anchor and a relation.
 
 Of several phrases the first counts, save that one which owns a noun ("Friday's release") or, in a question about the past, lies ahead
@@ -35,9 +36,8 @@ from datetime import datetime, tzinfo
 
 from engram.text.time_anchors import Anchored, anchored, speaks_of_past
 from engram.text.time_grammar import INSTANT, Found, Grammar
-from engram.text.time_ranges import range_at
-from engram.text.time_spans import Span
-from engram.text.time_words import Word, lead_at, may_start, words
+from engram.text.time_ranges import range_at, with_next
+from engram.text.time_words import Word, lead_at, may_start, value_of, words
 from engram.text.verbs import is_act, is_past
 from engram.text.word_classes import word_class
 
@@ -52,6 +52,8 @@ _RECORDS = word_class("questionsigns", "record")
 _UP_TO = frozenset(("i", "we", "you", "he", "she", "they", "been", "get", "got", "gotten"))
 _AT = frozenset(("at", "around"))
 _ABOUT = frozenset(("around", "about", "roughly", "approximately", "circa"))
+_BOUND_HOURS = frozenset(("since", "after", "until", "before"))
+_NEVER_ON = frozenset(("yesterday", "today", "tomorrow", "tonight", "recently", "lately"))
 _PHRASES_READ = 8
 _FROM_TO = 8
 
@@ -183,12 +185,14 @@ def _led(grammar: Grammar, place: int, start: int, kind: str) -> _Read | None:
         return None
     if word == "until" and grammar.words[place].key == "up" and place and grammar.words[place - 1].key in _UP_TO:
         return None  # "what was I up to | last weekend"
+    if word == "on" and _takes_no_on(grammar, start):
+        return None  # "what was I working on | last week"
     if kind != "in" and grammar.words[start].key in _ABOUT:
         start += 1  # "since around February"
     read = _bounding(grammar, start, word, kind)
     if read is None or (kind == "in" and grammar.words[read[0] - 1].key == "ago"):
         return None  # "participate in | a month ago"
-    end, span = _with_next(grammar, *read) if kind == "in" else read
+    end, span = with_next(grammar, start, *read) if kind == "in" else read
     if (
         kind == "in"
         and word == "from"
@@ -208,14 +212,10 @@ def _led(grammar: Grammar, place: int, start: int, kind: str) -> _Read | None:
     return _made(grammar, place, end, *bounds[kind])
 
 
-def _with_next(grammar: Grammar, end: int, span: Span) -> Found:
-    """Two that follow on each other are one time: "in January and February", "on Monday and Tuesday"."""
-    if end + 1 >= len(grammar.words) or grammar.words[end].key not in ("and", "or") or grammar.words[end - 1].closed:
-        return end, span
-    other = grammar.moment(end + 1, "in")
-    if other is None or other[1].grain != span.grain or other[1].since != span.until:
-        return end, span
-    return other[0], Span(span.since, other[1].until, "range")
+def _takes_no_on(grammar: Grammar, start: int) -> bool:
+    """Whether the time is one that "on" never leads: "lately", "yesterday", "last week"."""
+    key, after = (word.key for word in (grammar.words[start : start + 2] * 2)[:2])
+    return key in _NEVER_ON or (value_of("step", key) is not None and value_of("unit", after) not in (None, "day"))
 
 
 def _bounding(grammar: Grammar, start: int, word: str, kind: str) -> Found | None:
@@ -225,6 +225,8 @@ def _bounding(grammar: Grammar, start: int, word: str, kind: str) -> Found | Non
         grammar.ahead = 0 if kind == "since" else 2 * min(seen, 1)
     clocked = kind != "in" or (word in _AT and not seen)
     read = grammar.moment(start, word) or (grammar.clock_today(start) if clocked else None)
+    if read is None and (kind != "in" or word == "at"):
+        read = grammar.bare_hour(start, alone=kind in _BOUND_HOURS)
     grammar.ahead = seen
     return read
 

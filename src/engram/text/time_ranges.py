@@ -5,13 +5,14 @@ from engram.text.time_numbers import day_of_month, repeating, year_after
 from engram.text.time_repeating import resolved
 from engram.text.time_spans import Span
 
-__all__ = ["range_at"]
+__all__ = ["range_at", "with_next"]
 
 _JOINS = {
     "between": ("and",),
     "from": ("to", "till", "until", "til", "through", "thru", "up"),
     "": ("to", "through", "thru"),
 }
+_LONGEST_LIST = 6
 _ON = frozenset(("on", "during", "over", "in"))
 
 
@@ -38,6 +39,34 @@ def range_at(grammar: Grammar, place: int) -> Found | None:
     since = _first_of(grammar, start, first, second[1]).since
     until = second[1].since if second[1].grain == "hour" else second[1].until
     return (second[0], Span(since, until, "range")) if since < until else None
+
+
+def with_next(grammar: Grammar, start: int, end: int, span: Span) -> Found:
+    """Some of a kind are one time, from the first to the last: "in January and February", "on Monday, Wednesday and Friday last week"."""
+    joint = _behind_list(grammar, end)
+    if joint + 1 >= len(grammar.words) or grammar.words[joint].key not in ("and", "or"):
+        return end, span
+    behind = joint + 2 if grammar.words[joint + 1].key in _ON else joint + 1
+    other = grammar.moment(behind, "in")
+    if other is None or other[1].grain != span.grain:
+        return end, span
+    told = other[0] > behind + 1 or other[1].since < span.since  # they are named in the order they came in
+    first = _first_of(grammar, start, (end, span), other[1]) if told else span
+    since, until = min(first.since, other[1].since), max(first.until, other[1].until)
+    return other[0], Span(since, until, "range")
+
+
+def _behind_list(grammar: Grammar, end: int) -> int:
+    """Where the list that goes on behind a comma comes to its "and"; the same place where none does."""
+    place = end
+    while grammar.words[place - 1].closed and place < min(end + _LONGEST_LIST, len(grammar.words)):
+        if grammar.words[place].key in ("and", "or"):
+            return place
+        named = repeating(grammar.words, place, named=False)
+        if named is None or named[1].kind not in ("weekday", "month"):
+            return len(grammar.words)
+        place = named[0]
+    return place
 
 
 def _days_of_one_month(grammar: Grammar, place: int, joins: tuple[str, ...]) -> Found | None:

@@ -15,10 +15,12 @@ __all__ = [
     "holding",
     "hour_from",
     "iso_week",
+    "middle_of",
     "monthly",
     "part_of_day",
     "shifted",
     "third",
+    "week_around",
     "within",
 ]
 
@@ -92,6 +94,16 @@ def iso_week(year: int, number: int) -> Span:
     """The week of that number; those that hold a year's 4 January are its first."""
     monday = datetime.fromisocalendar(year, number, 1)
     return Span(monday, monday + timedelta(days=7), "week")
+
+
+def middle_of(span: Span) -> datetime:
+    """The moment halfway through."""
+    return span.since + (span.until - span.since) / 2
+
+
+def week_around(span: Span) -> Span:
+    """The calendar week that holds the middle of some days: of Christmas that of the 25th, of Easter that of its Sunday."""
+    return holding(middle_of(span), "week")
 
 
 def part_of_day(day: Span, hours: str) -> Span:

@@ -18,6 +18,8 @@ _FIGURES = re.compile(
 _SHORT = re.compile(r"\d{1,2}[/.]\d{1,2}", re.ASCII)
 _DAY_OF_MONTH = re.compile(r"(\d{1,3})(?:st|nd|rd|th)", re.ASCII)
 _PERIOD = re.compile(r"q[05-9]|h[03-9]", re.ASCII)
+_QUARTER = re.compile(r"q[1-4]", re.ASCII)
+_OTHER_YEARS = frozenset(("fiscal", "financial", "tax", "school", "academic"))
 _YEAR_LEADS = frozenset(("in", "since", "before", "after", "until", "during"))
 _BEYOND = 1000
 _LOWER_TOO = frozenset(("may", "march", "mar", "sat", "sun", "second"))
@@ -95,6 +97,31 @@ def _moving(found: list[Word], place: int) -> int | None:
     return place + 2 if stepped else None
 
 
+def _of_another_year(found: list[Word], place: int) -> int | None:
+    """A year that begins when somebody says: "FY25", "Q3 FY25", "last fiscal year", "fiscal 2025"."""
+    after = place
+    if value_of("step", found[place].key) or _QUARTER.fullmatch(found[place].key):
+        after += 1
+    bound = after > place or value_of("lead", _key(found, place - 1)) is not None
+    if count.is_fiscal(_key(found, after)):
+        return after + 1
+    if _key(found, after) == "fy" and count.year_at(found, after + 1):
+        return after + 2
+    if _key(found, after) not in _OTHER_YEARS or not bound:
+        return None
+    behind = after + 1 + (_key(found, after + 1) in ("year", "quarter"))
+    if count.year_at(found, behind):
+        return behind + 1
+    return behind if behind > after + 1 else None
+
+
+def _pointed_at(found: list[Word], place: int) -> int | None:
+    """A time that was spoken of before: "that day", "later that week"."""
+    named = value_of("unit", _key(found, place + 1)) or value_of("daypart", _key(found, place + 1))
+    pointed = found[place].key == "that" and named and not _key(found, place + 1).endswith("s")
+    return place + 2 if pointed and is_plain(found, place + 2) else None
+
+
 _RULES: tuple[Callable[[list[Word], int], int | None], ...] = (
     _figures,
     _dated,
@@ -103,4 +130,6 @@ _RULES: tuple[Callable[[list[Word], int], int | None], ...] = (
     _day_of_month,
     _period,
     _moving,
+    _of_another_year,
+    _pointed_at,
 )

@@ -9,7 +9,7 @@ from functools import lru_cache
 from engram.text.stems import read_table, stem
 from engram.text.word_classes import word_class
 
-__all__ = ["PAST_AUXILIARIES", "SUBJECTS", "holds", "is_act", "is_participle", "is_past", "kind_of", "revises"]
+__all__ = ["PAST_AUXILIARIES", "SUBJECTS", "is_act", "is_participle", "is_past", "kind_of", "kind_with", "revises"]
 
 PAST_AUXILIARIES = frozenset(
     (
@@ -67,16 +67,13 @@ def kind_of(word: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _objects() -> dict[str, frozenset[str]]:
-    nouns: dict[str, set[str]] = {}
-    for verb, *objects in read_table("verbobjects.txt"):
-        nouns.setdefault(stem(verb), set()).update(objects)
-    return {verb: frozenset(objects) for verb, objects in nouns.items()}
+def _by_object() -> dict[tuple[str, str], str]:
+    return {(stem(verb), noun): kind for verb, kind, *nouns in read_table("verbobjects.txt") for noun in nouns}
 
 
-def holds(verb: str, noun: str) -> bool:
-    """Whether the verb, in any form, says of this object what held: to run a team is a state, to run a test an act."""
-    return noun in _objects().get(stem(verb), ())
+def kind_with(verb: str, noun: str) -> str:
+    """What the verb, in any form, says of this object in particular: to run a team is a state, to run a test an act ("")."""
+    return _by_object().get((stem(verb), noun), "")
 
 
 @lru_cache(maxsize=8)
