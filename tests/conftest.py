@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.backends import Backend
 
 # How long an example takes says more about the machine than about the code; timings are in `engram bench`.
-hypothesis.settings.register_profile("engram", deadline=None)
+hypothesis.settings.register_profile("engram", deadline=None, max_examples=50)
 hypothesis.settings.load_profile("engram")
 
 LEASE = pytest.StashKey[Lease]()

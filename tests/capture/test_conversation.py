@@ -175,7 +175,8 @@ def test_secrets_reach_neither_ledger_nor_memory_nor_model(on_files: Desk, serve
     secret = "sk-proj-abcdefghijklmnopqrstuvwx1234567890ABCD"
     server.script = [NOTHING]
     result = on_files.taking(server.model()).add(f"I use the key {secret} for billing", scope="global", session="s")
-    assert result.decisions == []
+    assert [(told.operation, told.applied) for told in result.decisions] == [("NOOP", False)]
+    assert secret not in str(result.decisions)
     assert secret not in str(on_files.said_in("s"))
     assert secret not in str(server.requests)
 

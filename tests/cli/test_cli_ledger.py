@@ -32,7 +32,7 @@ def test_a_whole_store_is_exit_0_with_a_count(cli: Console, session: str) -> Non
     result = cli("ledger", "verify")
     assert result.exit_code == 0
     assert result.stdout.startswith("whole  4 events")
-    assert cli.json("ledger", "verify") == {"whole": True, "events": 4, "problems": []}
+    assert cli.json("ledger", "verify") == {"whole": True, "events": 4, "redacted": 0, "problems": []}
 
 
 def test_an_empty_store_is_whole(cli: Console) -> None:
@@ -100,10 +100,22 @@ def test_redacting_destroys_the_words_and_the_chain_still_verifies(cli: Console,
     assert "still verifies" in result.stderr
     stored = b"".join(path.read_bytes() for path in cli.folder.rglob("*") if path.is_file())
     assert b"swordfish" not in stored
-    assert cli.json("ledger", "verify")["whole"]
+    assert cli.json("ledger", "verify") == {"whole": True, "events": 3, "redacted": 1, "problems": []}
+    assert cli("ledger", "verify").stdout == "whole  3 events, 1 redacted, the others as they were written\n"
     shown = cli.json("ledger", "show", session)
     assert [one["redacted"] for one in shown] == [False, True, False]
     assert "user: redacted" in cli("ledger", "show", session).stdout
+
+
+def test_who_else_says_the_same_words_is_named_with_what_to_do(cli: Console, session: str) -> None:
+    cli.json("session", "observe", session, "user", f"As I said: {WORDS}!")
+    events = cli.json("ledger", "show", session)
+    result = cli("ledger", "redact", events[1]["id"], "--yes")
+    assert result.exit_code == 1
+    other = events[3]["id"]
+    assert f"{other}: it says the same words; `engram ledger redact {other}` redacts it too" in result.stdout
+    assert [one["redacted"] for one in cli.json("ledger", "show", session)] == [False, True, False, False]
+    assert cli("ledger", "redact", other, "--yes").exit_code == 0
 
 
 def test_redacting_without_a_terminal_needs_yes(cli: Console, session: str) -> None:

@@ -87,7 +87,7 @@ def test_a_task_lasts_its_ledger_verifies_and_its_facts_keep_their_versions(serv
     for words in ("A free port is found", "Port 9090 is.", new):
         assert words in text
     assert [version["id"] for version in served.json("lineage", old)] == [old, new]
-    assert served.json("ledger", "verify") == {"whole": True, "events": 2, "problems": []}
+    assert served.json("ledger", "verify") == {"whole": True, "events": 2, "redacted": 0, "problems": []}
     event = served.json("ledger", "show", task)[0]["id"]
     served.json("ledger", "redact", event, "--yes")
     assert served.json("ledger", "verify")["whole"]

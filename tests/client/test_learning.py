@@ -199,3 +199,21 @@ def test_autonomous_captures_are_judged_and_the_doctor_reports_the_pass_rate(mem
     gates = next(check for check in mem.doctor()["checks"] if check["name"] == "gates")
     assert not gates["ok"]
     assert "0% of 26" in gates["detail"]
+
+
+def test_what_was_said_with_a_secret_in_it_has_a_decision(mem: Engram) -> None:
+    made = mem.add_conversation(
+        "I prefer tea. The API key is sk-abcdefghijklmnopqrstuvwxyz0123456789ABCD.", scope="global"
+    )
+    assert [memory.statement for memory in made] == ["The user prefers tea."]
+    told = next(decision for decision in made.decisions if "redacted" in decision.fact)
+    assert (told.operation, told.applied, told.memory_id) == ("NOOP", False, "")
+    assert told.fact == "The API key is [redacted:openai-key]."
+    assert told.reason.startswith("secrets: it holds a secret")
+
+
+def test_a_secret_the_assistant_repeats_is_told_when_it_is_heard(mem: Engram) -> None:
+    said = "Your API key is sk-abcdefghijklmnopqrstuvwxyz0123456789ABCD."
+    assert mem.add_conversation("Thanks", said, scope="global", session="a").decisions == []
+    heard = mem.add_conversation("Thanks", said, scope="global", session="b", extract_assistant_response=True)
+    assert [decision.operation for decision in heard.decisions] == ["NOOP"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engram import Engram
-from engram.model.errors import InvalidInput
+from engram.model.errors import EngramError, InvalidInput
 from engram.settings import load_settings, parse_setting, save_setting
 from tests.served import URL, Backend, plugged_in
 
@@ -163,3 +163,42 @@ def test_the_advice_for_a_wrong_value_is_true(tmp_path: Path) -> None:
     path.write_text('budget = "many"\n')
     save_setting(path, "budget", parse_setting("budget", "900"))
     assert load_settings(path).budget == 900
+
+
+@pytest.mark.parametrize(
+    ("options", "config"),
+    [
+        ({"policy": "bogus"}, ""),
+        ({"embedder": "bogus"}, ""),
+        ({}, "policy = "),
+        ({}, "colour = 'red'"),
+        ({}, "policy = 'bogus'"),
+        ({}, "embedder = 'bogus'"),
+    ],
+)
+def test_what_cannot_be_used_is_told_before_a_store_is_made(
+    tmp_path: Path, options: dict[str, Any], config: str
+) -> None:
+    home = tmp_path / "fresh"
+    if config:
+        home.mkdir()
+        (home / "config.toml").write_text(config, "utf-8")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(EngramError):
+        Engram.open(home, cache=tmp_path / "cache", directory=tmp_path, **options)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_policy_nobody_knows_makes_no_tenant(backend: Backend) -> None:
+    with pytest.raises(InvalidInput, match="unknown policy 'bogus'"):
+        Engram.open(url=URL, policy="bogus")
+    assert backend.asked == []
+
+
+def test_an_ephemeral_store_that_cannot_be_opened_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(InvalidInput, match="unknown policy 'bogus'"):
+        Engram.open(ephemeral=True, policy="bogus")
+    assert list(tmp_path.iterdir()) == []

@@ -37,6 +37,8 @@ WRONG_FILTERS: dict[str, tuple[dict[str, Any], str]] = {
     "metadata": ({"metadata": ["ticket"]}, "metadata is a mapping"),
     "owner and scope": ({"agent_id": "bot", "scope": "project:acme"}, "not both"),
     "owner": ({"agent_id": " bot"}, "agent_id ' bot'"),
+    "no owner": ({"agent_id": "", "user_id": ""}, "agent_id '' must be text, not empty"),
+    "no user": ({"agent_id": "bot", "user_id": ""}, "user_id '' must be text, not empty"),
     "name": ({"colour": "red"}, "unknown filter 'colour'"),
     "two names": ({"types": ["fact"], "memory_types": ["decision"]}, "say different things"),
 }
@@ -84,6 +86,12 @@ OTHER: dict[str, tuple[Call, str]] = {
     "boost": (lambda mem: mem.reinforce("tabs", boost=0), "strengthens nothing"),
     "boost too large": (lambda mem: mem.reinforce("tabs", boost=1.5), "boost 1.5"),
     "batch": (lambda mem: mem.add_batch(["tabs"]), "item 1"),  # type: ignore[list-item]
+    "no events": (lambda mem: mem.list_events(mem.start_task("Ship it").id, last=0), "last 0"),
+    "confidence": (lambda mem: mem.add("Tabs", confidence=99), "^confidence: 99 must lie between 0 and 1"),
+    "importance": (lambda mem: mem.add("Tabs", importance="high"), "^importance: 'high' is not a number"),
+    "pinned": (lambda mem: mem.add("Tabs", pinned=3), "^pinned: 3 is neither True nor False"),
+    "rationale": (lambda mem: mem.add("Tabs", rationale=3), "^rationale: 3 is not text"),
+    "a summary of nothing": (lambda mem: mem.session("x").summarise(max_tokens=0), "a summary of 0 tokens cannot be"),
 }
 
 

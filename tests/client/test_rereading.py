@@ -288,3 +288,51 @@ def test_a_task_that_has_only_the_version_before_is_told_so(mem: Engram, lease: 
     assert found.citations[0].state == "changed"
     assert second.task in found.citations[0].reason
     assert "changed: " in found.text
+
+
+# -- documents that lie side by side
+
+
+@pytest.fixture
+def contracts(mem: Engram, tmp_path: Path) -> Path:
+    """Two contracts in a folder, for a memory that knows clauses."""
+    mem._policy = "legal"
+    folder = tmp_path / "contracts"
+    folder.mkdir()
+    (folder / "acme.md").write_text("# Acme\n\nThe term is two years.\n\nThe notice period is 30 days.\n")
+    (folder / "beta.md").write_text("# Beta\n\nThe term is five years.\n\nThe notice period is 60 days.\n")
+    return folder
+
+
+def test_the_clauses_of_one_contract_do_not_replace_anothers(mem: Engram, contracts: Path) -> None:
+    mem.ingest(contracts, scope="global")
+    assert in_force(mem) == [
+        "The notice period is 30 days.", "The notice period is 60 days.", "The term is five years.", "The term is two years.",
+    ]  # fmt: skip
+    assert mem.list(status="superseded") == []
+    keys = {memory.conflict_key for memory in mem.list()}
+    assert len(keys) == 4
+    assert {key.partition("@document:")[0] for key in keys} == {"term", "notice_period"}
+
+
+def test_a_contract_read_again_still_replaces_its_own_clause(mem: Engram, contracts: Path) -> None:
+    mem.ingest(contracts, scope="global")
+    acme = contracts / "acme.md"
+    again = taken(mem, acme, acme.read_text().replace("two years", "three years"))
+    (old,) = mem.list(status="superseded")
+    assert again.superseded == (old.id,)
+    assert old.statement == "The term is two years."
+    assert mem.get(old.superseded_by).statement == "The term is three years."
+    assert "The term is five years." in in_force(mem)
+
+
+def test_a_clause_of_two_contracts_outlives_the_change_of_one(mem: Engram, contracts: Path) -> None:
+    acme, beta = contracts / "acme.md", contracts / "beta.md"
+    beta.write_text(acme.read_text().replace("Acme", "Beta"))
+    mem.ingest(contracts, scope="global")
+    for path in (acme, beta):
+        taken(mem, path, path.read_text().replace("two years", "three years"))
+        standing = (
+            {"The term is two years.", "The term is three years."} if path == acme else {"The term is three years."}
+        )
+        assert {said for said in in_force(mem) if "term" in said} == standing

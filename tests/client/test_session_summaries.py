@@ -171,3 +171,12 @@ def test_a_model_is_not_asked_twice_for_what_it_has_summarised(mem: Engram) -> N
     by_model(mem, ask).summarise(session, max_tokens=25)
     by_model(mem, ask).summarise(session)
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("room", [0, 1])
+def test_room_for_nothing_is_refused_and_the_summary_stays(mem: Engram, room: int) -> None:
+    session = talked(mem)
+    made = mem.sessions.summarise(session)
+    with pytest.raises(InvalidInput, match="tokens"):
+        mem.sessions.summarise(session, max_tokens=room)
+    assert mem.sessions.get(session) == made

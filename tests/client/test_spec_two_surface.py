@@ -27,19 +27,31 @@ def moved(mem: Engram, clock: Clock) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("agent", "user", "scope"),
     [
-        ("bot", "", "agent:bot"),
+        ("bot", None, "agent:bot"),
         ("bot", "ana", "agent:bot/ana"),
-        ("", "ana", "user:ana"),
+        (None, "ana", "user:ana"),
         ("a/b", "ana@example.com", "agent:a%2Fb/ana@example.com"),
-        ("50%2F", "", "agent:50%252F"),
+        ("50%2F", None, "agent:50%252F"),
     ],
 )
-def test_an_owner_has_a_scope(agent: str, user: str, scope: str) -> None:
+def test_an_owner_has_a_scope(agent: str | None, user: str | None, scope: str) -> None:
     assert owner_scope(agent, user) == scope
 
 
-@pytest.mark.parametrize(("agent", "user"), [("", ""), ("..", ""), ("bot", " ana"), ("bot\n", ""), (3, "")])
-def test_a_name_that_is_none_is_refused(agent: Any, user: str) -> None:
+NAMES_NOBODY = [
+    (None, None),
+    ("", None),
+    (None, ""),
+    ("bot", ""),
+    ("", "ana"),
+    ("..", None),
+    ("bot", " ana"),
+    (3, None),
+]
+
+
+@pytest.mark.parametrize(("agent", "user"), [*NAMES_NOBODY, ("bot\n", None), ("bot", False)])
+def test_a_name_that_is_none_is_refused(agent: Any, user: Any) -> None:
     with pytest.raises(InvalidInput):
         owner_scope(agent, user)
 
@@ -102,6 +114,30 @@ def test_purging_an_owner_destroys_all_that_was_theirs_and_nothing_else(
     assert mem.get_task(task.id).status == "deleted"
 
 
+@pytest.mark.parametrize("owner", [{"agent_id": "bot", "user_id": ""}, {"agent_id": "", "user_id": ""}])
+def test_an_empty_id_never_means_everyone(mem: Engram, owner: dict[str, Any]) -> None:
+    kept = mem.add("Ana drinks tea", agent_id="bot", user_id="ana")
+    calls: list[Callable[[], object]] = [
+        lambda: mem.purge(**owner),
+        lambda: mem.add("Tea is served at five", **owner),
+        lambda: mem.learn("Tea is served at five", **owner),
+        lambda: mem.remember("Tea is served at five", **owner),
+        lambda: mem.add_batch([{"statement": "Tea is served at five", **owner}]),
+        lambda: mem.add_conversation("I drink tea at five.", **owner),
+        lambda: mem.get_memories(**owner),
+        lambda: mem.get_history(**owner),
+        lambda: mem.recall_critical(**owner),
+        lambda: mem.inject("tea", **owner),
+        lambda: mem.session("tea", **owner),
+        lambda: mem.start_task("Make tea", **owner),
+        lambda: mem.scope_for(**owner),
+    ]
+    for call in calls:
+        with pytest.raises(InvalidInput, match="_id '' must be text, not empty"):
+            call()
+    assert [m.id for m in mem.list(status="any")] == [kept.id]
+
+
 def test_purging_an_agent_reaches_its_users(mem: Engram) -> None:
     mem.add("Ana drinks tea", agent_id="bot", user_id="ana")
     mem.add("The bot is polite", agent_id="bot")
@@ -110,10 +146,40 @@ def test_purging_an_agent_reaches_its_users(mem: Engram) -> None:
     assert [m.id for m in mem.list(status="any")] == [other.id]
 
 
-def test_a_checkpoint_that_is_left_is_named(mem: Engram) -> None:
+def test_checkpoints_of_a_purged_scope_lose_their_words(mem: Engram, everything: Callable[[], str]) -> None:
     task = mem.start_task("Ship it", scope="project:acme").id
-    point = mem.create_checkpoint(task, "Half of it is shipped")
-    assert [line.split(":")[0] for line in mem.purge("project:acme").remaining] == [point.id]
+    point = mem.create_checkpoint(
+        task, "Half of the ballast is shipped", pending_steps=["Weigh the capstan"], decisions=["Sail by Gibraltar"],
+        data={"captain": "Okonkwo"},
+    )  # fmt: skip
+    mem.create_checkpoint(task, "The rudder is mended")
+    assert mem.purge("project:acme").remaining == ()
+    left = everything()
+    for word in ("ballast", "capstan", "Gibraltar", "Okonkwo", "rudder"):
+        assert word not in left, word
+    assert [(p.number, p.summary) for p in mem.tasks.checkpoints(task)] == [(2, "purged"), (1, "purged")]
+    assert mem.tasks.checkpoints(task)[1].id == point.id
+
+
+def test_a_conversation_of_which_nothing_was_kept_goes_with_the_scope_above(
+    mem: Engram, everything: Callable[[], str]
+) -> None:
+    made = mem.add_conversation("What do you make of Quetzaltenango?", agent_id="bot", user_id="ana")
+    assert list(made) == []
+    kept = mem.add_conversation("What do you make of Antananarivo?", agent_id="bot-2", user_id="ana")
+    assert mem.purge(agent_id="bot").remaining == ()
+    assert "Quetzaltenango" not in everything()
+    assert mem.store.event(kept.events[0]).content.endswith("Antananarivo?")  # type: ignore[union-attr]
+
+
+def test_another_user_who_says_the_same_keeps_it(mem: Engram) -> None:
+    mem.add_conversation("I prefer oolong tea.", agent_id="bot", user_id="ana")
+    ben = mem.add_conversation("I prefer oolong tea.", agent_id="bot", user_id="ben")
+    purged = mem.purge(agent_id="bot", user_id="ana")
+    assert [m.id for m in mem.list(status="any")] == [m.id for m in ben]
+    said = mem.store.event(ben.events[0])
+    assert said is not None and said.content == "I prefer oolong tea."
+    assert any(line.startswith(said.id) for line in purged.remaining)
 
 
 # -- lineage, history, health

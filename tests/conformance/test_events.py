@@ -150,3 +150,10 @@ def test_many_writers_keep_one_chain(backend: Backend) -> None:
     store = backend.store()
     assert [event.seq for event in store.events("talk")] == list(range(1, 16))
     assert store.verify_ledgers() == []
+
+
+def test_every_ledger_with_events_is_listed_by_name(store: Store) -> None:
+    assert store.ledgers() == []
+    for name in ("talk", "conversation:agent:bot/ana", "document:1f"):
+        store.append_events(name, [said("Ann", f"hello from {name}")])
+    assert store.ledgers() == ["conversation:agent:bot/ana", "document:1f", "talk"]

@@ -98,3 +98,26 @@ def test_a_purge_is_seen_by_whoever_has_the_store_open(backend: Backend, store: 
     assert other.get(kept.id) is None
     assert asked(other, "zebra").lexical == []
     assert asked(other, "zebra").semantic == []
+
+
+def test_who_else_says_an_events_words_keeps_them_and_is_named(backend: Backend, store: Store, keep: Keep) -> None:
+    gone, other = store.append_events(
+        "talk", [said("Ann", "my locker\nopens with xylophone"), said("Bob", "hers opens with xylophone", 1)]
+    )
+    fact = keep("opens with xylophone", evidence=(Evidence(gone.id),))
+    done = store.purge([gone.id, fact.id], drawn=[fact.id], actor="test")
+    assert set(done.ids) == {gone.id, fact.id}
+    assert [line.split(":")[0] for line in done.remaining] == [other.id]
+    assert [event.content for event in store.events("talk")] == ["", "hers opens with xylophone"]
+    assert store.get(fact.id) is None
+    assert store.verify_ledgers() == []
+    assert store.purge([other.id], actor="test").remaining == ()
+    assert "xylophone" not in backend.everything()
+
+
+def test_the_words_of_a_memory_asked_for_go_though_an_event_asked_for_says_them_too(store: Store, keep: Keep) -> None:
+    mine, other = store.append_events("talk", [said("Ann", "the locker is blue"), said("Bob", "the locker is blue", 1)])
+    fact = keep("the locker is blue")
+    done = store.purge([mine.id, fact.id], actor="test")
+    assert set(done.ids) == {mine.id, fact.id, other.id}
+    assert done.remaining == ()

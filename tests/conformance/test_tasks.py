@@ -114,6 +114,22 @@ def test_checkpoints_are_numbered_and_come_newest_first(store: Store, clock: Clo
     assert store.checkpoints("TASK-of-nobody") == []
 
 
+def test_checkpoints_can_be_written_anew(store: Store, clock: Clock) -> None:
+    task, other = run(store, clock), run(store, clock, 2)
+    for one in (task, other):
+        for word in ("one", "two"):
+            store.add_checkpoint(
+                one.id,
+                lambda number, word=word, one=one: Checkpoint(  # type: ignore[misc]
+                    f"CKP-{one.id}-{number}", one.id, number, clock(), word
+                ),
+            )
+    store.change_checkpoints(task.id, lambda point: replace(point, summary=f"{point.number}"))
+    store.change_checkpoints("TASK-of-nobody", lambda point: replace(point, summary="never"))
+    assert [(c.number, c.summary) for c in store.checkpoints(task.id)] == [(2, "2"), (1, "1")]
+    assert [c.summary for c in store.checkpoints(other.id)] == ["two", "one"]
+
+
 def test_jobs_come_with_the_events_they_follow_on(store: Store, clock: Clock) -> None:
     task = run(store, clock)
     made = store.append_events(

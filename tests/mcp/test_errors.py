@@ -69,7 +69,7 @@ def test_a_tool_that_does_not_exist_is_a_protocol_error_that_names_the_others(ag
 def test_the_server_goes_on_after_errors(agent: Talk) -> None:
     agent.refusal("recall", question="q", limit=-1)
     agent.refusal("forget", id="nothing-by-that-name")
-    assert agent.ask("recall", question="anything at all")["warnings"] == []
+    assert "memories" in agent.ask("recall", question="anything at all")
 
 
 def test_a_store_that_cannot_be_opened_is_named_by_the_call_and_opens_once_it_can(tmp_path: Path) -> None:

@@ -207,3 +207,36 @@ def test_something_of_another_time_is_better_than_something_else_of_this_one(mem
     found = mem.recall("Who builds the release since yesterday?")
     assert texts(found) == ["The release is built by Jenkins"]
     assert "nothing came in that time; this holds now" in found.warnings
+
+
+def test_an_event_that_says_it_is_better_than_a_memory_that_only_resembles_it(mem: Engram) -> None:
+    mem.add("The user works at Google", scope="global")
+    mem.observe("chat", "user", "The client wants a discount of 10%")
+    mem.observe("chat", "user", "I bought a new keyboard")
+    found = mem.recall("What does the client want?")
+    assert texts(found) == ["The client wants a discount of 10%"]
+    assert "no memory tells of this; from the ledger" in found.warnings
+
+
+def test_what_is_not_meant_does_not_stand_beside_what_is(mem: Engram) -> None:
+    for said in ("Priya asked for a status report", "I bought a new keyboard", "We met the client about pricing"):
+        mem.observe("chat", "user", said)
+    found = mem.recall("What did Priya ask for?")
+    assert texts(found) == ["Priya asked for a status report"]
+    assert all("of 10, cosine" in left.reason for left in found.hits.filtered)
+
+
+def test_statements_nobody_joined_tell_a_way_where_they_match_as_well(mem: Engram, clock: Clock) -> None:
+    for pay in ("forty", "fifty"):
+        mem.add(f"The budget of the garden club is {pay} euros", scope="global")
+        clock.forward(days=30)
+    mem.add("The garden club meets in the town hall", scope="global")
+    assert texts(mem.recall("How has the budget of the garden club changed?")) == [
+        "The budget of the garden club is forty euros",
+        "The budget of the garden club is fifty euros",
+    ]
+
+
+def test_what_holds_asked_of_a_time_that_is_over_is_what_held_then(mem: Engram) -> None:
+    lived(mem)
+    assert texts(mem.recall("In March 2023, where do I live?")) == ["I live in Lisbon"]

@@ -4,11 +4,12 @@ import json
 import shutil
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from engram import Engram
-from engram.model.errors import StoreCorrupt
+from engram.model.errors import StoreCorrupt, StoreReadOnly
 from engram.store.files.backwards import lines_backwards
 from tests.faults.consistency import store_of
 from tests.homes import home_of
@@ -217,3 +218,49 @@ def test_an_index_thrown_away_between_two_events_costs_nothing(mem: Engram, tmp_
         with sqlite3.connect(home_of(again).index / "index.db") as reader:
             assert reader.execute("SELECT count(*) FROM docs WHERE kind = 'event'").fetchone() == (6,)
         reader.close()
+
+
+# -- what is no ledger, among the ledgers
+
+
+ODD = {"a folder": lambda path: path.mkdir(), "a link that leads to none": lambda path: path.symlink_to("nowhere")}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_an_entry_that_is_no_file_is_named_and_stops_nothing(tmp_path: Path, mem: Engram, kind: str) -> None:
+    with mem:
+        place = ledger(mem, "old")
+        ODD[kind](place)
+        (problem,) = mem.store.verify_ledgers()
+        assert problem == f"old.jsonl: {place} is no file but {kind}; move it out of that folder"
+        found = {check["name"]: check for check in mem.doctor()["checks"]}
+        assert not found["ledgers"]["ok"] and problem in found["ledgers"]["detail"]
+        assert found["index"]["ok"]
+        assert mem.observe("talk", "user", "line 5").seq == 6
+        mem.rebuild_index()
+    with opened(tmp_path, "another cache") as again:
+        assert [event.seq for event in again.store.events("talk")] == [1, 2, 3, 4, 5, 6]
+        assert again.upkeep.purge([again.store.events("talk")[0].id]).remaining == ()
+        assert again.upkeep.prune().ledgers == ()
+        again.upkeep.backup(tmp_path / "backup.tar")
+
+
+def test_a_ledger_whose_place_a_folder_took_is_told_of_by_whoever_writes_to_it(mem: Engram) -> None:
+    with mem:
+        ledger(mem, "old").mkdir()
+        with pytest.raises(StoreReadOnly, match=r"cannot append to .*old\.jsonl: Is a directory"):
+            mem.observe("old", "user", "hello")
+
+
+def test_a_ledger_that_cannot_be_read_is_named(mem: Engram, monkeypatch: pytest.MonkeyPatch) -> None:
+    with mem:
+        whole = Path.open
+
+        def closed(path: Path, *args: Any, **kwargs: Any) -> Any:
+            if path == ledger(mem):
+                raise PermissionError(13, "Permission denied", str(path))
+            return whole(path, *args, **kwargs)
+
+        monkeypatch.setattr(Path, "open", closed)
+        problems = mem.store.verify_ledgers()
+        assert f"{ledger(mem)}: cannot be read (Permission denied); its owner must be able to" in problems

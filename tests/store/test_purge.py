@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
+from engram.store.files import purging
 from engram.store.files.purging import MARKER
 from tests.faults.consistency import assert_consistent, free_of, index_terms, last_images, store_of
 from tests.faults.processes import ending, finish, learners, let_go
@@ -125,12 +126,34 @@ def test_an_event_can_be_purged_and_its_chain_still_verifies(tmp_path: Path) -> 
         said = [mem.observe("talk", "user", text) for text in ("before", SECRETS["plain"])]
         again = mem.observe("other", "user", f"quoting: {SECRETS['plain']}")
         told = mem.upkeep.purge([said[1].id])
-        assert set(told.ids) == {said[1].id, again.id} and told.remaining == ()
+        assert set(told.ids) == {said[1].id}
+        assert [line.split(":")[0] for line in told.remaining] == [again.id]
+        assert mem.upkeep.purge([again.id]).remaining == ()
         assert mem.store.verify_ledgers() == []
         assert mem.observe("talk", "user", "after").seq == 3
         assert [event.content for event in mem.store.events("talk")] == ["before", "", "after"]
         assert mem.store.verify_ledgers() == []
     _assert_gone(tmp_path, SECRETS["plain"])
+
+
+def test_a_redaction_that_a_crash_interrupted_still_leaves_others_their_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as mem:
+        made = mem.add_conversation("I prefer oolong tea.", scope="global", session="S-1")
+        mem.observe("S-2", "user", "I prefer oolong tea.")
+        with monkeypatch.context() as crashing:
+            crashing.setattr(purging, "_remove_files", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                mem.upkeep.purge(made.events)
+    with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as again:
+        again.add("The next writer ends it")
+        assert again.store.get(made[0].id) is None
+        assert [event.content for name in ("S-1", "S-2") for event in again.store.events(name)] == [
+            "",
+            "I prefer oolong tea.",
+        ]
+        assert again.store.verify_ledgers() == []
 
 
 def test_a_purge_leaves_the_others_in_a_shared_file_alone(tmp_path: Path) -> None:

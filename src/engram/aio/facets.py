@@ -392,8 +392,8 @@ class AsyncUpkeep:
     async def purge(self, ids: Sequence[str], *, actor: str = "human") -> Purged:
         """Destroy memories and events, and prove it. A fact's newest survivor is in force again.
 
-        Facts drawn from an event go with it, in every version: their words are the event's. `remaining` names memories
-        that quote it in their context and were not drawn from it.
+        The words of a memory go wherever they stand, the events that say them included. An event takes the facts with it that
+        rest on it alone; who says the same words independently keeps them, and `remaining` names those events and memories.
         """
         return await self._threads.run(self._facet.purge, ids, actor=actor)
 

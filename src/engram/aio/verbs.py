@@ -126,8 +126,8 @@ class Verbs(Opened):
         assistant_response: str = "",
         *,
         scope: str = "",
-        agent_id: str = "",
-        user_id: str = "",
+        agent_id: str | None = None,
+        user_id: str | None = None,
         session: str = "",
         extract_assistant_response: bool = False,
         source: str = "agent",
@@ -184,7 +184,9 @@ class Verbs(Opened):
         """Retire a memory: it is out of every answer and stays readable. `purge=True` destroys it instead, and returns None."""
         return await self._threads.run(self._engram.forget, ref, purge=purge, actor=actor, reason=reason)
 
-    async def purge(self, scope: str = "", *, agent_id: str = "", user_id: str = "", actor: str = "manual") -> Purged:
+    async def purge(
+        self, scope: str = "", *, agent_id: str | None = None, user_id: str | None = None, actor: str = "manual"
+    ) -> Purged:
         """Destroy everything of a scope, or of an owner, and of the scopes below it: memories, and what was said in its
         sessions and tasks. It cannot be undone; the answer proves it, and names what is still left or out of reach.
 
@@ -324,8 +326,8 @@ class Verbs(Opened):
         self,
         *,
         scope: ScopeLike = None,
-        agent_id: str = "",
-        user_id: str = "",
+        agent_id: str | None = None,
+        user_id: str | None = None,
         types: Sequence[str] | str | None = None,
         limit: int | None = 50,
     ) -> Memories:
@@ -386,8 +388,8 @@ class Verbs(Opened):
         task: str,
         *,
         scope: ScopeLike = None,
-        agent_id: str = "",
-        user_id: str = "",
+        agent_id: str | None = None,
+        user_id: str | None = None,
         budget: int | None = None,
         session: str = "",
     ) -> Injection:
@@ -424,8 +426,8 @@ class Verbs(Opened):
         self,
         scope: ScopeLike = None,
         *,
-        agent_id: str = "",
-        user_id: str = "",
+        agent_id: str | None = None,
+        user_id: str | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         include_superseded: bool = True,
@@ -505,7 +507,7 @@ class Verbs(Opened):
         """What was reached as lines for a prompt."""
         return await self._threads.run(self._engram.render_graph_context, reached, max_tokens=max_tokens)
 
-    async def scope_for(self, agent_id: str = "", user_id: str = "") -> str:
+    async def scope_for(self, agent_id: str | None = None, user_id: str | None = None) -> str:
         """The scope of an owner as spec 2 names one: `agent:bot`, `agent:bot/ana` for its user, `user:ana` for any agent's."""
         return await self._threads.run(self._engram.scope_for, agent_id, user_id)
 
@@ -514,8 +516,8 @@ class Verbs(Opened):
         task: str = "",
         *,
         scope: ScopeLike = None,
-        agent_id: str = "",
-        user_id: str = "",
+        agent_id: str | None = None,
+        user_id: str | None = None,
         budget: int | None = None,
     ) -> Opening[AsyncSession]:
         """Begin a session: its injection is ready, and its end folds in what was used. A context manager."""
@@ -559,8 +561,8 @@ class Verbs(Opened):
         goal: str,
         *,
         scope: str = "",
-        agent_id: str = "",
-        user_id: str = "",
+        agent_id: str | None = None,
+        user_id: str | None = None,
         session: str = "",
         metadata: Mapping[str, Any] | None = None,
     ) -> TaskRun:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from engram.capture.consulting import Reading, choices_for, read_facts
 from engram.capture.drafting import draft
-from engram.capture.extraction import Extracted, extract
+from engram.capture.extraction import REDACTED, Extracted, clauses, extract
 from engram.capture.learning import LateKnown, Learner, StoreKnown, propose
 from engram.gates.comparison import relation
 from engram.gates.pipeline import judge
@@ -39,6 +39,7 @@ LEARNED_BY = "harvest"
 PLAIN_FACT = "fact"
 HELD_BACK = ("identity", "fiscal")
 """Types whose facts wait for a person however plainly they were said: numbers of documents, accounts and taxes."""
+_HOLDS_SECRET = "secrets: it holds a secret, which is never remembered; the ledger has it redacted"
 _REJECTED = re.compile(r",? (?:and )?not [^,;]{1,60}(?=\.$)")
 
 Observe = Callable[[str, Iterable[Mapping[str, Any]]], list[Event]]
@@ -164,6 +165,7 @@ class Conversations:
         """Remember what lasts of turns that are in a ledger already. Taking them twice remembers nothing twice."""
         exchange = _exchange(events, scope, session, source, extract_assistant_response, task)
         facts = extract(_as_turns(events), at=events[0].at, extract_assistant_response=extract_assistant_response)
+        _tell_secrets(exchange)
         trouble: ModelError | None = None
         reading = Reading()
         if self.model is not None:
@@ -361,6 +363,14 @@ def _begun(event: Event, fact: Extracted, heads: Sequence[Memory]) -> datetime:
 def _exchange(events: Sequence[Event], scope: str, session: str, source: str, heard: bool, task: str = "") -> _Exchange:
     roles = frozenset(("user", "assistant")) if heard else frozenset(("user",))
     return _Exchange(events, scope, session, source, roles, Conversation(events), task)
+
+
+def _tell_secrets(exchange: _Exchange) -> None:
+    """What was said with a secret in it is no fact to be weighed, and its speaker is told."""
+    for event in exchange.events:
+        for clause in clauses(event.content) if event.role in exchange.roles else ():
+            if REDACTED in clause.text:
+                exchange.result.settle(FactDecision(clause.text, "NOOP", False, _HOLDS_SECRET))
 
 
 def _as_turns(events: Sequence[Event]) -> list[dict[str, Any]]:

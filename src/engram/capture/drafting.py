@@ -68,7 +68,12 @@ def checked_fields(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _checked(field: str, value: Any) -> Any:
     check = _CHECKS.get(field)
-    return check(value) if check else value
+    if check is None:
+        return value
+    try:
+        return check(value)
+    except InvalidInput as error:
+        raise error if field in str(error) else InvalidInput(f"{field}: {error}") from None
 
 
 def _unit(value: Any) -> float:

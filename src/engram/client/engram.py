@@ -18,6 +18,7 @@ from engram.store.protocol import Check, Store
 from engram.store.sources import utc_now
 
 if TYPE_CHECKING:
+    from engram.embedding.protocol import Embedder
     from engram.gates.policies import MemoryPolicy
 
 __all__ = ["PAUSED", "Engram"]
@@ -55,18 +56,19 @@ class Engram(Writing, Reading, Working):
         server = server_asked(home, url, tenant, ephemeral=ephemeral)
         where = Path(directory).absolute() if directory else Path.cwd()
         now = clock or utc_now
+        config = None if ephemeral else _config(home, server is not None)
+        settings = _chosen(load_settings(config), embedder)
+        # Whatever cannot be used is told before anything is made of it.
+        rules, texts = _policy(policy, settings, config), _embedder(settings)
         if server is not None:
-            settings = _chosen(load_settings(owner_config()), embedder)
-            client = cls(open_server(server, _embedder(settings), clock=now, create=create), settings, None, now)
+            client = cls(open_server(server, texts, clock=now, create=create), settings, None, now)
         else:
             temporary = _temporary_folder() if ephemeral else None
             if temporary is not None:
                 home, cache = Path(temporary, "home"), Path(temporary, "cache")
-            client = cls._on_files(home, cache, create, where, embedder, now)
+            client = cls._on_files(home, cache, create, where, texts, settings, now)
             client._temporary = temporary
-        client.directory, client._policy = where, policy
-        if policy or client.settings.policies or client.settings.policy != Settings().policy:
-            _ = client.policy  # an unknown or broken one is told now, not at the first write
+        client.directory, client._policy = where, rules
         return client
 
     @classmethod
@@ -76,7 +78,8 @@ class Engram(Writing, Reading, Working):
         cache: str | Path | None,
         create: bool,
         directory: Path,
-        embedder: str | None,
+        embedder: "Embedder | None",
+        settings: Settings,
         clock: Callable[[], datetime],
     ) -> Self:
         from engram.store.files.home import open_home
@@ -84,8 +87,7 @@ class Engram(Writing, Reading, Working):
         from engram.store.files.team import attach_team
 
         place = open_home(Path(home) if home else None, Path(cache) if cache else None, create=create)
-        settings = _chosen(load_settings(place.config), embedder)
-        store = FilesStore(place, _embedder(settings), clock=clock)
+        store = FilesStore(place, embedder, clock=clock)
         attach_team(store, directory)
         return cls(store, settings, place, clock)
 
@@ -136,7 +138,27 @@ def _chosen(settings: Settings, embedder: str | None) -> Settings:
     return settings if embedder is None else replace(settings, embedder=embedder)
 
 
-def _embedder(settings: Settings) -> Any:
+def _config(home: str | Path | None, on_server: bool) -> Path | None:
+    """The settings' file of a store, whether it is there yet or not."""
+    if on_server:
+        return owner_config()
+    from engram.store.files.home import config_of
+
+    return config_of(Path(home) if home else None)
+
+
+def _policy(policy: "str | MemoryPolicy", settings: Settings, config: Path | None) -> "str | MemoryPolicy":
+    """The policy that was chosen, checked; "" for the usual one, which nobody needs before the first write."""
+    if not policy and not settings.policies and settings.policy == Settings().policy:
+        return ""
+    from engram.gates.policies import MemoryPolicy, chosen_policy
+
+    if isinstance(policy, MemoryPolicy):
+        return policy
+    return chosen_policy(policy or settings.policy, settings.policies, str(config or "config.toml"))
+
+
+def _embedder(settings: Settings) -> "Embedder | None":
     from engram.embedding import load_embedder
 
     return load_embedder(settings.embedder)

@@ -21,20 +21,24 @@ _OF_EVENTS = ("session", "roles")
 """Filters that only events can pass."""
 
 
-def owner_scope(agent_id: str = "", user_id: str = "") -> str:
+def owner_scope(agent_id: str | None = None, user_id: str | None = None) -> str:
     """The scope of whom spec 2 names by agent and user: `agent:bot`, `agent:bot/ana`, and `user:ana` for a user of any agent.
 
     An agent's own scope is seen from those of all its users; two users never see each other's.
     """
-    named: dict[str, Any] = {"agent_id": agent_id, "user_id": user_id}
+    named = {name: given for name, given in (("agent_id", agent_id), ("user_id", user_id)) if given is not None}
     for name, given in named.items():
-        if not isinstance(given, str) or given != given.strip():
-            raise InvalidInput(f"{name} {given!r} must be text without blanks around it")
-    if not agent_id and not user_id:
+        _check_owner(given, name)
+    if not named:
         raise InvalidInput("name an owner: agent_id, user_id or both")
-    kind = "agent" if agent_id else "user"
-    parts = [_escaped(given) for given in (agent_id, user_id) if given]
-    return parse_scope(f"{kind}:{'/'.join(parts)}")
+    parts = [_escaped(given) for given in named.values()]
+    return parse_scope(f"{'user' if agent_id is None else 'agent'}:{'/'.join(parts)}")
+
+
+def _check_owner(given: Any, name: str) -> None:
+    """An empty id is an id somebody lost: taken for none, it would mean everyone."""
+    if not isinstance(given, str) or not given or given != given.strip():
+        raise InvalidInput(f"{name} {given!r} must be text, not empty and without blanks around it; None leaves it out")
 
 
 def _escaped(name: str) -> str:
@@ -45,8 +49,8 @@ def _escaped(name: str) -> str:
 def owned(given: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments with the scope their owner has; whoever gives both an owner and a scope means two things."""
     rest = dict(given)
-    owner = {name: rest.pop(name) or "" for name in OWNERS if name in rest}
-    if not any(owner.values()):
+    owner = {name: rest.pop(name) for name in OWNERS if name in rest}
+    if all(given is None for given in owner.values()):
         return rest
     if rest.get("scope"):
         raise InvalidInput(

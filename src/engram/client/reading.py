@@ -129,8 +129,8 @@ class Reading(Facets):
         self,
         *,
         scope: ScopeLike = None,
-        agent_id: str = "",
-        user_id: str = "",
+        agent_id: str | None = None,
+        user_id: str | None = None,
         types: Sequence[str] | str | None = None,
         limit: int | None = 50,
     ) -> Memories:
@@ -183,8 +183,8 @@ class Reading(Facets):
         task: str,
         *,
         scope: ScopeLike = None,
-        agent_id: str = "",
-        user_id: str = "",
+        agent_id: str | None = None,
+        user_id: str | None = None,
         budget: int | None = None,
         session: str = "",
     ) -> Injection:
@@ -224,8 +224,8 @@ class Reading(Facets):
         self,
         scope: ScopeLike = None,
         *,
-        agent_id: str = "",
-        user_id: str = "",
+        agent_id: str | None = None,
+        user_id: str | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         include_superseded: bool = True,
@@ -284,7 +284,7 @@ class Reading(Facets):
         """What was reached as lines for a prompt."""
         return self.graph.render(reached, max_tokens=max_tokens)
 
-    def scope_for(self, agent_id: str = "", user_id: str = "") -> str:
+    def scope_for(self, agent_id: str | None = None, user_id: str | None = None) -> str:
         """The scope of an owner as spec 2 names one: `agent:bot`, `agent:bot/ana` for its user, `user:ana` for any agent's."""
         return owner_scope(agent_id, user_id)
 

@@ -35,8 +35,8 @@ class Working(Facets):
         task: str = "",
         *,
         scope: ScopeLike = None,
-        agent_id: str = "",
-        user_id: str = "",
+        agent_id: str | None = None,
+        user_id: str | None = None,
         budget: int | None = None,
     ) -> "SessionHandle":
         """Begin a session: its injection is ready, and its end folds in what was used. A context manager."""
@@ -74,8 +74,8 @@ class Working(Facets):
         goal: str,
         *,
         scope: str = "",
-        agent_id: str = "",
-        user_id: str = "",
+        agent_id: str | None = None,
+        user_id: str | None = None,
         session: str = "",
         metadata: Mapping[str, Any] | None = None,
     ) -> TaskRun:

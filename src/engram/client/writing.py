@@ -82,8 +82,8 @@ class Writing(Facets):
         assistant_response: str = "",
         *,
         scope: str = "",
-        agent_id: str = "",
-        user_id: str = "",
+        agent_id: str | None = None,
+        user_id: str | None = None,
         session: str = "",
         extract_assistant_response: bool = False,
         source: str = "agent",
@@ -95,6 +95,7 @@ class Writing(Facets):
         NOOP, and why. Where a model is configured and fails, `pending` is true and a job asks it again. The same exchange
         added twice is one, unless `key` tells them apart.
         """
+        from engram.client.purging import CONVERSATION
         from engram.gates.secrets import refuse_secret
 
         if self.upkeep.paused:
@@ -105,7 +106,7 @@ class Writing(Facets):
             user_message,
             assistant_response,
             scope=wanted,
-            session=session or f"conversation:{wanted}",
+            session=session or f"{CONVERSATION}{wanted}",
             extract_assistant_response=extract_assistant_response,
             source=source,
             key=key,
@@ -129,7 +130,7 @@ class Writing(Facets):
         """Change fields of a memory in place."""
         from engram.capture.admission import admit
         from engram.capture.drafting import checked_fields
-        from engram.review.lineage import refuse_cycle
+        from engram.review.lineage import refuse_cycle, refuse_decided
 
         changes = checked_fields(self._given("", fields))
         if not changes:
@@ -139,19 +140,10 @@ class Writing(Facets):
         def updated(memory: Memory) -> Memory:
             self._check_name(memory, changes)
             refuse_cycle(memory.but(supersedes=changes.get("supersedes", ())), memory.id, self.store.get)
-            return admit(self._keyed(memory, _updated(memory, changes, self._clock()), changes))
+            refuse_decided(memory, changes)
+            return admit(self.policy.reapplied(memory, _updated(memory, changes, self._clock()), changes))
 
         return self._change(ref, "update", actor, reason, updated)
-
-    def _keyed(self, before: Memory, after: Memory, changes: Mapping[str, Any]) -> Memory:
-        """What says something else is no longer what the policy took it for; a key of the caller's own stays."""
-        if "statement" not in changes or {"conflict_key", "critical_slot"} & changes.keys():
-            return after
-        blank = {"conflict_key": "", "critical_slot": ""}
-        taken = self.policy.applied(before.but(**blank), typed=True)
-        if (taken.conflict_key, taken.critical_slot) != (before.conflict_key, before.critical_slot):
-            return after
-        return self.policy.applied(after.but(**blank), typed=True)
 
     def _check_commands(self, changes: Mapping[str, Any], actor: str) -> None:
         """Only a person may put words into a memory that command whoever reads it."""
@@ -195,7 +187,9 @@ class Writing(Facets):
             return None
         return memory if memory.status == "retired" else self.lineages.forget(memory.id, actor=actor, reason=reason)
 
-    def purge(self, scope: str = "", *, agent_id: str = "", user_id: str = "", actor: str = "manual") -> "Purged":
+    def purge(
+        self, scope: str = "", *, agent_id: str | None = None, user_id: str | None = None, actor: str = "manual"
+    ) -> "Purged":
         """Destroy everything of a scope, or of an owner, and of the scopes below it: memories, and what was said in its
         sessions and tasks. It cannot be undone; the answer proves it, and names what is still left or out of reach.
 
@@ -206,7 +200,7 @@ class Writing(Facets):
         named = owned({"scope": scope, "agent_id": agent_id, "user_id": user_id})["scope"]
         if not named:
             raise InvalidInput("purge takes a scope such as project:acme, or agent_id and user_id")
-        return purge_scope(self.store, self.upkeep, self._sight.scope_named(named), self._clock(), actor=actor)
+        return purge_scope(self.store, self._clock, self._sight.scope_named(named), actor=actor)
 
     def undo(self, ref: str, *, actor: str = "manual") -> Memory:
         """Take the last decision about a memory back."""
@@ -240,6 +234,7 @@ class Writing(Facets):
 
     def _change(self, ref: str, op: str, actor: str, reason: str, change: Callable[[Memory], Memory]) -> Memory:
         from engram.gates.secrets import redact
+        from engram.review.lineage import refuse_second_head
         from engram.review.queue import held
 
         reason = redact(reason)[0]
@@ -249,6 +244,7 @@ class Writing(Facets):
         scopes = _scopes_touched(found, wanted)
         with self.store.deciding(op, actor=actor, reason=reason, scopes=scopes, about=[found.id]) as deciding:
             memory = change(held(deciding, found.id))
+            refuse_second_head(deciding, memory, self._clock())
             deciding.put(memory, vector if meaning_of(memory) == meaning else None)
         return memory
 

@@ -1,6 +1,6 @@
 """Times told by an event ("before I moved"): looked up in what is remembered of it, else in the ledger."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from engram.model.hit import Hit
@@ -13,26 +13,35 @@ from engram.text.time_words import words
 from engram.text.tokens import query_terms
 from engram.text.verbs import revises
 
-__all__ = ["EVERY_VERSION", "window_of"]
+__all__ = ["EVERY_VERSION", "Anchored", "window_of"]
 
 _IT = frozenset(("it", "them", "that", "this", "they", "these"))
 EVERY_VERSION = (*LIVE, "superseded", "archived")
 """The statuses of what is, or once was, so."""
 
 
-def window_of(question: Question, filters: Filters, searcher: Searcher) -> tuple[Window | None, tuple[str, ...]]:
-    """The question's window, and what there is to say of it; one that hangs on an event is looked up."""
+@dataclass(frozen=True, slots=True)
+class Anchored:
+    """The window of a question, what there is to say of it, and the id of what it comes after, where it hangs on that."""
+
+    window: Window | None
+    notes: tuple[str, ...] = ()
+    after: str = ""
+
+
+def window_of(question: Question, filters: Filters, searcher: Searcher) -> Anchored:
+    """The question's window; one that hangs on an event is looked up."""
     if question.window is not None or not query_terms(question.anchor) or _its_own_change(question):
-        return question.window, ()
+        return Anchored(question.window)
     told = _told(question.anchor, filters, searcher)
     moment = _moment_of(told) if told is not None else None
     if told is None or moment is None:
-        return None, (f"when “{question.anchor}” was is not known",)
+        return Anchored(None, (f"when “{question.anchor}” was is not known",))
     if question.relation == "after":
-        return Window(moment, None), ()
+        return Anchored(Window(moment, None), after=told.id)
     if question.relation == "before":
-        return Window(None, moment), ()
-    return _during(told, moment), ()
+        return Anchored(Window(None, moment))
+    return Anchored(_during(told, moment))
 
 
 def _its_own_change(question: Question) -> bool:

@@ -1,31 +1,38 @@
 """Answering a question by what it asks for: what holds, what held, what happened, or how it came to be.
 
 Each intent searches elsewhere. `current`: what is in force. `historical`: what was true in the time asked about, or was
-superseded. `event`: the ledger. `lineage`: every version of each fact asked about, in the order in which they were true. A time
-phrase is a strict window; only what holds now is answered from outside of it, with a word that it was. What is not about the
-question is no answer, however much room the limit leaves.
+superseded. `event`: the ledger and what is remembered of happenings. `lineage`: every version of each fact asked about, in the order in
+which they were true. A time phrase is a strict window; only what holds now is answered from outside of it, with a word that it was.
+Once a fact is surely meant, its versions are chosen by time, and then cut. What is not about the question is no answer, however
+much room the limit leaves.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from engram.model.hit import Hit, Hits
-from engram.recall.anchoring import EVERY_VERSION, window_of
+from engram.model.memory import Memory
+from engram.recall.anchoring import EVERY_VERSION, Anchored, window_of
+from engram.recall.facts import Facts, Way
+from engram.recall.happening import Happenings, asks_for_all, happened, within
 from engram.recall.question import Question
 from engram.recall.refining import BY_RULES
-from engram.recall.relevant import NEAR, kept, means_something, relevant
+from engram.recall.relevant import NEAR, among, is_sure, kept, means_something, relevant
 from engram.recall.search import Ask, Searcher
-from engram.recall.versions import INSTANT, before_outcome, by_lineage, is_over, overlaps, shown, versions_of
-from engram.store.lineages import start_of
+from engram.recall.timeline import Timelines, asks_what_changed, asks_when_it_changed
+from engram.recall.versions import INSTANT, before_outcome, is_past_version, of_that_value, overlaps, shown
 from engram.store.protocol import LIVE, Store
 from engram.text.time_phrases import Window
 from engram.text.time_words import words
-from engram.text.tokens import query_terms
+from engram.text.verbs import is_past
 from engram.text.word_classes import word_class
 
-WIDE = 30
-"""Hits looked at for the versions of facts: those of one fact must not crowd out another."""
+_HELD_TRUE = frozenset(
+    ("think", "thought", "believe", "believed", "assume", "assumed", "expect", "expected", "know", "knew")
+)
+NEAREST_ONLY = "nothing is surely about this; what is nearest to it"
+_CLAUSE = frozenset(("is", "are", "was", "were", "would", "will"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,154 +54,184 @@ class Answering:
 
     def answer(self, question: Question, ask: Ask) -> Answer:
         """Search where the question's intent says."""
-        window, notes = window_of(question, ask.filters, self.searcher)
+        anchored = window_of(question, ask.filters, self.searcher)
         ask = replace(ask, text=question.subject or question.text)
+        answered = self._answered(question, ask, anchored)
+        if not answered.hits and question.phrase:
+            answered = self._saying(question, ask) or answered
+        nothing = tuple(f"nothing that is known says “{name}”" for name in self.facts.unknown(ask.text))
+        return replace(answered, notes=(*remarks(question), *anchored.notes, *answered.notes, *nothing))
+
+    def _saying(self, question: Question, ask: Ask) -> Answer | None:
+        """What holds and says the time in so many words: "shipped at midnight" need not be a question about midnight."""
+        found = self.facts.search(replace(ask, text=question.text))
+        phrase = question.phrase.casefold()
+        hits = kept(found, lambda hit: is_sure(hit) and phrase in hit.text.casefold())
+        return Answer(hits, None, (f"“{question.phrase}” is part of what is remembered",)) if hits else None
+
+    @property
+    def facts(self) -> Facts:
+        """What is known, by fact."""
+        return Facts(self.searcher, self.store, self.clock)
+
+    def _answered(self, question: Question, ask: Ask, anchored: Anchored) -> Answer:
+        window, timelines = anchored.window, Timelines(self.facts)
+        if asks_what_changed(ask.text, question.intent):
+            return _answer(timelines.changed(ask, window), window)
+        special = self._when_changed(question, ask, window) or self._thought(question, ask, window)
+        if special is not None:
+            return special
+        if question.intent == "event" or (question.intent == "historical" and self._tells_when(ask, window)):
+            return _answer(Happenings(self.facts).answer(ask, window, anchored.after), window)
         if question.intent == "current":
-            answered = self._current(ask, window)
+            answered = self._current(question, ask, anchored)
         elif question.intent == "historical":
-            answered = self._historical(ask, window, question)
-        elif question.intent == "event":
-            answered = self._event(ask, window)
+            answered = self._historical(question, ask, anchored)
         else:
-            answered = self._lineage(ask, window)
-        if question.intent != "event" and not any(map(means_something, answered.hits)):
-            answered = self._from_ledger(ask, window) or answered
-        return replace(answered, notes=(*remarks(question), *notes, *answered.notes))
+            answered = _answer(timelines.of(ask, window), window)
+        if any(map(is_sure, answered.hits)):
+            return answered
+        told = any(map(means_something, answered.hits))
+        return self._from_ledger(ask, window, answered.hits if told else ()) or (
+            answered if told else _doubted(answered)
+        )
 
-    def _from_ledger(self, ask: Ask, window: Window | None) -> Answer | None:
-        """What was said about it, where no memory was made of it."""
+    def _when_changed(self, question: Question, ask: Ask, window: Window | None) -> Answer | None:
+        """The timeline of a fact whose change's time is asked for; None where no such fact ever changed."""
+        if question.intent == "lineage" or not asks_when_it_changed(ask.text):
+            return None
+        _, ways = self.facts.ways(ask)
+        return _answer(Timelines(self.facts).of(ask, window), window) if ways and ways[0].changed else None
+
+    def _thought(self, question: Question, ask: Ask, window: Window | None) -> Answer | None:
+        """What was known at the time of something held true then: "what did we think the date was in March"."""
+        keys = [word.key for word in words(ask.text)]
+        held = next((place for place, key in enumerate(keys) if key in _HELD_TRUE), len(keys))
+        if window is None or question.intent == "current" or _CLAUSE.isdisjoint(keys[held:]):
+            return None
+        then = replace(ask.filters, known_at=_moment(window, self.clock()))
+        hits = relevant(self.searcher.search(replace(ask, filters=then)))
+        hits[:] = [replace(hit, note=self._since(hit.id)) for hit in hits]
+        return Answer(hits, window) if any(map(means_something, hits)) else None
+
+    def _since(self, memory_id: str) -> str:
+        """What became of a memory that was in force then."""
+        memory = self.store.get(memory_id)
+        return memory.status if memory is not None and memory.status not in LIVE else ""
+
+    def _tells_when(self, ask: Ask, window: Window | None) -> bool:
+        """Whether a "when" is best answered by a happening and not by how long something was so."""
+        if [word.key for word in words(ask.text)][:1] != ["when"]:
+            return False
+        both = replace(ask.filters, kinds=("event", "memory"), statuses=EVERY_VERSION, valid_at=None, as_of=False)
+        found = self.searcher.search(within(replace(ask, filters=both), window))
+        best = max(found, key=lambda hit: hit.relevance, default=None)
+        told = best is not None and (best.memory is None or (happened(best.memory) and not best.memory.conflict_key))
+        return told and best is not None and means_something(best)
+
+    def _from_ledger(self, ask: Ask, window: Window | None, rivals: Sequence[Hit]) -> Answer | None:
+        """What was said about it, where no memory was made of it; `rivals` are memories that only resemble the question."""
         ledger = replace(ask.filters, kinds=("event",), valid_at=None, as_of=False)
-        hits = relevant(self.searcher.search(_within(replace(ask, filters=ledger), window)))
-        told = any(map(means_something, hits))
-        return Answer(hits, window, ("no memory tells of this; from the ledger",)) if told else None
+        hits = relevant(self.facts.search(within(replace(ask, filters=ledger), window)))
+        told = any(map(is_sure if rivals else means_something, hits))
+        if not told or max(map(_likeness, rivals), default=0.0) > max(map(_likeness, hits)):
+            return None
+        return Answer(hits, window, ("no memory tells of this; from the ledger",))
 
-    def _current(self, ask: Ask, window: Window | None) -> Answer:
-        hits = self.searcher.search(_within(ask, window))
+    def _current(self, question: Question, ask: Ask, anchored: Anchored) -> Answer:
+        window = anchored.window
         if window is None:
-            return Answer(relevant(hits), window)
-        if hits and _asks_for_all(ask.text):
+            return Answer(relevant(self.facts.search(ask)), window)
+        if question.phrase.lower().startswith("as of"):
+            return self._historical(question, ask, anchored)
+        hits = self.facts.search(within(ask, window))
+        if hits and asks_for_all(ask.text):
             return Answer(hits, window)
-        elsewhen = Hits() if any(map(means_something, hits)) else self.searcher.search(ask)
+        elsewhen = Hits() if any(map(means_something, hits)) else self.facts.search(ask)
         if hits and not any(map(means_something, elsewhen)):
             return Answer(relevant(hits), window)
+        if window.until is not None and window.until <= self.clock():
+            return self._historical(question, ask, anchored)
         return Answer(relevant(elsewhen), window, ("nothing came in that time; this holds now",))
 
-    def _historical(self, ask: Ask, window: Window | None, question: Question) -> Answer:
-        keys = {word.key for word in words(question.text)}
-        if window is not None:
-            hits = self._at(ask, window, question)
-        elif keys & word_class("asking", "at_any_time"):
-            hits = self._past(ask, None, EVERY_VERSION)
-        else:
-            hits = Hits()
-        hits = hits or self._past(ask, window, ("superseded", "archived")) or self._past(ask, window, LIVE)
-        if hits:
-            return Answer(self._ordered(hits, first=bool(keys & word_class("asking", "first_of"))), window)
-        note = "nothing else is known of that time" if window else "nothing of this was superseded"
-        return Answer(relevant(self.searcher.search(ask)), window, (f"{note}; this is what holds now",))
-
-    def _at(self, ask: Ask, window: Window, question: Question) -> Hits:
-        """What was true in the window, where something about the question was."""
-        then = replace(ask.filters, valid_at=_moment(window, self.clock()), as_of=True)
-        hits = self.searcher.search(replace(ask, filters=then))
-        if not any(map(means_something, hits)):
-            return Hits()
-        if question.relation == "before" and question.window is None and window.until is not None:
+    def _historical(self, question: Question, ask: Ask, anchored: Anchored) -> Answer:
+        window, keys = anchored.window, {word.key for word in words(question.text)}
+        found, ways = self.facts.ways(ask)
+        if window is None and keys & word_class("asking", "at_any_time"):
+            hits = kept(found, lambda hit: means_something(hit) and hit.relevance >= NEAR)
+            return Answer(among(hits, hits[: ask.limit]), window)
+        if window is not None and window.until is not None and _is_before_an_event(question):
             event = window.until.astimezone(question.at.tzinfo)
-            hits[:] = [self._before(hit, event) for hit in hits]
-        return relevant(hits)
+            held = [self._just_before(way, event) for way in ways]
+        else:
+            held = [self._held(way, ask.text, window, _value_left(question, anchored)) for way in ways]
+        oldest_first = bool(keys & word_class("asking", "first_of")) or bool(anchored.after)
+        told = [(way, versions if oldest_first else versions[::-1]) for way, versions in zip(ways, held, strict=True)]
+        hits = among(found, [shown(version, way.best) for way, versions in told for version in versions][: ask.limit])
+        hits = hits or self._past(ask, window)
+        return Answer(hits, window) if hits else self._not_superseded(ask, ways, window)
 
-    def _before(self, hit: Hit, event: datetime) -> Hit:
-        version = before_outcome(hit.memory, event, self.store) if hit.memory else None
-        return hit if version is None or version.id == hit.id else shown(version, hit)
+    def _held(self, way: Way, question: str, window: Window | None, left: str) -> list[Memory]:
+        """The versions that were so in the window; without one, those that no longer are. Of these the one whose value is named."""
+        now, named = self.clock(), of_that_value(way.versions, question)
+        if window is None:
+            return named or [version for version in way.versions if is_past_version(version, now)]
+        held = [version for version in way.versions if overlaps(version, window, now) and version.id != left]
+        return [version for version in held if version in named] or held
 
-    def _past(self, ask: Ask, window: Window | None, statuses: tuple[str, ...]) -> Hits:
-        """What is no longer so: replaced, or come to its end by itself."""
-        now = self.clock()
-        past = replace(ask.filters, statuses=statuses, valid_at=None, as_of=False)
+    def _just_before(self, way: Way, event: datetime) -> list[Memory]:
+        held = [v for v in way.versions if overlaps(v, Window(event - INSTANT, event), self.clock())]
+        return [before_outcome(version, event, self.store) for version in held[-1:]]
+
+    def _past(self, ask: Ask, window: Window | None) -> Hits:
+        """What is over and says a word of the question, where what holds now resembles it more."""
+        past = replace(ask.filters, statuses=("superseded", "archived"), valid_at=None, as_of=False)
+        found, now = self.facts.search(replace(ask, filters=past)), self.clock()
 
         def wanted(hit: Hit) -> bool:
-            over = statuses != LIVE or is_over(hit.memory, now)
-            return over and means_something(hit) and (window is None or overlaps(hit.memory, window, now))
+            said = hit.trace is not None and "keyword" in hit.trace.found_by
+            return said and means_something(hit) and (window is None or overlaps(hit.memory, window, now))
 
-        return kept(self.searcher.search(replace(ask, filters=past)), wanted)
+        return kept(found, wanted)
 
-    def _ordered(self, hits: Hits, *, first: bool) -> Hits:
-        """Versions of one fact in a row, the latest first; where the first was asked for, the oldest."""
+    def _not_superseded(self, ask: Ask, ways: Sequence[Way], window: Window | None) -> Answer:
+        hits = relevant(self.facts.search(ask))
+        best = ways[0].best.memory if ways else None
+        if window is None and best is not None and happened(best) and best.id in {hit.id for hit in hits}:
+            return Answer(hits, window)
+        if not any(map(means_something, hits)):
+            return Answer(hits, window, ("nothing is known of that time",) if window else ())
+        note = "nothing else is known of that time" if window else "nothing of this was superseded"
+        return Answer(hits, window, (f"{note}; this is what holds now",))
 
-        def start(hit: Hit) -> datetime:
-            return start_of(hit.memory) if hit.memory else self.clock()
 
-        hits[:] = [hit for fact in by_lineage(hits) for hit in sorted(fact, key=start, reverse=not first)]
-        return hits
+def _likeness(hit: Hit) -> float:
+    return hit.trace.raw.get("semantic", 0.0) if hit.trace is not None else 0.0
 
-    def _event(self, ask: Ask, window: Window | None) -> Answer:
-        ledger = replace(ask.filters, kinds=("event",), valid_at=None, as_of=False)
-        hits = self.searcher.search(_within(replace(ask, filters=ledger), window))
-        if any(map(means_something, hits)):
-            return Answer(relevant(hits), window)
-        if hits and window is not None and _asks_for_all(ask.text):
-            return Answer(_in_time(hits), window)
-        # Where nobody keeps a ledger, what was remembered of a happening is all there is.
-        remembered = relevant(self.searcher.search(_within(ask, window)))
-        note = "the ledger holds nothing of this; from memories"
-        if remembered or window is None:
-            return Answer(remembered or relevant(hits), window, (note,) if remembered else ())
-        elsewhen = self.searcher.search(replace(ask, filters=ledger))
-        if any(map(means_something, elsewhen)):
-            return Answer(relevant(hits), window, () if hits else ("the ledger tells of this, but not in that time",))
-        remembered = relevant(self.searcher.search(ask))
-        return Answer(remembered, window, (f"{note} of any time",) if remembered else ())
 
-    def _lineage(self, ask: Ask, window: Window | None) -> Answer:
-        """The way of every fact the question is about, one after the other, the likeliest first."""
-        every = replace(ask.filters, statuses=EVERY_VERSION, valid_at=None, as_of=False)
-        found = self.searcher.search(replace(ask, filters=every, limit=max(WIDE, ask.limit)))
-        groups = by_lineage(found)
-        if not groups:
-            return Answer(relevant(found), window)
-        hits = kept(found, lambda hit: False)
-        for best, *_ in self._about(groups):
-            room = ask.limit - len(hits)
-            versions = versions_of(best.memory, self.store) if best.memory else []
-            if window is not None:
-                versions = [version for version in versions if overlaps(version, window, self.clock())]
-            hits.extend(shown(version, best) for version in versions[-room:] if room > 0)
-        return Answer(hits, window)
+def _doubted(answered: Answer) -> Answer:
+    return replace(answered, notes=(*answered.notes, NEAREST_ONLY)) if answered.hits else answered
 
-    def _about(self, groups: list[list[Hit]]) -> list[list[Hit]]:
-        """The facts a question about change is about: the best one, and others as likely that did change."""
-        best, *others = groups
-        return [best, *(group for group in others if self._changed(group[0]))]
 
-    def _changed(self, hit: Hit) -> bool:
-        about = means_something(hit) and hit.relevance >= NEAR
-        return about and hit.memory is not None and len(versions_of(hit.memory, self.store)) > 1
+def _is_before_an_event(question: Question) -> bool:
+    return question.relation == "before" and question.window is None
+
+
+def _value_left(question: Question, anchored: Anchored) -> str:
+    """The version that was over by then, where the time is told by its value alone: Rome's in "after Rome"."""
+    told_by_a_verb = any(is_past(word.key, same=True) for word in words(question.anchor))
+    return "" if told_by_a_verb else anchored.after
+
+
+def _answer(told: tuple[Hits, tuple[str, ...]], window: Window | None) -> Answer:
+    hits, notes = told
+    return Answer(hits, window, notes)
 
 
 def remarks(question: Question) -> tuple[str, ...]:
     """What a reader must be told of how the question was read: that a model could not, and which times bound nothing."""
     unread = tuple(f"“{phrase}” is no time that can be placed; it bounds nothing" for phrase in question.unread)
     return (question.reason, *unread) if question.reason.startswith(BY_RULES) else unread
-
-
-def _asks_for_all(question: str) -> bool:
-    """Whether a question names nothing but the asking: "what happened", "summarize"."""
-    bare = {term for word in word_class("asking", "bare") for term in query_terms(word)}
-    return set(query_terms(question)) <= bare
-
-
-def _in_time(hits: Hits) -> Hits:
-    """What happened, in the order in which it did."""
-    hits.sort(key=lambda hit: (hit.event.at.timestamp() if hit.event else 0.0, hit.event.seq if hit.event else 0))
-    return hits
-
-
-def _within(ask: Ask, window: Window | None) -> Ask:
-    if window is None:
-        return ask
-    given = ask.filters
-    return replace(ask, filters=replace(given, since=given.since or window.since, until=given.until or window.until))
 
 
 def _moment(window: Window, now: datetime) -> datetime:

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 from engram.model.errors import ModelError
 from engram.model.hit import Hit
-from engram.recall.recalling import Recall, line_of
+from engram.recall.recalling import Recall, lines_of, remark_of
 from engram.recall.relevant import means_something
 from engram.text.shown import one_line, quoted
+from engram.text.time_words import words
 
 if TYPE_CHECKING:
     from engram.llm.model import LanguageModel
@@ -38,27 +39,27 @@ def composed(recall: Recall, ask: Answer | None = None) -> tuple[str, str]:
     if not meant:
         return "", UNKNOWN
     if ask is None:
-        return _in_own_words(recall.intent, meant), ""
+        return _in_own_words(recall, meant), ""
     try:
-        said, sources = ask(recall.question, "\n".join(map(line_of, meant)))
+        said, sources = ask(recall.question, lines_of(meant, recall.intent))
     except ModelError as error:
-        return _in_own_words(recall.intent, meant), f"answered in the memories' own words: {error}"
+        return _in_own_words(recall, meant), f"answered in the memories' own words: {error}"
     known = {hit.id for hit in meant}
     cited = [source for source in dict.fromkeys(each.strip("[] ") for each in sources) if source in known]
     if not said or not cited:
-        return _in_own_words(recall.intent, meant), "answered in the memories' own words: the model named no source"
+        return _in_own_words(recall, meant), "answered in the memories' own words: the model named no source"
     return f"{said} {' '.join(f'[{source}]' for source in cited)}", ""
 
 
-def _in_own_words(intent: str, hits: list[Hit]) -> str:
-    if intent == "lineage":
-        return ", then ".join(_sentence(hit) for hit in hits)
+def _in_own_words(recall: Recall, hits: list[Hit]) -> str:
+    dated = any(word.key == "when" for word in words(recall.question))
+    if recall.intent == "lineage":
+        return ", then ".join(_sentence(hit, dated) for hit in hits)
     least = max(hit.score for hit in hits) * NEAR_ENOUGH
     told = [hit for hit in hits if hit.score >= least][:MOST_TOLD]
-    return "; ".join(_sentence(hit) for hit in told)
+    return "; ".join(_sentence(hit, dated) for hit in told)
 
 
-def _sentence(hit: Hit) -> str:
+def _sentence(hit: Hit, dated: bool) -> str:
     when = f"{hit.event.at:%Y-%m-%d}, {one_line(hit.event.role)}: " if hit.event else ""
-    note = f" ({hit.note})" if hit.note else ""
-    return f"{when}{quoted(hit.text)}{note} [{hit.id}]"
+    return f"{when}{quoted(hit.text)}{remark_of(hit, dated=dated and hit.event is None)} [{hit.id}]"

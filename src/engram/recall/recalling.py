@@ -14,6 +14,7 @@ from engram.recall.answering import Answer, Answering, remarks
 from engram.recall.question import Question, understand
 from engram.recall.relevant import means_something
 from engram.recall.search import Ask, Searcher
+from engram.recall.versions import time_of
 from engram.rules import numbers as n
 from engram.store.protocol import Filters, Store
 from engram.text.shown import one_line
@@ -69,7 +70,7 @@ class Recaller:
         meant = [hit.id for hit in hits if hit.memory is not None and means_something(hit)]
         warning = self._note("recalled", meant, session)
         warnings = (*answer.notes, *hits.warnings, *([warning] if warning else []))
-        text = "\n".join(line_of(hit) for hit in hits)
+        text = lines_of(hits, question.intent)
         return Recall(ask.text, hits, text, warnings, question.intent, answer.window, question)
 
     def understood(self, text: str, at: datetime) -> Question:
@@ -128,8 +129,18 @@ class Recaller:
         return ""
 
 
-def line_of(hit: Hit) -> str:
+def lines_of(hits: Iterable[Hit], intent: str) -> str:
+    """Hits as lines; with their times, where another time than now was asked about."""
+    return "\n".join(line_of(hit, dated=intent != "current") for hit in hits)
+
+
+def line_of(hit: Hit, *, dated: bool = False) -> str:
     """A hit as one line of an answer."""
     label = type_or_default(hit.memory.type).label if hit.memory else hit.event.role if hit.event else hit.kind
-    note = f" ({hit.note})" if hit.note else ""
-    return one_line(f"[{hit.id}] {label}: {hit.text}{note}")
+    return one_line(f"[{hit.id}] {label}: {hit.text}{remark_of(hit, dated=dated)}")
+
+
+def remark_of(hit: Hit, *, dated: bool) -> str:
+    """What is said of a hit behind its words, in brackets: a caveat, and when it was so or happened."""
+    said = [part for part in (hit.note, time_of(hit) if dated else "") if part]
+    return f" ({', '.join(said)})" if said else ""

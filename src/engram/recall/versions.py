@@ -2,22 +2,31 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from engram.model.hit import Hit
 from engram.model.memory import Memory
 from engram.store.lineages import start_of
 from engram.store.protocol import LIVE, Store
+from engram.text.entities import entities
 from engram.text.time_phrases import Window
+from engram.text.tokens import query_terms, tokens
 
-__all__ = ["INSTANT", "before_outcome", "by_lineage", "is_over", "overlaps", "shown", "versions_of"]
+__all__ = ["INSTANT", "before_outcome", "by_lineage", "changes_within", "is_over", "is_past_version", "of_that_value", "overlaps",
+           "shown", "time_of", "versions_of"]  # fmt: skip
 
 INSTANT = timedelta(microseconds=1)
-_OUT = ("retired", "rejected")
+_OUT = ("retired", "rejected", "candidate")
 
 
 def is_over(memory: Memory | None, now: datetime) -> bool:
     """Whether it came to its end by itself."""
     return memory is not None and memory.valid_until is not None and memory.valid_until <= now
+
+
+def is_past_version(memory: Memory, now: datetime) -> bool:
+    """Whether it is no longer so: replaced, put away, or come to its end."""
+    return memory.status not in LIVE or is_over(memory, now)
 
 
 def overlaps(memory: Memory | None, window: Window, now: datetime) -> bool:
@@ -28,11 +37,28 @@ def overlaps(memory: Memory | None, window: Window, now: datetime) -> bool:
     return (window.until is None or start_of(memory) < window.until) and (window.since is None or until > window.since)
 
 
+def changes_within(versions: Sequence[Memory], window: Window | None) -> list[Memory]:
+    """The versions on either side of every change that falls into the window, each once, in order."""
+    sides = [pair for pair in pairwise(versions) if window is None or _holds(window, start_of(pair[1]))]
+    return list({version.id: version for pair in sides for version in pair}.values())
+
+
+def _holds(window: Window, moment: datetime) -> bool:
+    return (window.since is None or moment >= window.since) and (window.until is None or moment < window.until)
+
+
 def versions_of(memory: Memory, store: Store) -> list[Memory]:
     """The versions of a fact that were ever so, in the order in which they were."""
     if not memory.lineage:
         return [memory]
     return [version for version in store.lineage(memory.lineage) if version.status not in _OUT]
+
+
+def of_that_value(versions: Sequence[Memory], question: str) -> list[Memory]:
+    """The versions whose own value the question names ("how long did I live in Rome"); none where it names no one's in particular."""
+    named = {term for name in entities(question) for term in query_terms(name)}
+    said = [named & set(tokens(version.statement)) for version in versions]
+    return [version for version, terms in zip(versions, said, strict=True) if any(terms - other for other in said)]
 
 
 def by_lineage(hits: Sequence[Hit]) -> list[list[Hit]]:
@@ -59,3 +85,14 @@ def shown(memory: Memory, hit: Hit) -> Hit:
     note = "" if memory.status in LIVE else memory.status
     return Hit(memory.id, "memory", hit.score, memory.statement, memory, metadata=memory.metadata, trace=hit.trace,
                relevance=hit.relevance, note=note)  # fmt: skip
+
+
+def time_of(hit: Hit) -> str:
+    """When a hit was so, or happened, as days; "" where nothing is known of that."""
+    if hit.memory is None:
+        return f"{hit.event.at:%Y-%m-%d}" if hit.event is not None else ""
+    memory = hit.memory
+    if memory.valid_from is None and memory.valid_until is None:
+        return f"{memory.when:%Y-%m-%d}" if memory.when is not None else ""
+    start = f"{start_of(memory):%Y-%m-%d}"
+    return f"since {start}" if memory.valid_until is None else f"{start} to {memory.valid_until:%Y-%m-%d}"

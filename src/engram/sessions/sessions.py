@@ -84,6 +84,8 @@ class Sessions:
         from engram.embedding.tokenizer import count_tokens
         from engram.sessions import summary
 
+        if type(max_tokens) is not int or max_tokens < 1:
+            raise InvalidInput(f"a summary of {max_tokens!r} tokens cannot be; give a whole number, at least 1")
         session = self.get(session_id)
         known = None
         if session.summary_through:
@@ -101,6 +103,8 @@ class Sessions:
             made = summary.summarise_with(
                 ask, name, known, events, style=wanted, max_tokens=max_tokens, count=count_tokens
             )
+        if not made.text and summary.summarise(known, events, style=wanted, count=count_tokens).text:
+            raise InvalidInput(f"{max_tokens} tokens hold not even a few words of {session.id}; give more")
         session = replace(
             session,
             summary=made.text,

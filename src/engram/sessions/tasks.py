@@ -135,8 +135,7 @@ class Tasks:
 
     def events(self, task_id: str, *, last: int | None = None, after: int = 0) -> Events:
         """A run's events in order: all, those after a number, or the last so many."""
-        if last is not None:
-            checked_place(last, "last")
+        checked_length(last, "last")
         return self.store.events(self.get(task_id).id, last=last, after=checked_place(after, "after"))
 
     def search_events(

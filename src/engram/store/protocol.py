@@ -4,7 +4,7 @@ A backend offers reads, decisions, usage, events, and candidates with their raw 
 above it, so every backend ranks alike.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -390,6 +390,9 @@ class Store(Protocol):
     def events(self, session: str, *, last: int | None = None, after: int = 0) -> list[Event]:
         """A ledger's events in order: all, those after a number, or of these the last so many."""
 
+    def ledgers(self) -> list[str]:
+        """The name of every ledger that has events: a session's, a task's, a conversation's or a document's."""
+
     def save_session(self, session: Session) -> None:
         """Create or update a session."""
 
@@ -417,6 +420,9 @@ class Store(Protocol):
 
     def checkpoints(self, task_id: str, limit: int | None = None) -> list[Checkpoint]:
         """A task's checkpoints, newest first."""
+
+    def change_checkpoints(self, task_id: str, change: Callable[[Checkpoint], Checkpoint]) -> None:
+        """Write every checkpoint of a task anew, its number the same; for a purge."""
 
     def enqueue(self, jobs: Sequence[Job]) -> None:
         """Add jobs; one that is known already stays as it is."""
@@ -465,8 +471,12 @@ class Store(Protocol):
     def build_nearest(self, progress: Progress = ...) -> str:
         """Make an index for nearest vectors, where the backend can profit from one; returns its name."""
 
-    def purge(self, ids: Sequence[str], *, actor: str) -> Purged:
-        """Destroy memories and events, and prove it."""
+    def purge(self, ids: Sequence[str], *, actor: str, drawn: Collection[str] = ()) -> Purged:
+        """Destroy memories and events, and prove it.
+
+        The words of a memory go wherever they stand, events that say them included. Those of an event, and of the facts `drawn`
+        from it, go with it alone: other events that say the same stay, and `remaining` names them.
+        """
 
     def prune(self, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
         """Let go of history older than so many days, or say what would go; 0 keeps all."""

@@ -1,17 +1,14 @@
 """`mem.upkeep`: what an owner does now and then."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from engram.review.lineage import Lineages
 from engram.sessions.feedback import fold
 from engram.settings import Settings
-from engram.store.lineages import IN_FORCE
-from engram.store.protocol import Filters, Noticed, Pruned, Purged, Store
-from engram.store.purged_words import enough, texts_of
+from engram.store.protocol import Noticed, Pruned, Purged, Store
 from engram.upkeep.doctor import diagnose, status
 
 SLICE = 500
@@ -41,59 +38,12 @@ class Upkeep:
     def purge(self, ids: Sequence[str], *, actor: str = "human") -> Purged:
         """Destroy memories and events, and prove it. A fact's newest survivor is in force again.
 
-        Facts drawn from an event go with it, in every version: their words are the event's. `remaining` names memories
-        that quote it in their context and were not drawn from it.
+        The words of a memory go wherever they stand, the events that say them included. An event takes the facts with it that
+        rest on it alone; who says the same words independently keeps them, and `remaining` names those events and memories.
         """
-        ids = list(dict.fromkeys([*ids, *self._drawn_from(ids)]))
-        quotes = self._words_of(ids)
-        for memory_id in ids:
-            memory = self.store.get(memory_id)
-            if memory is not None and memory.lineage and memory.status in IN_FORCE:
-                Lineages(self.store, self.clock).forget(memory_id, actor=actor)
-        purged = self.store.purge(ids, actor=actor)
-        self._forget_quotes(purged.ids)
-        return replace(purged, remaining=(*purged.remaining, *self._quoting(quotes)))
+        from engram.upkeep.destroying import Destroying
 
-    def _drawn_from(self, ids: Sequence[str]) -> list[str]:
-        """The facts that rest on events of these, and the versions that follow on them: those carry their context."""
-        events = {event_id for event_id in ids if self.store.event(event_id) is not None}
-        if not events:
-            return []
-        known = self.store.listing(Filters(statuses=None))
-        drawn = [memory for memory in known if any(evidence.event in events for evidence in memory.evidence)]
-        contexts = {(memory.lineage, memory.context) for memory in drawn if memory.lineage and memory.context}
-        return [
-            *(memory.id for memory in drawn),
-            *(memory.id for memory in known if (memory.lineage, memory.context) in contexts),
-        ]
-
-    def _words_of(self, ids: Sequence[str]) -> list[str]:
-        return enough(event.content for i in ids if (event := self.store.event(i)) is not None)
-
-    def _quoting(self, quotes: Sequence[str]) -> list[str]:
-        """What still says the words of purged events: memories nobody drew from them."""
-        if not quotes:
-            return []
-        return [
-            f"{memory.id}: it says the same words; purge it too"
-            for memory in self.store.listing(Filters(statuses=None))
-            if any(text and (text in quote or quote in text) for text in enough(texts_of(memory)) for quote in quotes)
-        ]
-
-    def _forget_quotes(self, ids: Sequence[str]) -> None:
-        """A summary quotes sentences of events; those of purged ones go with them."""
-        from engram.sessions.summary import Summary, without
-
-        gone: dict[str, set[int]] = {}
-        for event in filter(None, (self.store.event(event_id) for event_id in ids)):
-            gone.setdefault(event.session, set()).add(event.seq)
-        for session_id, numbers in gone.items():
-            session = self.store.session(session_id)
-            if session is None or not session.summary_through:
-                continue
-            made = Summary(session.summary, session.summary_through, session.summary_style, session.summary_by)
-            left = without(made, numbers)
-            self.store.save_session(replace(session, summary=left.text, summary_through=left.through))
+        return Destroying(self.store, self.clock).purge(ids, actor=actor)
 
     def backup(self, target: str | Path) -> dict[str, int]:
         """Write the whole store to one archive."""

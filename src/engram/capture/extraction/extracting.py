@@ -35,7 +35,8 @@ _AS_I = {"you're": "i'm", "you are": "i am", "your": "my", "you": "i"}
 _INSTEAD = re.compile(
     r"^(?:no|nope|actually|wrong|correction|sorry)[,:;!. —–-]+(?=(?:i|i'm|i've|my|we|we're|our)\b)", re.IGNORECASE
 )
-_REDACTED = "[redacted:"
+REDACTED = "[redacted:"
+"""How what stands for a secret begins."""
 # What follows is another clause, unless it goes on with the first.
 _REMARK = re.compile(
     r",\s+|\s+so\s+(?=(?:let's|we|i|my|our|the|it|this|that|there|you|please|don't|can|could)\b)"
@@ -112,7 +113,7 @@ def _readable(clause: Clause) -> bool:
     return (
         len(clause.text) <= LONGEST_CLAUSE
         and len(clause.text.split()) >= FEWEST_WORDS
-        and _REDACTED not in clause.text
+        and REDACTED not in clause.text
         and not find_secrets(clause.sentence)
         and not find_injections(clause.sentence)
     )

@@ -10,7 +10,7 @@ from datetime import datetime
 from engram.capture.learning import Learner
 from engram.capture.longinput.finding import Text
 from engram.capture.longinput.reading import SOURCE, Chunks, Reading, Stated
-from engram.capture.longinput.versions import Version, Versions, drawn_from_documents
+from engram.capture.longinput.versions import FACT_TYPE, OF, Version, Versions, drawn_from_documents
 from engram.model.memory import Evidence, Memory
 from engram.store.protocol import Store
 from engram.text.content_hash import content_hash
@@ -83,7 +83,7 @@ class Rereading:
             versions.begin(reading, source, self.clock())
         earlier = self._earlier(versions, known, since)
         settled = Settled(changed=is_new and bool(known))
-        anchored = self._take(reading, stated, earlier, settled)
+        anchored = self._take(reading, stated, earlier, settled, versions.ledger)
         anchored |= self._let_go(reading, chunks, earlier, anchored, settled)
         self._anchor(reading, anchored, earlier, settled.changed)
         settled.facts = list(anchored)
@@ -107,7 +107,7 @@ class Rereading:
     # -- what the text states
 
     def _take(
-        self, reading: Reading, stated: Sequence[Stated], earlier: _Earlier, settled: Settled
+        self, reading: Reading, stated: Sequence[Stated], earlier: _Earlier, settled: Settled, document: str
     ) -> dict[str, Evidence]:
         """Every fact of the text that is in force, known or new, with its place."""
         against = self._decided_against(reading.task.scope, earlier) if stated else _Against()
@@ -119,12 +119,18 @@ class Rereading:
             else:
                 places.append((fact, standing))
         fresh = [fact for fact, standing in places if not standing]
-        added = iter(self.learner.add_batch([fact.draft(reading) for fact in fresh], source=reading.source))
+        drafts = [fact.draft(reading) | self._key(fact, document) for fact in fresh]
+        added = iter(self.learner.add_batch(drafts, source=reading.source))
         found: dict[str, Evidence] = {}
         for fact, standing in places:
             for memory in standing or [next(added)]:
                 found.setdefault(memory.id, fact.evidence)
         return found
+
+    def _key(self, fact: Stated, document: str) -> dict[str, str]:
+        """What a fact replaces is the document's own: one contract's term says nothing of another's."""
+        described = self.learner.policy.applied(Memory("", fact.statement, type=FACT_TYPE), typed=True)
+        return {"conflict_key": f"{described.conflict_key}@{document}"} if described.conflict_key else {}
 
     def _decided_against(self, scope: str, earlier: _Earlier) -> "_Against":
         """Facts of any document of the scope that the owner forgot or corrected, by quote and by words."""
@@ -203,7 +209,10 @@ class Rereading:
             others = [e for e in memory.evidence if e.event not in earlier.events]
             here = anchored[memory.id]
             kept = [here, *others] if len(others) < len(memory.evidence) else [*others, here][:MOST_EVIDENCE]
-            return memory.but(evidence=tuple(kept), updated=self.clock())
+            # What several documents state, no single one of them replaces.
+            shared = bool(others) and OF in memory.conflict_key
+            key = "" if shared else memory.conflict_key
+            return memory.but(evidence=tuple(kept), conflict_key=key, updated=self.clock())
 
         self._change(reading, f"{reading.title or 'the document'} was read again", moved, change)
 

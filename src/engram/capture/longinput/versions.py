@@ -17,6 +17,10 @@ from engram.store.protocol import Filters, NewEvent, Store
 
 FACT_TYPE = "semantic"
 """The type of what is drawn from documents."""
+DOCUMENT = "document:"
+"""How the ledger of a document begins."""
+OF = f"@{DOCUMENT}"
+"""What stands between the conflict key of a fact and the document it was drawn from."""
 PAGE = 5_000
 """Memories read at a time where many are looked through."""
 
@@ -44,7 +48,7 @@ class Versions:
     def of(cls, store: Store, scope: str, path: str, digest: str) -> "Versions":
         """Those of a file, or of a text that came from none."""
         name = hashlib.sha256("\0".join((scope, path or digest)).encode()).hexdigest()[:24]
-        return cls(store, f"document:{name}", scope)
+        return cls(store, f"{DOCUMENT}{name}", scope)
 
     def all(self) -> list[Version]:
         """Every version, the oldest first; one that was broken off and read again later counts once."""

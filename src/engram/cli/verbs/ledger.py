@@ -30,17 +30,22 @@ def verify(surface: Surface) -> None:
     with surface.memory() as mem:
         problems = mem.store.verify_ledgers()
         number = int(mem.store.facts()["index"]["documents"].get("event", 0))
+        gone = sum(is_redacted(event) for name in mem.store.ledgers() for event in mem.store.events(name))
 
         def draw() -> None:
             if not problems:
-                drawing.lines([("whole", "green"), f"  {count(number, 'event')}, every one as it was written"])
+                drawing.lines([("whole", "green"), f"  {count(number, 'event')}, {_state(gone)}"])
             for problem in problems:
                 drawing.lines([("✗ ", "bold red"), problem])
 
-        surface.answer({"whole": not problems, "events": number, "problems": problems}, draw)
+        surface.answer({"whole": not problems, "events": number, "redacted": gone, "problems": problems}, draw)
     if problems:
         surface.hint(f"engram: {count(len(problems), 'problem')}; a backup holds what was there before")
         raise SystemExit(FAILED)
+
+
+def _state(redacted: int) -> str:
+    return f"{redacted} redacted, the others as they were written" if redacted else "every one as it was written"
 
 
 def show(surface: Surface, name: Name, last: Last = None, after: After = 0) -> None:
@@ -84,8 +89,9 @@ def _draw(events: "Sequence[Event]") -> None:
 def redact(surface: Surface, event: EventId, yes: Yes = False) -> None:
     """Destroy what an event said. Its place stays, so the chain still verifies.
 
-    Its words, payload, metadata and key go from every file the store keeps, with proof. Cannot be undone: where nobody can be
-    asked, --yes confirms, and without it nothing is destroyed and the exit code is 2.
+    Its words, payload, metadata and key go, with proof, and the facts drawn from it alone. Other events and memories that say the
+    same words stay: each is named with the command that destroys it too, and the exit code is 1. Cannot be undone: where
+    nobody can be asked, --yes confirms, and without it nothing is destroyed and the exit code is 2.
     """
     from engram.cli.verbs.forgetting import purge_after_asking
 

@@ -14,6 +14,7 @@ FORMAT = 1
 INDEX_SCHEMA = 3
 DIRECTORY_MODE, FILE_MODE = 0o700, 0o600
 _MAX_FOLDER_NAME = 120
+CONFIG = "config.toml"
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Home:
     @cached_property
     def config(self) -> Path:
         """The owner's settings."""
-        return self.root / "config.toml"
+        return self.root / CONFIG
 
     @property
     def index(self) -> Path:
@@ -103,9 +104,22 @@ def _user_home(own: str) -> Path:
     return found
 
 
+def config_of(root: Path | None = None) -> Path:
+    """The settings' file of the store that `open_home` would find or make there; nothing is made."""
+    root = _root(root)
+    card = root / "store.json"
+    if _present(card):
+        _read_card(card)
+    return root / CONFIG
+
+
+def _root(root: Path | None) -> Path:
+    return (root or default_root()).expanduser().absolute()
+
+
 def open_home(root: Path | None = None, cache: Path | None = None, *, create: bool = True) -> Home:
     """Find or make the store's directory; refuse one written by a newer Engram."""
-    root = (root or default_root()).expanduser().absolute()
+    root = _root(root)
     cache = (cache or default_cache()).expanduser().absolute()
     card = root / "store.json"
     if not _present(card):

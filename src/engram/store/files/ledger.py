@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -48,16 +49,34 @@ class Ledger:
 
     def sizes(self) -> dict[str, int]:
         """Every ledger file's name and size."""
-        if not self._folder.is_dir():
-            return {}
-        return {path.name: path.stat().st_size for path in self._folder.glob("*.jsonl")}
+        return {name: found.st_size for name in self._names() if (found := self._stat(name)) is not None}
+
+    def odd(self) -> list[str]:
+        """What lies among the ledgers, goes by a ledger's name and is no file: in words, for its owner."""
+        return [
+            f"{name}: {self._folder / name} is no file but {_kind(self._folder / name)}; move it out of that folder"
+            for name in sorted(self._names())
+            if self._stat(name) is None
+        ]
+
+    def _names(self) -> list[str]:
+        try:
+            return [name for name in os.listdir(self._folder) if name.endswith(".jsonl")]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def _stat(self, name: str) -> os.stat_result | None:
+        """How a ledger's file looks; None where there is none, or something else goes by its name."""
+        try:
+            found = os.stat(f"{self._folder}/{name}")
+        except FileNotFoundError:
+            return None
+        return found if stat.S_ISREG(found.st_mode) else None
 
     def size(self, name: str) -> int | None:
         """One ledger file's size; None where there is none."""
-        try:
-            return os.stat(f"{self._folder}/{name}").st_size
-        except FileNotFoundError:
-            return None
+        found = self._stat(name)
+        return None if found is None else found.st_size
 
     def head(self, session: str) -> Head:
         """Where a ledger ends, from its own file: its last line is read again unless the file looks as it was left."""
@@ -79,11 +98,8 @@ class Ledger:
         return Head(event.seq, event.digest) if event is not None else NO_HEAD
 
     def _looks(self, name: str) -> tuple[int, int, int] | None:
-        try:
-            found = os.stat(f"{self._folder}/{name}")
-        except FileNotFoundError:
-            return None
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        found = self._stat(name)
+        return None if found is None else (found.st_ino, found.st_size, found.st_mtime_ns)
 
     def _remember(self, name: str, known: tuple[tuple[int, int, int], Head]) -> None:
         if len(self._heads) >= _MOST_REMEMBERED:
@@ -136,6 +152,8 @@ class Ledger:
             found.extend(self.read(name, offset))
         except StoreCorrupt as error:
             return found, str(error)
+        except OSError as error:
+            return found, _closed(self._folder / name, error)
         return found, ""
 
     def examined(self, name: str) -> tuple[list[Event], list[str]]:
@@ -143,16 +161,19 @@ class Ledger:
         found: list[Event] = []
         problems: list[str] = []
         path = self._folder / name
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if not line.endswith(b"\n") or not line.strip():
-                    continue
-                try:
-                    event, wrong = examined(line)
-                except (ValueError, KeyError, TypeError) as error:
-                    return found, [*problems, str(_unreadable(f"{path}:{number}", error))]
-                found.append(event)
-                problems += [f"{name}: {wrong}"] if wrong else []
+        number = 0
+        try:
+            with path.open("rb") as file:
+                for line in file:
+                    number += 1
+                    if line.endswith(b"\n") and line.strip():
+                        event, wrong = examined(line)
+                        found.append(event)
+                        problems += [f"{name}: {wrong}"] if wrong else []
+        except (ValueError, KeyError, TypeError) as error:
+            problems.append(str(_unreadable(f"{path}:{number}", error)))
+        except OSError as error:
+            problems.append(_closed(path, error))
         return found, problems
 
     def mend(self) -> list[str]:
@@ -207,6 +228,16 @@ def _parse(line: bytes, where: str) -> Event:
         return from_fields(json.loads(line))
     except (ValueError, KeyError, TypeError) as error:
         raise _unreadable(where, error) from None
+
+
+def _closed(path: Path, error: OSError) -> str:
+    return f"{path}: cannot be read ({error.strerror}); its owner must be able to"
+
+
+def _kind(path: Path) -> str:
+    if path.is_symlink():
+        return "a link that leads to none"
+    return "a folder" if path.is_dir() else "a device or a pipe"
 
 
 def _unreadable(where: str, error: Exception) -> StoreCorrupt:

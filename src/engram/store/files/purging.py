@@ -6,7 +6,7 @@ is found by the words goes first and the journal, which knows the words, last, s
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from engram.store.files.reindexing import reindex_journal
 from engram.store.files.sessions import session_scope
 from engram.store.ledgers import blanked, to_fields
 from engram.store.protocol import Purged
-from engram.store.purged_words import BLANK, SHORTEST_NEEDLE, texts_of
+from engram.store.purged_words import BLANK, SHORTEST_NEEDLE, lines_of, said_elsewhere, texts_of, words_of
 from engram.store.records import decode_record, from_image
 from engram.store.witnesses import REDACTED, redaction_text
 
@@ -34,12 +34,12 @@ MARKER = "purging.json"
 """A purge begun and not ended."""
 
 
-def purge(parts: Parts, ids: Sequence[str], actor: str) -> Purged:
+def purge(parts: Parts, ids: Sequence[str], actor: str, drawn: Collection[str] = ()) -> Purged:
     """Remove memories and events from files, journal, ledger, quarantine and index; leave tombstones; prove absence."""
-    marker = {"ids": sorted(set(ids)), "actor": actor}
+    marker = {"ids": sorted(set(ids)), "drawn": sorted(set(drawn)), "actor": actor}
     parts.home.state.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
     replace_file(parts.home.state / MARKER, json.dumps(marker).encode() + b"\n")
-    return _carry_out(parts, frozenset(ids), actor)
+    return _carry_out(parts, frozenset(ids), frozenset(drawn), actor)
 
 
 def unfinished(parts: Parts) -> bool:
@@ -50,12 +50,16 @@ def unfinished(parts: Parts) -> bool:
 def resume(parts: Parts) -> None:
     """Carry an interrupted purge to its end."""
     marker = json.loads((parts.home.state / MARKER).read_bytes())
-    _carry_out(parts, frozenset(marker["ids"]), str(marker["actor"]))
+    _carry_out(parts, frozenset(marker["ids"]), frozenset(marker.get("drawn", ())), str(marker["actor"]))
 
 
-def _carry_out(parts: Parts, wanted: frozenset[str], actor: str) -> Purged:
-    said = list(_everything_said(parts, wanted))
-    evidence = _events_to_blank(parts, wanted, said)
+def _carry_out(parts: Parts, wanted: frozenset[str], drawn: frozenset[str], actor: str) -> Purged:
+    asked = frozenset(i for i in wanted - drawn if events.find(parts, i) is None)
+    everywhere = list(_everything_said(parts, asked))
+    own = [text for text in _everything_said(parts, wanted - asked) if text not in everywhere]
+    evidence = _events_to_blank(parts, wanted, asked, everywhere)
+    others = said_elsewhere(_other_events(parts, evidence), own, evidence.values())
+    said = [*everywhere, *others.own]
     _note_redactions(parts, evidence, actor)
     _blank_ledgers(parts, evidence)
     _clean_quarantine(parts, said)
@@ -68,11 +72,15 @@ def _carry_out(parts: Parts, wanted: frozenset[str], actor: str) -> Purged:
     reindex_journal(parts)
     _squeeze(parts)
     (parts.home.state / MARKER).unlink()
-    return Purged(tuple(sorted(wanted | set(evidence))), tuple(scan(parts, said)), OUT_OF_REACH)
+    kept_by_others = others.held - {part for text in everywhere for part in lines_of(text)}
+    left = scan(parts, [part for text in said for part in lines_of(text) if part not in kept_by_others])
+    return Purged(tuple(sorted(wanted | set(evidence))), (*left, *others.named), OUT_OF_REACH)
 
 
 def _everything_said(parts: Parts, wanted: frozenset[str]) -> Iterator[str]:
     """Every text the memories ever held, and the events' words."""
+    if not wanted:
+        return
     seen: set[str] = set()
     for placed in parts.journal.read():
         for change in placed.entry.changes:
@@ -111,34 +119,27 @@ def _new(seen: set[str], texts: Iterable[str]) -> Iterator[str]:
             yield text
 
 
-def _events_to_blank(parts: Parts, wanted: frozenset[str], said: Sequence[str]) -> dict[str, Event]:
-    """Events asked for, those a memory was derived from, and those that hold its very words."""
+def _events_to_blank(
+    parts: Parts, wanted: frozenset[str], asked: frozenset[str], everywhere: Sequence[str]
+) -> dict[str, Event]:
+    """Events that are wanted, those a memory asked for was derived from, and those that hold its very words."""
     found = {i: e for i in wanted if (e := events.find(parts, i)) is not None}
-    for memory_id in wanted:
+    for memory_id in asked:
         row = parts.index.one("by_ref", memory_id)
         memory = decode_record(row[2]) if row else None
         for evidence in memory.evidence if memory else ():
             event = events.find(parts, evidence.event)
             if event is not None:
                 found[event.id] = event
-    for name in parts.ledger.sizes():
-        for event in parts.ledger.read(name):
-            if any(text in _all_of(event) for text in said):
-                found[event.id] = event
+    if everywhere:
+        others = _other_events(parts, dict(found))
+        found |= {event.id: event for event in others if any(text in words_of(event) for text in everywhere)}
     return found
 
 
-def _all_of(event: Event) -> str:
-    return "\n".join([event.content, event.key, *_strings(event.payload), *_strings(event.metadata)])
-
-
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        yield from (text for pair in value.items() for item in pair for text in _strings(item))
-    elif isinstance(value, (list, tuple)):
-        yield from (text for item in value for text in _strings(item))
+def _other_events(parts: Parts, known: Container[str]) -> Iterator[Event]:
+    for name in parts.ledger.sizes():
+        yield from (event for event in parts.ledger.read(name) if event.id not in known)
 
 
 def _remove_files(parts: Parts, wanted: frozenset[str]) -> None:
@@ -303,16 +304,17 @@ def _squeeze(parts: Parts) -> None:
 
 def spellings(text: str) -> list[bytes]:
     """The ways a text may stand in the store's files: as it is, as JSON or YAML quotes it, and line by line."""
-    parts = {text, *(line.strip() for line in text.splitlines() if len(line.strip()) >= SHORTEST_NEEDLE)}
-    found = set(parts)
-    for part in parts:
-        found |= {json.dumps(part, ensure_ascii=False)[1:-1], json.dumps(part)[1:-1], part.replace("'", "''")}
+    return [spelling for part in lines_of(text) for spelling in _quoted(part)]
+
+
+def _quoted(text: str) -> list[bytes]:
+    found = {text, json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1], text.replace("'", "''")}
     return [spelling.encode("utf-8", "surrogatepass") for spelling in found]
 
 
-def scan(parts: Parts, said: Sequence[str]) -> Iterator[str]:
+def scan(parts: Parts, texts: Sequence[str]) -> Iterator[str]:
     """Files of the store and its index that still hold any of the texts."""
-    needles = [needle for text in said for needle in spellings(text)]
+    needles = [needle for text in texts for needle in _quoted(text)]
     if not needles:
         return
     for path in sorted(p for p in parts.home.root.rglob("*") if p.is_file()):

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -145,6 +145,11 @@ class FilesStore(Reading, TaskKeeping):
         """A ledger's events in order."""
         return events.of_ledger(self.parts, session, last, after)
 
+    @healing
+    def ledgers(self) -> list[str]:
+        """The name of every ledger that has events."""
+        return [name for (name,) in self.parts.index.all("ledgers")]
+
     def save_session(self, session: Session) -> None:
         """Create or update a session."""
         sessions.save_session(self.parts.home, session)
@@ -202,11 +207,11 @@ class FilesStore(Reading, TaskKeeping):
         )
 
     @healing
-    def purge(self, ids: Sequence[str], *, actor: str) -> Purged:
+    def purge(self, ids: Sequence[str], *, actor: str, drawn: Collection[str] = ()) -> Purged:
         """Destroy memories and events, and prove it."""
         with self.parts.lock.held(self._deadline):
             self._finish()
-            return purging.purge(self.parts, ids, actor)
+            return purging.purge(self.parts, ids, actor, drawn)
 
     @healing
     def prune(self, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:

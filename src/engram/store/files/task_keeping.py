@@ -46,6 +46,11 @@ class TaskKeeping(Mendable):
         """A task's checkpoints, newest first."""
         return tasks.checkpoints(self.parts.home, task_id)[::-1][:limit]
 
+    def change_checkpoints(self, task_id: str, change: Callable[[Checkpoint], Checkpoint]) -> None:
+        """Write every checkpoint of a task anew."""
+        with self.guard, self.parts.lock.held():
+            tasks.change_checkpoints(self.parts.home, task_id, change)
+
     def enqueue(self, jobs: Sequence[Job]) -> None:
         """Add jobs; one that is known already stays as it is."""
         with self.guard, self.parts.lock.held():

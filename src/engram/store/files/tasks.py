@@ -106,6 +106,15 @@ def checkpoints(home: Home, task_id: str) -> list[Checkpoint]:
         raise StoreCorrupt(f"{path}: not a checkpoint ({error}); restore the file from a backup") from None
 
 
+def change_checkpoints(home: Home, task_id: str, change: Callable[[Checkpoint], Checkpoint]) -> None:
+    """Write a task's checkpoints anew; what a crash left behind them goes."""
+    known = checkpoints(home, task_id)
+    if known:
+        path = _checkpoints_path(home, task_id)
+        with _writing(path):
+            replace_file(path, b"".join(_line(to_fields(change(checkpoint))) for checkpoint in known))
+
+
 def replace_all(home: Home, runs: Iterable[TaskRun], points: Iterable[Checkpoint], jobs: Iterable[Job]) -> None:
     """Hold exactly these; for a store that another is moved into."""
     for path in [*home.tasks.glob(f"*{_CHECKPOINTS}"), *(home.state / "jobs").glob("*.json")]:

@@ -24,7 +24,7 @@ def verify(parts: Parts) -> list[str]:
     """What is wrong, ledger by ledger."""
     words = _words(parts)
     sessions = {ledger_name(session): session for session in words.ends}
-    problems = []
+    problems = parts.ledger.odd()
     for name in sorted(parts.ledger.sizes()):
         problems += _of_ledger(parts, name, words, words.ends.get(sessions.pop(name, ""), []))
     for session in sorted(sessions.values()):

@@ -1,7 +1,7 @@
 """A session's ledger: events chained under its head's lock, keys that make a repeat harmless."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from engram.model.errors import StoreCorrupt
 from engram.model.event import Event, Session
@@ -70,6 +70,14 @@ def _write(parts: Parts, connection: Connection, session: str, new: Sequence[Eve
     work.append(witness(parts, connection, session, head))
     work += [("put_jobs", job_columns(jobs))] if jobs else []
     parts.database.all_of(connection, work)
+
+
+def heads(parts: Parts) -> Iterator[tuple[str, Head]]:
+    """Where each ledger ends, as its head says."""
+    after = ""
+    while rows := parts.database.run("ledgers", after=after):
+        yield from ((session, Head(seq, digest)) for session, seq, digest in rows)
+        after = rows[-1][0]
 
 
 def find(parts: Parts, event_id: str) -> Event | None:

@@ -5,7 +5,7 @@ the write-ahead log, on replicas and in backups is out of reach, and said to be.
 """
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from engram.model.errors import EngramError
 from engram.model.event import Event
@@ -19,7 +19,7 @@ from engram.store.postgres.sql import statement
 from engram.store.postgres.witnessing import redactions
 from engram.store.postgres.writing import Row, dumped, known_documents, put_documents
 from engram.store.protocol import Purged
-from engram.store.purged_words import BLANK, enough, quoted_spellings, texts_of
+from engram.store.purged_words import BLANK, enough, quoted_spellings, said_elsewhere, texts_of
 
 OUT_OF_REACH = (
     "the server's write-ahead log and replicas, until they have moved on",
@@ -45,7 +45,7 @@ _TABLES = (
 )
 
 
-def purge(parts: Parts, ids: Sequence[str], actor: str) -> Purged:
+def purge(parts: Parts, ids: Sequence[str], actor: str, drawn: Collection[str] = ()) -> Purged:
     """Remove memories and events from every table; leave tombstones; prove absence."""
     wanted = sorted(set(ids))
     with parts.database.transaction() as connection:
@@ -53,15 +53,21 @@ def purge(parts: Parts, ids: Sequence[str], actor: str) -> Purged:
         for name in ("begin_statistics", "await_statistics"):
             parts.database.within(connection, statement(name), {})
         parts.database.within(connection, statement("lock_memories"), {"ids": wanted})
-        said = _everything_said(parts, wanted)
-        evidence = _events_to_blank(parts, connection, wanted, said)
+        asked = [i for i in wanted if i not in drawn and events.find(parts, i) is None]
+        everywhere = _everything_said(parts, asked)
+        own = [text for text in _everything_said(parts, sorted({*wanted} - {*asked})) if text not in everywhere]
+        evidence = _events_to_blank(parts, connection, wanted, asked, everywhere)
+        quoting = (event for event in _quoting(parts, connection, own) if event.id not in evidence)
+        others = said_elsewhere(quoting, own, evidence.values())
+        said = [*everywhere, *others.own]
         _blank_sessions(parts, connection, said)
         _blank_tasks(parts, connection, said)
         _blank_journal(parts, connection, wanted, actor)
         _remove(parts, connection, [*wanted, *evidence])
         _blank_events(parts, connection, evidence, actor)
     _vacuum(parts)
-    return Purged(tuple(sorted({*wanted, *evidence})), tuple(_remaining(parts, said)), OUT_OF_REACH)
+    left = _remaining(parts, [text for text in said if text in everywhere or text not in others.held])
+    return Purged(tuple(sorted({*wanted, *evidence})), (*left, *others.named), OUT_OF_REACH)
 
 
 def _everything_said(parts: Parts, wanted: Sequence[str]) -> list[str]:
@@ -76,18 +82,22 @@ def _everything_said(parts: Parts, wanted: Sequence[str]) -> list[str]:
 
 
 def _events_to_blank(
-    parts: Parts, connection: Connection, wanted: Sequence[str], said: Sequence[str]
+    parts: Parts, connection: Connection, wanted: Sequence[str], asked: Sequence[str], everywhere: Sequence[str]
 ) -> dict[str, Event]:
-    """Events asked for, those a memory was derived from, and those that hold its very words."""
+    """Events that are wanted, those a memory asked for was derived from, and those that hold its very words."""
     named = list(wanted)
-    for wanted_id in wanted:
-        named += [e.event for m in _versions(parts, wanted_id) for e in m.evidence]
+    for memory_id in asked:
+        named += [e.event for m in _versions(parts, memory_id) for e in m.evidence]
     found = {event.id: event for i in dict.fromkeys(named) if (event := events.find(parts, i)) is not None}
-    if said:
-        needles = quoted_spellings(said)
-        rows = parts.database.within(connection, statement("quoting_events"), {"needles": needles})
-        found |= {event.id: event for event in (decode_event(record) for (record,) in rows)}
-    return found
+    return found | {event.id: event for event in _quoting(parts, connection, everywhere)}
+
+
+def _quoting(parts: Parts, connection: Connection, said: Sequence[str]) -> list[Event]:
+    """The events that hold any of the texts."""
+    if not said:
+        return []
+    rows = parts.database.within(connection, statement("quoting_events"), {"needles": quoted_spellings(said)})
+    return [decode_event(record) for (record,) in rows]
 
 
 def _versions(parts: Parts, memory_id: str) -> list[Memory]:

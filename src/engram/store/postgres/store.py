@@ -1,7 +1,7 @@
 """The Postgres backend: `protocol.Store` over a pool of connections."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -298,6 +298,10 @@ class PostgresStore(TaskKeeping):
         """A ledger's events in order."""
         return events.of_ledger(self.parts, session, last, after)
 
+    def ledgers(self) -> list[str]:
+        """The name of every ledger that has events."""
+        return sorted(session for session, head in events.heads(self.parts) if head.seq)
+
     def save_session(self, session: Session) -> None:
         """Create or update a session."""
         events.save_session(self.parts, session)
@@ -357,11 +361,11 @@ class PostgresStore(TaskKeeping):
 
         return nearest.build(self.parts, progress)
 
-    def purge(self, ids: Sequence[str], *, actor: str) -> Purged:
+    def purge(self, ids: Sequence[str], *, actor: str, drawn: Collection[str] = ()) -> Purged:
         """Destroy memories and events, and prove it."""
         from engram.store.postgres.purging import purge
 
-        purged = purge(self.parts, ids, actor)
+        purged = purge(self.parts, ids, actor, drawn)
         self._statistics = Statistics(self.parts.database)
         return purged
 

@@ -61,6 +61,16 @@ class TaskKeeping:
         rows = self.parts.database.run("checkpoints", task=task_id, limit=limit)
         return [from_fields(Checkpoint, json.loads(record)) for (record,) in rows]
 
+    def change_checkpoints(self, task_id: str, change: Callable[[Checkpoint], Checkpoint]) -> None:
+        """Write every checkpoint of a task anew; the task is held meanwhile."""
+        database = self.parts.database
+        with database.transaction() as connection:
+            held_task(self.parts, connection, task_id, "lock_task")
+            rows = database.within(connection, statement("checkpoints"), {"task": task_id, "limit": None})
+            changed = [change(from_fields(Checkpoint, json.loads(record))) for (record,) in rows]
+            columns = [checkpoint_values(checkpoint) for checkpoint in changed]
+            database.all_of(connection, [("blank_checkpoint", {"id": task_id, **values}) for values in columns])
+
     def enqueue(self, jobs: Sequence[Job]) -> None:
         """Add jobs; one that is known already stays as it is."""
         if jobs:

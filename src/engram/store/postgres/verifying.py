@@ -5,6 +5,7 @@ from itertools import groupby
 
 from engram.model.event import Event
 from engram.store.ledgers import NO_HEAD, Head, examined, problems_of
+from engram.store.postgres import events
 from engram.store.postgres.parts import Parts
 from engram.store.witnesses import broken_links, missing_events, unwitnessed
 
@@ -28,24 +29,21 @@ def verify(parts: Parts) -> list[str]:
 
 
 def _heads(parts: Parts) -> Iterator[tuple[str, Head]]:
-    after = ""
-    while rows := parts.database.run("ledgers", after=after):
-        yield from ((session, Head(seq, digest)) for session, seq, digest in rows)
-        after = rows[-1][0]
+    yield from events.heads(parts)
     yield from ((session, NO_HEAD) for (session,) in parts.database.run("headless"))
 
 
 def _of_ledger(parts: Parts, session: str, head: Head, ends: list[str], redacted: frozenset[str]) -> list[str]:
-    events: list[Event] = []
+    found: list[Event] = []
     problems: list[str] = []
     for event_id, seq, key, record in parts.database.run("rows_of", session=session):
         event, wrong = examined(record)
         if (event.id, event.seq, event.key, event.session) != (event_id, seq, key, session):
             wrong = f"event {event_id} stands where event {event.seq} of {event.session} belongs"
         problems += [f"{session}: {wrong}"] if wrong else []
-        events.append(event)
-    problems += problems_of(events, session, redacted) + unwitnessed(session, events, ends)
-    last = Head(events[-1].seq, events[-1].digest) if events else NO_HEAD
+        found.append(event)
+    problems += problems_of(found, session, redacted) + unwitnessed(session, found, ends)
+    last = Head(found[-1].seq, found[-1].digest) if found else NO_HEAD
     if last != head:
         problems.append(f"{session}: the ledger ends at {last.seq} where {head.seq} was written")
     return problems

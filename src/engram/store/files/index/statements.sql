@@ -70,6 +70,9 @@ WHERE d.lineage = ? AND d.lineage <> '' AND d.kind = 'memory' AND d.trusted ORDE
 SELECT r.record FROM docs d INDEXED BY docs_parent JOIN records r ON r.n = d.n
 WHERE d.parent = ? AND d.parent <> '' AND d.kind = 'event' AND d.position > ? ORDER BY d.position DESC LIMIT ?
 
+-- name: ledgers
+SELECT DISTINCT parent FROM docs INDEXED BY docs_parent WHERE parent <> '' AND kind = 'event' ORDER BY parent
+
 -- name: changed_since
 SELECT r.n, r.record FROM docs d INDEXED BY docs_change JOIN records r ON r.n = d.n WHERE d.change > ? AND d.kind = 'memory' AND d.scope = ? AND d.trusted ORDER BY d.change
 

@@ -1,0 +1,129 @@
+"""The facts a question is about: found by likeness or by the key it names, each with its way through time."""
+
+from calendar import day_name, month_name
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from engram.model.hit import Filtered, Hit, Hits, HitTrace, Part
+from engram.model.memory import Memory
+from engram.recall.anchoring import EVERY_VERSION
+from engram.recall.named import NAMED, Named, named
+from engram.recall.relevant import NEAR, is_sure, kept, means_something
+from engram.recall.search import Ask, Searcher
+from engram.recall.versions import by_lineage, versions_of
+from engram.rules.eligibility import is_valid
+from engram.rules.numbers import RELEVANCE_SCALE
+from engram.store.protocol import Filters, Store
+from engram.text.entities import entities
+from engram.text.tokens import query_terms
+
+WIDE = 30
+"""Hits looked at for the versions of facts: those of one fact must not crowd out another."""
+MOST_FACTS = 10
+"""Facts whose versions are looked up for one question."""
+
+_DAYS = frozenset((*day_name, *month_name))
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A fact the question is about: the hit that found it, and its versions in the order in which they were true."""
+
+    best: Hit
+    versions: tuple[Memory, ...]
+
+    @property
+    def changed(self) -> bool:
+        """Whether it ever had another value."""
+        return len(self.versions) > 1
+
+
+@dataclass(slots=True)
+class Facts:
+    """Searches for one question, and what is known of the names in it."""
+
+    searcher: Searcher
+    store: Store
+    clock: Callable[[], datetime]
+
+    def search(self, ask: Ask) -> Hits:
+        """What a search finds, the fact that the question names first; nothing for a question of which no word is known and that
+        names someone, unless it means the same.
+        """
+        hits = self._of_known(self.searcher.search(ask), ask)
+        asked = named(ask.text)
+        if not asked.slots or "memory" not in ask.filters.kinds:
+            return hits
+        hits = kept(hits, lambda hit: hit.memory is None or not asked.is_anothers(hit.memory.conflict_key))
+        return self._named_first(hits, asked, ask)
+
+    def ways(self, ask: Ask) -> tuple[Hits, list[Way]]:
+        """All that was found of every version of everything, and the facts among it that are meant, the likeliest first."""
+        every = replace(ask.filters, kinds=("memory",), statuses=EVERY_VERSION, valid_at=None, as_of=False)
+        found = self.search(replace(ask, filters=every, limit=max(WIDE, ask.limit)))
+        groups = by_lineage(found)
+        looked_up = [group for group in groups if any(map(_is_named, group))]
+        near = [g for g in groups if any(means_something(hit) and hit.relevance >= NEAR for hit in g)]
+        return found, [self._way(group) for group in (looked_up or near)[:MOST_FACTS]]
+
+    def unknown(self, question: str) -> tuple[str, ...]:
+        """The names in a question that nothing stored says."""
+        names = {name: tuple(query_terms(name)) for name in entities(question) if name.rstrip("s") not in _DAYS}
+        told = self._told(term for terms in names.values() for term in terms)
+        return tuple(name for name, terms in names.items() if terms and told.isdisjoint(terms))
+
+    def _told(self, terms: Iterable[str]) -> frozenset[str]:
+        """Those of the terms that something stored says."""
+        wanted = list(dict.fromkeys(terms))
+        return frozenset(self.store.frequencies(wanted)) if wanted else frozenset()
+
+    def _way(self, group: list[Hit]) -> Way:
+        best = next(filter(_is_named, group), group[0])
+        return Way(best, tuple(versions_of(best.memory, self.store)) if best.memory else ())
+
+    def _of_known(self, hits: Hits, ask: Ask) -> Hits:
+        strangers = self.unknown(ask.text)
+        if not strangers or self._told(query_terms(ask.text)):
+            return hits
+        told = kept(hits, is_sure)
+        ids = {hit.id for hit in told}
+        left = [Filtered(hit.id, f"says nothing of {', '.join(strangers)}") for hit in hits if hit.id not in ids]
+        told.filtered = [*hits.filtered, *left]
+        return told
+
+    def _named_first(self, hits: Hits, asked: Named, ask: Ask) -> Hits:
+        found = {h.memory.conflict_key for h in hits if h.memory is not None and asked.has(h.memory.conflict_key)}
+        of_policies = [key for key in asked.conflict_keys if key in found]
+        wanted = found - set(of_policies[1:])
+        first = [_marked(hit) for hit in hits if hit.memory is not None and hit.memory.conflict_key in wanted]
+        if not first:
+            first = [self._hit(memory) for memory in self._heads(asked, ask.filters)]
+        ids = {hit.id for hit in first}
+        hits[:] = [*first, *(hit for hit in hits if hit.id not in ids)][: ask.limit]
+        return hits
+
+    def _heads(self, asked: Named, filters: Filters) -> list[Memory]:
+        """What is in force of the fact, looked up: a large store may hold more that resembles the question than is looked at."""
+        plain = replace(filters, scopes=None, statuses=None, valid_at=None, as_of=False) == Filters(statuses=None)
+        for key in asked.conflict_keys if plain else ():
+            heads = [memory for scope in filters.scopes or () for memory in self.store.heads(key, scope)]
+            if filters.valid_at is not None and not filters.as_of:
+                heads = [memory for memory in heads if is_valid(memory, self.clock())]
+            if heads:
+                return heads
+        return []
+
+    def _hit(self, memory: Memory) -> Hit:
+        trace = HitTrace((Part("relevance", RELEVANCE_SCALE),), {NAMED: 1})
+        return Hit(memory.id, "memory", RELEVANCE_SCALE, memory.statement, memory, metadata=memory.metadata, trace=trace,
+                   relevance=RELEVANCE_SCALE)  # fmt: skip
+
+
+def _is_named(hit: Hit) -> bool:
+    return hit.trace is not None and NAMED in hit.trace.found_by
+
+
+def _marked(hit: Hit) -> Hit:
+    trace = hit.trace or HitTrace()
+    return replace(hit, trace=replace(trace, found_by={**trace.found_by, NAMED: 1}))

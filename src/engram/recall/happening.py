@@ -1,0 +1,149 @@
+"""What happened: the ledger, and the memories that tell of a happening. The best match wins, whichever of them it is."""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from engram.model.hit import Hit, Hits
+from engram.model.memory import Memory
+from engram.model.types import type_or_default
+from engram.recall.anchoring import EVERY_VERSION
+from engram.recall.facts import WIDE, Facts
+from engram.recall.relevant import NEAR, among, kept, means_something, relevant, rescaled
+from engram.recall.search import Ask
+from engram.recall.versions import of_that_value, shown, versions_of
+from engram.store.protocol import LIVE
+from engram.text.time_phrases import Window
+from engram.text.time_words import words
+from engram.text.tokens import query_terms
+from engram.text.verbs import is_past, kind_of
+from engram.text.word_classes import word_class
+
+__all__ = ["Happenings", "asks_for_all", "happened", "within"]
+
+FROM_MEMORIES = "the ledger holds nothing of this; from memories"
+NOT_THEN = "something tells of this, but not in that time"
+NOTHING_THEN = "nothing is known of that time"
+MOST_OF_A_TIME = 200
+"""Happenings looked at where all of a time is asked for."""
+_DOING = frozenset(("work", "accomplish", "achieve", "spend", "busy"))
+"""Verbs that say no more of what was done than that it was."""
+_NO_SUBJECTS = frozenset(
+    ("is", "are", "am", "be", "been", "being", "get", "gets", "a", "an", "the", "to", "of", "and", "not")
+)
+"""Words behind which a past form tells no happening: "invoices are kept", "the broken lamp"."""
+
+
+@dataclass(slots=True)
+class Happenings:
+    """Answers questions about what was said and done."""
+
+    facts: Facts
+
+    def answer(self, ask: Ask, window: Window | None, but: str = "") -> tuple[Hits, tuple[str, ...]]:
+        """What tells of it, and what there is to say of that. `but` is the event the time hangs on: it is not what came after it."""
+        if window is not None and asks_for_all(ask.text):
+            every, _ = self._told(within(replace(ask, limit=max(MOST_OF_A_TIME, ask.limit)), window))
+            if every := kept(every, lambda hit: hit.id != but and (hit.memory is None or not says(ask.text))):
+                return _all_of_it(every, ask.limit)
+        found, beaten = self._told(within(ask, window))
+        hits = relevant(among(found, found[: ask.limit]))
+        told = any(map(means_something, hits))
+        if told and not beaten:
+            return hits, () if any(hit.event for hit in hits) else (FROM_MEMORIES,)
+        remembered = self._remembered(ask, window)
+        if remembered and (beaten or window is None or not hits or any(map(means_something, remembered))):
+            return remembered, (FROM_MEMORIES,)
+        if hits or window is None:
+            return hits, ()
+        return hits, (NOT_THEN if any(map(means_something, self._told(ask)[0])) else NOTHING_THEN,)
+
+    def _told(self, ask: Ask) -> tuple[Hits, bool]:
+        """The ledger and what is remembered of happenings, by how well they match; and whether a memory of how things are matches
+        so much better that it is what is meant: "when did I start at Google", where it is known that I work there.
+        """
+        both = replace(ask.filters, kinds=("event", "memory"), statuses=EVERY_VERSION, valid_at=None, as_of=False)
+        found = self.facts.search(replace(ask, filters=both, limit=max(WIDE, ask.limit)))
+        found = self._of_the_value(found, ask.text)
+        hits = kept(found, lambda hit: hit.memory is None or happened(hit.memory))
+        best = max((hit.relevance for hit in hits), default=0.0)
+        rivals = [] if says(ask.text) else [hit for hit in found if hit.memory is not None and not happened(hit.memory)]
+        beaten = best < NEAR and any(hit.relevance > best and means_something(hit) for hit in rivals)
+        hits = rescaled(hits)
+        hits.sort(key=lambda hit: -hit.relevance)
+        return hits, beaten
+
+    def _of_the_value(self, found: Hits, question: str) -> Hits:
+        """Without what was superseded, save a happening that the question names: having moved to Oslo took place, wherever one
+        moved after that; then the later move is not meant.
+        """
+        gone = [hit.memory for hit in found if hit.memory is not None and hit.memory.status not in LIVE]
+        lineages = {memory.lineage: memory for memory in gone if happened(memory)}
+        named = {
+            lineage: {version.id for version in of_that_value(versions_of(memory, self.facts.store), question)}
+            for lineage, memory in lineages.items()
+        }
+
+        def meant(hit: Hit) -> bool:
+            ids = named.get(hit.memory.lineage, set()) if hit.memory is not None else set()
+            return hit.memory is None or (hit.id in ids if ids else hit.memory.status in LIVE)
+
+        return kept(found, meant)
+
+    def _remembered(self, ask: Ask, window: Window | None) -> Hits:
+        """What is known beside happenings: the versions of a fact whose value is named, else what a search finds."""
+        found, ways = self.facts.ways(ask)
+        named = [shown(version, way.best) for way in ways for version in of_that_value(way.versions, ask.text)]
+        if window is None and named:
+            return among(found, named[: ask.limit])
+        return relevant(self.facts.search(within(ask, window)))
+
+
+def happened(memory: Memory) -> bool:
+    """Whether a memory tells of something that took place, and not of how things are."""
+    if memory.occurred_at is not None or memory.memory_kind == "episode" or _is_episode(memory):
+        return True
+    keys = [word.key for word in words(memory.statement)]
+    return any(is_past(key) and before not in _NO_SUBJECTS for before, key in pairwise(keys))
+
+
+def _is_episode(memory: Memory) -> bool:
+    return type_or_default(memory.type).nature == "episode"
+
+
+def asks_for_all(question: str) -> bool:
+    """Whether a question names nothing but the asking: "what happened", "summarize", "what did I ask for"."""
+    bare = {term for word in word_class("asking", "bare") | _DOING for term in query_terms(word)}
+    said = {term for word in words(question) if kind_of(word.key) == "say" for term in query_terms(word.key)}
+    return set(query_terms(question)) <= bare | said
+
+
+def says(question: str) -> bool:
+    """Whether something said is asked for; the ledger tells that."""
+    return any(kind_of(word.key) == "say" for word in words(question))
+
+
+def _all_of_it(every: Hits, limit: int) -> tuple[Hits, tuple[str, ...]]:
+    left = len(every) - limit
+    notes = (f"{left} more of that time were left out by the limit of {limit}",) if left > 0 else ()
+    return in_time(among(every, every[:limit])), notes
+
+
+def in_time(hits: Hits) -> Hits:
+    """What happened, in the order in which it did."""
+    hits.sort(key=_moment)
+    return hits
+
+
+def _moment(hit: Hit) -> tuple[float, int]:
+    if hit.event is not None:
+        return hit.event.at.timestamp(), hit.event.seq
+    when = hit.memory.when if hit.memory is not None else None
+    return (when.timestamp() if when is not None else 0.0), 0
+
+
+def within(ask: Ask, window: Window | None) -> Ask:
+    """The search with the question's window, where the caller gave none."""
+    if window is None:
+        return ask
+    given = ask.filters
+    return replace(ask, filters=replace(given, since=given.since or window.since, until=given.until or window.until))
