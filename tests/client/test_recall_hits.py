@@ -298,3 +298,11 @@ def test_words_that_name_a_time_find_the_memory_that_says_them(mem: Engram, ques
     found = mem.recall(question)
     assert [hit.text.split()[0] for hit in found.hits] == [question.split()[0]]
     assert any("part of what is remembered" in warning for warning in found.warnings)
+
+
+def test_a_time_that_cannot_be_placed_is_told_once_and_not_as_an_unknown_name(mem: Engram) -> None:
+    mem.add("The kitchen wall is red")
+    warnings = mem.recall("What happened on Feb 30?").warnings
+    assert [warning for warning in warnings if "Feb" in warning] == [
+        "“Feb 30” is no time that can be placed; it bounds nothing"
+    ]

@@ -336,3 +336,10 @@ def test_a_clause_of_two_contracts_outlives_the_change_of_one(mem: Engram, contr
             {"The term is two years.", "The term is three years."} if path == acme else {"The term is three years."}
         )
         assert {said for said in in_force(mem) if "term" in said} == standing
+
+
+def test_a_fact_of_a_document_worded_anew_keeps_to_its_document(mem: Engram) -> None:
+    key = "residence:user@document:0123456789abcdef"
+    home = mem.add("The user lives in Berlin", conflict_key=key)
+    assert mem.update(home.id, statement="The user lives in Rome").conflict_key == key
+    assert mem.update(home.id, statement="The sky is wide").conflict_key == ""

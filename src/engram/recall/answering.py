@@ -59,7 +59,8 @@ class Answering:
         answered = self._answered(question, ask, anchored)
         if not answered.hits and question.phrase:
             answered = self._saying(question, ask) or answered
-        nothing = tuple(f"nothing that is known says “{name}”" for name in self.facts.unknown(ask.text))
+        unknown = [name for name in self.facts.unknown(ask.text) if not any(name in time for time in question.unread)]
+        nothing = tuple(f"nothing that is known says “{name}”" for name in unknown)
         return replace(answered, notes=(*remarks(question), *anchored.notes, *answered.notes, *nothing))
 
     def _saying(self, question: Question, ask: Ask) -> Answer | None:

@@ -10,7 +10,8 @@ from datetime import datetime
 from engram.capture.learning import Learner
 from engram.capture.longinput.finding import Text
 from engram.capture.longinput.reading import SOURCE, Chunks, Reading, Stated
-from engram.capture.longinput.versions import FACT_TYPE, OF, Version, Versions, drawn_from_documents
+from engram.capture.longinput.versions import FACT_TYPE, Version, Versions, drawn_from_documents
+from engram.gates.policies.policy import OF_DOCUMENT
 from engram.model.memory import Evidence, Memory
 from engram.store.protocol import Store
 from engram.text.content_hash import content_hash
@@ -210,7 +211,7 @@ class Rereading:
             here = anchored[memory.id]
             kept = [here, *others] if len(others) < len(memory.evidence) else [*others, here][:MOST_EVIDENCE]
             # What several documents state, no single one of them replaces.
-            shared = bool(others) and OF in memory.conflict_key
+            shared = bool(others) and OF_DOCUMENT in memory.conflict_key
             key = "" if shared else memory.conflict_key
             return memory.but(evidence=tuple(kept), conflict_key=key, updated=self.clock())
 

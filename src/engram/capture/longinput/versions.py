@@ -19,8 +19,6 @@ FACT_TYPE = "semantic"
 """The type of what is drawn from documents."""
 DOCUMENT = "document:"
 """How the ledger of a document begins."""
-OF = f"@{DOCUMENT}"
-"""What stands between the conflict key of a fact and the document it was drawn from."""
 PAGE = 5_000
 """Memories read at a time where many are looked through."""
 

@@ -11,11 +11,13 @@ from engram.gates.policies.rules import READ_CHARS, SlotRule, TypeRule, check_sl
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
 
-__all__ = ["READ_CHARS", "MemoryPolicy"]
+__all__ = ["OF_DOCUMENT", "READ_CHARS", "MemoryPolicy"]
 
 _WORD = re.compile(r"[^\W_]+")
 _ESCAPE_OR_SET = re.compile(r"\\.|\[\^?\]?(?:[^\]\\]|\\.)*\]")
 _NOT_LETTERS = re.compile(r"\\.|\(\?P")
+OF_DOCUMENT = "@document:"
+"""What stands between the conflict key of a fact and the document it was drawn from: one contract's term is not another's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +78,12 @@ class MemoryPolicy:
         if "statement" not in changes or {"conflict_key", "critical_slot"} & changes.keys():
             return after
         blank = {"conflict_key": "", "critical_slot": ""}
+        key, of, document = before.conflict_key.partition(OF_DOCUMENT)
         taken = self.applied(before.but(**blank), typed=True)
-        if (taken.conflict_key, taken.critical_slot) != (before.conflict_key, before.critical_slot):
+        if (taken.conflict_key, taken.critical_slot) != (key, before.critical_slot):
             return after
-        return self.applied(after.but(**blank), typed=True)
+        found = self.applied(after.but(**blank), typed=True)
+        return found.but(conflict_key=f"{found.conflict_key}{of}{document}") if found.conflict_key else found
 
     def _type(self, text: str) -> str:
         lowered = text.lower()
