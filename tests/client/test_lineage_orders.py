@@ -9,6 +9,7 @@ import pytest
 from engram import Engram
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Memory
+from engram.review.timeline import settled
 from engram.rules.eligibility import is_valid
 from tests.clock import Clock
 
@@ -128,6 +129,17 @@ def test_an_update_cannot_put_a_second_head_in_force(mem: Engram, clock: Clock) 
     with pytest.raises(Refused, match=lisbon.id):
         mem.update(elsewhere.id, scope="global")
     assert mem.get(elsewhere.id).scope == "project:acme"
+
+
+def test_what_ended_without_a_successor_is_not_brought_back_by_the_going_of_another(clock: Clock) -> None:
+    now = clock()
+    first = Memory("A", "The term is two years", lineage="L", valid_from=now - timedelta(days=9), status="retired")
+    last = first.but(
+        id="B", valid_from=now - timedelta(days=5), valid_until=now - timedelta(days=1), status="superseded"
+    )
+    assert settled([first, last], now) == [last]
+    followed = last.but(superseded_by="C", valid_until=None)
+    assert [m.status for m in settled([first, followed], now)] == ["active"]
 
 
 def moved(mem: Engram, clock: Clock, city: str) -> Memory:

@@ -27,6 +27,8 @@ def settled(members: Sequence[Memory], now: datetime) -> list[Memory]:
 def _placed(memory: Memory, later: Memory | None, members: Sequence[Memory], *, in_force: bool) -> Memory:
     ends = [end for end in (_own_end(memory, members), start_of(later) if later else None) if end is not None]
     memory = memory.but(valid_until=min(ends, default=None))
+    if memory.status == "superseded" and not memory.superseded_by:
+        return memory  # nothing took its place: its document no longer states it, and no other version's going brings it back
     if in_force or later is None:
         return memory.but(status=memory.status if memory.status in IN_FORCE else "active", superseded_by="")
     return memory.but(status="superseded", superseded_by=later.id)
