@@ -19,7 +19,14 @@ PATIENCE = 60.0
 
 
 @pytest.mark.parametrize(
-    "case", ["after_the_block", "inside_a_decision", "a_child_outlives_the_lock", "while_threads_write"]
+    "case",
+    [
+        "after_the_block",
+        "while_events_wait_for_the_index",
+        "inside_a_decision",
+        "a_child_outlives_the_lock",
+        "while_threads_write",
+    ],
 )
 def test_a_forked_child_is_a_process_of_its_own(tmp_path: Path, case: str) -> None:
     home, cache = tmp_path / "home", tmp_path / "cache"

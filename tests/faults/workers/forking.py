@@ -46,6 +46,23 @@ def after_the_block(home: Path, cache: Path) -> dict[str, object]:
     return {"status": status, "found": found == sorted(sentence(n) for n in (1, 2, 3))}
 
 
+def while_events_wait_for_the_index(home: Path, cache: Path) -> dict[str, object]:
+    """Parent and child have both appended events that the index lacks; each is taken in once."""
+    with Engram.open(home, cache=cache, directory=home) as mem:
+        for n in range(3):
+            mem.observe("talk", "user", sentence(n))
+
+        def goes_on() -> None:
+            mem.observe("talk", "user", sentence(3))
+            assert len(mem.store.events("talk")) == 4
+
+        status = _in_child(goes_on)
+        mem.observe("talk", "user", sentence(4))
+        found = [event.content for event in mem.store.events("talk")]
+        once = len(mem.search_events(sentence(1), mode="keyword", limit=50)) == 5
+    return {"status": status, "found": once and found == [sentence(n) for n in range(5)]}
+
+
 def inside_a_decision(home: Path, cache: Path) -> dict[str, object]:
     """A child forked inside a decision neither holds the lock nor commits what its parent decides."""
     told = []
@@ -107,5 +124,5 @@ def while_threads_write(home: Path, cache: Path) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    case = {f.__name__: f for f in (after_the_block, inside_a_decision, a_child_outlives_the_lock, while_threads_write)}
-    sys.stdout.write(json.dumps(case[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3]))) + "\n")
+    case = globals()[sys.argv[1]]
+    sys.stdout.write(json.dumps(case(Path(sys.argv[2]), Path(sys.argv[3]))) + "\n")

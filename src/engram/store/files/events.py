@@ -1,64 +1,67 @@
 """Appending to a session's ledger: secrets never reach this room, digests chain the events, keys make a repeat harmless."""
 
-import sqlite3
 from collections.abc import Sequence
 
 from engram.model.errors import StoreCorrupt, StoreError
 from engram.model.event import Event
-from engram.store.documents import MAX_INDEXED_CHARS, event_document, spoken
 from engram.store.files import recovery, tasks
-from engram.store.files.index.writing import Row
+from engram.store.files.awaiting import Awaiting, is_untouched
 from engram.store.files.journal import Placed as PlacedEntry
-from engram.store.files.ledger import encode, ledger_name
-from engram.store.files.parts import KeptUp, Parts, Tail, index_entry, witness
+from engram.store.files.journal import Position
+from engram.store.files.ledger import ledger_name
+from engram.store.files.parts import Parts, Tail, indexed_size, witness
 from engram.store.files.sessions import session_scope
-from engram.store.ledgers import Head, decode_event, following_on, to_fields, unrepeated
+from engram.store.ledgers import Head, decode_event, following_on, unrepeated
 from engram.store.protocol import Following, NewEvent, no_jobs
 from engram.store.tasks import refuse_closed
-from engram.store.witnesses import BEGUN
+from engram.store.witnesses import BEGUN, parsed_anchor
 
 
 def append(parts: Parts, session: str, events: Sequence[NewEvent], jobs: Following = no_jobs) -> list[Event]:
-    """Write new events, return all: new ones, and for a repeated key the event it named before."""
-    vectors = parts.embed([spoken(event.role, event.content[:MAX_INDEXED_CHARS]) for event in events])
+    """Write new events, return all: new ones, and for a repeated key the event it named before. The index takes them in later."""
     with parts.lock.held():
-        tail = recovery.catch_up(parts, ledger=ledger_name(session))
+        tail, told = _looked_at(parts, session, keyed=any(event.key for event in events))
         task = tasks.load_task(parts.home, session)
         refuse_closed(task)
-        scope = task.scope if task is not None else session_scope(parts.home, session)
         known = _known_keys(parts, session, events)
         fresh = unrepeated(events, known)
         if not fresh:
             return [known[event.key] for event in events]
-        head, tail = _end_of(parts, session, tail)
+        head, tail = _end_of(parts, session, tail, told)
         new = following_on(head, session, [events[i] for i in fresh], parts.token)
         # A job without its events finds nothing to do; events without their job would wait for nobody.
         tasks.enqueue(parts.home, jobs(new))
-        records = [to_fields(event) for event in new]
-        name, size = parts.ledger.append_turn(session, [encode(record) for record in records], new[-1])
-        told = _anchored(parts, session, new[-1], tail)
+        name, size = parts.ledger.append_turn(session, new)
+        waiting = parts.awaiting = parts.awaiting or Awaiting(parts.index.db, parts.index.get("journal"))
+        waiting.add(new, task.scope if task is not None else session_scope(parts.home, session), name, size)
+        waiting.tell(_anchored(parts, session, new[-1], tail))
         written = dict(zip(fresh, new, strict=True))
         by_key = known | {event.key: event for event in new if event.key}
-        result = [written[i] if i in written else by_key[event.key] for i, event in enumerate(events)]
-        try:
-            with parts.index.writing() as writer:
-                for (i, event), record in zip(written.items(), records, strict=True):
-                    vector = vectors[i] if vectors is not None else None
-                    writer.put(Row(event_document(event, scope), record, vector))
-                    if event.key:
-                        _note_key(parts, event)
-                parts.index.db.execute("INSERT OR REPLACE INTO ledgers (name, size) VALUES (?, ?)", (name, size))
-                if told is not None:
-                    index_entry(parts, told)
-        except (sqlite3.DatabaseError, OSError) as error:
-            raise NotIndexed(error, result) from error
-        parts.kept_up = KeptUp(parts.index.db, Tail(told.end, told.entry.seq), name, size) if told else None
-    return result
+        return [written[i] if i in written else by_key[event.key] for i, event in enumerate(events)]
 
 
-def _end_of(parts: Parts, session: str, tail: Tail) -> tuple[Head, Tail]:
+def _looked_at(parts: Parts, session: str, *, keyed: bool) -> tuple[Tail, Head | None]:
+    """Where the journal ends, and where it saw a ledger end. Nothing is read where nobody else has written since the last append."""
+    name, waiting = ledger_name(session), parts.awaiting
+    newest = waiting.newest if waiting is not None else None
+    # The keys of what waits are not in the index.
+    if keyed or waiting is None or newest is None or not _is_as_left(parts, waiting, newest.end, name):
+        return recovery.catch_up(parts, ledger=name), parts.anchors.told(session)
+    own = waiting.told.get(session)
+    anchor = parsed_anchor(own.entry.reason) if own is not None else None
+    return Tail(newest.end, newest.entry.seq), anchor.head if anchor is not None else parts.anchors.told(session)
+
+
+def _is_as_left(parts: Parts, waiting: Awaiting, end: Position, ledger: str) -> bool:
+    if not is_untouched(parts, waiting) or parts.journal.end() != end:
+        return False
+    size = waiting.sizes[ledger] if ledger in waiting.sizes else indexed_size(parts, ledger)
+    return size == parts.ledger.size(ledger)
+
+
+def _end_of(parts: Parts, session: str, tail: Tail, told: Head | None) -> tuple[Head, Tail]:
     """Where a ledger ends by its own file, which must not end before what the journal has seen of it."""
-    head, told = parts.ledger.head(session), parts.anchors.told(session)
+    head = parts.ledger.head(session)
     if told is not None and _ends_before(head, told):
         raise StoreCorrupt(
             f"{parts.ledger.path(session)} ends at event {head.seq}, and event {told.seq} was written to it; nothing was "
@@ -84,14 +87,6 @@ def _anchored(parts: Parts, session: str, head: Event, tail: Tail) -> PlacedEntr
         return None
 
 
-class NotIndexed(StoreError):
-    """The events are in the ledger, durably; only the index did not take them. Appending again would double them."""
-
-    def __init__(self, error: sqlite3.DatabaseError | OSError, events: list[Event]) -> None:
-        super().__init__(f"the events are kept; the index could not be updated: {error}")
-        self.error, self.events = error, events
-
-
 def _known_keys(parts: Parts, session: str, events: Sequence[NewEvent]) -> dict[str, Event]:
     known: dict[str, Event] = {}
     for key in dict.fromkeys(event.key for event in events if event.key):
@@ -100,12 +95,6 @@ def _known_keys(parts: Parts, session: str, events: Sequence[NewEvent]) -> dict[
         if event is not None:
             known[key] = event
     return known
-
-
-def _note_key(parts: Parts, event: Event) -> None:
-    parts.index.db.execute(
-        "INSERT OR IGNORE INTO keys (session, key, id) VALUES (?, ?, ?)", (event.session, event.key, event.id)
-    )
 
 
 def find(parts: Parts, event_id: str) -> Event | None:

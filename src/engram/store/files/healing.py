@@ -31,13 +31,25 @@ class Mendable(ABC):
         """Use the index that lies at its place, should another process have put a new one there."""
 
     @abstractmethod
+    def take_in(self) -> None:
+        """Put what this process has appended and not indexed yet into the index."""
+
+    @abstractmethod
     def mend(self, error: sqlite3.DatabaseError | OSError) -> None:
         """Make a damaged index anew, or raise what the caller should know."""
 
 
 def healing(method: Callable[P, R]) -> Callable[P, R]:
-    """A damaged index costs one rebuild, never an answer: everything in it is derived."""
+    """A damaged index costs one rebuild, never an answer: everything in it is derived. It has what this process appended."""
+    return _healed(method, taking_in=True)
 
+
+def healing_append(method: Callable[P, R]) -> Callable[P, R]:
+    """The same for an append, which need not wait until the index has the ones before it."""
+    return _healed(method, taking_in=False)
+
+
+def _healed(method: Callable[P, R], *, taking_in: bool) -> Callable[P, R]:
     @wraps(method)
     def healed(*args: P.args, **kwargs: P.kwargs) -> R:
         store = args[0]
@@ -46,6 +58,8 @@ def healing(method: Callable[P, R]) -> Callable[P, R]:
             for _ in range(ATTEMPTS - 1):
                 try:
                     store.follow_replacement()
+                    if taking_in:
+                        store.take_in()
                     return method(*args, **kwargs)
                 except (sqlite3.DatabaseError, OSError) as error:
                     store.mend(error)

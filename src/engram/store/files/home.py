@@ -11,7 +11,7 @@ from pathlib import Path
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly, UnknownVersion
 
 FORMAT = 1
-INDEX_SCHEMA = 3
+INDEX_SCHEMA = 4
 DIRECTORY_MODE, FILE_MODE = 0o700, 0o600
 _MAX_FOLDER_NAME = 120
 CONFIG = "config.toml"

@@ -2,15 +2,18 @@
 
 import contextlib
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engram.model.errors import EmbedderError, StoreBusy, StoreReadOnly
+from engram.model.errors import EmbedderError, StoreBusy, StoreError, StoreReadOnly
 from engram.store.files import (
+    awaiting,
     filling,
     following,
     purging,
@@ -111,6 +114,12 @@ class KeepingUp(Mendable):
         if self.parts.index.reopen_if_replaced() and self.parts.index.fresh:
             self._settle()
 
+    def take_in(self) -> None:
+        """Put what this process has appended and not indexed yet into the index."""
+        if self.parts.awaiting is not None and not awaiting.take_in(self.parts):
+            self._ledgers_at = float("-inf")
+            self._catch_up_if_free()
+
     def mend(self, error: sqlite3.DatabaseError | OSError) -> None:
         """Make a damaged index anew; a full disk or a busy neighbour is told to the caller instead."""
         if not is_damage(error, self.parts.home.index) and not self.parts.index.reopen_if_replaced():
@@ -121,11 +130,22 @@ class KeepingUp(Mendable):
             raise explained(again) from again
 
     def _catch_up_if_free(self) -> None:
-        parts = self.parts
-        if not parts.journal.grew_since(parts.position) and not self._ledgers_grew() and not purging.unfinished(parts):
+        if self._is_behind() or purging.unfinished(self.parts):
+            with contextlib.suppress(StoreBusy), self.parts.lock.held(0.05):
+                self._finish()
+            self._fill_vectors()
+
+    def _is_behind(self) -> bool:
+        return self.parts.journal.grew_since(self.parts.position) or self._ledgers_grew()
+
+    def _catch_up(self, ledger: str | None = None) -> None:
+        """Take in what others have appended, waiting for them; for whoever must not miss an event."""
+        try:
+            with self.parts.lock.held(self._deadline):
+                self._finish(ledger)
+        except StoreReadOnly as error:
+            self._warn(f"what was appended since was not taken in: {error}")
             return
-        with contextlib.suppress(StoreBusy), parts.lock.held(0.05):
-            self._finish()
         self._fill_vectors()
 
     def _finish(self, ledger: str | None = None) -> None:
@@ -135,7 +155,7 @@ class KeepingUp(Mendable):
             purging.resume(self.parts)
 
     def _ledgers_grew(self) -> bool:
-        """Whether events wait to be indexed, which only a crash or another version's index leaves; looked at now and then."""
+        """Whether events wait of which the journal does not tell, which only a crash leaves; looked at now and then."""
         now = time.monotonic()
         if now - self._ledgers_at < LEDGERS_EVERY:
             return False
@@ -163,7 +183,9 @@ class KeepingUp(Mendable):
 
     def _pick_up_changed(self, numbers: Sequence[int]) -> None:
         stamps = self.parts.index.all("stamps", json.dumps(list(numbers)))
-        changed = [path for _, _, path, *stamp in stamps if stamp_of(self.parts.path(path)) != Stamp(*stamp)]
+        # A `Path` for each costs as much as looking at the file.
+        at = partial(os.path.join, self.parts.home.root)
+        changed = [path for _, _, path, *stamp in stamps if stamp_of(at(path)) != Stamp(*stamp)]
         if changed:
             self._under_lock(lambda: following.pick_up(self.parts, changed))
 
@@ -219,5 +241,7 @@ class KeepingUp(Mendable):
             self._warn(f"some documents are found by keyword only for now: {error}")
 
     def close(self) -> None:
-        """Close the index."""
+        """Close the index, with what this process appended; where that fails, whoever opens the store next sees to it."""
+        with self.guard, contextlib.suppress(StoreError, sqlite3.Error, OSError):
+            self.take_in()
         self.parts.index.close()

@@ -5,7 +5,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -47,9 +47,10 @@ class Ledger:
         """The file of a session."""
         return self._folder / ledger_name(session)
 
-    def sizes(self) -> dict[str, int]:
-        """Every ledger file's name and size."""
-        return {name: found.st_size for name in self._names() if (found := self._stat(name)) is not None}
+    def sizes(self, names: Iterable[str] | None = None) -> dict[str, int]:
+        """Name and size of every ledger's file, or of those among these names that are there."""
+        wanted = self._names() if names is None else names
+        return {name: found.st_size for name in wanted if (found := self._stat(name)) is not None}
 
     def odd(self) -> list[str]:
         """What lies among the ledgers, goes by a ledger's name and is no file: in words, for its owner."""
@@ -110,10 +111,11 @@ class Ledger:
         """Write chained events and fsync once; return file name and new size."""
         return self._append(session, b"".join([encode(to_fields(event)) for event in events]), events[-1])
 
-    def append_turn(self, session: str, lines: Sequence[bytes], last: Event) -> tuple[str, int]:
-        """The same for events that are lines already, and that a crash leaves whole or not at all."""
-        together = [line[:-1] + _MORE for line in lines[:-1]]
-        return self._append(session, b"".join([*together, lines[-1]]), last)
+    def append_turn(self, session: str, events: Sequence[Event]) -> tuple[str, int]:
+        """The same for events that a crash leaves whole or not at all."""
+        *others, last = [encode(to_fields(event)) for event in events]
+        together = [line[:-1] + _MORE for line in others]
+        return self._append(session, b"".join([*together, last]), events[-1])
 
     def _append(self, session: str, data: bytes, last: Event) -> tuple[str, int]:
         name = ledger_name(session)
@@ -176,9 +178,9 @@ class Ledger:
             problems.append(_closed(path, error))
         return found, problems
 
-    def mend(self) -> list[str]:
-        """Move torn last lines, and turns whose end was never written, to quarantine."""
-        return [moved for name in self.sizes() for moved in self._mend(self._folder / name)]
+    def mend(self, names: Iterable[str] | None = None) -> list[str]:
+        """Move torn last lines, and turns whose end was never written, to quarantine; of all ledgers or of these."""
+        return [moved for name in self.sizes(names) for moved in self._mend(self._folder / name)]
 
     def _mend(self, path: Path) -> list[str]:
         torn, unfinished = torn_tail(path), self._unfinished(path)

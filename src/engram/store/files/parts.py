@@ -1,7 +1,6 @@
 """The parts of an open files store, handed to the functions that work on them."""
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,8 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from engram.model.event import Event
 from engram.model.memory import Memory
-from engram.store.documents import memory_document
+from engram.store.documents import Document, memory_document
 from engram.store.files.anchors import Anchors, index_anchor, last_witnessed
 from engram.store.files.home import Home
 from engram.store.files.index.index import Index
@@ -22,12 +22,13 @@ from engram.store.files.lock import WriterLock
 from engram.store.files.memories import Stamp, stamp_of
 from engram.store.files.usage import Usage
 from engram.store.id_numbers import highest_numbers
-from engram.store.ledgers import Head
+from engram.store.ledgers import Head, to_fields
 from engram.store.sources import random_hex, utc_now
 from engram.store.witnesses import ANCHOR, anchor_text
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder, Vectors
+    from engram.store.files.awaiting import Awaiting
 
 
 @dataclass(slots=True)
@@ -47,7 +48,8 @@ class Parts:
     """Team stores in use: their folder, and the digests of the files their reader trusts."""
     warnings: list[str] = field(default_factory=list)
     anchors: Anchors = field(init=False)
-    kept_up: "KeptUp | None" = None
+    awaiting: "Awaiting | None" = None
+    """What this process has appended to ledgers and the index does not have yet."""
 
     def __post_init__(self) -> None:
         self.anchors = Anchors(self.index)
@@ -95,6 +97,28 @@ def index_memory(
     """Put a memory and its relations into the index."""
     known = writer.put(Row(memory_document(memory), mapping, vector, trusted))
     writer.put_memory_relations(memory, fresh=known.fresh)
+
+
+def index_event(
+    parts: Parts, writer: DocumentWriter, event: Event, document: Document, vector: "Vectors | None" = None
+) -> None:
+    """Put an event and its key into the index."""
+    writer.put(Row(document, to_fields(event), vector))
+    if event.key:
+        parts.index.db.execute(
+            "INSERT OR IGNORE INTO keys (session, key, id) VALUES (?, ?, ?)", (event.session, event.key, event.id)
+        )
+
+
+def indexed_size(parts: Parts, ledger: str) -> int | None:
+    """How much of a ledger's file the index has read; None for one it does not know."""
+    row = parts.index.db.execute("SELECT size FROM ledgers WHERE name = ?", (ledger,)).fetchone()
+    return row[0] if row else None
+
+
+def note_ledger(parts: Parts, name: str, size: int) -> None:
+    """Remember how much of a ledger's file the index has read; inside a transaction."""
+    parts.index.db.execute("INSERT OR REPLACE INTO ledgers (name, size) VALUES (?, ?)", (name, size))
 
 
 def index_entry(parts: Parts, placed: PlacedEntry) -> None:
@@ -149,15 +173,6 @@ class Tail(NamedTuple):
 
     end: Position
     seq: int
-
-
-class KeptUp(NamedTuple):
-    """How journal and one ledger looked when this process had last put them into an index: as long as they do, it has them."""
-
-    into: sqlite3.Connection
-    tail: Tail
-    ledger: str
-    size: int
 
 
 def journal_tail(parts: Parts) -> Tail:

@@ -18,7 +18,7 @@ from engram.store.files import events, following, memories, tasks
 from engram.store.files.home import DIRECTORY_MODE
 from engram.store.files.index.writing import Row
 from engram.store.files.journal import Change, replace_file
-from engram.store.files.parts import Parts, append_entry, forget_memory, index_entry
+from engram.store.files.parts import Parts, append_entry, forget_memory, index_entry, note_ledger
 from engram.store.files.recovery import remove_stray
 from engram.store.files.reindexing import reindex_journal
 from engram.store.files.sessions import session_scope
@@ -283,7 +283,7 @@ def _clean_index(parts: Parts, wanted: frozenset[str], evidence: dict[str, Event
             writer.put(Row(event_document(empty, session_scope(parts.home, event.session)), to_fields(empty)))
             parts.index.db.execute("DELETE FROM keys WHERE id = ?", (event.id,))
         for name, size in parts.ledger.sizes().items():
-            parts.index.db.execute("INSERT OR REPLACE INTO ledgers (name, size) VALUES (?, ?)", (name, size))
+            note_ledger(parts, name, size)
     # Other versions' indexes hold the words too, and make themselves anew.
     for folder in parts.home.index.parent.iterdir():
         if folder != parts.home.index:

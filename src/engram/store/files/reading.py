@@ -111,7 +111,11 @@ class Reading(KeepingUp):
     @healing
     def event(self, event_id: str) -> Event | None:
         """An event by id."""
-        return events.find(self.parts, event_id)
+        found = events.find(self.parts, event_id)
+        if found is None and self._is_behind():
+            self._catch_up()
+            found = events.find(self.parts, event_id)
+        return found
 
     @healing
     def listing(self, filters: Filters, limit: int | None = None, offset: int = 0) -> list[Memory]:
@@ -130,6 +134,7 @@ class Reading(KeepingUp):
     @healing
     def count(self, filters: Filters) -> int:
         """How many documents pass the filters."""
+        self._notice()
         return self.parts.index.counted(filters)
 
     @healing

@@ -16,10 +16,9 @@ from engram.store.files.index.writing import DocumentWriter, Row
 from engram.store.files.journal import Placed as PlacedEntry
 from engram.store.files.journal import Position
 from engram.store.files.memories import UNSEEN, Stamp, stamp_of
-from engram.store.files.parts import Parts, index_entry, note_file, note_place
+from engram.store.files.parts import Parts, index_entry, index_event, note_file, note_ledger, note_place
 from engram.store.files.recovery import redo_file
 from engram.store.files.sessions import session_scope
-from engram.store.ledgers import to_fields
 from engram.store.protocol import Noticed, Progress
 from engram.store.records import from_image, image
 
@@ -217,11 +216,6 @@ def _add_events(parts: Parts, writer: DocumentWriter, progress: Progress) -> Non
         documents = [event_document(event, scope) for event in events]
         vectors = parts.embed([document.meaning for document in documents])
         for i, (event, document) in enumerate(zip(events, documents, strict=True)):
-            writer.put(Row(document, to_fields(event), vectors[i] if vectors is not None else None))
-            if event.key:
-                parts.index.db.execute(
-                    "INSERT OR IGNORE INTO keys (session, key, id) VALUES (?, ?, ?)",
-                    (event.session, event.key, event.id),
-                )
-        parts.index.db.execute("INSERT OR REPLACE INTO ledgers (name, size) VALUES (?, ?)", (name, size))
+            index_event(parts, writer, event, document, vectors[i] if vectors is not None else None)
+        note_ledger(parts, name, size)
         progress("sessions", done, len(sizes))

@@ -8,7 +8,8 @@ import glob
 import json
 import os
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -16,26 +17,30 @@ from engram.model.errors import EngramError
 from engram.model.memory import Memory
 from engram.store.documents import event_document
 from engram.store.files import following, memories
-from engram.store.files.index.writing import Row
+from engram.store.files.awaiting import take_in, vectors_of
+from engram.store.files.index.writing import DocumentWriter
 from engram.store.files.journal import Change, Position, keep_aside
 from engram.store.files.journal import Placed as PlacedEntry
+from engram.store.files.ledger import ledger_name
 from engram.store.files.memories import UNSEEN, stamp_of
 from engram.store.files.parts import (
-    KeptUp,
     Parts,
     Tail,
     forget_memory,
     index_entry,
+    index_event,
     index_memory,
     journal_tail,
     note_file,
+    note_ledger,
     note_place,
 )
 from engram.store.files.sessions import session_scope
-from engram.store.ledgers import to_fields
 from engram.store.records import from_image, image
+from engram.store.witnesses import ANCHOR
 
 Images = Sequence[Mapping[str, Any]]
+FEW = 512
 
 
 class IndexOutdated(sqlite3.DatabaseError):
@@ -48,22 +53,19 @@ def catch_up(parts: Parts, *, ledger: str | None = None) -> Tail:
     A decision about memories needs no ledger (""), an event only its own; all of them are looked at when a store is opened.
     Returns the journal's end.
     """
+    if not take_in(parts):
+        ledger = None
     end = parts.journal.end()
-    if (last := parts.kept_up) and ledger and _still_so(parts, last, ledger, end):
-        return last.tail
     known = dict(parts.index.db.execute(_READ_SO_FAR, (ledger or "",)).fetchall())
     tail = Tail(end, int(known.get("seq") or 0))
     if tail.end != parts.position_of(known.get("journal")):
         _follow_journal(parts)
         tail = journal_tail(parts)
-    if ledger is None or (ledger and parts.ledger.size(ledger) != known.get("size")):
+    if ledger is None:
         follow_ledgers(parts)
+    elif ledger and parts.ledger.size(ledger) != known.get("size"):
+        follow_ledgers(parts, {ledger})
     return tail
-
-
-def _still_so(parts: Parts, last: KeptUp, ledger: str, end: Position) -> bool:
-    alike = last.into is parts.index.db and last.tail.end == end and last.ledger == ledger
-    return alike and last.size == parts.ledger.size(ledger)
 
 
 _READ_SO_FAR = "SELECT key, value FROM meta WHERE key IN ('seq', 'journal') UNION ALL SELECT 'size', size FROM ledgers WHERE name = ?"
@@ -76,8 +78,12 @@ def _follow_journal(parts: Parts) -> None:
     _redo_files(parts, pending)
     touched = [change.file for placed in pending for change in placed.entry.changes if change.file]
     touched += [following.place_of(parts, c.id) for p in pending if p.entry.op == "split" for c in p.entry.changes]
-    for placed in pending:
-        _replay(parts, placed)
+    # Their events first: once the index has read the journal, nobody looks for them any more.
+    follow_ledgers(parts, {ledger_name(placed.entry.session) for placed in pending if placed.entry.op == ANCHOR})
+    for _, together in groupby(pending, lambda placed: placed.entry.seq if placed.entry.changes else 0):
+        with parts.index.writing() as writer:
+            for placed in together:
+                _replay(parts, writer, placed)
     following.pick_up(parts, [stored for stored in touched if stored])
 
 
@@ -164,30 +170,29 @@ def readable_image(parts: Parts, change: Change) -> Memory | None:
         return None
 
 
-def _replay(parts: Parts, placed: PlacedEntry) -> None:
+def _replay(parts: Parts, writer: DocumentWriter, placed: PlacedEntry) -> None:
     """Put a journaled decision into the index; its files are read afterwards, so no stamp of them is known yet."""
-    with parts.index.writing() as writer:
-        for change in placed.entry.changes:
-            memory = readable_image(parts, change)
-            if change.after is None:
-                forget_memory(parts, writer, change.id)
-            if memory is None:
-                continue
-            index_memory(writer, memory, change.after or {})
-            note_place(parts, change.id, change.file)
-            if change.file:
-                note_file(parts, change.file, UNSEEN)
-        index_entry(parts, placed)
+    for change in placed.entry.changes:
+        memory = readable_image(parts, change)
+        if change.after is None:
+            forget_memory(parts, writer, change.id)
+        if memory is None:
+            continue
+        index_memory(writer, memory, change.after or {})
+        note_place(parts, change.id, change.file)
+        if change.file:
+            note_file(parts, change.file, UNSEEN)
+    index_entry(parts, placed)
 
 
-def follow_ledgers(parts: Parts) -> None:
-    """Index events that were written and not indexed; forget those of ledgers that are gone."""
-    known = dict(parts.index.db.execute("SELECT name, size FROM ledgers").fetchall())
-    sizes = parts.ledger.sizes()
+def follow_ledgers(parts: Parts, names: Collection[str] | None = None) -> None:
+    """Index events that were written and not indexed; forget those of ledgers that are gone. Of these ledgers, or of all."""
+    known = dict(parts.index.all("ledger_sizes", None if names is None else json.dumps(list(names))))
+    sizes = parts.ledger.sizes(names)
     if known == sizes:
         return
-    parts.warnings += parts.ledger.mend()
-    for name, size in parts.ledger.sizes().items():
+    parts.warnings += parts.ledger.mend(names)
+    for name, size in parts.ledger.sizes(names).items():
         before = known.get(name, -1)
         if before != size:
             _index_ledger(parts, name, before if 0 <= before < size else 0, size)
@@ -198,13 +203,13 @@ def _index_ledger(parts: Parts, name: str, offset: int, size: int) -> None:
     events, broken = parts.ledger.readable(name, offset)
     if broken and broken not in parts.warnings:
         parts.warnings.append(broken)
+    documents = [event_document(event, session_scope(parts.home, event.session)) for event in events]
+    # Others wait for the lock; of many, the vectors are made when it is free again.
+    vectors = vectors_of(parts, documents) if len(documents) <= FEW else [None] * len(documents)
     with parts.index.writing() as writer:
-        for event in events:
-            writer.put(Row(event_document(event, session_scope(parts.home, event.session)), to_fields(event)))
-            if event.key:
-                parts.index.db.execute("INSERT OR IGNORE INTO keys (session, key, id) VALUES (?, ?, ?)",
-                                       (event.session, event.key, event.id))  # fmt: skip
-        parts.index.db.execute("INSERT OR REPLACE INTO ledgers (name, size) VALUES (?, ?)", (name, size))
+        for event, document, vector in zip(events, documents, vectors, strict=True):
+            index_event(parts, writer, event, document, vector)
+        note_ledger(parts, name, size)
 
 
 def forget_ledgers(parts: Parts, names: Sequence[str]) -> None:

@@ -25,10 +25,9 @@ def reembed(parts: Parts, deadline: float, progress: Progress) -> int:
         rows = _missing(parts, generation)
         if not rows:
             with parts.lock.held(deadline):
-                if _missing(parts, generation):
-                    continue
-                _switch(parts, generation)
-            return done
+                if _switch(parts, generation):
+                    return done
+            continue
         vectors = parts.embedder.embed([meaning for _, meaning in rows])
         with parts.lock.held(deadline), index.writing():
             for (n, _), vector in zip(rows, vectors, strict=True):
@@ -56,12 +55,16 @@ def _missing(parts: Parts, generation: int) -> list[tuple[int, str]]:
     return [(n, stored_meaning(kind, record)) for n, kind, record in rows]
 
 
-def _switch(parts: Parts, generation: int) -> None:
+def _switch(parts: Parts, generation: int) -> bool:
+    """Put a generation in force, unless a document has come meanwhile that it lacks."""
     index = parts.index
     with index.writing():
+        if _missing(parts, generation):
+            return False
         old = index.generation
         index.claim_embedder(generation)
         index.db.execute("DELETE FROM vectors WHERE generation <> ?", (generation,))
         index.db.execute("DELETE FROM meta WHERE key = 'pending'")
     if old != generation:
         index.drop_stale_matrices()
+    return True

@@ -22,7 +22,9 @@ from engram.store.files import (
     verdicts,
     verifying,
 )
-from engram.store.files.healing import healing
+from engram.store.files.healing import healing, healing_append
+from engram.store.files.ledger import ledger_name
+from engram.store.files.parts import indexed_size
 from engram.store.files.task_keeping import TaskKeeping
 from engram.store.files.transaction import FilesTransaction
 from engram.store.protocol import (
@@ -129,25 +131,38 @@ class FilesStore(Reading, TaskKeeping):
 
     def append_events(self, session: str, new: Sequence[NewEvent], jobs: Following = no_jobs) -> list[Event]:
         """Append to a ledger."""
-        try:
-            return self._append_events(session, new, jobs)
-        except events.NotIndexed as late:
-            with self.guard:
-                self.mend(late.error)
-            return late.events
+        with self.guard:
+            written = self._append_events(session, new, jobs)
+            if self.parts.awaiting is not None and self.parts.awaiting.is_due:
+                self._index_appended()
+        return written
 
-    @healing
+    def _index_appended(self) -> None:
+        """The events stand, whatever becomes of the index: appending them again would double them."""
+        try:
+            self.take_in()
+        except (sqlite3.DatabaseError, OSError) as error:
+            try:
+                self.mend(error)
+            except StoreError as told:
+                self._warn(str(told))
+
+    @healing_append
     def _append_events(self, session: str, new: Sequence[NewEvent], jobs: Following) -> list[Event]:
         return events.append(self.parts, session, new, jobs)
 
     @healing
     def events(self, session: str, *, last: int | None = None, after: int = 0) -> list[Event]:
         """A ledger's events in order."""
+        name = ledger_name(session)
+        if self.parts.ledger.size(name) != indexed_size(self.parts, name):
+            self._catch_up(name)
         return events.of_ledger(self.parts, session, last, after)
 
     @healing
     def ledgers(self) -> list[str]:
         """The name of every ledger that has events."""
+        self._notice()
         return [name for (name,) in self.parts.index.all("ledgers")]
 
     def save_session(self, session: Session) -> None:
@@ -244,6 +259,7 @@ class FilesStore(Reading, TaskKeeping):
     @healing
     def facts(self) -> Mapping[str, Any]:
         """What `status` and `doctor` say of the store."""
+        self._notice()
         return examining.facts(self.parts)
 
     def examine(self) -> list[Check]:

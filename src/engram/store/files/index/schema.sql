@@ -86,7 +86,7 @@ CREATE TABLE links (
     reinforced REAL,
     PRIMARY KEY (source, target, type)
 ) WITHOUT ROWID;
-CREATE INDEX links_target ON links (target, type);
+CREATE INDEX links_target ON links (target, weight);
 
 CREATE TABLE anchors (
     path TEXT NOT NULL,

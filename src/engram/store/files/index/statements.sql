@@ -70,6 +70,10 @@ WHERE d.lineage = ? AND d.lineage <> '' AND d.kind = 'memory' AND d.trusted ORDE
 SELECT r.record FROM docs d INDEXED BY docs_parent JOIN records r ON r.n = d.n
 WHERE d.parent = ? AND d.parent <> '' AND d.kind = 'event' AND d.position > ? ORDER BY d.position DESC LIMIT ?
 
+-- name: ledger_sizes
+-- Of these ledgers, or of all.
+SELECT name, size FROM ledgers WHERE ?1 IS NULL OR name IN (SELECT value FROM json_each(?1))
+
 -- name: ledgers
 SELECT DISTINCT parent FROM docs INDEXED BY docs_parent WHERE parent <> '' AND kind = 'event' ORDER BY parent
 

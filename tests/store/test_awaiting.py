@@ -1,0 +1,190 @@
+"""Events that wait for the index: every question finds them, whoever asks, and nothing hangs on the process that appended them."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from engram.model.errors import EmbedderError, KeyConflict
+from engram.store.files.awaiting import MOST, MOST_CHARS
+from engram.store.files.home import open_home
+from engram.store.files.store import FilesStore
+from engram.store.protocol import Filters
+from tests.backends import static_embedder
+from tests.conformance.keeping import asked, said, texts
+
+EVENTS = Filters(kinds=("event",))
+Opened = Callable[[], FilesStore]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Opened]:
+    """Opens the store once more, as another process would."""
+    stores: list[FilesStore] = []
+
+    def another() -> FilesStore:
+        stores.append(FilesStore(open_home(tmp_path / "home", tmp_path / "cache"), static_embedder()))
+        return stores[-1]
+
+    yield another
+    for store in stores:
+        store.close()
+
+
+@pytest.fixture
+def store(opened: Opened) -> FilesStore:
+    """A store with one event, which the index has."""
+    made = opened()
+    made.append_events("talk", [said("Ann", "the first word")])
+    assert in_index(made) == 1
+    return made
+
+
+def in_index(store: FilesStore) -> int:
+    """How many events the index has, without asking the store."""
+    count: int = store.parts.index.db.execute("SELECT count(*) FROM docs WHERE kind = 'event'").fetchone()[0]
+    return count
+
+
+def contents(store: FilesStore, session: str = "talk") -> list[str]:
+    return [event.content for event in store.events(session)]
+
+
+def by_words(store: FilesStore, question: str) -> list[str]:
+    return texts(store, asked(store, question, EVENTS).lexical)
+
+
+def test_an_append_leaves_the_index_for_later(store: FilesStore) -> None:
+    store.append_events("talk", [said("Ann", "the second word")])
+    assert in_index(store) == 1
+    assert contents(store) == ["the first word", "the second word"]
+    assert in_index(store) == 2
+
+
+QUESTIONS: dict[str, Callable[[FilesStore, str], bool]] = {
+    "by id": lambda store, event_id: store.event(event_id) is not None,
+    "by ledger": lambda store, _: "about zebras" in contents(store, "zoo"),
+    "by name": lambda store, _: "zoo" in store.ledgers(),
+    "by words": lambda store, _: by_words(store, "zebras") == ["about zebras"],
+    "by meaning": lambda store, _: "about zebras" in texts(store, asked(store, "zebras", EVENTS).semantic),
+    "by count": lambda store, _: store.count(EVENTS) == 2,
+    "by status": lambda store, _: store.facts()["index"]["documents"]["event"] == 2,
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_whoever_appended_finds_it_at_once(store: FilesStore, question: str) -> None:
+    (event,) = store.append_events("zoo", [said("Ann", "about zebras")])
+    assert in_index(store) == 1
+    assert QUESTIONS[question](store, event.id)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_another_process_finds_it_at_once(store: FilesStore, opened: Opened, question: str) -> None:
+    other = opened()
+    (event,) = store.append_events("zoo", [said("Ann", "about zebras")])
+    assert QUESTIONS[question](other, event.id)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_next_process_finds_what_a_killed_one_appended(store: FilesStore, opened: Opened, question: str) -> None:
+    (event,) = store.append_events("zoo", [said("Ann", "about zebras")])
+    store.parts.awaiting = None  # what a kill takes away
+    assert QUESTIONS[question](opened(), event.id)
+
+
+def test_so_many_wait_and_no_more(store: FilesStore) -> None:
+    for n in range(MOST - 1):
+        store.append_events(f"talk {n % 3}", [said("Ann", f"line {n}")])
+    assert in_index(store) == 1
+    store.append_events("talk 0", [said("Ann", "one more")])
+    assert in_index(store) == 1 + MOST
+
+
+def test_closing_leaves_nothing_to_do(store: FilesStore, opened: Opened) -> None:
+    store.append_events("talk", [said("Ann", "the second word")])
+    store.close()
+    assert in_index(opened()) == 2
+
+
+def test_a_key_is_known_while_its_event_waits(store: FilesStore, opened: Opened) -> None:
+    (first,) = store.append_events("talk", [said("Ann", "once", key="k")])
+    assert store.append_events("talk", [said("Ann", "once", key="k")]) == [first]
+    (second,) = opened().append_events("talk", [said("Ann", "twice", key="l")])
+    assert store.append_events("talk", [said("Ann", "twice", key="l")]) == [second]
+    with pytest.raises(KeyConflict):
+        opened().append_events("talk", [said("Ann", "something else", key="k")])
+    assert contents(store) == ["the first word", "once", "twice"]
+
+
+def test_what_another_process_purged_does_not_come_back(store: FilesStore, opened: Opened) -> None:
+    (event,) = store.append_events("talk", [said("Ann", "the secret handshake")])
+    opened().purge([event.id], actor="test")
+    assert by_words(store, "handshake") == []
+    assert contents(store) == ["the first word", ""]
+    words = store.parts.index.db.execute("SELECT count(*) FROM records WHERE record LIKE '%handshake%'").fetchone()
+    assert words == (0,) and store.verify_ledgers() == []
+
+
+def test_a_damaged_index_loses_nothing_that_waits(store: FilesStore) -> None:
+    store.append_events("talk", [said("Ann", "the second word")])
+    store.parts.index.db.execute("DROP TABLE docs")
+    assert contents(store) == ["the first word", "the second word"]
+
+
+def test_an_append_stands_when_the_index_does_not_take_it(store: FilesStore) -> None:
+    store.parts.index.db.execute("DROP TABLE records")
+    for n in range(MOST):
+        store.append_events("talk", [said("Ann", f"line {n}")])
+    assert contents(store) == ["the first word", *(f"line {n}" for n in range(MOST))]
+    assert store.verify_ledgers() == []
+
+
+class Failing:
+    """An embedder that has stopped working."""
+
+    name, dim = static_embedder().name, static_embedder().dim
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        raise EmbedderError("out of order")
+
+
+def test_without_vectors_it_is_found_by_its_words_and_later_by_its_meaning(store: FilesStore) -> None:
+    works = store.parts.embedder
+    store.parts.embedder = Failing()
+    store.append_events("talk", [said("Ann", "about zebras")])
+    assert "about zebras" in contents(store)
+    store.parts.embedder = works
+    store.sync()
+    assert "about zebras" in texts(store, asked(store, "zebras", EVENTS).semantic)
+
+
+def test_little_waits_where_much_was_said(store: FilesStore) -> None:
+    store.append_events("talk", [said("Ann", "word " * (MOST_CHARS // 5))])
+    assert in_index(store) == 2
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_in_any_order_of_two_writers_and_readers_every_event_is_there_once(opened: Opened, seed: int) -> None:
+    choose, stores = random.Random(seed), [opened(), opened()]
+    expected: dict[str, list[str]] = {name: [] for name in ("one", "two", "three")}
+    for step in range(60):
+        store, session = choose.choice(stores), choose.choice(list(expected))
+        match choose.randrange(5):
+            case 0 | 1 | 2:
+                written = [f"line {step} {n}" for n in range(choose.choice([1, 1, 1, 3]))]
+                key = f"k{step}" if choose.random() < 0.2 else ""
+                store.append_events(session, [said("Ann", text, key=key and f"{key}-{text}") for text in written])
+                expected[session] += written
+            case 3:
+                assert contents(store, session) == expected[session]
+            case 4:
+                with store.deciding("note", actor="test"):
+                    assert store.count(EVENTS) == sum(map(len, expected.values()))
+    for store in stores:
+        assert {name: contents(store, name) for name in expected} == expected
+        assert in_index(store) == sum(map(len, expected.values())) and store.verify_ledgers() == []
+        assert not store.parts.index.without_vector(0, 1)
