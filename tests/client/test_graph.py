@@ -178,8 +178,15 @@ def test_an_unknown_start_and_a_single_word_for_seeds_are_refused(graph: Graph, 
         graph.traverse("nobody")
     with pytest.raises(NotFound, match="'nobody'"):
         graph.traverse_many([ids[0], "nobody"])
-    with pytest.raises(InvalidInput, match="seeds is a list"):
-        graph.traverse_many("m0")
+    for wrong in ("m0", None, 5):
+        with pytest.raises(InvalidInput, match="seeds is a list"):
+            graph.traverse_many(wrong)  # type: ignore[arg-type]
+
+
+def test_seeds_that_can_be_read_only_once_are_walked_from(graph: Graph, ids: list[str]) -> None:
+    graph.relate(ids[0], ids[1])
+    (reached,) = graph.traverse_many(iter(ids[:1]))  # type: ignore[arg-type]
+    assert reached.memory.id == ids[1]
 
 
 def test_a_retired_memory_is_skipped_unless_it_is_asked_for(mem: Engram, graph: Graph, ids: list[str]) -> None:

@@ -123,6 +123,22 @@ def test_each_seed_reaches_so_many_the_nearest_and_heaviest_first(store: Store, 
     assert reached(store, ids[0], per_seed=6) == [ids[5], ids[4], ids[3], ids[2], ids[1], ids[6]]
 
 
+@pytest.mark.parametrize("direction", ["outbound", "inbound"])
+def test_of_many_links_the_light_ones_are_followed_where_the_heavy_ones_lead_nowhere(
+    store: Store, keep: Keep, direction: str
+) -> None:
+    ends = [(0, n) if direction == "outbound" else (n, 0) for n in range(1, 9)]
+    ids = linked(keep, [(*end, "causal", 1 / n) for n, end in enumerate(ends, 1)], 9)
+    with store.deciding("retire", actor="test", about=ids[1:7]) as deciding:
+        for memory_id in ids[1:7]:
+            memory = deciding.get(memory_id)
+            assert memory is not None
+            deciding.put(memory.but(status="retired"))
+    in_force = Filters(statuses=("active",))
+    assert reached(store, ids[0], direction=direction, per_seed=1, filters=in_force) == [ids[7]]
+    assert reached(store, ids[0], direction=direction, per_seed=2, filters=in_force) == ids[7:]
+
+
 def test_a_memory_is_reached_once_from_each_seed(store: Store, keep: Keep) -> None:
     a, b, c = linked(keep, [(0, 2, "causal", 1.0), (1, 2, "causal", 1.0)], 3)
     assert [(step.seed, step.id) for step in walked(store, [a, b, a])] == [(a, c), (b, c)]

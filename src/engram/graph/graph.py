@@ -1,6 +1,6 @@
 """The graph facet: relate memories, take relations back, see what is reached over them (spec 2 "Graph Relations")."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -138,17 +138,18 @@ class Graph:
         depth = checked_limit(max_depth, "max_depth", 10)
         per_seed, total = checked_limit(limit_per_seed, "limit_per_seed"), checked_limit(total_limit, "total_limit")
         asked = hops(direction, types, min_weight, status, scope, self.clock())
-        if isinstance(seeds, str):
+        if isinstance(seeds, str) or not isinstance(seeds, Iterable):
             raise InvalidInput("seeds is a list of ids, names or aliases; `traverse` takes a single one")
+        seeds = list(seeds)
         with self.store.reading():
-            known = self._memories(list(seeds))
+            known = self._memories(seeds)
             starts = [known.get(seed) or self._get(seed) for seed in seeds]
             ids = [self._successor(start, asked.filters.statuses).id for start in starts]
             steps = self.store.walk(
                 list(dict.fromkeys(ids)), depth=depth, direction=asked.direction, types=asked.types,
                 min_weight=asked.min_weight, per_seed=per_seed, filters=asked.filters,
             )  # fmt: skip
-            return self._reached(gathered(steps, total), asked.filters.statuses)
+            return self._reached(gathered(steps, total), known, asked.filters.statuses)
 
     def render(self, reached: Sequence[Reached], *, max_tokens: int | None = None) -> str:
         """The relations as lines for a prompt, nearest first, as many as fit: memories quoted as data, each text once."""
@@ -160,8 +161,10 @@ class Graph:
 
     # -- looking up
 
-    def _reached(self, best: list[tuple[Step, tuple[str, ...]]], statuses: tuple[str, ...] | None) -> list[Reached]:
-        found = self._memories([step.id for step, _ in best])
+    def _reached(
+        self, best: list[tuple[Step, tuple[str, ...]]], known: dict[str, Memory], statuses: tuple[str, ...] | None
+    ) -> list[Reached]:
+        found = known | self._memories([step.id for step, _ in best if step.id not in known])
         return [
             Reached(found[step.id], step.depth, step.path, step.types, step.score, step.forward, seeds)
             for step, seeds in best

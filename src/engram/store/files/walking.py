@@ -1,7 +1,8 @@
 """Walks over the links of the index, breadth-first.
 
-A memory may have thousands of links of which a walk wants the heaviest few. So each one's links are read in that order, those of
-a whole level are merged as they are needed, and only the memories are looked at that would be next.
+Most memories have a few links: those of a whole level are read at once. One may have thousands, of which a walk wants the
+heaviest few: these are read first, the rest where a walk gets that far. The links of a level are merged as they are needed, and
+only the memories are looked at that would be next.
 """
 
 import json
@@ -20,9 +21,16 @@ from engram.store.walks import Hops
 LONGEST_CHAIN = 64
 """Successors of a superseded memory that are looked at; only a damaged store has more."""
 
-# One statement for each memory: for a short sorted beginning of many links SQLite is ten times faster than with a window.
-_LINKS = """
-SELECT -max({lightest}, min({heaviest}, l.weight)), l.{there}, l.type FROM links l
+_CROWDED = """
+SELECT j.value FROM json_each(?) j WHERE (SELECT count(*) FROM (SELECT 1 FROM links l WHERE l.{here} = j.value LIMIT ?)) = ?
+"""
+_LINKS_OF_SEVERAL = """
+SELECT l.{here}, -max({lightest}, min({heaviest}, l.weight)), l.{there}, l.type FROM json_each(?) j
+CROSS JOIN links l ON l.{here} = j.value WHERE l.weight > 0 AND l.weight >= ? {typed}
+"""
+# Of one memory only: for a short sorted beginning of many links SQLite is ten times faster so than with a window.
+_LINKS_OF_ONE = """
+SELECT l.{here}, -max({lightest}, min({heaviest}, l.weight)), l.{there}, l.type FROM links l
 WHERE l.{here} = ? AND l.weight > 0 AND l.weight >= ? {typed} ORDER BY l.weight DESC, l.{there}, l.type LIMIT ? OFFSET ?
 """
 _PASSING = "SELECT d.id FROM json_each(?) j CROSS JOIN docs d ON d.id = j.value WHERE {condition}"
@@ -42,14 +50,15 @@ WITH RECURSIVE earlier (heir, id) AS (
     UNION
     SELECT e.heir, s.value FROM earlier e CROSS JOIN docs d ON d.id = e.id CROSS JOIN records r ON r.n = d.n
     CROSS JOIN json_each(r.record, '$.supersedes') s
+    WHERE instr(r.record, '"supersedes"') -- few have it, and to take a record apart takes long
 )
 SELECT e.id, e.heir FROM earlier e CROSS JOIN docs d ON d.id = e.id
 WHERE e.id <> e.heir AND d.status = 'superseded' AND NOT ({condition})
 """
 
 
-Hop = tuple[float, str, str]
-"""A link as a walk takes it: how light it is, where it leads, its relation. Sorted, the heaviest comes first."""
+Hop = tuple[str, float, str, str]
+"""A link as a walk takes it: whose it is, how light, where it leads, its relation. Sorted, the heaviest of each comes first."""
 
 
 class Onward(NamedTuple):
@@ -138,12 +147,12 @@ class _Seed:
 def walk(db: sqlite3.Connection, seeds: Sequence[str], depth: int, hops: Hops, per_seed: int) -> list[Step]:
     """Each memory once per seed. A seed that has reached enough goes no deeper: what is nearer comes first anyway."""
     walks = [_Seed({seed}, [Step(seed, seed, 0, (seed,), (), 1.0)], per_seed) for seed in dict.fromkeys(seeds)]
-    places = _Places(db, hops)
+    places, ways = _Places(db, hops), _ways(db, hops, 2 * per_seed)
     for _ in range(depth):
         going = [one for one in walks if one.front and len(one.found) < per_seed]
         if not going:
             break
-        links = _Links(db, hops, sorted({step.id for one in going for step in one.front}), 2 * per_seed)
+        links = _Links(db, hops, ways, sorted({step.id for one in going for step in one.front}))
         for one in going:
             one.begin(links)
         while offered := [onward.id for one in going for onward in one.offer()]:
@@ -155,47 +164,84 @@ def walk(db: sqlite3.Connection, seeds: Sequence[str], depth: int, hops: Hops, p
     return [step for one in walks for step in one.found]
 
 
-class _Links:
-    """The links of a level's memories, read once. The heaviest come first, the rest when a walk gets that far."""
+@dataclass(slots=True)
+class _Way:
+    """One way to read links: as they point, or backward."""
 
-    def __init__(self, db: sqlite3.Connection, hops: Hops, nodes: list[str], at_once: int) -> None:
-        self._db, self._hops, self._at_once = db, hops, at_once
-        self._read: dict[tuple[str, bool], list[Hop]] = {}
+    db: sqlite3.Connection
+    backward: bool
+    crowded: str
+    of_several: str
+    of_one: str
+    followed: tuple[object, ...]
+    at_once: int
+
+    def links(self, names: list[str]) -> dict[str, Iterable[Hop]]:
+        """The links of each, the heaviest first."""
+        more = self.at_once + 1
+        crowded = {name for (name,) in self.db.execute(self.crowded, (json.dumps(names), more, more))}
+        few: dict[str, list[Hop]] = {name: [] for name in names if name not in crowded}
+        for hop in self.db.execute(self.of_several, (json.dumps(list(few)), *self.followed)):
+            few[hop[0]].append(hop)
+        for hops in few.values():
+            hops.sort()
+        return {**few, **{name: _Crowd(self, name) for name in crowded}}
+
+    def rows(self, name: str, limit: int, offset: int) -> list[Hop]:
+        return self.db.execute(self.of_one, (name, *self.followed, limit, offset)).fetchall()
+
+
+class _Crowd:
+    """The links of a memory that has many: the heaviest at once, the rest when a walk gets that far."""
+
+    def __init__(self, way: _Way, name: str) -> None:
+        self._way, self._name = way, name
+        self._read = way.rows(name, way.at_once, 0)
+
+    def __iter__(self) -> Iterator[Hop]:
+        at_once = self._way.at_once
+        yield from self._read[:at_once]
+        if len(self._read) == at_once:
+            self._read += self._way.rows(self._name, -1, at_once)
+        yield from self._read[at_once:]
+
+
+def _ways(db: sqlite3.Connection, hops: Hops, at_once: int) -> list[_Way]:
+    typed = "" if hops.types is None else f"AND l.type IN ({', '.join('?' * len(hops.types))})"
+    followed = (hops.min_weight, *(hops.types or ()))
+    found = []
+    for here, there, asked in (("source", "target", hops.outbound), ("target", "source", hops.inbound)):
+        if asked:
+            named = {"here": here, "there": there, "typed": typed, "lightest": LIGHTEST, "heaviest": HEAVIEST}
+            crowded, several, one = (text.format(**named) for text in (_CROWDED, _LINKS_OF_SEVERAL, _LINKS_OF_ONE))
+            found.append(_Way(db, here == "target", crowded, several, one, followed, at_once))
+    return found
+
+
+class _Links:
+    """The links of a level's memories, read once."""
+
+    def __init__(self, db: sqlite3.Connection, hops: Hops, ways: list[_Way], nodes: list[str]) -> None:
         self._names = {node: [node] for node in nodes}
         if hops.inbound:
-            self._add_predecessors(nodes)
+            self._add_predecessors(db, hops)
+        every = [name for names in self._names.values() for name in names]
+        self._read = [(way.backward, way.links(every if way.backward else nodes)) for way in ways]
 
-    def _add_predecessors(self, nodes: list[str]) -> None:
+    def _add_predecessors(self, db: sqlite3.Connection, hops: Hops) -> None:
         """A link to what a memory superseded is a link to it."""
-        condition, values = where(self._hops.filters)
+        condition, values = where(hops.filters)
         sql = _PREDECESSORS.format(condition=condition)
-        for earlier, heir in self._db.execute(sql, (json.dumps(nodes), *values)):
+        for earlier, heir in db.execute(sql, (json.dumps(list(self._names)), *values)):
             self._names[heir].append(earlier)
 
     def onward(self, step: Step) -> Iterator[Iterator[Onward]]:
         """Every step on from this one: a sorted run for each direction, and for each memory it has superseded."""
-        if self._hops.outbound:
-            yield self._run(step, step.id, False)
-        if self._hops.inbound:
-            for name in self._names[step.id]:
-                yield self._run(step, name, True)
+        for backward, links in self._read:
+            for name in self._names[step.id] if backward else (step.id,):
+                yield _run(step, links[name], backward)
 
-    def _run(self, step: Step, name: str, backward: bool) -> Iterator[Onward]:
-        for lightness, memory_id, kind in self._of(name, backward):
-            yield Onward(step.score * lightness, step.path, memory_id, kind, backward, step)
 
-    def _of(self, name: str, backward: bool) -> Iterator[Hop]:
-        read = self._read.get((name, backward))
-        if read is None:
-            read = self._read[name, backward] = self._rows(name, backward, self._at_once, 0)
-        yield from read[: self._at_once]
-        if len(read) == self._at_once:
-            read += self._rows(name, backward, -1, self._at_once)
-        yield from read[self._at_once :]
-
-    def _rows(self, name: str, backward: bool, limit: int, offset: int) -> list[Hop]:
-        here, there = ("target", "source") if backward else ("source", "target")
-        types = self._hops.types
-        typed = "" if types is None else f"AND l.type IN ({', '.join('?' * len(types))})"
-        sql = _LINKS.format(here=here, there=there, typed=typed, lightest=LIGHTEST, heaviest=HEAVIEST)
-        return self._db.execute(sql, (name, self._hops.min_weight, *(types or ()), limit, offset)).fetchall()
+def _run(step: Step, links: Iterable[Hop], backward: bool) -> Iterator[Onward]:
+    for _, lightness, memory_id, kind in links:
+        yield Onward(step.score * lightness, step.path, memory_id, kind, backward, step)
