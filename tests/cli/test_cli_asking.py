@@ -36,6 +36,17 @@ def test_recall_without_an_answer_is_done_and_silent_on_stdout(cli: Console) -> 
     assert "nothing found" in result.stderr
 
 
+def test_an_answer_names_what_it_rests_on(cli: Console) -> None:
+    deploys, *_ = taught(cli)
+    answer = f"“Deploys go through the staging cluster first” [{deploys}]"
+    assert cli("recall", "--answer", "how do deploys work?").stdout.splitlines() == [answer]
+    assert cli.json("recall", "--answer", "how do deploys work?")["answer"] == answer
+    assert cli.json("recall", "how do deploys work?")["answer"] == ""
+    unknown = cli("recall", "--answer", "what is the capital of Peru?")
+    assert unknown.exit_code == 0 and unknown.stdout == "" and "nothing that is known answers" in unknown.stderr
+    assert cli("recall", "--answer", "--trace", "deploys").exit_code == 2
+
+
 def test_recall_sees_its_scope_and_search_sees_everything(cli: Console) -> None:
     *_, backups = taught(cli)
     assert backups not in [hit["id"] for hit in cli.json("recall", "database backups")["hits"]]

@@ -85,6 +85,7 @@ def recall_data(recall: "Recall", now: datetime, *, explain: bool = False) -> di
         "reason": understood.reason if understood else "",
         "unread": list(understood.unread) if understood else [],
         "text": recall.text,
+        "answer": recall.answer,
         "warnings": list(recall.warnings),
         "mode": hits.mode,
         "hits": [hit_data(hit, now, explain=explain) for hit in hits],

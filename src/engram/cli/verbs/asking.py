@@ -1,7 +1,7 @@
 """recall, search, inject: knowledge comes out."""
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from engram.cli.declared import Argument, Option
 from engram.cli.surface import Surface, text_or_stdin
@@ -27,6 +27,11 @@ from engram.cli.verbs.options import (
 from engram.model.errors import InvalidInput
 from engram.model.times import aware
 
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from engram.recall.recalling import Recall
+
 Question = Annotated[str, Argument("QUESTION", "What to look for; - reads it from stdin.")]
 Task = Annotated[str, Argument("TASK", "What the agent is about to do; - reads it from stdin.")]
 Kinds = Annotated[
@@ -39,6 +44,7 @@ Date = Annotated[
     str | None,
     Option("--date", metavar="TIME", help="When the question is asked, for words like `last week`. Default: now."),
 ]
+Answered = Annotated[bool, Option("--answer", help="One answer instead of a list, each part with the ids it rests on.")]
 Trace = Annotated[
     bool, Option("--trace", help="The account instead: what was kept, trimmed, superseded; no use is noted.")
 ]
@@ -70,6 +76,7 @@ def recall(
     explain: Explain = False,
     session: Session = "",
     date: Date = None,
+    answer: Answered = False,
     trace: Trace = False,
     expect: Expect = None,
     tokens: TraceTokens = None,
@@ -78,15 +85,16 @@ def recall(
 
     Asks what this directory, its user and everyone know; what is recalled grows stronger by it. What holds, what held before,
     what happened and how a fact came to be are searched for in different places, and a time such as `last week` is a strict
-    window; stderr says what was understood. --trace looks at the whole ranking, so --limit, --mode and --session do not apply.
+    window; stderr says what was understood. --answer is in the words of the memories, or of a model where one is configured.
+    --trace looks at the whole ranking, so --limit, --mode and --session do not apply.
     """
     asked = filters(
         scope=scope, types=type_, tags=tag, domain=domain, since=since, until=until, as_of=as_of, known_at=known_at
     )
     if not trace and (expect or tokens is not None):
         raise InvalidInput("--expect and --tokens belong to --trace; add it")
-    if trace and (date or fusion or mode != "hybrid"):
-        raise InvalidInput("--trace accounts for the usual ranking; leave out --date, --mode and --fusion")
+    if trace and (date or fusion or answer or mode != "hybrid"):
+        raise InvalidInput("--trace accounts for the usual ranking; leave out --date, --mode, --fusion and --answer")
     question = text_or_stdin(question)
     with surface.memory() as mem:
         check_types(mem, type_)
@@ -103,26 +111,32 @@ def recall(
             fusion=fusion,
             explain=explain,
             session=session,
+            compose_answer=answer,
             **asked,
         )
-        now = mem.upkeep.clock()
-        if found.window is not None or found.intent != "current":
-            from engram.cli.understanding import understood
+        _show(surface, found, mem.upkeep.clock(), aware(as_of), explain=explain, answer=answer)
 
-            surface.hint(f"engram: {understood(found)}")
-        surface.warn(found.warnings)
-        if surface.as_json:
-            from engram.cli.records import recall_data
 
-            surface.json(recall_data(found, aware(as_of) or now, explain=explain))
-        elif explain or surface.drawn:
-            from engram.cli import cards
+def _show(
+    surface: Surface, found: "Recall", now: "datetime", as_of: "datetime | None", *, explain: bool, answer: bool
+) -> None:
+    if found.window is not None or found.intent != "current":
+        from engram.cli.understanding import understood
 
-            cards.hits(found.hits, now, explain=explain)
-        elif found.text:
-            sys.stdout.write(found.text + "\n")
-        if not found.hits:
-            surface.hint("engram: nothing found; `engram search` looks in every scope")
+        surface.hint(f"engram: {understood(found)}")
+    surface.warn(found.warnings)
+    if surface.as_json:
+        from engram.cli.records import recall_data
+
+        surface.json(recall_data(found, as_of or now, explain=explain))
+    elif (explain or surface.drawn) and not answer:
+        from engram.cli import cards
+
+        cards.hits(found.hits, now, explain=explain)
+    elif text := found.answer if answer else found.text:
+        sys.stdout.write(text + "\n")
+    if not found.hits:
+        surface.hint("engram: nothing found; `engram search` looks in every scope")
 
 
 def search(
