@@ -7,7 +7,7 @@ from engram.model.memory import Association, Evidence
 from engram.store.protocol import Filters, Store
 from engram.text.content_hash import content_hash
 from tests.backends import Backend
-from tests.conformance.keeping import ANY, Keep, asked, day, listed, said
+from tests.conformance.keeping import ANY, Keep, asked, day, listed, said, texts
 
 WORDS = ("nightshift", "Frankfurt", "Klaus", "xylophone", "kitchen-table", "Dublin")
 
@@ -76,6 +76,14 @@ def test_a_session_that_quotes_it_quotes_it_no_longer(backend: Backend, store: S
     assert session is not None
     assert session.task.startswith("find out: ")
     assert "xylophone" not in backend.everything()
+
+
+def test_what_stood_beside_a_purged_event_is_found_in_its_ledger(store: Store) -> None:
+    first, *_ = store.append_events("talk", [said("Ann", f"zebra number {n}") for n in range(3)])
+    store.append_events("another", [said("Ann", "about horses")])
+    store.purge([first.id], actor="test")
+    found = asked(store, "zebra", Filters(kinds=("event",), parents=("talk",)))
+    assert sorted(texts(store, found.lexical)) == ["zebra number 1", "zebra number 2"]
 
 
 def test_several_are_purged_at_once_and_again_without_harm(store: Store, keep: Keep) -> None:

@@ -1,20 +1,31 @@
 """Events that wait for the index: every question finds them, whoever asks, and nothing hangs on the process that appended them."""
 
+import contextlib
 import random
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from engram.model.errors import EmbedderError, KeyConflict
-from engram.store.files.awaiting import MOST, MOST_CHARS
+from engram.model.errors import EmbedderError, KeyConflict, StoreReadOnly
+from engram.model.event import Event
+from engram.store.files import rebuilding
+from engram.store.files.awaiting import MOST, MOST_BYTES
 from engram.store.files.home import open_home
+from engram.store.files.index.index import Index
+from engram.store.files.ledger import Ledger, Written
+from engram.store.files.lock import WriterLock
+from engram.store.files.parts import Parts
 from engram.store.files.store import FilesStore
-from engram.store.protocol import Filters
+from engram.store.ledgers import Head
+from engram.store.protocol import Filters, Noticed, Progress
 from tests.backends import static_embedder
-from tests.conformance.keeping import asked, said, texts
+from tests.clock import Clock
+from tests.conformance.keeping import Keep, asked, said, texts
 
 EVENTS = Filters(kinds=("event",))
 Opened = Callable[[], FilesStore]
@@ -163,8 +174,98 @@ def test_without_vectors_it_is_found_by_its_words_and_later_by_its_meaning(store
 
 
 def test_little_waits_where_much_was_said(store: FilesStore) -> None:
-    store.append_events("talk", [said("Ann", "word " * (MOST_CHARS // 5))])
+    store.append_events("talk", [said("Ann", "word " * (MOST_BYTES // 5))])
     assert in_index(store) == 2
+
+
+def test_a_hand_edit_that_another_process_journals_hides_nothing(store: FilesStore, opened: Opened) -> None:
+    other, keep = opened(), Keep(store, Clock())
+    memory = keep("the parser uses tabs")
+    assert other.get(memory.id) is not None
+    store.append_events("talk", [said("Ann", "about zebras")])
+    store.append_events("zoo", [said("Ann", "zebras again")])
+    path = Path(store.file_of(memory.id))
+    store.append_events("zoo", [said("Ann", "still zebras")])
+    path.write_text(path.read_text("utf-8").replace("tabs", "spaces"), "utf-8")
+    edited = other.get(memory.id)
+    assert edited is not None and edited.statement == "the parser uses spaces"
+    assert sorted(by_words(other, "zebras")) == ["about zebras", "still zebras", "zebras again"]
+    assert {name: store.parts.anchors.told(name) for name in ("talk", "zoo")} == {
+        name: Head(len(events), events[-1].digest) for name in ("talk", "zoo") for events in [store.events(name)]
+    }
+    assert store.verify_ledgers() == []
+
+
+def test_a_rebuild_begins_with_what_others_appended(
+    store: FilesStore, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers have the old index until the new one is whole."""
+    store.append_events("talk", [said("Ann", "the second word")])
+    seen: list[int] = []
+    whole = rebuilding.rebuild
+
+    def noting(parts: Parts, progress: Progress) -> Noticed:
+        seen.append(in_index(store))
+        return whole(parts, progress)
+
+    monkeypatch.setattr(rebuilding, "rebuild", noting)
+    opened().rebuild()
+    assert seen == [2] and contents(store) == ["the first word", "the second word"]
+
+
+def test_who_has_no_embedder_leaves_the_vectors_to_who_has_one(store: FilesStore, tmp_path: Path) -> None:
+    store.append_events("talk", [said("Ann", "about zebras")])
+    with closing(FilesStore(open_home(tmp_path / "home", tmp_path / "cache"))) as other:
+        assert "about zebras" in contents(other)
+    assert "about zebras" in texts(store, asked(store, "zebras", EVENTS).semantic)
+    assert not store.parts.index.without_vector(0, 1) and not store.parts.index.get("lacking")
+
+
+def test_whoever_cannot_have_the_lock_answers_and_says_what_is_missing(store: FilesStore, opened: Opened) -> None:
+    other = opened()
+    store.append_events("talk", [said("Ann", "the second word")])
+    store.append_events("talk", [said("Ann", "the third word")])
+    other.parts.lock = store.parts.lock = Barred(store.parts.home.lock)
+    for reader in (store, other):
+        assert contents(reader) == ["the first word"] and reader.count(EVENTS) == 1
+        assert reader.event("EVT-unknown") is None and by_words(reader, "first") == ["the first word"]
+        assert any("not found yet" in warning for warning in reader.warnings)
+    other.parts.lock = store.parts.lock = WriterLock(store.parts.home.lock)
+    assert contents(store) == contents(other) == ["the first word", "the second word", "the third word"]
+
+
+class Barred(WriterLock):
+    """The lock of a home that cannot be written."""
+
+    @contextlib.contextmanager
+    def held(self, deadline: float = 0.0) -> Iterator[None]:
+        raise StoreReadOnly("cannot write here")
+        yield
+
+
+def test_nothing_is_appended_twice_though_the_index_fails_behind_it(
+    store: FilesStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written, get = Ledger.append_turn, Index.get
+    failing: list[bool] = []
+
+    def append(self: Ledger, session: str, events: Sequence[Event]) -> Written:
+        done = written(self, session, events)
+        failing.append(True)
+        return done
+
+    def fails(self: Index, key: str) -> object:
+        if failing:
+            failing.clear()
+            raise sqlite3.OperationalError("disk I/O error")
+        return get(self, key)
+
+    store.events("talk")
+    monkeypatch.setattr(Ledger, "append_turn", append)
+    monkeypatch.setattr(Index, "get", fails)
+    store.append_events("talk", [said("Ann", "exactly once")])
+    monkeypatch.undo()
+    assert contents(store) == ["the first word", "exactly once"] and store.verify_ledgers() == []
 
 
 @pytest.mark.parametrize("seed", range(6))

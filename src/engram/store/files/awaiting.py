@@ -14,13 +14,14 @@ from engram.model.errors import EmbedderError
 from engram.model.event import Event
 from engram.store.documents import Document, event_document
 from engram.store.files.journal import Placed
+from engram.store.files.ledger import Written
 from engram.store.files.parts import Parts, index_entry, index_event, note_ledger
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
-MOST, MOST_CHARS = 64, 1_000_000
-"""So many may wait, and so much; the append that comes to it pays for all of them, some 10 ms."""
+MOST, MOST_BYTES = 64, 1_000_000
+"""So many may wait, and so much; the append that comes to it pays for all of them."""
 
 
 @dataclass(slots=True)
@@ -36,9 +37,10 @@ class Awaiting:
     """How long each ledger is behind its last event."""
     told: dict[str, Placed] = field(default_factory=dict)
     """What the journal was told of each session's ledger last; the newest word of all is the last."""
-    chars: int = 0
-    untold: bool = False
-    """Whether an append is not in the journal: nobody would look for it."""
+    size: int = 0
+    """Bytes of all of them."""
+    is_pressing: bool = False
+    """Whether the index should have them at once: others are writing too, or the journal could not be told."""
 
     @property
     def newest(self) -> Placed | None:
@@ -48,25 +50,28 @@ class Awaiting:
     @property
     def is_due(self) -> bool:
         """Whether the index should have all this now."""
-        return self.untold or self.read is None or len(self.events) >= MOST or self.chars >= MOST_CHARS
+        return self.is_pressing or self.read is None or len(self.events) >= MOST or self.size >= MOST_BYTES
 
-    def add(self, events: Sequence[Event], scope: str, ledger: str, size: int) -> None:
+    def add(self, events: Sequence[Event], scope: str, written: Written) -> None:
         """An append to a ledger."""
         self.events += [(event, scope) for event in events]
-        self.chars += sum(len(event.content) for event in events)
-        self.sizes[ledger] = size
+        self.size += written.end - written.start
+        self.sizes[written.ledger] = written.end
 
     def tell(self, placed: Placed | None) -> None:
         """What the journal was told of it."""
         if placed is None:
-            self.untold = True
+            self.is_pressing = True
             return
         self.told.pop(placed.entry.session, None)
         self.told[placed.entry.session] = placed
 
 
 def is_untouched(parts: Parts, waiting: Awaiting) -> bool:
-    """Whether the index is as it was before these events were appended."""
+    """Whether the index is as it was before these events were appended; if not, another process has taken them in.
+
+    Whoever moves on in the journal has taken in every ledger that it tells of.
+    """
     return waiting.into is parts.index.db and parts.index.get("journal") == waiting.read
 
 
@@ -78,21 +83,17 @@ def vectors_of(parts: Parts, documents: Sequence[Document]) -> "Sequence[Vectors
     return list(vectors) if vectors is not None else [None] * len(documents)
 
 
-def take_in(parts: Parts) -> bool:
-    """Put what waits into the index. False where another process may have done so: the files tell then what is missing."""
-    waiting, parts.awaiting = parts.awaiting, None
-    if waiting is None:
-        return True
-    documents = [event_document(event, scope) for event, scope in waiting.events]
-    vectors = vectors_of(parts, documents)
-    # SQLite's own lock is enough: who holds the writer lock and writes to the index has read the journal first, which shows.
-    with parts.index.writing() as writer:
-        if not is_untouched(parts, waiting):
-            return False
-        for (event, _), document, vector in zip(waiting.events, documents, vectors, strict=True):
-            index_event(parts, writer, event, document, vector)
-        for ledger, size in waiting.sizes.items():
-            note_ledger(parts, ledger, size)
-        for placed in waiting.told.values():
-            index_entry(parts, placed)
-    return True
+def take_in(parts: Parts) -> None:
+    """Put what waits into the index. For the holder of the writer lock."""
+    waiting = parts.awaiting
+    if waiting is not None and is_untouched(parts, waiting):
+        documents = [event_document(event, scope) for event, scope in waiting.events]
+        vectors = vectors_of(parts, documents)
+        with parts.index.writing() as writer:
+            for (event, _), document, vector in zip(waiting.events, documents, vectors, strict=True):
+                index_event(parts, writer, event, document, vector)
+            for ledger, size in waiting.sizes.items():
+                note_ledger(parts, ledger, size)
+            for placed in waiting.told.values():
+                index_entry(parts, placed)
+    parts.awaiting = None

@@ -1,5 +1,6 @@
 """Appending to a session's ledger: secrets never reach this room, digests chain the events, keys make a repeat harmless."""
 
+import sqlite3
 from collections.abc import Sequence
 
 from engram.model.errors import StoreCorrupt, StoreError
@@ -21,8 +22,11 @@ def append(parts: Parts, session: str, events: Sequence[NewEvent], jobs: Followi
     """Write new events, return all: new ones, and for a repeated key the event it named before. The index takes them in later."""
     with parts.lock.held():
         tail, told = _looked_at(parts, session, keyed=any(event.key for event in events))
+        # All that the index is asked for comes first: once the events are written, nothing may be tried again.
+        waiting = parts.awaiting or Awaiting(parts.index.db, parts.index.get("journal"), is_pressing=tail.others)
         task = tasks.load_task(parts.home, session)
         refuse_closed(task)
+        scope = task.scope if task is not None else session_scope(parts.home, session)
         known = _known_keys(parts, session, events)
         fresh = unrepeated(events, known)
         if not fresh:
@@ -31,10 +35,9 @@ def append(parts: Parts, session: str, events: Sequence[NewEvent], jobs: Followi
         new = following_on(head, session, [events[i] for i in fresh], parts.token)
         # A job without its events finds nothing to do; events without their job would wait for nobody.
         tasks.enqueue(parts.home, jobs(new))
-        name, size = parts.ledger.append_turn(session, new)
-        waiting = parts.awaiting = parts.awaiting or Awaiting(parts.index.db, parts.index.get("journal"))
-        waiting.add(new, task.scope if task is not None else session_scope(parts.home, session), name, size)
+        waiting.add(new, scope, parts.ledger.append_turn(session, new))
         waiting.tell(_anchored(parts, session, new[-1], tail))
+        parts.awaiting = waiting
         written = dict(zip(fresh, new, strict=True))
         by_key = known | {event.key: event for event in new if event.key}
         return [written[i] if i in written else by_key[event.key] for i, event in enumerate(events)]
@@ -46,7 +49,8 @@ def _looked_at(parts: Parts, session: str, *, keyed: bool) -> tuple[Tail, Head |
     newest = waiting.newest if waiting is not None else None
     # The keys of what waits are not in the index.
     if keyed or waiting is None or newest is None or not _is_as_left(parts, waiting, newest.end, name):
-        return recovery.catch_up(parts, ledger=name), parts.anchors.told(session)
+        tail = recovery.catch_up(parts, ledger=name)
+        return tail, parts.anchors.told(session)
     own = waiting.told.get(session)
     anchor = parsed_anchor(own.entry.reason) if own is not None else None
     return Tail(newest.end, newest.entry.seq), anchor.head if anchor is not None else parts.anchors.told(session)
@@ -82,7 +86,7 @@ def _anchored(parts: Parts, session: str, head: Event, tail: Tail) -> PlacedEntr
     """Tell the journal where the ledger ends, so that a tail that is cut off later shows. The events stand without it."""
     try:
         return witness(parts, session, Head(head.seq, head.digest), tail, durably=False)
-    except StoreError as error:
+    except (StoreError, sqlite3.Error, OSError) as error:
         parts.warnings.append(f"the end of the ledger {session} is not in the journal: {error}")
         return None
 

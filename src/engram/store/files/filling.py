@@ -19,6 +19,7 @@ def fill_vectors(parts: Parts, deadline: float) -> None:
             for row, vector in zip(rows, vectors, strict=True):
                 if row in still:
                     writer.put_vector(row[0], vector)
-            if not parts.index.without_vector(0, 1):
-                parts.index.set("lacking", 0)
         after = rows[-1][0]
+    with parts.lock.held(deadline), parts.index.writing():
+        if not parts.index.without_vector(0, 1):
+            parts.index.set("lacking", 0)

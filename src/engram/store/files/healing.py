@@ -55,15 +55,17 @@ def _healed(method: Callable[P, R], *, taking_in: bool) -> Callable[P, R]:
         store = args[0]
         assert isinstance(store, Mendable)
         with store.guard:
-            for _ in range(ATTEMPTS - 1):
+            for attempt in range(1, ATTEMPTS + 1):
                 try:
                     store.follow_replacement()
                     if taking_in:
                         store.take_in()
                     return method(*args, **kwargs)
                 except (sqlite3.DatabaseError, OSError) as error:
+                    if attempt == ATTEMPTS:
+                        raise
                     store.mend(error)
-            return method(*args, **kwargs)
+            raise AssertionError("the last attempt returns or raises")
 
     return healed
 

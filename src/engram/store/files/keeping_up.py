@@ -41,6 +41,10 @@ NOTICE_EVERY = 0.25
 """Seconds between two looks at the folders' times."""
 LEDGERS_EVERY = 2.0
 """Seconds between two looks at the sizes of all ledgers."""
+BRIEFLY = 0.05
+"""How long a reader waits for the lock to take in what others wrote; after that it answers from what the index has."""
+OWN_PATIENCE = 0.5
+"""How long it waits to take in what this process itself appended; who holds the lock for longer has mostly done so already."""
 PATIENCE = 2.0
 """How long a reader waits for the lock to journal a hand edit it saw; after that it answers from the file."""
 
@@ -115,10 +119,24 @@ class KeepingUp(Mendable):
             self._settle()
 
     def take_in(self) -> None:
-        """Put what this process has appended and not indexed yet into the index."""
-        if self.parts.awaiting is not None and not awaiting.take_in(self.parts):
-            self._ledgers_at = float("-inf")
-            self._catch_up_if_free()
+        """Put what this process has appended and not indexed yet into the index.
+
+        Where that cannot be done it goes on waiting: an answer from what the index has is better than none.
+        """
+        if self.parts.awaiting is None:
+            return
+        try:
+            if awaiting.is_untouched(self.parts, self.parts.awaiting):
+                with self.parts.lock.held(OWN_PATIENCE):
+                    awaiting.take_in(self.parts)
+            self.parts.awaiting = None
+        except (StoreBusy, StoreReadOnly) as error:
+            self._warn(f"what was appended last is not found yet: {error}")
+        except (sqlite3.DatabaseError, OSError) as error:
+            if is_damage(error, self.parts.home.index):
+                raise
+            self._warn(f"what was appended last is not found yet: {explained(error)}")
+        self._fill_if_free()
 
     def mend(self, error: sqlite3.DatabaseError | OSError) -> None:
         """Make a damaged index anew; a full disk or a busy neighbour is told to the caller instead."""
@@ -130,23 +148,26 @@ class KeepingUp(Mendable):
             raise explained(again) from again
 
     def _catch_up_if_free(self) -> None:
-        if self._is_behind() or purging.unfinished(self.parts):
-            with contextlib.suppress(StoreBusy), self.parts.lock.held(0.05):
+        if not self._is_behind() and not purging.unfinished(self.parts):
+            return
+        try:
+            with contextlib.suppress(StoreBusy), self.parts.lock.held(BRIEFLY):
                 self._finish()
-            self._fill_vectors()
+        except StoreReadOnly as error:
+            self._warn(f"what others wrote since is not found yet: {error}")
+        self._fill_if_free()
 
     def _is_behind(self) -> bool:
         return self.parts.journal.grew_since(self.parts.position) or self._ledgers_grew()
 
     def _catch_up(self, ledger: str | None = None) -> None:
-        """Take in what others have appended, waiting for them; for whoever must not miss an event."""
+        """Take in what others have appended, waiting for them a while; for whoever should not miss an event."""
         try:
-            with self.parts.lock.held(self._deadline):
+            with self.parts.lock.held(PATIENCE):
                 self._finish(ledger)
-        except StoreReadOnly as error:
-            self._warn(f"what was appended since was not taken in: {error}")
-            return
-        self._fill_vectors()
+        except (StoreBusy, StoreReadOnly) as error:
+            self._warn(f"what others appended since is not found yet: {error}")
+        self._fill_if_free()
 
     def _finish(self, ledger: str | None = None) -> None:
         """What a crash left undone; for the holder of the writer lock."""
@@ -176,6 +197,10 @@ class KeepingUp(Mendable):
         with self.guard, self.parts.lock.held(self._deadline):
             from engram.store.files.rebuilding import rebuild
 
+            if not self.parts.index.fresh:
+                # Others read the old one until the new one is whole.
+                with contextlib.suppress(StoreError, sqlite3.Error, OSError):
+                    self._finish()
             noticed = rebuild(self.parts, progress)
             self.parts.index.fresh = False
         self.parts.warnings += noticed.problems
@@ -193,6 +218,8 @@ class KeepingUp(Mendable):
         """Do small upkeep on the way of a read; a reader that cannot write answers from what it has, and says so."""
         try:
             with self.parts.lock.held(PATIENCE):
+                # What is journaled now must not hide what others were told there before.
+                self._finish(ledger="")
                 noticed = work()
             self._fill_vectors()
         except (StoreReadOnly, StoreBusy) as error:
@@ -213,6 +240,7 @@ class KeepingUp(Mendable):
         if not force and now - self._noticed_at < NOTICE_EVERY:
             return False
         self._noticed_at = now
+        self._fill_if_free()
         changed = following.changed_folders(self.parts, following.roots(self.parts))
         if not changed:
             return False
@@ -239,6 +267,11 @@ class KeepingUp(Mendable):
             filling.fill_vectors(self.parts, self._deadline)
         except EmbedderError as error:
             self._warn(f"some documents are found by keyword only for now: {error}")
+
+    def _fill_if_free(self) -> None:
+        """The same on the way of a read, which does not wait for it."""
+        with contextlib.suppress(StoreBusy, StoreReadOnly, EmbedderError):
+            filling.fill_vectors(self.parts, BRIEFLY)
 
     def close(self) -> None:
         """Close the index, with what this process appended; where that fails, whoever opens the store next sees to it."""

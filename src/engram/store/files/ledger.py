@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from engram.model.errors import StoreCorrupt, StoreReadOnly
 from engram.model.event import Event
@@ -21,6 +21,14 @@ _SAFE = re.compile(r"[^A-Za-z0-9._-]")
 _MOST_REMEMBERED = 4096
 _MORE = b" \n"
 """How a line ends whose turn goes on in the next."""
+
+
+class Written(NamedTuple):
+    """What was appended to a ledger: its file's name, and from where to where."""
+
+    ledger: str
+    start: int
+    end: int
 
 
 @lru_cache(maxsize=1024)
@@ -107,17 +115,17 @@ class Ledger:
             self._heads.clear()
         self._heads[name] = known
 
-    def append(self, session: str, events: Sequence[Event]) -> tuple[str, int]:
-        """Write chained events and fsync once; return file name and new size."""
+    def append(self, session: str, events: Sequence[Event]) -> Written:
+        """Write chained events and fsync once."""
         return self._append(session, b"".join([encode(to_fields(event)) for event in events]), events[-1])
 
-    def append_turn(self, session: str, events: Sequence[Event]) -> tuple[str, int]:
+    def append_turn(self, session: str, events: Sequence[Event]) -> Written:
         """The same for events that a crash leaves whole or not at all."""
         *others, last = [encode(to_fields(event)) for event in events]
         together = [line[:-1] + _MORE for line in others]
         return self._append(session, b"".join([*together, last]), events[-1])
 
-    def _append(self, session: str, data: bytes, last: Event) -> tuple[str, int]:
+    def _append(self, session: str, data: bytes, last: Event) -> Written:
         name = ledger_name(session)
         path = self._folder / name
         try:
@@ -129,7 +137,7 @@ class Ledger:
         looks = self._looks(name)
         if looks is not None:
             self._remember(name, (looks, Head(last.seq, last.digest)))
-        return name, start + len(data)
+        return Written(name, start, start + len(data))
 
     def _appended(self, path: Path, data: bytes) -> int:
         try:

@@ -173,6 +173,8 @@ class Tail(NamedTuple):
 
     end: Position
     seq: int
+    others: bool = False
+    """Whether others have written to it since this process last looked."""
 
 
 def journal_tail(parts: Parts) -> Tail:

@@ -275,10 +275,10 @@ def _clean_quarantine(parts: Parts, said: Sequence[str]) -> None:
 
 def _clean_index(parts: Parts, wanted: frozenset[str], evidence: dict[str, Event]) -> None:
     with parts.index.writing() as writer:
-        for document_id in {*wanted, *evidence}:
+        for document_id in wanted - evidence.keys():
             forget_memory(parts, writer, document_id)
         for event in evidence.values():
-            # Its place in the chain stays: what is said next follows it.
+            # Its place stays, in the chain and among the documents: what is said next follows it.
             empty = blanked(event)
             writer.put(Row(event_document(empty, session_scope(parts.home, event.session)), to_fields(empty)))
             parts.index.db.execute("DELETE FROM keys WHERE id = ?", (event.id,))

@@ -112,7 +112,7 @@ class Reading(KeepingUp):
     def event(self, event_id: str) -> Event | None:
         """An event by id."""
         found = events.find(self.parts, event_id)
-        if found is None and self._is_behind():
+        if found is None and self.parts.awaiting is None and self._is_behind():
             self._catch_up()
             found = events.find(self.parts, event_id)
         return found

@@ -41,6 +41,7 @@ from engram.store.witnesses import ANCHOR
 
 Images = Sequence[Mapping[str, Any]]
 FEW = 512
+"""So many events of a ledger are embedded while the lock is held."""
 
 
 class IndexOutdated(sqlite3.DatabaseError):
@@ -53,14 +54,13 @@ def catch_up(parts: Parts, *, ledger: str | None = None) -> Tail:
     A decision about memories needs no ledger (""), an event only its own; all of them are looked at when a store is opened.
     Returns the journal's end.
     """
-    if not take_in(parts):
-        ledger = None
+    take_in(parts)
     end = parts.journal.end()
     known = dict(parts.index.db.execute(_READ_SO_FAR, (ledger or "",)).fetchall())
     tail = Tail(end, int(known.get("seq") or 0))
     if tail.end != parts.position_of(known.get("journal")):
         _follow_journal(parts)
-        tail = journal_tail(parts)
+        tail = journal_tail(parts)._replace(others=True)
     if ledger is None:
         follow_ledgers(parts)
     elif ledger and parts.ledger.size(ledger) != known.get("size"):

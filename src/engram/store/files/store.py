@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engram.model.errors import InvalidInput, StoreError
 from engram.model.event import Event, Session
@@ -25,6 +25,7 @@ from engram.store.files import (
 from engram.store.files.healing import healing, healing_append
 from engram.store.files.ledger import ledger_name
 from engram.store.files.parts import indexed_size
+from engram.store.files.reading import Reading
 from engram.store.files.task_keeping import TaskKeeping
 from engram.store.files.transaction import FilesTransaction
 from engram.store.protocol import (
@@ -38,11 +39,6 @@ from engram.store.protocol import (
     no_jobs,
 )
 from engram.store.scope_of import trusted_of
-
-if TYPE_CHECKING:
-    pass
-
-from engram.store.files.reading import Reading
 
 
 class FilesStore(Reading, TaskKeeping):
@@ -142,10 +138,8 @@ class FilesStore(Reading, TaskKeeping):
         try:
             self.take_in()
         except (sqlite3.DatabaseError, OSError) as error:
-            try:
+            with contextlib.suppress(StoreError):
                 self.mend(error)
-            except StoreError as told:
-                self._warn(str(told))
 
     @healing_append
     def _append_events(self, session: str, new: Sequence[NewEvent], jobs: Following) -> list[Event]:
@@ -155,7 +149,7 @@ class FilesStore(Reading, TaskKeeping):
     def events(self, session: str, *, last: int | None = None, after: int = 0) -> list[Event]:
         """A ledger's events in order."""
         name = ledger_name(session)
-        if self.parts.ledger.size(name) != indexed_size(self.parts, name):
+        if self.parts.awaiting is None and self.parts.ledger.size(name) != indexed_size(self.parts, name):
             self._catch_up(name)
         return events.of_ledger(self.parts, session, last, after)
 
@@ -201,6 +195,7 @@ class FilesStore(Reading, TaskKeeping):
     def sync_team(self, folder: Path, *, again: bool = False) -> Noticed:
         """Take in what a team store holds; `again` reads files anew because their trust changed."""
         with self.parts.lock.held(self._deadline):
+            self._finish(ledger="")
             if again:
                 with self.parts.index.writing():
                     following.forget_stamps(self.parts, folder)

@@ -209,7 +209,9 @@ class Index:
         """Vectors by document number, where this process may compare them."""
         if not self.can_embed():
             return None
-        return self.matrix_rows()[list(numbers)]
+        rows = self.matrix_rows()
+        # An index that was made anew since the numbers were found may have fewer.
+        return rows[list(numbers)] if max(numbers, default=0) < len(rows) else None
 
     def without_vector(self, after: int, limit: int) -> list[tuple[int, str, str]]:
         """Documents that lack a vector of the generation in force: number, kind, record."""
