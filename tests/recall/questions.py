@@ -1,4 +1,9 @@
-"""The hand-written questions: when each is asked, what it asks for and of which time."""
+"""The hand-written questions: when each is asked, what it asks for and of which time.
+
+A row is `intent | window | question`. A window is `since .. until`, half-open, wall time of the zone; an end left out is open; `now`
+is the question's instant, inside; `-` is none; `before: I moved` is an anchor and how the time lies to it. `@` sets when and
+where the questions below are asked.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -7,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 from engram.text.time_phrases import Window
 
+FOLDER = Path(__file__).parent / "questions"
 RELATIONS = ("before", "after", "during")
 
 
@@ -22,11 +28,16 @@ class Expected:
     relation: str
 
 
-def questions(name: str) -> list[Expected]:
-    """The rows of a table beside this file."""
+def every_question() -> list[Expected]:
+    """The rows of all tables."""
+    return [row for table in sorted(FOLDER.glob("*.txt")) for row in questions(table)]
+
+
+def questions(table: Path) -> list[Expected]:
+    """The rows of one table."""
     rows: list[Expected] = []
     at = None
-    for line in (Path(__file__).parent / name).read_text(encoding="utf-8").splitlines():
+    for line in table.read_text(encoding="utf-8").splitlines():
         if line.startswith("@"):
             when, zone = line[1:].split()
             at = datetime.fromisoformat(when).replace(tzinfo=ZoneInfo(zone))

@@ -1,33 +1,37 @@
-"""The clause of a text that asks, and its verbs: in which tense it asks, and after a state, a saying, a change or an act."""
+"""The verbs of a question: in which tense it asks, and after a state, a saying, a change or an act."""
 
-import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from engram.recall.clauses import DID, HAVE, IS, MODAL, WAS, WH, asking_clause, whole_text
+from engram.text.stems import stem
 from engram.text.time_words import Word, value_of
-from engram.text.verbs import SUBJECTS, is_act, is_participle, is_past, kind_of, kind_with
+from engram.text.verbs import SUBJECTS, is_act, is_participle, is_past, kind_of, kind_with, revises
 from engram.text.word_classes import word_class
 
-__all__ = ["Asked", "asked", "ends_a_noun"]
+__all__ = ["Asked", "asked", "degree_behind", "ends_a_noun", "kind_of_pair", "verbs_of"]
 
-_WH = word_class("asking", "wh")
-_DID = frozenset(("did", "didn't", "didnt", "what'd", "how'd", "who'd", "where'd", "why'd", "when'd"))
-_WAS = frozenset(("was", "were", "wasn't", "weren't", "wasnt", "werent"))
-_HAVE = word_class("asking", "have")
-_IS = word_class("asking", "is")
-_MODAL = word_class("asking", "modal")
-_OPENERS = _WH | _DID | _WAS | _HAVE | _IS | _MODAL | frozenset(("had", "hadn't", "any"))
+_INVERTED = WAS | HAVE | IS
+"""Behind these and a subject stands a participle: "am I supposed to", "where was I based"."""
+_CARRIERS = DID | WAS | HAVE | IS | MODAL
 _DETERMINERS = word_class("asking", "determiner")
 _NO_SUBJECTS = _DETERMINERS | frozenset(("be", "been", "being", "get", "gets", "getting", "not"))
-_JOINERS = word_class("asking", "joiner")
 _DOCUMENTS = word_class("asking", "document")
-_ACT_PAIRS = word_class("asking", "act_pair")
-_STATE_PAIRS = word_class("asking", "state_pair")
+_PAIRS = {
+    (stem(verb), particle): kind
+    for kind in ("act", "state", "habit")
+    for verb, _, particle in (pair.partition("_") for pair in word_class("asking", f"{kind}_pair"))
+}
 _ATTENDED = word_class("asking", "attended")
 _PROCESSES = word_class("asking", "process")
 _ADVERBS = word_class("asking", "adverb")
 _ING_NOUNS = word_class("asking", "ing_noun")
 _HELD = word_class("verbs", "held")
+_HELD_PAIRS = word_class("verbs", "held_pair")
+_VALUES = word_class("asking", "value_noun")
+_COMPARED = word_class("asking", "comparative")
+_DEGREES = frozenset(("any", "much", "even", "far", "still"))
 _TO_COME = word_class("asking", "ahead")
 _OBJECTS = frozenset(
     ("me", "us", "it", "you", "him", "them", "the", "a", "an", "my", "our", "your", "their", "his", "her")
@@ -35,26 +39,10 @@ _OBJECTS = frozenset(
 _JOINED = frozenset(("of", "for", "to", "in", "on", "at", "by", "with", "from", "and", "or"))
 _ARTICLES = frozenset(("the", "a", "an", "my", "our", "your", "their", "his", "her"))
 _HOW = frozenset(("how", "where", "when", "why"))
-_SHORT_PERFECT = frozenset(("changed", "happened", "been", "gone", "become"))
+_SHORT_PERFECT = word_class("asking", "short_perfect")
 _BEHIND_VERB = 12
 _OBJECT_WORDS = 4
-
-# What politeness and doubt put before a question. Matched against the first words only, each step one fixed alternative.
-_LEAD = re.compile(
-    r"(?:(?:please|kindly|hey|hi|hello|ok|okay|oh|so|and|but|well|also|actually|quick question|just curious|um|now|then|sorry|thanks|just) )"
-    r"|(?:(?:could|can|would|will) you (?:please |kindly |quickly |just |maybe |possibly )?"
-    r"(?:tell|remind|show|give|list|find|help|look up|summarize|summarise|recap|explain|describe|check|say|repeat|pull up|bring up|walk|remember|recall|let)"
-    r"(?: me| us)?(?: know| with| through| out| again| remember| recall)?(?: of| about| if| whether)? )"
-    r"|(?:(?:do|can|did) you (?:still |even |happen to |by any chance )?(?:remember|recall|know|have any idea)(?: me telling you| if| whether| about)? )"
-    r"|(?:(?:please )?(?:tell|remind|show|give) (?:me|us)(?: again)?(?: of| about| if| whether)? )"
-    r"|(?:(?:list|show|find|recap|summarize|summarise|recall|remember|explain|describe|look up|pull up|check)(?: for me)?(?: if| whether)? )"
-    r"|(?:i (?:want|need|would like|really want|would love) to (?:know|understand|see|remember|find out)(?: if| whether)? )"
-    r"|(?:i'd (?:like|love) to (?:know|understand|see|remember|find out|hear)(?: if| whether)? )"
-    r"|(?:i (?:was|am|have been) (?:just )?(?:wondering|curious)(?: about| if| whether)? )"
-    r"|(?:i'm (?:just )?(?:wondering|curious|trying to remember|trying to recall|not sure)(?: about| if| whether)? )"
-    r"|(?:i (?:just )?(?:wonder|forgot|forget|can't remember|don't remember|can't recall|don't recall|don't know|cannot remember)(?: if| whether)? )"
-    r"|(?:(?:let me know|refresh my memory|any idea|any chance you know|what do you know about|help me remember)(?: on| if| whether| about)? )"
-)
+_TAG_WORDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,67 +61,43 @@ class Asked:
     """The words that show tense and kind."""
     told: tuple[str, ...]
     """Past verbs with a subject of their own further on: "the book I mentioned"."""
+    topic: tuple[str, ...] = ()
+    """What stands before the asking clause."""
 
 
 def asked(found: list[Word]) -> Asked:
     """Read the asking clause of a text's words."""
-    lead, keys = _without_lead(_clause(found))
+    clause = asking_clause(found)
+    if clause.topic and len(clause.keys) <= _TAG_WORDS and not _verb(clause.keys)[1]:
+        clause = whole_text(found)  # "the time was another one then, which one again?"
+    return verbs_of(clause.keys, clause.lead, clause.topic)
+
+
+def verbs_of(keys: list[str], lead: str = "", topic: tuple[str, ...] = ()) -> Asked:
+    """Read the verbs of one clause by its words."""
+    if keys[2:4] == ["it", "that"] and keys[1] in ("is", "was"):
+        keys = [keys[0], *keys[4:]]  # "who is it | that reported the leak"
     place, tense, kind, verb = _verb(keys)
     kind = _by_object(keys, place, tense, verb) or kind
-    told = tuple(
+    others = tuple(
         keys[at]
         for at in range(max(place + 1, 1), len(keys))
-        if keys[at - 1] in SUBJECTS
-        and is_past(keys[at], same=True)
-        and not (keys[at] == "got" and verb.endswith(" got"))
+        if keys[at - 1] in SUBJECTS and is_past(keys[at], same=True) and not (at > 1 and keys[at - 2] in _INVERTED)
     )
-    return Asked(tuple(keys), lead, tense, kind, verb, told)
-
-
-def _clause(found: list[Word]) -> list[str]:
-    """The last clause that opens like a question, to the end; else all of it."""
-    start, opens = 0, True
-    for place, word in enumerate(found):
-        if opens and _opens(found, place):
-            start = place
-        opens = word.closed
-    return [word.key for word in found[start:]]
-
-
-def _opens(found: list[Word], place: int) -> bool:
-    keys = [word.key for word in found[place : place + 16]]
-    lead, rest = _without_lead(keys)
-    if place and not lead and _LEAD.fullmatch(" ".join(keys) + " "):
-        return False  # "…, do you remember?"
-    while rest and rest[0] in _JOINERS:
-        rest = rest[1:]
-    return bool(rest) and (
-        rest[0] in _OPENERS
-        or (len(rest) > 1 and rest[0] in ("in", "on", "at", "for", "to", "about", "since") and rest[1] in _WH)
-    )
-
-
-def _without_lead(keys: list[str]) -> tuple[str, list[str]]:
-    head, taken = " ".join(keys[:24]) + " ", 0
-    while match := _LEAD.match(head, taken):
-        taken = match.end()
-    count = head[:taken].count(" ")
-    if count >= len(keys):
-        return "", keys
-    return head[:taken].strip(), keys[count:]
+    return Asked(tuple(keys), lead, tense, kind, verb, others, topic)
 
 
 def _verb(keys: list[str]) -> tuple[int, str, str, str]:
     """Where the first finite verb stands, its tense, the kind of what is asked after, and the words that show it."""
     for place, key in enumerate(keys):
-        if key in _DID:
+        if key in DID:
             main, particle = _main(keys, place + 1)
             return place, "past", _kind_of_main(keys, place, main, particle), f"{key} {main}".strip()
-        if key in _WAS:
+        if key in WAS:
             return (place, *_was(keys, place))
-        if key in _HAVE or key in ("had", "hadn't"):
+        if key in HAVE or key in ("had", "hadn't"):
             return (place, *_have(keys, place))
-        if key in _IS:
+        if key in IS:
             follower, object_ = [*keys[place + 1 : place + 3], "", ""][:2]
             # "who's messaged me" has, "what's planned" is
             if follower in _SHORT_PERFECT or (key.endswith("'s") and is_participle(follower) and object_ in _OBJECTS):
@@ -141,33 +105,56 @@ def _verb(keys: list[str]) -> tuple[int, str, str, str]:
             if key == "how's" and (shifted := _shifted(keys, place)):
                 return place, "perfect", "change", f"{key} {shifted}"
             return place, "present", "state", key
-        if key in _MODAL:
+        if key in MODAL:
             return place, "present", "state", key
         if place and _in_the_present(keys, place):
             return place, "present", "state", key
-        if place and is_past(key, same=keys[place - 1] in SUBJECTS) and keys[place - 1] not in _NO_SUBJECTS:
+        if place and _is_told(keys, place):
             if keys[0] == "any" and key in _TO_COME:
                 return place, "present", "state", key  # "any trips booked": are there any
-            kind = "act" if "_".join(keys[place : place + 2]) in _ACT_PAIRS else _kind(key)
-            return place, "past", kind, key
+            return place, "past", _kind_at(keys, place), key
     return -1, "", "", ""
+
+
+def _is_told(keys: list[str], place: int) -> bool:
+    """Whether a past form is the verb here, and no adjective or noun: "who set the table", but not "which set is he in"."""
+    before, after = keys[place - 1], [*keys[place + 1 : place + 2], ""][0]
+    if before in _NO_SUBJECTS or before.endswith("'s"):
+        return False
+    if is_past(keys[place]):
+        return True
+    asked_for = before in ("which", "what") or (keys[0] in WH and after in _OBJECTS)  # "which florist let us down"
+    if asked_for and (after == "of" or not _CARRIERS.isdisjoint(keys[place + 1 :])):
+        return False
+    return is_past(keys[place], same=before in SUBJECTS or asked_for)
 
 
 def _by_object(keys: list[str], place: int, tense: str, verb: str) -> str:
     """What the verb says by its object, behind it or asked for: "who ran the team", "which port did it use"; or nothing."""
     carried, main = " " in verb, verb.split()[-1] if verb else ""
-    lasting = main.endswith("ing") or _HAVE.isdisjoint(keys[:1])  # "have I ever taken the pills" asks for the act
+    lasting = main.endswith("ing") or HAVE.isdisjoint(keys[:1])  # "have I ever taken the pills" asks for the act
     if tense not in ("past", "perfect") or not lasting or main not in keys[place:]:
         return ""
     behind = [*keys[keys.index(main, place) + 1 :][:_OBJECT_WORDS], ""]
-    for noun, after in pairwise(behind):
+    if kind_of(main) == "habit" and _made_to_do(behind):
+        return "act"
+    for place_behind, (noun, after) in enumerate(pairwise(behind)):
         kind = kind_with(main, noun)
         if kind and ends_a_noun(after):
             return kind
-        if noun in _JOINED:
+        if place_behind and noun in _JOINED:
             break
     fronted = keys[:place] if carried and behind[0] not in _OBJECTS else []
     return next((kind for noun in fronted if (kind := kind_with(main, noun))), "")
+
+
+def _made_to_do(behind: list[str]) -> bool:
+    """Whether somebody was brought to do something: "who taught Leo to ride a bike"."""
+    to = behind.index("to") if "to" in behind[1:-1] else 0
+    if not to or behind[to + 1] in _DETERMINERS:
+        return False
+    doing, after = behind[to + 1], [*behind[to + 2 : to + 3], ""][0]
+    return is_act(doing) or kind_of(doing) != "" or after in _OBJECTS
 
 
 def ends_a_noun(after: str) -> bool:
@@ -192,7 +179,7 @@ def _in_the_present(keys: list[str], place: int) -> bool:
         return False
     after = keys[place + 1] if place + 1 < len(keys) else ""
     return (keys[0] == "who" and place == 1) or (
-        keys[0] in _WH and after in _ARTICLES and keys[place - 1] not in _NO_SUBJECTS
+        keys[0] in WH and after in _ARTICLES and keys[place - 1] not in _NO_SUBJECTS
     )
 
 
@@ -200,7 +187,11 @@ def _main(keys: list[str], start: int) -> tuple[str, str]:
     """The verb that "did" carries, and what follows it: the first known one that is no noun here, or a pronoun's own."""
     keys = [*keys[:start], *(key for key in keys[start : start + _BEHIND_VERB] if key not in _ADVERBS), ""]
     for place in range(start + 1, len(keys) - 1):
-        known = keys[place - 1] not in _DETERMINERS and (kind_of(keys[place]) or is_act(keys[place]))
+        known = (
+            keys[place - 1] not in _DETERMINERS
+            and (kind_of(keys[place]) or is_act(keys[place]) or revises(keys[place]))
+            and not (keys[place].endswith("s") and not keys[place].endswith("ss"))  # "how did the office rules develop"
+        )
         if known or keys[place - 1] in SUBJECTS:
             return keys[place], keys[place + 1]
     return "", ""
@@ -208,16 +199,15 @@ def _main(keys: list[str], start: int) -> tuple[str, str]:
 
 def _kind_of_main(keys: list[str], did: int, main: str, particle: str) -> str:
     """What was done or so, by the verb and what stands beside it."""
-    kind, pair = _kind(main), f"{main}_{particle}"
-    if pair in _ACT_PAIRS:
+    kind, paired = _kind(main), kind_of_pair(main, particle)
+    if paired == "act":
         return "act"
     document = kind == "say" and _DOCUMENTS & set(keys[did + 1 : did + 5])  # what a clause says, it says all the time
     if keys[did - 1 : did] == ["how"] and main in _PROCESSES and _several(keys[keys.index(main, did) + 1 :]):
         return "habit"
-    attended = "go" in keys[did:] and _ATTENDED & set(keys)
-    if attended:
-        return "habit"
-    return "state" if document or pair in _STATE_PAIRS else kind
+    if did and "go" in keys[did:] and _ATTENDED & set(keys):
+        return "habit"  # "which gym did I go to", but not "did I go to the gym"
+    return "state" if document else paired or kind
 
 
 def _several(behind: list[str]) -> bool:
@@ -236,16 +226,32 @@ def _was(keys: list[str], place: int) -> tuple[str, str, str]:
         if before in SUBJECTS and after > place + 2:
             break
         remained = key == "left" and keys[0] in ("what", "how", "which")
-        if key in _HELD or key == "born" or remained:
+        done = kind_of_pair(key, [*keys[after + 1 : after + 2], ""][0]) == "act"  # "why was the meeting called off"
+        if not done and (key in _HELD or key == "born" or remained or _stood(keys, after)):
             return "past", "be", f"{keys[place]} {key}"
-        if key.endswith("ing") and after == place + 1 and keys[:place] and keys[place - 1] in _HOW:
-            continue  # "how was caching handled": what is asked about, not what was going on
+        if key.endswith("ing") and _names_something(keys, place, after):
+            continue
         if is_participle(key) or (key.endswith("ing") and len(key) > 4 and key not in _ING_NOUNS):
-            kind = "act" if "_".join(keys[after : after + 2]) in _ACT_PAIRS else _kind(key)
+            kind = _kind_at(keys, after)
             if key.endswith("ing") and keys[:2] == ["how", "much"]:
                 kind = "state"  # "how much was I making": a sum that held
             return "past", ("be" if kind in ("state", "habit") else kind), f"{keys[place]} {key}"
     return "past", "be", keys[place]
+
+
+def _stood(keys: list[str], place: int) -> bool:
+    """Whether a participle and its preposition say how things stood: "what was it set to", "under whose name was it registered"."""
+    behind = [*keys[place + 1 : place + 2], ""][0]
+    fronted = keys[0] if keys[1] in WH else ""
+    return f"{keys[place]}_{behind}" in _HELD_PAIRS or f"{keys[place]}_{fronted}" in _HELD_PAIRS
+
+
+def _names_something(keys: list[str], was: int, place: int) -> bool:
+    """Whether a word in -ing is what is asked about, and not what was going on: "how was caching handled", "the status of the filing"."""
+    if place == was + 1 and keys[:was] and keys[was - 1] in _HOW:
+        return True
+    of = keys.index("of", was, place) if "of" in keys[was:place] else 0
+    return of > 0 and keys[of - 1] in _VALUES
 
 
 def _have(keys: list[str], place: int) -> tuple[str, str, str]:
@@ -259,14 +265,32 @@ def _have(keys: list[str], place: int) -> tuple[str, str, str]:
                 and (is_participle(keys[after + 1]) or keys[after + 1].endswith("ing"))
             )
             word = keys[after + 1] if been else keys[after]
-            if keys[after] == "got":
+            if keys[after] == "got" and not degree_behind(keys, after):
                 return "present", "state", f"{keys[place]} got"  # "what have I got"
-            held = keys[place].startswith("had") and word in _HELD  # "where had we planned to go"
-            kind = "state" if held or (keys[after] == "been" and not been) else _kind(word)
-            if "_".join(keys[after + been : after + been + 2]) in _ACT_PAIRS:
-                kind = "act"  # "what have you been working on"
+            before = keys[place].startswith("had")  # "where had we planned to go", "which stage had it reached"
+            held = (before and (word in _HELD or word == "reached")) or (
+                been and word in _HELD and not WH.isdisjoint(keys[:place])
+            )
+            kind = "state" if held or (keys[after] == "been" and not been) else _kind_at(keys, after + been)
+            if keys[1] in WH and (fronted := kind_of_pair(word, keys[0])):
+                kind = fronted  # "by what names has it gone"
             return ("past" if keys[place].startswith("had") else "perfect"), kind, f"{keys[place]} {word}"
     return ("past" if keys[place].startswith("had") else "present"), "state", keys[place]
+
+
+def degree_behind(keys: Sequence[str], place: int) -> bool:
+    """Whether a degree follows: "got any better", "became longer", "grew more expensive"."""
+    behind = [key for key in keys[place + 1 : place + 4] if key not in _DEGREES]
+    return behind[:1] != [] and behind[0] in _COMPARED
+
+
+def kind_of_pair(verb: str, particle: str) -> str:
+    """What a verb says by its particle, where it says else another thing: "look at", "grow up"; or nothing."""
+    return _PAIRS.get((stem(verb), particle), "")
+
+
+def _kind_at(keys: list[str], place: int) -> str:
+    return kind_of_pair(keys[place], [*keys[place + 1 : place + 2], ""][0]) or _kind(keys[place])
 
 
 def _kind(word: str) -> str:

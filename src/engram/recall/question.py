@@ -18,15 +18,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 
-from engram.recall.asked import Asked, asked
-from engram.recall.changing import way_of_a_fact
+from engram.recall.asked import Asked, asked, verbs_of
+from engram.recall.changing import how_it_changed
+from engram.recall.comparing import against_what_was, is_over
 from engram.recall.signs import OWNERS, Signs
-from engram.recall.tenses import Verdict, by_verb, is_short, recorded
+from engram.recall.succession import one_after_another
+from engram.recall.tenses import Verdict, by_verb, is_short, of_the_old_one, recorded
 from engram.text.time_phrases import TimePhrase, Window, time_phrase
 from engram.text.time_unread import unread_times
 from engram.text.time_words import Word, words
-from engram.text.verbs import SUBJECTS, is_act, is_past, kind_of, revises
-from engram.text.word_classes import word_class
+from engram.text.verbs import SUBJECTS, is_past, kind_of, revises
 
 __all__ = ["INTENTS", "UNSAID", "Question", "understand"]
 
@@ -38,10 +39,8 @@ _OWNED = OWNERS | {"a", "an", "this", "that", "it", "them"}
 _IT = frozenset(("it", "they", "them", "he", "she", "him", "that", "those"))
 _THROUGH = frozenset(("over", "through", "throughout", "across"))
 _FARED = frozenset(("gone", "done", "been", "looked", "held", "fared", "affected", "performed", "behaved"))
-_AGAINST = word_class("asking", "against")
-_DIFFERING = word_class("asking", "differing")
-_DRAFTS = frozenset(("version", "versions", "draft", "drafts", "revision", "revisions"))
 _ANYTHING = frozenset(("any", "anything", "anyone", "anybody", "something", "someone"))
+_NUMBERS = frozenset(("number", "count", "total", "tally"))
 _BE = frozenset(("is", "are", "was", "were", "be", "been", "being", "get", "got", "what's", "am", "i'm", "it's"))
 
 
@@ -104,56 +103,24 @@ def _without(text: str, phrase: TimePhrase) -> str:
 def _intent(ask: Asked, keys: list[str], phrase: TimePhrase | None, at: datetime) -> tuple[str, str]:
     signs = Signs(keys)
     return (
-        _lineage(ask, signs)
-        or _compared(ask, signs, phrase)
+        _lineage(ask, signs, phrase, at)
         or _fared(ask, phrase)
         or _revised(ask, phrase)
         or _used_to(keys)
-        or _of_the_topic(ask, keys)
+        or _of_the_topic(ask)
         or _event_sign(ask, signs)
         or _historical_sign(ask, signs)
         or _left_behind(ask, phrase, at)
+        or _to_come(ask, phrase, at)
         or by_verb(ask, signs, phrase)
         or _verbless(ask, signs, phrase, at)
         or ("current", UNSAID)
     )
 
 
-def _lineage(ask: Asked, signs: Signs) -> Verdict:
-    way = way_of_a_fact(ask, signs)
+def _lineage(ask: Asked, signs: Signs, phrase: TimePhrase | None, at: datetime) -> Verdict:
+    way = one_after_another(ask, signs) or how_it_changed(ask, signs) or against_what_was(ask, signs, phrase, at)
     return ("lineage", way) if way else None
-
-
-def _compared(ask: Asked, signs: Signs, phrase: TimePhrase | None) -> Verdict:
-    """A time set against the present one asks for both: "how does my weight compare to January"."""
-    if phrase is not None and words(phrase.text)[0].key in _AGAINST:
-        return "lineage", phrase.text
-    if beside := _against_the_old(ask):
-        return "lineage", beside
-    times = phrase is not None or "now" in ask.keys
-    if times and _differs(ask.keys):
-        return "lineage", "different"
-    return ("lineage", "compare") if ask.keys[:1] == ("compare",) and (times or signs.get("historical")) else None
-
-
-def _against_the_old(ask: Asked) -> str:
-    """What is, held against what was: "is the new lease different from the old one", "is the rent higher than before"; or nothing."""
-    if ask.tense not in ("present", "") or "still" in ask.keys:
-        return ""
-    compared = "than" if "than" in ask.keys else next((key for key in ask.keys if key in _DIFFERING), "")
-    if not compared:
-        return ""
-    beside = ask.keys[ask.keys.index("than") + 1 :] if compared == "than" else ask.keys
-    versions = compared != "than" and not _DRAFTS.isdisjoint(beside)
-    return compared if versions or Signs(list(beside)).get("historical") or beside[-1:] == ("before",) else ""
-
-
-def _differs(keys: tuple[str, ...]) -> bool:
-    """What is no longer as it was: "what's different about the budget since May"; but "which different ports" are several."""
-    if "different" not in keys[1:]:
-        return False
-    after = [*keys[keys.index("different") + 1 :], ""][0]
-    return after in ("about", "in", "with", "now", "") and keys[0] not in ("which", "who", "where", "when")
 
 
 def _fared(ask: Asked, phrase: TimePhrase | None) -> Verdict:
@@ -164,19 +131,31 @@ def _fared(ask: Asked, phrase: TimePhrase | None) -> Verdict:
     return ("lineage", ask.verb) if through and ask.verb.split()[-1] in _FARED else None
 
 
-def _of_the_topic(ask: Asked, keys: list[str]) -> Verdict:
+def _of_the_topic(ask: Asked) -> Verdict:
     """A past question about what was named before it: "the last thing I asked you to book, what was it"."""
-    topic = keys[: len(keys) - len(ask.keys) - len(ask.lead.split())]
-    if not topic or ask.tense != "past" or _IT.isdisjoint(ask.keys) or topic[0] not in _OWNED:
+    topic = ask.topic
+    if not topic or ask.tense != "past" or _IT.isdisjoint(ask.keys) or ask.keys[-1] == "before":
         return None
-    if old := Signs(topic).get("historical"):
+    if old := Signs(list(topic)).get("historical"):
         return "historical", old
-    told = [
+    if first := _told_first(topic):
+        return first
+    if topic[0] not in _OWNED:
+        return None
+    acts = [
         key
         for before, key in pairwise(topic)
         if before in SUBJECTS and is_past(key) and kind_of(key) not in ("state", "habit")
     ]
-    return ("event", told[0]) if told and ask.kind == "be" else None
+    return ("event", acts[0]) if acts and ask.kind == "be" else None
+
+
+def _told_first(topic: tuple[str, ...]) -> Verdict:
+    """By the sentence that came before: "a lead called on Monday; what did she want", "it had another name; what was it"."""
+    ask = verbs_of(list(topic))
+    if ask.tense != "past" or ask.lead or (ask.keys[0] in SUBJECTS and ask.keys[0] != "it"):
+        return None
+    return ("event" if ask.kind in ("act", "say") else "historical"), ask.verb
 
 
 def _revised(ask: Asked, phrase: TimePhrase | None) -> Verdict:
@@ -224,7 +203,7 @@ def _event_sign(ask: Asked, signs: Signs) -> Verdict:
 
 
 def _historical_sign(ask: Asked, signs: Signs) -> Verdict:
-    done = ask.tense in ("past", "perfect") and ask.kind in ("act", "say")
+    done = ask.tense in ("past", "perfect") and ask.kind in ("act", "say") and not of_the_old_one(ask)
     if adverb := signs.get("adverb"):
         return "historical", adverb
     sign = Signs(list(ask.keys)).get("historical")
@@ -234,25 +213,37 @@ def _historical_sign(ask: Asked, signs: Signs) -> Verdict:
     return "historical", sign
 
 
+def _to_come(ask: Asked, phrase: TimePhrase | None, at: datetime) -> Verdict:
+    """What there is of a time ahead, whatever form says it: "anything lined up for this weekend"."""
+    since = phrase.window.since if phrase is not None and phrase.window is not None else None
+    ahead = since is not None and since.timestamp() > at.timestamp()
+    return ("current", ask.keys[0]) if ahead and ask.keys[:1] and ask.keys[0] in _ANYTHING else None
+
+
 def _left_behind(ask: Asked, phrase: TimePhrase | None, at: datetime) -> Verdict:
     """What the ledger holds of a time that is over, asked for in the present: "what are the results of yesterday's run"."""
-    record = recorded(ask) if ask.tense == "present" and _is_over(phrase, at) else ""
+    record = recorded(ask) if ask.tense == "present" and is_over(phrase, at) else ""
     return ("event", record) if record else None
 
 
-def _is_over(phrase: TimePhrase | None, at: datetime) -> bool:
-    until = phrase.window.until if phrase is not None and phrase.window is not None else None
-    return until is not None and until.timestamp() <= at.timestamp()
+def _up_to_now(phrase: TimePhrase | None, at: datetime) -> bool:
+    """Whether the time began before the question and has no other end than it: "in the last 24 hours", "since Monday"."""
+    if phrase is not None and phrase.relation == "after":
+        return True
+    window = phrase.window if phrase is not None else None
+    if window is None or window.since is None or window.since.timestamp() >= at.timestamp():
+        return False
+    return window.until is None or window.until.timestamp() - at.timestamp() < 1.0
 
 
 def _verbless(ask: Asked, signs: Signs, phrase: TimePhrase | None, at: datetime) -> Verdict:
     if ask.tense or phrase is None:
         return ("event", recap) if not ask.tense and (recap := signs.get("recap")) and signs.get("record") else None
-    if phrase.anchor:
+    if phrase.anchor and not (phrase.relation == "after" and ask.keys[0] in _ANYTHING):
         return "historical", phrase.text
-    over = _is_over(phrase, at)
-    if over and ask.keys[:1] and ask.keys[0] in _ANYTHING and any(map(is_act, ask.keys)):
-        return "event", ask.keys[0]  # "anything interesting happen last week"
+    over = is_over(phrase, at)
+    if ask.keys[:1] and ask.keys[0] in _ANYTHING | _NUMBERS and (over or _up_to_now(phrase, at)):
+        return "event", ask.keys[0]  # "anything interesting happen last week", "any replies since Monday"
     told = next((word for word in ("summarize", "summarise", "recap") if word in ask.lead), "") or signs.get("recap")
     if told or signs.get("record") or (signs.get("whole") and over):
         return "event", told or signs.get("record") or signs.get("whole")

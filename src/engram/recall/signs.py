@@ -21,13 +21,20 @@ class Signs:
         for place in range(len(keys)):
             for length in range(1, _LONGEST + 1):
                 run = "_".join(keys[place : place + length])
-                for kind in _sign_table().get(run, ()):
+                for kind in _kinds_of(run):
                     if _counts(kind, keys, place, length):
                         self.found.setdefault(kind, run.replace("_", " "))
 
     def get(self, kind: str) -> str:
         """The first phrase of that class, or nothing."""
         return self.found.get(kind, "")
+
+
+def _kinds_of(run: str) -> tuple[str, ...]:
+    """The classes of a phrase; things are the same by their plural."""
+    kinds = _sign_table().get(run, ())
+    one = _sign_table().get(run.removesuffix("s"), ()) if not kinds and run.endswith("s") else ()
+    return kinds or tuple(kind for kind in one if kind in ("record", "had"))
 
 
 @lru_cache(maxsize=1)
@@ -46,7 +53,7 @@ def _counts(kind: str, keys: list[str], place: int, length: int) -> bool:
     if kind != "historical" or length > 1:
         return True
     key = keys[place]
-    if "record" in _sign_table().get(after, ()):
+    if "record" in _kinds_of(after):
         return False
     if key in ("old", "older"):
         return before not in (

@@ -7,6 +7,7 @@ search for.
 
 from typing import NamedTuple
 
+from engram.text.stems import stem
 from engram.text.time_words import Word, value_of
 from engram.text.verbs import PAST_AUXILIARIES, SUBJECTS, is_participle, is_past
 from engram.text.word_classes import word_class
@@ -18,16 +19,20 @@ _RELATIONS = {
     "by the time": "before", "ahead of": "before", "leading up to": "before",
     "after": "after", "since": "after", "following": "after", "ever since": "after", "as soon as": "after", "upon": "after",
     "during": "during", "while": "during", "whilst": "during", "when": "during", "back when": "during", "at the time of": "during",
-    "at the time": "during",
+    "at the time": "during", "in the run-up to": "before", "in the lead-up to": "before", "on the eve of": "before",
+    "in the wake of": "after", "in the aftermath of": "after",
 }  # fmt: skip
 _RELATION_WORDS = frozenset(key.split()[0] for key in _RELATIONS)
 _LONGEST = 48
+_PASSIVE = frozenset(("is", "are", "am", "be", "being", "get", "gets", "getting"))
+_TAKES_AFTER = frozenset(map(stem, ("look", "take", "name", "ask")))
 _TOLD_BY = frozenset(("was", "were", "got", "had", "became"))
 _EMPTY = word_class("asking", "no_event")
 _ASKS_WHEN = word_class("asking", "asks_when")
 _AUXILIARIES = PAST_AUXILIARIES | word_class("asking", "inverted")
 _PRESENT = word_class("asking", "holds")
 _HAVE = word_class("asking", "have")
+_BEING = frozenset(("is", "are", "am", "isn't", "aren't", "have", "has", "haven't", "hasn't"))
 _OTHER_QUESTIONS = frozenset(("what", "what's", "which", "who", "where", "how", "why", "what'd", "whom"))
 _LAST_OF_CLAUSE = frozenset(("what", "what's", "where", "who", "how", "why", "which", "but", "did", "do", "does", "so"))
 
@@ -57,6 +62,8 @@ def _is_past_verb(found: list[Word], place: int) -> bool:
     if place == 0 or not is_past(key) or found[place - 1].owner:
         return False
     before = found[place - 1]
+    if place > 1 and before.key in SUBJECTS and found[place - 2].key in _BEING:
+        return False  # "am I supposed to"
     return before.key in SUBJECTS or before.key.endswith("'ve") or _named(before, place)
 
 
@@ -69,7 +76,7 @@ def _perfect(found: list[Word], place: int) -> bool:
         return False
     if place + 1 < len(found) and found[place + 1].key == "to":
         return False  # "which invoices have to be paid"
-    return any(is_participle(word.key) for word in found[place + 1 : place + 5])
+    return any(is_participle(word.key) and word.key != "got" for word in found[place + 1 : place + 5])
 
 
 def anchored(found: list[Word], past: bool) -> Anchored | None:
@@ -82,6 +89,8 @@ def anchored(found: list[Word], past: bool) -> Anchored | None:
             "as",
             "leading",
             "up",
+            "in",
+            "on",
         ):
             continue
         read = _relation(found, place)
@@ -108,20 +117,32 @@ def _event(found: list[Word], place: int, event: int, relation: str, past: bool)
         or found[event].key in _AUXILIARIES
     ):
         return None
+    if place and found[place - 1].key == found[event].key and found[event].key not in SUBJECTS:
+        return None  # "draft after draft"
     key = found[place].key
+    if key == "after" and place and stem(found[place - 1].key) in _TAKES_AFTER:
+        return None  # "who looks after the account"
     if key == "when" and not _tells_when(found, place):
         return None
     last = _clause_end(found, event)
     run = found[event:last]
     subject = run[0].key in SUBJECTS or run[0].key in ("i'd", "we'd", "i'm")
-    told_past = any(is_past(word.key, same=True) for word in run)
+    told_past = any(_tells_past(run, at) for at in range(len(run)))
     if subject and not told_past and any(word.key in _PRESENT for word in run):
         return None
     if key in ("when", "while", "whilst") and not told_past and not any(word.key.endswith("ing") for word in run):
         return None
-    if not (past or told_past):
+    since = (
+        found[event - 1].key == "since" and not subject
+    )  # "her pain scores since admission": it lies behind whatever the tense
+    if not (past or told_past or since):
         return None
     return Anchored(_with_unit(found, place), event, last, relation, told_past)
+
+
+def _tells_past(run: list[Word], place: int) -> bool:
+    """Whether the word is a past form of its own: "the lift got stuck", and not "the lift gets stuck"."""
+    return is_past(run[place].key, same=True) and (place == 0 or run[place - 1].key not in _PASSIVE)
 
 
 def _told_of_it(found: list[Word], event: int) -> bool:
@@ -141,7 +162,10 @@ def _tells_when(found: list[Word], place: int) -> bool:
 def _clause_end(found: list[Word], event: int) -> int:
     for place in range(event, min(event + _LONGEST, len(found))):
         if place > event and found[place].key in _LAST_OF_CLAUSE:
-            return place
+            echoed = (
+                found[place].key in _OTHER_QUESTIONS and found[place - 1].key in _TOLD_BY
+            )  # "before the injury | was what"
+            return place - 1 if echoed and place - 1 > event else place
         if found[place].closed:
             return place + 1
     return min(event + _LONGEST, len(found))

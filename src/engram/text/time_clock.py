@@ -83,7 +83,7 @@ class Clocked(Counted, ABC):
         end, hour = read
         if (day := self._day_behind(end)) is not None:
             return day[0], _hour_in(day[1], hour)
-        if not alone or not is_plain(self.words, end):
+        if not alone or not self._key(place).isdigit() or not is_plain(self.words, end):
             return None
         today, past = _hour_in(self._day(0), hour), not self.ahead
         return end, _hour_in(self._day(-1), hour) if past and today.since > self.at else today
@@ -94,7 +94,7 @@ class Clocked(Counted, ABC):
         start = place if hours is None else place + 3
         read = self.moment(start + 1 if self._key(start) == "on" else start, "on") if self._open(start) else None
         if hours is None:
-            return read if read is not None and read[1].grain in ("day", "daypart") else None
+            return read if read is not None and read[1].grain in ("day", "daypart", "night") else None
         end, day = read if read is not None and read[1].grain == "day" else (start, self._day(0))
         return end, part_of_day(day, hours)
 
@@ -110,6 +110,9 @@ class Clocked(Counted, ABC):
         day = self.moment(after, "on") if self._open(end) else None
         if day is not None and day[1].grain == "day":
             return day[0], Span(day[1].since + first, day[1].since + last, "hours")
+        if day is not None and day[1].grain in ("daypart", "night"):
+            hours = _hour_in(day[1], first).since, _hour_in(day[1], last).since
+            return (day[0], Span(*hours, "hours")) if hours[0] < hours[1] else None
         if not sure:
             return None  # two bare numbers and no day
         past = not self.ahead and self._day(0).since + first > self.at
@@ -128,6 +131,8 @@ class Clocked(Counted, ABC):
         """What follows a time and narrows it: "yesterday morning", "Monday at 3pm", "last week on Tuesday", "last year in May"."""
         if not self._open(end):
             return end, span
+        if self._keys(end, "so", "far") and span.since <= self.at < span.until:
+            return end + 2, self._until_now(span.since)
         after = end + 1 if self._key(end) in ("at", "in", "on", "around", "about") else end
         after = after + 1 if after > end and self._key(after) == "the" else after
         if span.grain == "day":
@@ -148,7 +153,7 @@ class Clocked(Counted, ABC):
 def _hour_in(span: Span, hour: timedelta) -> Span:
     """The hour of that number in a day, by daylight; in a part of a day, the one that lies there."""
     day = Span(day_of(span.since), span.until, "day")
-    early, late = hour_from(day, hour), hour_from(day, hour % _HALF_DAY + _HALF_DAY)
-    if span.grain == "daypart":
-        return early if span.since <= early.since < span.until else late
-    return hour_from(day, by_daylight(hour))
+    if span.grain == "day":
+        return hour_from(day, by_daylight(hour))
+    rounds = [hour_from(day, hour % _HALF_DAY + _HALF_DAY * turn) for turn in (0, 1, 2)]
+    return next((told for told in rounds if span.since <= told.since <= span.until), rounds[1])

@@ -15,6 +15,7 @@ INSTANT = timedelta(microseconds=1)
 _RECENT_DAYS = 14
 _OTHER_DAY = 7
 _OTHERS = frozenset(("day", "night", "evening", "morning", "afternoon"))
+_TO_DATE = {"ytd": "year", "qtd": "quarter", "mtd": "month", "wtd": "week"}
 _DAYS = {"today": 0, "yesterday": -1, "tomorrow": 1}
 _OVER_LEADS = frozenset(("in", "over", "during", "within", "for", "throughout", "across"))
 _CALENDAR_AFTER_THE = frozenset(("weekend", "quarter", "night", "sprint"))
@@ -77,8 +78,9 @@ class Counted:
             return place + 2, Span(self._day(-_OTHER_DAY).since, self._day(0).since, "rolling")
         if self._keys(place, "just", "now") or self._keys(place, "a", "moment", "ago"):
             return place + (2 if key == "just" else 3), self._until_now(self._clock_back("hour", 1))
-        if key == "ytd" or self._keys(place, "year", "to", "date"):
-            return place + (1 if key == "ytd" else 3), self._until_now(holding(self.at, "year").since)
+        if key in _TO_DATE or (self._keys(place + 1, "to", "date") and value_of("unit", key) in _TO_DATE.values()):
+            end = place + (1 if key in _TO_DATE else 3)
+            return end, self._until_now(holding(self.at, _TO_DATE.get(key, key)).since)
         return None
 
     def _clock_back(self, unit: str, number: float) -> datetime:

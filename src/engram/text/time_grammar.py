@@ -29,6 +29,7 @@ _PRONOUNS = frozenset(("i", "we", "you", "he", "she", "they", "it"))
 _SHORT_MONTHS = frozenset(("jan", "feb", "apr", "jun", "jul", "aug", "sep", "oct", "nov", "dec"))
 _MODAL_MONTHS = frozenset(("may", "march"))
 _LOOK_AHEAD_NOW = frozenset(("weekday", "monthday", "date", "holiday"))
+_SPENT = frozenset(("spend", "spent", "spending", "celebrate", "celebrated", "celebrating"))
 _BEGINNING = ("beginning", "commencing", "starting")
 _DATES_DAYS = frozenset(("on", "since", "by", "before", "after", "until"))
 _DATES_YEARS = frozenset(("in", "since", "before", "after", "until", "by", "during"))
@@ -170,13 +171,14 @@ class Grammar(Parted):
         unit, end, number = (
             (unit, place + 1, 1.0) if unit else (read.unit, read.end, read.number) if read else ("", 0, 0.0)
         )
-        side = self._key(end)
+        leading = self._keys(end, "leading", "up", "to")
+        side, behind = ("before", end + 3) if leading else (self._key(end), end + 1)
         weekday = value_of("weekday", self._key(place)) if article else None
         if weekday is not None:
             return self._weekday_beside(place, int(weekday))
-        if unit not in ("day", "week", "month", "year") or side not in ("before", "after") or not self._open(end + 1):
+        if unit not in ("day", "week", "month", "year") or side not in ("before", "after") or not self._open(behind):
             return None
-        base = self.moment(end + 1, "on")
+        base = self.moment(behind, "on")
         if base is None or base[1].grain not in ("day", "holiday"):
             return None
         since = base[1].since if side == "before" else base[1].until
@@ -256,6 +258,8 @@ class Grammar(Parted):
         named_twice = what.kind == "monthday" and what.second  # Monday the 5th
         if what.kind in ("date", "quarter") or named_twice or self._dated(end) or word.owner:
             return word.owner is False or what.kind != "month"
+        if what.kind == "holiday" and plain and self._key(place - 1) in _SPENT:
+            return True  # "where did we spend Christmas"
         if what.kind in ("monthday", "season", "holiday"):
             return bool(lead) and plain and (article or what.kind != "monthday") and (article or word.key != "fall")
         if article or shouted or self._key(place - 1) in _ARTICLES:
@@ -273,7 +277,7 @@ class Grammar(Parted):
         return self._open(end) and (self._container(end) is not None or value_of("daypart", self._key(end)) is not None)
 
     def _year(self, place: int, lead: str) -> Found | None:
-        if self._key(place) == "year" and (year := count.year_at(self.words, place + 1)):
+        if self._key(place) in ("year", "years") and (year := count.year_at(self.words, place + 1)):
             return place + 2, monthly(year, 1, 12, "year")
         if decade := count.decade_at(self.words, place, self.at.year):
             return place + 1, monthly(decade, 1, 120, "decade")

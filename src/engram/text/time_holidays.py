@@ -1,6 +1,7 @@
 """Holidays by rule: a date, a weekday of a month, or so many days from Easter; the table is in `data/timewords.txt`.
 
-A rule is one of `12-25` (25 December), `11-4thu` (the fourth Thursday of November), `5-lastmon` (the last Monday of May) and
+A rule is one of `12-25` (25 December), `11-4thu` (the fourth Thursday of November), `11-4thu+1` (the day after it), `5-lastmon`
+(the last Monday of May) and
 `easter-2` (two days before Easter Sunday); `x3` behind it makes it three days long.
 """
 
@@ -12,7 +13,9 @@ from engram.text.time_spans import Span
 
 __all__ = ["holiday_in"]
 
-_RULE = re.compile(r"(?:easter(?P<offset>[+-]\d+)|(?P<month>\d+)-(?P<day>\w+?))(?:x(?P<days>\d+))?", re.ASCII)
+_RULE = re.compile(
+    r"(?:easter(?P<offset>[+-]\d+)|(?P<month>\d+)-(?P<day>\w+?)(?:\+(?P<later>\d+))?)(?:x(?P<days>\d+))?", re.ASCII
+)
 _WEEKDAY_OF = re.compile(r"(\d|last)(mon|tue|wed|thu|fri|sat|sun)", re.ASCII)
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
@@ -27,7 +30,7 @@ def holiday_in(rule: str, year: int) -> Span:
     elif match["day"].isdigit():
         since = datetime(year, int(match["month"]), int(match["day"]))
     else:
-        since = _weekday_of(year, int(match["month"]), match["day"])
+        since = _weekday_of(year, int(match["month"]), match["day"]) + timedelta(days=int(match["later"] or 0))
     days = int(match["days"] or 1)
     return Span(since, since + timedelta(days=days), "day" if days == 1 else "holiday")
 

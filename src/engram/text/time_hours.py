@@ -8,6 +8,8 @@ from engram.text.time_words import Word, value_of
 __all__ = ["bare_hour", "by_daylight", "clock", "clocks"]
 
 _CLOCK = re.compile(r"(\d{1,2})(?::(\d\d))?(am|pm)?", re.ASCII)
+_NO_HOURS = frozenset(("a", "an", "couple", "dozen"))
+"""Words that say a number and never an hour."""
 _AFTERNOON_BEFORE = 6  # "3 o'clock" is in the afternoon, "7 o'clock" in the morning
 _HALF_DAY, _BEFORE_WORK = timedelta(hours=12), timedelta(hours=_AFTERNOON_BEFORE)
 
@@ -68,6 +70,8 @@ def clocks(found: list[Word], place: int) -> tuple[int, timedelta, timedelta, bo
     if not marked and until <= since:
         until += _HALF_DAY  # from 2pm to 4, from 9 to 5
     sure = bool(marked or clock(found, place + 1))
+    if sure and marked and until <= since:
+        until += 2 * _HALF_DAY  # from 10pm to 2am
     if not sure and until <= _BEFORE_WORK:
         since, until = since + _HALF_DAY, until + _HALF_DAY
     return (last[0], since, until, sure) if since < until else None
@@ -81,5 +85,6 @@ def by_daylight(hour: timedelta) -> timedelta:
 def bare_hour(found: list[Word], place: int) -> tuple[int, timedelta] | None:
     """A number that can be an hour, 1 to 12, and where it ends; whether it is one, what stands around it must say."""
     key = _key(found, place)
-    plain = key.isascii() and key.isdigit() and 1 <= int(key) <= 12
-    return (place + 1, timedelta(hours=int(key))) if plain else None
+    written = key.isascii() and key.isdigit()
+    hour = int(key) if written else 0 if key in _NO_HOURS else int(value_of("number", key) or 0)
+    return (place + 1, timedelta(hours=hour)) if 1 <= hour <= 12 else None

@@ -38,6 +38,7 @@ _YEARS = re.compile(r"((?:19|20)\d\d)[-–]((?:19|20)\d\d)", re.ASCII)
 _MONTH_OF = re.compile(r"(\d{1,2})/((?:19|20)\d\d)", re.ASCII)
 _DAY_AND_MONTH = re.compile(r"(\d{1,2})[/.](\d{1,2})", re.ASCII)
 _NUMBER = re.compile(r"\d{1,6}(?:\.\d{1,3})?", re.ASCII)
+_OFF_SEASON = frozenset(("holidays", "holiday", "vacation", "break"))
 _FEW, _SEVERAL = (3.0, 2.0, 4.0), (5.0, 3.0, 7.0)
 
 
@@ -206,7 +207,7 @@ def repeating(found: list[Word], place: int, named: bool) -> tuple[int, Repeatin
     if (half := _HALF.fullmatch(key)) and (year_after(found, place + 1) or value_of("lead", _key(found, place - 1))):
         return place + 1, Repeating("half", int(half[1]))
     if season := value_of("season", key):
-        return place + 1, Repeating("season", int(season))
+        return place + 1 + (_key(found, place + 1) in _OFF_SEASON), Repeating("season", int(season))
     return _slashed(found, place) or _day_first(found, place, named)
 
 

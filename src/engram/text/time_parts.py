@@ -12,6 +12,8 @@ from engram.text.time_words import value_of
 __all__ = ["Parted"]
 
 _WHOLE = frozenset(("all", "most", "much", "whole", "bulk", "entirety", "rest", "remainder"))
+_FIRST, _LAST = frozenset(("opening",)), frozenset(("last", "final", "closing", "latter"))
+_SOME = 3.0  # "the closing months"
 _BEING = frozenset(("was", "were", "is", "are", "be", "been", "too", "so", "running"))
 
 
@@ -90,9 +92,11 @@ class Parted(Clocked, ABC):
     def _ordinal_part(self, place: int) -> Found | None:
         """Counted inside something longer: "the first week of May", "the last day of last month", "the second half of 2023"."""
         key = self._key(place)
-        number = -1 if key == "last" else int(value_of("ordinal", key) or 0) - 1
-        if number == -1 and key != "last":
+        number = -1 if key in _LAST else 0 if key in _FIRST else int(value_of("ordinal", key) or 0) - 1
+        if number == -1 and key not in _LAST:
             return None
+        if number in (0, -1) and (several := self._several_of(place + 1, last=number < 0)) is not None:
+            return several
         if weekday := value_of("weekday", self._key(place + 1)):
             return self._weekday_of(place + 2, int(weekday), number)
         unit = "half" if self._key(place + 1) == "half" else value_of("unit", self._key(place + 1))
@@ -105,6 +109,23 @@ class Parted(Clocked, ABC):
         read = self._outer(place + 3)
         inner = None if read is None else within(read[1], unit, number)
         return None if read is None or inner is None else (read[0], inner)
+
+    def _several_of(self, place: int, *, last: bool) -> Found | None:
+        """Some days, weeks or months at one end of something longer: "the first ten days of May", "the closing months of 2025"."""
+        read = count.amount(self.words, place)
+        unit = read.unit if read is not None else value_of("unit", self._key(place)) or ""
+        end = read.end if read is not None else place + 1
+        plural = self._key(end - 1).endswith("s")
+        if unit not in ("day", "week", "month", "quarter") or not plural or self._key(end) != "of":
+            return None
+        outer = self._outer(end + 1)
+        if outer is None:
+            return None
+        number = read.number if read is not None else _SOME
+        edge = outer[1].until if last else outer[1].since
+        other = shifted(edge, unit, -number if last else number)
+        inside = outer[1].since <= other <= outer[1].until
+        return (outer[0], Span(min(edge, other), max(edge, other), "part")) if inside else None
 
     def _weekday_of(self, place: int, weekday: int, number: int) -> Found | None:
         """The first Monday in March, the last Friday of the quarter."""

@@ -12,16 +12,18 @@ Windows are half-open, in the zone of the question; days, weeks (from Monday), m
   to 7, "a couple" 2. Hours, minutes and seconds ago: half a unit either side of that moment, or a quarter of the distance where
   that is more. Half a year ago: that month.
 - **in the last three days, the past month, recently** (14 days): from so long before the question up to the question; what
-  happened at that very instant is inside. Hours are counted on the clock, days and longer on the calendar. So too "earlier today" and
-  "so far this year", from the start of the day or year. "The last week" with its article is the past seven days, "last week" the
-  calendar's. "The other day": the seven days before today.
-- **since X**: from the start of X, open. **after X**: from the end of X, open. **before X, until X**: up to the start of X. **by X,
-  through X**: up to the end of X. **between X and Y, from X to Y**: from the start of X to the end of Y. A time of the clock that bounds is
-  that moment: "after 5pm", "between 2 and 4pm", "since 9"; a bare hour from 1 to 6 lies in the afternoon. **Monday and Wednesday, March,
-  April and June**: from the first to the last. **This time last year**: that month; of last month the week, of last week the day.
+  happened at that very instant is inside. Hours are counted on the clock, days and longer on the calendar. So too "earlier today",
+  "so far this year", "month to date", from the start of the day, month or year, and "from May to now". "The last week" with its
+  article is the past seven days, "last week" the calendar's. "The other day": the seven days before today.
+- **since X**: from the start of X, open. **after X**: from the end of X, open. **before X, until X**: up to the start of X; "until the end
+  of X" up to its end. **by X, through X**: up to the end of X. **between X and Y, from X to Y**: from the start of X to the end of Y. A time
+  of the clock that bounds is that moment: "after 5pm", "between 2 and 4pm", "since 9", "between 10 last night and six this morning"; a
+  bare hour from 1 to 6 lies in the afternoon. **Monday and Wednesday, March, April and June**: from the first to the last. **This time
+  last year**: that month; of last month the week, of last week the day.
 - **early, mid, late; beginning, middle, end**: days 1–10, 11–20 and the rest of a month; Mon–Tue, Wed–Thu, Fri–Sun of a week; thirds of
-  a year and a quarter in whole months. **The first Monday in March, the Tuesday before Easter, the week ending May 5th, three Fridays
-  ago**: counted. **The rest of the week**: from the question on, where the week is not over.
+  a year and a quarter in whole months. **The first Monday in March, the first ten days of May, the closing months of 2025** (three), **the
+  Tuesday before Easter, the week ending May 5th, three Fridays ago**: counted. **The rest of the week**: from the question on, where the
+  week is not over.
 - **at Easter, on Thanksgiving, over Christmas**: holidays by their rule; behind "on" the very day. **Two days before Christmas, the week
   before Easter**: counted from it. **Week 42, Christmas week**: the calendar's. **The last three sprints**: of two weeks each; "last sprint" is nobody's to place.
 - **before I moved, since the launch, when I lived in Berlin**: no window, but an anchor and a relation.
@@ -49,11 +51,13 @@ _PRESENT = word_class("asking", "now")
 _AGENDA = word_class("asking", "agenda")
 _HEARD = word_class("asking", "heard")
 _RECORDS = word_class("questionsigns", "record")
+_GOES_BY = word_class("asking", "goes_by")
 _UP_TO = frozenset(("i", "we", "you", "he", "she", "they", "been", "get", "got", "gotten"))
 _AT = frozenset(("at", "around"))
 _ABOUT = frozenset(("around", "about", "roughly", "approximately", "circa"))
 _BOUND_HOURS = frozenset(("since", "after", "until", "before"))
-_NEVER_ON = frozenset(("yesterday", "today", "tomorrow", "tonight", "recently", "lately"))
+_STRANDED = frozenset(("on", "at", "in"))
+_NEVER_LED = frozenset(("yesterday", "today", "tomorrow", "tonight", "recently", "lately"))
 _PHRASES_READ = 8
 _FROM_TO = 8
 
@@ -170,6 +174,7 @@ def _phrase(grammar: Grammar, place: int) -> _Read | None:
     bare = grammar.moment(place)
     if bare is None:
         return None
+    bare = with_next(grammar, place, *bare)
     return _made(grammar, place, bare[0], None if _ends_there(grammar, place) else bare[1].since, bare[1].until)
 
 
@@ -181,25 +186,19 @@ def _ends_there(grammar: Grammar, place: int) -> bool:
 
 def _led(grammar: Grammar, place: int, start: int, kind: str) -> _Read | None:
     word = grammar.words[place].key if start == place + 1 else kind
-    if start >= len(grammar.words) or grammar.words[start - 1].closed:
+    if not _leads(grammar, place, start, word):
         return None
-    if word == "until" and grammar.words[place].key == "up" and place and grammar.words[place - 1].key in _UP_TO:
-        return None  # "what was I up to | last weekend"
-    if word == "on" and _takes_no_on(grammar, start):
-        return None  # "what was I working on | last week"
     if kind != "in" and grammar.words[start].key in _ABOUT:
         start += 1  # "since around February"
     read = _bounding(grammar, start, word, kind)
     if read is None or (kind == "in" and grammar.words[read[0] - 1].key == "ago"):
         return None  # "participate in | a month ago"
     end, span = with_next(grammar, start, *read) if kind == "in" else read
-    if (
-        kind == "in"
-        and word == "from"
-        and grammar.words[end : end + 1]
-        and grammar.words[end].key in ("on", "onward", "onwards")
-    ):
+    behind = grammar.words[end].key if end < len(grammar.words) else ""
+    if word == "from" and behind in ("on", "onward", "onwards"):
         end, kind = end + 1, "since"
+    if kind in ("until", "before") and "end" in (word.key for word in grammar.words[start : start + 2]):
+        kind = "by"  # "until the end of 2024"
     end_of = span.since if span.grain == "hour" else span.until  # "after 5pm", "by noon": that moment
     bounds: dict[str, tuple[datetime | None, datetime | None]] = {
         "in": (span.since, span.until),
@@ -212,10 +211,22 @@ def _led(grammar: Grammar, place: int, start: int, kind: str) -> _Read | None:
     return _made(grammar, place, end, *bounds[kind])
 
 
-def _takes_no_on(grammar: Grammar, start: int) -> bool:
-    """Whether the time is one that "on" never leads: "lately", "yesterday", "last week"."""
+def _leads(grammar: Grammar, place: int, start: int, word: str) -> bool:
+    """Whether the word leads what follows, and does not end what stands before it: "what was I working on | last week"."""
+    if start >= len(grammar.words) or grammar.words[start - 1].closed:
+        return False
+    before = grammar.words[place - 1].key if place else ""
+    if word in ("through", "by") and before in _GOES_BY:
+        return False  # "what has gone through | today", "who dropped by | on Monday"
+    if word == "until" and grammar.words[place].key == "up" and before in _UP_TO:
+        return False  # "what was I up to | last weekend"
+    return word not in _STRANDED or not _takes_no_lead(grammar, start)
+
+
+def _takes_no_lead(grammar: Grammar, start: int) -> bool:
+    """Whether the time is one that "on" or "at" never leads: "lately", "yesterday", "last week"."""
     key, after = (word.key for word in (grammar.words[start : start + 2] * 2)[:2])
-    return key in _NEVER_ON or (value_of("step", key) is not None and value_of("unit", after) not in (None, "day"))
+    return key in _NEVER_LED or (value_of("step", key) is not None and value_of("unit", after) not in (None, "day"))
 
 
 def _bounding(grammar: Grammar, start: int, word: str, kind: str) -> Found | None:
@@ -225,7 +236,7 @@ def _bounding(grammar: Grammar, start: int, word: str, kind: str) -> Found | Non
         grammar.ahead = 0 if kind == "since" else 2 * min(seen, 1)
     clocked = kind != "in" or (word in _AT and not seen)
     read = grammar.moment(start, word) or (grammar.clock_today(start) if clocked else None)
-    if read is None and (kind != "in" or word == "at"):
+    if read is None and (kind != "in" or word in _AT):
         read = grammar.bare_hour(start, alone=kind in _BOUND_HOURS)
     grammar.ahead = seen
     return read

@@ -1,9 +1,10 @@
 """Times from one to another: "between March and May", "from 3 to 10 June", "April 3-5, 2025", "between 2 and 4pm"."""
 
-from engram.text.time_grammar import Found, Grammar
+from engram.text.time_grammar import INSTANT, Found, Grammar
 from engram.text.time_numbers import day_of_month, repeating, year_after
 from engram.text.time_repeating import resolved
 from engram.text.time_spans import Span
+from engram.text.time_words import is_plain
 
 __all__ = ["range_at", "with_next"]
 
@@ -25,20 +26,41 @@ def range_at(grammar: Grammar, place: int) -> Found | None:
         return hours
     if (days := _days_of_one_month(grammar, start, _JOINS[opener])) is not None:
         return days
-    first = grammar.moment(start, "in" if start > place else "") or (grammar.clock_today(start) if opener else None)
+    first = grammar.moment(start, "in" if start > place else "") or (_opened(grammar, start) if opener else None)
     if first is None or first[0] >= len(grammar.words) or grammar.words[first[0]].key not in _JOINS[opener]:
         return None
     behind = first[0] + 1
     if grammar.words[behind - 1].key == "up" and behind < len(grammar.words):
         behind += 1
-    second = _same_month(grammar, behind, first[1]) or grammar.moment(behind, "in")
+    second = _same_month(grammar, behind, first[1]) or _the_present(grammar, behind) or grammar.moment(behind, "in")
     if second is None and first[1].grain == "hour":
-        second = grammar.clock_today(behind)
+        second = _hour(grammar, behind)
     if second is None:
         return None
     since = _first_of(grammar, start, first, second[1]).since
     until = second[1].since if second[1].grain == "hour" else second[1].until
     return (second[0], Span(since, until, "range")) if since < until else None
+
+
+def _opened(grammar: Grammar, place: int) -> Found | None:
+    """What only "between" or "from" makes a time: an hour, and "now" in "between now and Friday"."""
+    now = place < len(grammar.words) and grammar.words[place].key == "now"
+    return _the_present(grammar, place) if now else _hour(grammar, place)
+
+
+def _the_present(grammar: Grammar, place: int) -> Found | None:
+    """The end of "from 2023 up to now", "from May to date", "from March to the present day"."""
+    keys = [word.key for word in grammar.words[place : place + 3]]
+    article = keys[:1] == ["the"]
+    if keys[article : article + 1] not in (["now"], ["date"], ["present"]):
+        return None
+    end = place + article + (2 if keys[article + 1 : article + 2] == ["day"] else 1)
+    return (end, Span(grammar.at, grammar.at + INSTANT, "rolling")) if is_plain(grammar.words, end) else None
+
+
+def _hour(grammar: Grammar, place: int) -> Found | None:
+    """A time of the clock, or an hour with its day: "between 10 last night and 6 this morning"."""
+    return grammar.clock_today(place) or grammar.bare_hour(place, alone=False)
 
 
 def with_next(grammar: Grammar, start: int, end: int, span: Span) -> Found:
@@ -86,7 +108,8 @@ def _first_of(grammar: Grammar, start: int, first: Found, second: Span) -> Span:
     what = repeating(grammar.words, start, named=True)
     if what is not None and what[0] == first[0] and year_after(grammar.words, what[0]) is None:
         return resolved(what[1], second.since, None, False) or first[1]
-    if first[1].grain == second.grain == "hour":
+    clocked = grammar.clock_today(start)
+    if first[1].grain == second.grain == "hour" and clocked is not None and clocked[0] == first[0]:
         clock = first[1].since - first[1].since.replace(hour=0, minute=0)
         since = second.since.replace(hour=0, minute=0) + clock
         return Span(since, first[1].until, "hour")
