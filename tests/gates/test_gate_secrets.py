@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.gates import secrets
-from engram.gates.secrets import find_secrets, redact, secrets_problem
+from engram.gates.secrets import find_secrets, may_hold_secrets, redact, secrets_problem
 from engram.model.memory import Anchor, Memory
 
 # (kind, text, the part that must not survive). Pieces are joined so that no scanner takes this file for a leak.
@@ -204,3 +204,14 @@ def test_spans_lead_back_to_the_text_that_was_folded(text: str) -> None:
     redacted, found = redact(f"{text}\n;\npass\u200bword: {secret}\n;\n{text}")
     assert secret not in redacted
     assert any(one.start == len(text) + 14 and one.end == one.start + len(secret) for one in found)
+
+
+@pytest.mark.parametrize(("kind", "text", "secret"), SECRETS)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_secret_of_one_memory_is_seen_among_many(kind: str, text: str, secret: str, place: int) -> None:
+    # The neighbours end and begin with what could be read as the beginning or the end of something.
+    said = ["The commit", "id: the api", "key of the digest"]
+    memories = [Memory("", text if number == place else other) for number, other in enumerate(said)]
+    assert may_hold_secrets(memories)
+    del memories[place]
+    assert not may_hold_secrets(memories)

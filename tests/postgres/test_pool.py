@@ -12,6 +12,7 @@ from engram.model.errors import EngramError
 from engram.model.memory import Memory
 from engram.store.postgres.opening import open_store
 from engram.store.postgres.store import PostgresStore
+from engram.store.postgres.texts import Texts
 from engram.store.protocol import Store
 from tests.clock import Clock
 from tests.conformance.keeping import ANY, Keep
@@ -115,3 +116,14 @@ def test_a_store_that_is_closed_leaves_no_connection(shared_database: str, tenan
     assert before is not None
     assert before[0] >= 1
     assert left == (0,)
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["a", "", "é日\U0001f600", 'quo"te,\\ {}', "NULL"]])
+def test_texts_arrive_as_they_were_sent(stores: list[PostgresStore], texts: list[str]) -> None:
+    assert stores[0].parts.database.query("SELECT %(texts)b::text[]", {"texts": Texts(texts)}) == [(texts,)]
+
+
+def test_a_question_among_statements_whose_answers_come_later_is_refused(stores: list[PostgresStore]) -> None:
+    database = stores[0].parts.database
+    with database.transaction() as connection, connection.pipeline(), pytest.raises(AssertionError, match="pipeline"):
+        database.within(connection, "SELECT 1", {})

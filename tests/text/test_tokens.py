@@ -143,3 +143,9 @@ def test_marked_terms_set_what_is_asked_behind_what_is_told(text: str, expected:
 @given(st.text(alphabet="ab .?!\n"))
 def test_marked_terms_keep_every_term_of_the_text(text: str) -> None:
     assert sorted(term for term in marked_terms(text).split() if term != ASKED) == sorted(tokens(text))
+
+
+@given(st.from_regex(r'[(."]{0,2}[A-Za-z]{1,50}[).,;:!?"]{0,3}', fullmatch=True))
+def test_a_plain_word_is_read_as_any_other_would_be(chunk: str) -> None:
+    # Behind a backquote it takes the long way, and the sign itself says nothing.
+    assert tokens(chunk) == tokens(f"`{chunk}")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from engram.capture.admission import admit
+from engram.capture.admission import admit_all
 from engram.capture.drafting import draft
 from engram.gates.pipeline import judge
 from engram.gates.policies import MemoryPolicy
@@ -199,17 +199,15 @@ class Learner:
         Every item is checked before the first is written.
         """
         now = self.clock()
-        proposals = [self._trusted(item, source, now) for item in items]
+        drafted = [self._drafted(item, "add", source, now) for item in items]
+        admit_all(drafted, self.settings)
+        proposals = [Proposal(memory, False, content_hash(memory.statement), ()) for memory in drafted]
         stored: list[Memory] = []
         for start in range(0, len(proposals), BATCH):
             stored += self._add_slice(proposals[start : start + BATCH], source, now, team)
             if progress is not None:
                 progress(len(stored), len(proposals))
         return stored
-
-    def _trusted(self, item: Mapping[str, Any], source: str, now: datetime) -> Proposal:
-        memory = self._drafted(item, "add", source, now)
-        return Proposal(admit(memory, self.settings), False, content_hash(memory.statement), ())
 
     def _add_slice(self, proposals: Sequence[Proposal], source: str, now: datetime, team: str) -> list[Memory]:
         vectors = self._embed([proposal.memory for proposal in proposals])

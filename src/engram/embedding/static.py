@@ -5,9 +5,8 @@ How it is made: scripts/distill_embedder.py. What it can and cannot do, measured
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,9 +75,4 @@ def _mapped(name: str) -> npt.NDArray[Any]:
 
 
 def _rows_of(text: str) -> list[int]:
-    return list(islice(_all_rows(text[:CHARACTERS_READ]), TOKENS_READ))
-
-
-def _all_rows(text: str) -> Iterator[int]:
-    for word in words(text):
-        yield from word_rows[word]
+    return [row for word in words(text[:CHARACTERS_READ]) for row in word_rows[word]][:TOKENS_READ]

@@ -143,18 +143,23 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 )
 
 # Words whose value is a secret, in the languages people write them in. The second column: a plain lower-case word
-# behind "is" is taken for a password too ("the password is swordfish"), since nobody says that of anything else.
+# behind "is" is taken for a password too ("the password is swordfish"), since nobody says that of anything else. Each
+# begins with a letter of its own, which lets the search skip to it.
 SECRET_WORDS: tuple[tuple[str, bool], ...] = (
-    (r"pass(?:word|wort|phrase|code|wd)|pass(?=[:=])(?<![a-z]pass)", True),
+    (r"pass(?:word|wort|phrase|code|wd)", True),
+    (r"pass(?=[:=])(?<![a-z]pass)", True),
     (r"pwd", True),
     (r"kennwort", True),
     (r"mot de passe", True),
-    (r"contraseña|contrasena|senha", True),
+    (r"contrase(?:ñ|n)a", True),
+    (r"senha", True),
     (r"пароль", True),
-    (r"密码|密碼|口令|パスワード|비밀번호|暗証番号", True),
+    *((word, True) for word in ("密码", "密碼", "口令", "パスワード", "비밀번호", "暗証番号")),
     (r"كلمة (?:المرور|السر)", True),
-    (r"(?:secret|token(?!i[sz])|credential)s?", False),
-    (r"密钥|令牌|秘钥|トークン|токен", False),
+    (r"secrets?", False),
+    (r"token(?!i[sz])s?", False),
+    (r"credentials?", False),
+    *((word, False) for word in ("密钥", "令牌", "秘钥", "トークン", "токен")),
 )
 
 # "key" alone is a word like any other; behind one of these it is a credential.

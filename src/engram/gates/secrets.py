@@ -6,7 +6,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
@@ -19,7 +19,7 @@ from engram.gates.tables import rows
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
 
-__all__ = ["Secret", "find_secrets", "redact", "redact_all", "refuse_secret", "secrets_problem"]
+__all__ = ["Secret", "find_secrets", "may_hold_secrets", "redact", "redact_all", "refuse_secret", "secrets_problem"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,14 @@ _KEY_BEGIN = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOC
 _KEY_END = re.compile(r"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_BODY = re.compile(r"[A-Za-z0-9+/=\s:,-]*")
 
-# Lower case: they are looked up in the lower-cased text, which lets the search skip by first letters.
-_STRICT = "|".join(word for word, plain_too in SECRET_WORDS if plain_too)
-_LOOSE = "|".join(word for word, plain_too in SECRET_WORDS if not plain_too)
-_NAMED = re.compile(
-    rf"(?P<strict>{_STRICT})|(?P<loose>{_LOOSE})|(?P<key>keys?(?![a-rt-z]))|(?P<pin>pin(?![a-z])(?<![a-z]pin))"
+_NAMING = (
+    *((word, "strict" if plain_too else "loose") for word, plain_too in SECRET_WORDS),
+    (r"keys?(?![a-rt-z])", "key"),
+    (r"pin(?![a-z])(?<![a-z]pin)", "pin"),
 )
+# Lower case: they are looked up in the lower-cased text, which lets the search skip by first letters. It does so only
+# where no group opens before the letter; the empty one behind each word tells which it was.
+_NAMED = re.compile("|".join(f"{word}()" for word, _ in _NAMING))
 _OWNED = re.compile(rf"(?:{KEY_OWNERS})[ _-]?\Z")
 # What leads from the word to its value: the rest of a variable's name, "for the database", then a sign or "is".
 _GIVEN = re.compile(
@@ -140,19 +142,25 @@ def redact_all(value: Any, key: str = "") -> Any:
 
 def refuse_secret(text: str, what: str) -> None:
     """`InvalidInput` when an id or key holds a secret: redacting what tells things apart would make two things one."""
-    if found := find_secrets(text, nearby=False):
+    if text and (found := find_secrets(text, nearby=False)):
         raise InvalidInput(
             f"{what} holds what looks like a secret ({_kinds(found)}); nothing was stored. Use another name"
         )
 
 
+def may_hold_secrets(memories: Iterable[Memory]) -> bool:
+    """Whether one of these memories has to be asked for its `secrets_problem`; where none does, none has any.
+
+    Nearly every memory holds no secret, and reading all texts at once costs a fraction of reading them one by one.
+    """
+    return bool(find_secrets(RECORD.join(text for memory in memories for _, text in texts(memory))))
+
+
 def secrets_problem(memory: Memory) -> str:
     """Why a memory must not be stored: the kinds of secrets found and the fields they are in; "" when there are none."""
-    held = list(texts(memory))
-    # Nearly every memory holds no secret, and reading all its fields at once is cheaper than one by one.
-    if not find_secrets(RECORD.join(text for _, text in held)):
+    if not may_hold_secrets([memory]):
         return ""
-    for field, text in held:
+    for field, text in texts(memory):
         if found := find_secrets(text, nearby=field not in _NAMES):
             return (
                 f"{field} holds what looks like a secret ({_kinds(found)}); nothing was stored. "
@@ -210,21 +218,25 @@ def _private_keys(text: str) -> Iterator[Secret]:
 
 def _named(text: str, lowered: str, nearby: bool) -> Iterator[Secret]:
     """Values behind a word such as password or token, and random strings soon after one."""
-    words = [word for word in _NAMED.finditer(lowered) if not word["key"] or _is_credential(lowered, word.start())]
+    words = [word for word in _NAMED.finditer(lowered) if _kind(word) != "key" or _is_credential(lowered, word.start())]
     passed = 0
     for place, word in enumerate(words):
         if word.start() < passed:
             continue
-        given = (_PIN if word["pin"] else _GIVEN).match(text, word.end())
+        given = (_PIN if _kind(word) == "pin" else _GIVEN).match(text, word.end())
         found = _assigned(word, given) if given else None
         if found:
             yield found
-        elif nearby and not word["pin"]:
+        elif nearby and _kind(word) != "pin":
             following = words[place + 1].start() if place + 1 < len(words) else len(text)
             yield from _random(text, word.end(), min(following, word.end() + _NEAR))
         if given and given.end() - given.start("secret") > _LONG_VALUE:
             # A long run was looked at once; the words inside it are part of it.
             passed = given.end()
+
+
+def _kind(word: re.Match[str]) -> str:
+    return _NAMING[(word.lastindex or 0) - 1][1]
 
 
 def _is_credential(lowered: str, start: int) -> bool:
@@ -233,9 +245,9 @@ def _is_credential(lowered: str, start: int) -> bool:
 
 def _assigned(word: re.Match[str], given: re.Match[str]) -> Secret | None:
     value, start = given["secret"].rstrip(_TRIMMED), given.start("secret")
-    if word["pin"]:
+    if _kind(word) == "pin":
         return Secret("pin", start, given.end("secret"))
-    strict = word["strict"] is not None
+    strict = _kind(word) == "strict"
     if not _is_value(value, strict=strict, signed=bool(given["sign"] or given["unspaced"])):
         return None
     return Secret("password" if strict else "token", start, start + len(value))

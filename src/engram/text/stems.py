@@ -70,6 +70,7 @@ _STEP_3 = (
     ("ness", ""),
     ("ful", ""),
 )
+_ENDINGS_2, _ENDINGS_3 = (tuple(suffix for suffix, _ in step) for step in (_STEP_2, _STEP_3))
 _STEP_4: tuple[str, ...] = ("ement", "ance", "ence", "able", "ible", "ment", "ant", "ent", "ism")
 _STEP_4 += ("ate", "iti", "ous", "ive", "ize", "ion", "al", "er", "ic")
 
@@ -115,7 +116,7 @@ def _words() -> dict[str, str]:
 
 
 def _porter2(word: str) -> str:
-    word = _CONSONANT_Y.sub(r"\1Y", word)
+    word = _CONSONANT_Y.sub(r"\1Y", word) if "y" in word else word
     r1, r2 = _regions(word)
     word = _plural(word)
     if word.lower() in _AFTER_PLURAL:
@@ -123,9 +124,13 @@ def _porter2(word: str) -> str:
     word = _past_and_gerund(word, r1)
     if len(word) > 2 and word[-1] in "yY" and word[-2] not in _VOWELS:
         word = word[:-1] + "i"
-    word = _replace_suffix(word, _STEP_2, r1, r2)
-    word = _replace_suffix(word, _STEP_3, r1, r2)
-    word = _drop_suffix(word, r2)
+    # Most words have none of the endings, and asking for all of them at once costs as much as asking for two.
+    if word.endswith(_ENDINGS_2):
+        word = _replace_suffix(word, _STEP_2, r1, r2)
+    if word.endswith(_ENDINGS_3):
+        word = _replace_suffix(word, _STEP_3, r1, r2)
+    if word.endswith(_STEP_4):
+        word = _drop_suffix(word, r2)
     return _final_letter(word, r1, r2).lower()
 
 

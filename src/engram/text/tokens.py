@@ -68,6 +68,8 @@ _SPELLED = {"++": "pp", "#": "sharp"}
 _CONTRACTION = re.compile(r"(?<=\w)'(?:s|m|d|re|ve|ll)(?!\w)", re.IGNORECASE)
 _NEGATION = re.compile(r"(?<=n)'(?=t(?!\w))", re.IGNORECASE)
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+# Signs that leave a word between them as it is.
+_AROUND = '.,;:!?()"'
 _VERSION = re.compile(r"v?([0-9]+(?:_[0-9]+)+)")
 _ORDINAL = re.compile(r"([0-9]+)(?:st|nd|rd|th)")
 
@@ -160,8 +162,16 @@ def _chunk_terms(chunk: str) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
 
 def _read(chunk: str) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
     """The pairs of one chunk between spaces, and their terms alone, which is all the index asks for."""
+    if _is_plain(bare := chunk.strip(_AROUND)):
+        term = stem(surface := bare.casefold())
+        return ((surface, term),), (term,)
     pairs = tuple(_pairs(chunk))
     return pairs, tuple(term for _, term in pairs)
+
+
+def _is_plain(word: str) -> bool:
+    """Whether nothing can be taken apart: a word such as most are, which need not be looked at for what a few have."""
+    return word.isascii() and word.isalpha() and word[1:].islower() and len(word) <= _LONGEST_WHOLE
 
 
 _cached = lru_cache(maxsize=65536)(_read)

@@ -66,7 +66,9 @@ class MemoryPolicy:
         kind = memory.type if typed else self._type(text) or memory.type
         if kind != memory.type:
             changes["type"] = kind
-        wanted = [name for name in ("critical_slot", "conflict_key") if not getattr(memory, name)]
+        # A part of the text has no other words: where no rule is worth trying for the whole, none is for it.
+        open_to_rules = self._slotting.worth_trying(_words(text))
+        wanted = [name for name in ("critical_slot", "conflict_key") if open_to_rules and not getattr(memory, name)]
         if "conflict_key" in wanted:
             changes |= narrowed(text, lambda said: self._slots(said, kind, wanted, text))
         elif wanted:
@@ -87,7 +89,7 @@ class MemoryPolicy:
 
     def _type(self, text: str) -> str:
         lowered = text.lower()
-        trying = self._typing.worth_trying(set(_WORD.findall(lowered)))
+        trying = self._typing.worth_trying(_words(text))
         found = next((at for at in trying if self._typing.fits(at, text, lowered)), None)
         return "" if found is None else self.types[found].type
 
@@ -96,7 +98,7 @@ class MemoryPolicy:
         lowered, forbidding = text.lower(), (whole, whole.lower())
         found: dict[str, str] = {}
         asides: list[tuple[int, int]] = []
-        for at in self._slotting.worth_trying(set(_WORD.findall(lowered))):
+        for at in self._slotting.worth_trying(_words(text)):
             rule = self.slots[at]
             missing = [name for name in wanted if name not in found and getattr(rule, name)]
             if not missing or (rule.types and kind not in rule.types):
@@ -108,6 +110,10 @@ class MemoryPolicy:
             if len(found) == len(wanted):
                 break
         return Found(found, tuple(asides))
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.lower()))
 
 
 class _Rules:

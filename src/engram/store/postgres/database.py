@@ -12,10 +12,10 @@ import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from engram.model.errors import StoreError, StoreUnreachable, UnknownVersion
+from engram.store.postgres import texts, vectors
 from engram.store.postgres.explaining import explained, explanation, shown_url
 from engram.store.postgres.migrating import LATEST
 from engram.store.postgres.sql import statement
-from engram.store.postgres.vectors import register
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 Row = tuple[Any, ...]
@@ -54,7 +54,8 @@ def _defaults(url: str) -> dict[str, Any]:
 
 
 def _configured(connection: Connection) -> None:
-    register(connection)
+    vectors.register(connection)
+    texts.register(connection)
     connection.commit()
 
 
@@ -290,6 +291,8 @@ class Database:
     def within(self, connection: Connection, text: str, values: dict[str, Any]) -> list[Row]:
         """All rows of a statement in a transaction already open."""
         self._refuse_forked(connection)
+        # It would look like a statement without rows.
+        assert not connection.pgconn.pipeline_status, "in pipeline mode nothing is known of an answer before the end"
         cursor = connection.execute(text, {"tenant": self.tenant, **values})
         return cursor.fetchall() if cursor.description is not None else []
 

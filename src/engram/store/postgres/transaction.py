@@ -13,7 +13,8 @@ from engram.store.lineages import heads_among, versions_among
 from engram.store.postgres.database import Connection
 from engram.store.postgres.parts import Parts
 from engram.store.postgres.sql import statement
-from engram.store.postgres.writing import Row, dumped, put_documents, put_memories
+from engram.store.postgres.texts import Texts
+from engram.store.postgres.writing import Row, Work, at_once, documents_work, dumped, memories_work, places
 from engram.store.protocol import Foreseen
 from engram.store.records import decode_record, readable_image
 
@@ -106,7 +107,8 @@ class PostgresTransaction:
         return self._exact[content_hash, scope]
 
     def _look_up_exact(self, keys: list[tuple[str, str]]) -> None:
-        rows = self._run("exact", hashes=[text_hash for text_hash, _ in keys], scopes=[scope for _, scope in keys])
+        hashes, scopes = Texts(text_hash for text_hash, _ in keys), Texts(scope for _, scope in keys)
+        rows = self._run("exact", hashes=hashes, scopes=scopes)
         self._exact |= dict.fromkeys(keys) | {
             (text_hash, scope): decode_record(record) for text_hash, scope, record in rows
         }
@@ -186,7 +188,8 @@ class PostgresTransaction:
         return free
 
     def _look_up_names(self, keys: list[tuple[str, str]]) -> None:
-        rows = self._run("names_like", names=[name for name, _ in keys], scopes=[scope for _, scope in keys])
+        names, scopes = Texts(name for name, _ in keys), Texts(scope for _, scope in keys)
+        rows = self._run("names_like", names=names, scopes=scopes)
         for name, scope in keys:
             self._taken[name, scope] = set()
         by_scope: dict[str, list[str]] = {}
@@ -234,29 +237,37 @@ class PostgresTransaction:
         return len(self._pending)
 
     def commit(self) -> None:
-        """Write the decision. Nothing pending, nothing written."""
+        """Write the decision. Nothing pending, nothing written.
+
+        One part of it is sent after the other, and no answer is waited for: while the server writes one, the next is made.
+        """
         if not self._pending:
             return
-        parts, pending = self._parts, list(self._pending.values())
-        records = [(item.memory, dumped(readable_image(item.memory))) for item in pending]
-        fresh = {i for i in self._pending if self._held.get(i) is None}
-        put_memories(parts.database, self._connection, records, fresh)
-        rows = (
-            Row(memory_document(item.memory), item.vector, self._changes.get(item.memory.scope)) for item in pending
-        )
-        ids = list(self._pending)
-        put_documents(parts.database, self._connection, rows, parts.facts.generation, ids=ids)
-        self._journal([record for _, record in records])
+        parts, ids, images = self._parts, Texts(self._pending), Texts()
+        fresh = {i for i in ids if self._held.get(i) is None}
+        # All that is asked is asked before: what is sent below has no answer until its end.
+        placed, generation = places(parts.database, self._connection, ids), parts.facts.generation
+        ((seq,),) = self._run("next_decision")
+        with self._connection.pipeline():
+            for some in at_once(list(self._pending.values())):
+                records = [(item.memory, dumped(readable_image(item.memory))) for item in some]
+                self._send(memories_work(records, fresh))
+                self._send(documents_work([self._row(item) for item in some], placed, generation))
+                images += [record for _, record in records]
+            self._send(self._journal_work(seq, ids, images))
         parts.numbers.raise_to(self._connection, [i for i in fresh if i not in self._minted])
 
-    def _journal(self, images: list[str]) -> None:
-        decision, ids = self._decision, list(self._pending)
-        ((seq,),) = self._run("next_decision")
+    def _row(self, item: _Pending) -> Row:
+        return Row(memory_document(item.memory), item.vector, self._changes.get(item.memory.scope))
+
+    def _journal_work(self, seq: int, ids: Texts, images: Texts) -> Work:
+        decision = self._decision
         entry = {"seq": seq, "at": self._parts.clock(), "op": decision.op, "ids": ids}
         told = {"actor": decision.actor, "reason": decision.reason, "session": decision.session}
-        self._parts.database.all_of(
-            self._connection, [("put_decision", {**entry, **told}), ("put_images", {**entry, "images": images})]
-        )
+        return [("put_decision", {**entry, **told}), ("put_images", {**entry, "images": images})]
+
+    def _send(self, work: Work) -> None:
+        self._parts.database.send(self._connection, work)
 
     def _run(self, name: str, /, **values: Any) -> list[tuple[Any, ...]]:
         return self._parts.database.within(self._connection, statement(name), values)

@@ -1,28 +1,30 @@
 """Putting documents into the tables and taking them out. Everything here runs inside one transaction."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from engram.model.memory import Memory
 from engram.store.documents import Document, meaning_digest
 from engram.store.postgres.database import Connection, Database
 from engram.store.postgres.sql import statement
+from engram.store.postgres.texts import Texts
 from engram.store.postgres.vectors import VectorArray
 from engram.text.tokens import ASKED
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
-_COLUMNS = (
-    "id", "kind", "scope", "status", "type", "domain", "parent", "position", "time", "known", "valid_from", "valid_until",
-    "pinned", "hash", "statement", "about", "support",
+_TEXTS = (
+    "id", "kind", "scope", "status", "type", "domain", "parent", "hash", "statement", "about", "support"
 )  # fmt: skip
+_VALUES = ("position", "time", "known", "valid_from", "valid_until", "pinned")
 _TAG_END = "\x1f"
+Item = TypeVar("Item")
 Work = list[tuple[str, dict[str, Any]]]
 SENT_AT_ONCE = 100
+"""Documents of one statement: while the server writes some, the next are made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,38 +48,43 @@ class Known:
     change: int
 
 
-def put_documents(
-    database: Database,
-    connection: Connection,
-    rows: Iterable[Row],
-    generation: int,
-    *,
-    ids: Sequence[str] | None = None,
-    anew: bool = False,
-) -> dict[str, int]:
-    """Insert or update documents; what did not change is left alone, unless its words are to be written `anew`.
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The numbers of documents about to be put, and those of them that are in the table."""
 
-    With the `ids` given, rows may be made as they are taken: while the server writes some, the next are made.
-    """
-    if ids is None:
-        rows = list(rows)
-        ids = [row.document.id for row in rows]
+    numbers: Mapping[str, int]
+    known: Mapping[str, Known]
+
+
+def places(database: Database, connection: Connection, ids: Sequence[str]) -> Places:
+    """Where documents stand; one that is new is given a number."""
     known = known_documents(database, connection, ids)
     numbers = {i: held.n for i, held in known.items()}
     fresh = [i for i in ids if i not in known]
     if fresh:
         taken = database.within(connection, statement("next_numbers"), {"count": len(fresh)})
         numbers |= {i: n for i, (n,) in zip(fresh, taken, strict=True)}
-    coming = iter(rows)
+    return Places(numbers, known)
+
+
+def put_documents(
+    database: Database, connection: Connection, rows: Sequence[Row], generation: int, *, anew: bool = False
+) -> None:
+    """Insert or update documents; what did not change is left alone, unless its words are to be written `anew`."""
+    placed = places(database, connection, [row.document.id for row in rows])
     with connection.pipeline():
-        while some := list(islice(coming, SENT_AT_ONCE)):
-            database.send(connection, _work(some, numbers, known, generation, anew))
-    return numbers
+        for some in at_once(rows):
+            database.send(connection, documents_work(some, placed, generation, anew=anew))
 
 
-def _work(
-    rows: Sequence[Row], numbers: Mapping[str, int], known: Mapping[str, Known], generation: int, anew: bool
-) -> Work:
+def at_once(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """Items in parts as large as are sent together."""
+    return (items[start : start + SENT_AT_ONCE] for start in range(0, len(items), SENT_AT_ONCE))
+
+
+def documents_work(rows: Sequence[Row], placed: Places, generation: int, *, anew: bool = False) -> Work:
+    """The statements that put these documents."""
+    numbers, known = placed.numbers, placed.known
     reworded, spelled = [], []
     for row in rows:
         held, n = known.get(row.document.id), numbers[row.document.id]
@@ -106,12 +113,18 @@ def _texts(document: Document) -> tuple[str, str, str]:
     return document.statement, document.about, document.support
 
 
+def _length(document: Document) -> int:
+    terms = " ".join(_texts(document)).split()
+    return len(terms) - terms.count(ASKED)
+
+
 def _columns(rows: Sequence[Row], numbers: Mapping[str, int], known: Mapping[str, Known]) -> dict[str, Any]:
     documents = [row.document for row in rows]
-    columns: dict[str, Any] = {name: [getattr(d, name) for d in documents] for name in _COLUMNS}
+    columns: dict[str, Any] = {name: Texts(getattr(d, name) for d in documents) for name in _TEXTS}
+    columns |= {name: [getattr(d, name) for d in documents] for name in _VALUES}
     columns["n"] = [numbers[d.id] for d in documents]
-    columns["tags"] = [_TAG_END.join(dict.fromkeys(d.tags)) for d in documents]
-    columns["length"] = [sum(term != ASKED for text in _texts(d) for term in text.split()) for d in documents]
+    columns["tags"] = Texts(_TAG_END.join(dict.fromkeys(d.tags)) for d in documents)
+    columns["length"] = [_length(d) for d in documents]
     columns["meaning"] = [meaning_digest(d.meaning) for d in documents]
     columns["change"] = [
         row.change if row.change is not None else known[row.document.id].change if row.document.id in known else 0
@@ -147,8 +160,8 @@ def vector_columns(embedded: "Iterable[tuple[int, str, str, Vectors]]", generati
     return {
         "generation": generation,
         "numbers": list(numbers),
-        "kinds": list(kinds),
-        "scopes": list(scopes),
+        "kinds": Texts(kinds),
+        "scopes": Texts(scopes),
         "vectors": VectorArray(vectors),
     }
 
@@ -157,15 +170,20 @@ def put_memories(
     database: Database, connection: Connection, memories: Sequence[tuple[Memory, str]], fresh: set[str]
 ) -> None:
     """Write records, names and links of memories; those in `fresh` have none yet."""
-    ids = [memory.id for memory, _ in memories]
+    database.all_of(connection, memories_work(memories, fresh))
+
+
+def memories_work(memories: Sequence[tuple[Memory, str]], fresh: set[str]) -> Work:
+    """The statements that put these records, their names and their links."""
+    ids = Texts(memory.id for memory, _ in memories)
     old = [i for i in ids if i not in fresh]
-    work: Work = [("put_memories", {"ids": ids, "records": [record for _, record in memories]})]
+    work: Work = [("put_memories", {"ids": ids, "records": Texts(record for _, record in memories)})]
     if old:
         work += [("drop_names", {"ids": old}), ("drop_relations", {"ids": old})]
     names = [(name, m.id, m.scope) for m, _ in memories for name in dict.fromkeys((m.name, *m.aliases)) if name]
     if names:
         work.append(
-            ("put_names", dict(zip(("names", "ids", "scopes"), map(list, zip(*names, strict=True)), strict=True)))
+            ("put_names", dict(zip(("names", "ids", "scopes"), map(Texts, zip(*names, strict=True)), strict=True)))
         )
     links = [
         (m.id, link.target, link.type, link.strength, link.weight, link.last_reinforced)
@@ -175,7 +193,7 @@ def put_memories(
     if links:
         columns = ("sources", "targets", "types", "strengths", "weights", "reinforced")
         work.append(("put_relations", dict(zip(columns, map(list, zip(*links, strict=True)), strict=True))))
-    database.all_of(connection, work)
+    return work
 
 
 def dumped(mapping: Mapping[str, Any]) -> str:
