@@ -1,7 +1,9 @@
 """What every test may ask for: a clock it moves, and a real PostgreSQL that the whole run shares."""
 
+import json
 import os
 import secrets
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +12,7 @@ import hypothesis
 import pytest
 
 from tests.clock import Clock
+from tests.postgres.keeper import Kept
 from tests.postgres.server import Lease, Role, Server, fresh_database, ordinary_role, running_server
 
 if TYPE_CHECKING:
@@ -21,13 +24,16 @@ hypothesis.settings.load_profile("engram")
 
 LEASE = pytest.StashKey[Lease]()
 RUN_FOLDER = pytest.StashKey[Path]()
-OF_THE_DEVELOPER = ("ENGRAM_URL", "ENGRAM_TENANT")
+OF_THE_DEVELOPER = ("ENGRAM_URL", "ENGRAM_TENANT", "PYTHONDONTWRITEBYTECODE")
+"""What a shell may hold and a run must not: other stores, and a ban on bytecode, without which each of the hundreds of
+processes the tests start compiles the whole package again."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """The process that controls the run holds the lease; the others are told its folder."""
     for name in OF_THE_DEVELOPER:
         os.environ.pop(name, None)
+    sys.dont_write_bytecode = False
     told = getattr(config, "workerinput", None)
     if told is None:
         config.stash[LEASE] = Lease()
@@ -56,11 +62,14 @@ def clock() -> Clock:
 
 @pytest.fixture(scope="session")
 def postgres_server(pytestconfig: pytest.Config) -> Server:
-    """The server all workers share, or the one `ENGRAM_TEST_URL` names (the URL of a superuser)."""
-    given = os.environ.get("ENGRAM_TEST_URL")
+    """The server all workers share, or the one `ENGRAM_TEST_URL` names (the URL of a superuser).
+
+    `ENGRAM_TEST_LIKE` describes one whose programs are used; without it they are unpacked.
+    """
+    given, like = os.environ.get("ENGRAM_TEST_URL"), os.environ.get("ENGRAM_TEST_LIKE")
     if given:
         return Server(given)
-    kept = running_server(pytestconfig.stash[RUN_FOLDER])
+    kept = running_server(pytestconfig.stash[RUN_FOLDER], like=Kept(**json.loads(like)) if like else None)
     return Server(kept.admin_url, kept)
 
 

@@ -15,14 +15,14 @@ def figures(report: dict[str, Any]) -> dict[str, float]:
 
 
 def test_a_document_is_read_into_files_and_what_was_planted_is_found() -> None:
-    found = figures(measure(0.2))
+    found = figures(measure(0.2, questions=20))
     assert found["right chunk in the first 6"] >= 0.95
     assert found["peak RSS"] > 0
 
 
 def test_a_document_is_read_on_a_server_and_nothing_is_left(shared_database: str, tenant: str) -> None:
     for _ in range(2):
-        found = figures(measure(0.1, url=shared_database, tenant=tenant))
+        found = figures(measure(0.04, questions=20, url=shared_database, tenant=tenant))
         assert found["right chunk in the first 6"] >= 0.95
         assert not tenants.holds_anything(shared_database, f"{tenant}-documents")
 

@@ -1,6 +1,7 @@
 """A store with something of everything in it, on either backend, and the two ends of a move."""
 
 import hashlib
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from engram.store.protocol import Filters, Store
 from tests.backends import Backend, OnFiles, OnPostgres
 from tests.clock import Clock
 from tests.conformance.keeping import ANY, Keep, said
+from tests.moving.copies import copy
 from tests.postgres.server import Server
 
 ROLLING = "S-20260410-090000-rolling"
@@ -48,6 +50,60 @@ class Stand:
 
 
 Stands = Callable[[str], Stand]
+Filled = Callable[..., tuple[Stand, dict[str, str]]]
+Fill = Callable[[Stand, Clock], dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """A store that is only copied from: where it is, its ids by what they are, and the time it was then."""
+
+    end: End
+    ids: dict[str, str]
+    now: datetime
+
+
+Originals = Callable[[str, Fill], Original]
+
+
+@pytest.fixture(scope="session")
+def originals(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Originals]:
+    """Fills a store of a kind in a way, once for all tests of this worker."""
+    made: dict[tuple[str, Fill], Original] = {}
+    with ExitStack() as opened:
+
+        def original(kind: str, filling: Fill) -> Original:
+            if (kind, filling) not in made:
+                clock, end = Clock(), End(directory=tmp_path_factory.mktemp("original") / "home")
+                backend: Backend
+                if kind == "postgres":
+                    place = Place(request.getfixturevalue("shared_database"), f"original-{secrets.token_hex(6)}")
+                    end = End(server=place)
+                    server: Server = request.getfixturevalue("postgres_server")
+                    backend = OnPostgres(clock, place.url, place.tenant, server)
+                else:
+                    assert end.directory is not None
+                    backend = OnFiles(clock, end.directory.parent)
+                opened.callback(backend.close)
+                ids = filling(Stand(end, backend), clock)
+                backend.close()
+                made[kind, filling] = Original(end, ids, clock())
+            return made[kind, filling]
+
+        yield original
+
+
+@pytest.fixture
+def filled(request: pytest.FixtureRequest, originals: Originals, stands: Stands, clock: Clock) -> Filled:
+    """Makes a source that holds something of everything, or what a way of filling puts there; ids by what they are."""
+
+    def copied(kind: str, filling: Fill = fill) -> tuple[Stand, dict[str, str]]:
+        stand, original = stands(kind), originals(kind, filling)
+        copy(original.end, stand.end, request.getfixturevalue("postgres_server") if kind == "postgres" else None)
+        clock.now = original.now
+        return stand, dict(original.ids)
+
+    return copied
 
 
 @pytest.fixture
@@ -155,11 +211,10 @@ def derived(made: Sequence[Event], now: datetime) -> Job:
 
 
 @pytest.fixture(params=DIRECTIONS)
-def ends(request: pytest.FixtureRequest, stands: Stands, clock: Clock) -> tuple[Stand, Stand]:
+def ends(request: pytest.FixtureRequest, stands: Stands, filled: Filled) -> tuple[Stand, Stand]:
     """A filled source and an empty target, in every direction."""
-    here, there = (stands(kind) for kind in request.param.split(" to "))
-    fill(here, clock)
-    return here, there
+    here, there = request.param.split(" to ")
+    return filled(here)[0], stands(there)
 
 
 def environment_of(folder: Path) -> dict[str, str]:

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from engram.store.ends import End
-from tests.clock import Clock
 from tests.faults.processes import ending, start
-from tests.moving.conftest import Stand, Stands, environment_of, fill, seen
+from tests.moving.conftest import Filled, Stand, Stands, environment_of, seen
 
 MOST_RUNS = 40
 Run = Callable[..., dict[str, Any] | None]
@@ -63,10 +62,10 @@ def run(mover: Callable[[dict[str, Any]], dict[str, Any]], tmp_path: Path) -> Ru
 @pytest.mark.parametrize("after_commit", [False, True], ids=["before a commit", "after a commit"])
 @pytest.mark.parametrize("kinds", ["files to postgres", "postgres to files"])
 def test_killed_again_and_again_it_arrives_once(
-    kinds: str, after_commit: bool, stands: Stands, clock: Clock, run: Run
+    kinds: str, after_commit: bool, stands: Stands, filled: Filled, run: Run
 ) -> None:
-    here, there = (stands(kind) for kind in kinds.split(" to "))
-    fill(here, clock)
+    source, target = kinds.split(" to ")
+    (here, _), there = filled(source), stands(target)
     expected, before = seen(here.backend.client()), here.bytes()
     kills, fatal = 0, 4
     while (answer := run(here, there, fatal, after_commit=after_commit)) is None:
@@ -80,10 +79,9 @@ def test_killed_again_and_again_it_arrives_once(
 
 @pytest.mark.parametrize("fatal", [3, 8, 13, 18])
 def test_killed_once_at_a_point_it_is_whole_after_the_next_run(
-    fatal: int, stands: Stands, clock: Clock, run: Run
+    fatal: int, stands: Stands, filled: Filled, run: Run
 ) -> None:
-    here, there = stands("postgres"), stands("postgres")
-    fill(here, clock)
+    (here, _), there = filled("postgres"), stands("postgres")
     expected, before = seen(here.backend.client()), here.bytes()
     assert run(here, there, fatal) is None
     assert run(here, there, 0) == {"differences": []}
@@ -91,9 +89,8 @@ def test_killed_once_at_a_point_it_is_whole_after_the_next_run(
     assert here.bytes() == before
 
 
-def test_half_a_store_of_files_is_no_store_yet(stands: Stands, clock: Clock, run: Run) -> None:
-    here, there = stands("postgres"), stands("files")
-    fill(here, clock)
+def test_half_a_store_of_files_is_no_store_yet(stands: Stands, filled: Filled, run: Run) -> None:
+    (here, _), there = filled("postgres"), stands("files")
     assert run(here, there, 120) is None
     assert there.end.directory is not None
     assert not there.end.directory.exists()

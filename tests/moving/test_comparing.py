@@ -1,6 +1,6 @@
 """What a comparison of the two ends finds: each kind of difference, by name."""
 
-import shutil
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,9 +9,9 @@ import pytest
 
 from engram.store.comparing import verify
 from engram.store.ends import End, reading, transfer
-from tests.backends import OnFiles
-from tests.clock import Clock
-from tests.moving.conftest import Stand, Stands, fill
+from engram.store.opening import Server as Place
+from tests.moving.conftest import Original, Originals, Stand, Stands, fill
+from tests.moving.copies import copy
 from tests.postgres.server import Server, at_database
 
 TAMPERED = {
@@ -84,36 +84,58 @@ TAMPERED = {
 }  # fmt: skip
 
 
+Compared = Callable[[str, str], tuple[End, Stand, dict[str, str]]]
+
+
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    """A store in files with something of everything, and the ids of that."""
-    folder, clock = tmp_path_factory.mktemp("filled"), Clock()
-    stand = Stand(End(directory=folder / "home"), OnFiles(clock, folder))
-    ids = fill(stand, clock)
-    stand.backend.close()
-    return folder / "home", ids
+def arrived(
+    request: pytest.FixtureRequest, originals: Originals, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str, str], tuple[Original, End]]:
+    """What was moved from one kind to another, once: the source, and a target that is only copied from."""
+    made: dict[tuple[str, str], tuple[Original, End]] = {}
+
+    def moved(here: str, there: str) -> tuple[Original, End]:
+        if (here, there) not in made:
+            folder = tmp_path_factory.mktemp("arrived")
+            source, end, cache = originals(here, fill), End(directory=folder / "home"), folder / "cache"
+            if there == "postgres":
+                end = End(server=Place(request.getfixturevalue("shared_database"), f"arrived-{secrets.token_hex(6)}"))
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setenv("ENGRAM_CACHE", str(cache))
+                assert transfer(source.end, end).differences == []
+            made[here, there] = source, end
+        return made[here, there]
+
+    return moved
 
 
 @pytest.fixture
-def moved(stands: Stands, filled: tuple[Path, dict[str, str]]) -> tuple[Stand, Stand, dict[str, str]]:
-    here, there = stands("files"), stands("postgres")
-    home, ids = filled
-    assert here.end.directory is not None
-    shutil.copytree(home, here.end.directory)
-    assert transfer(here.end, there.end).differences == []
-    return here, there, ids
+def compared(arrived: Callable[[str, str], tuple[Original, End]], stands: Stands, postgres_server: Server) -> Compared:
+    """A source that is only read, and a target of the test's own that differs in nothing yet."""
+
+    def ends(here: str, there: str) -> tuple[End, Stand, dict[str, str]]:
+        source, end = arrived(here, there)
+        stand = stands(there)
+        copy(end, stand.end, postgres_server)
+        return source.end, stand, dict(source.ids)
+
+    return ends
 
 
-def differences(here: Stand, there: Stand) -> list[str]:
-    with reading(here.end) as source, reading(there.end) as target:
+def differences(here: End, there: Stand) -> list[str]:
+    with reading(here) as source, reading(there.end) as target:
         return verify(source, target)
 
 
+@pytest.mark.parametrize(("here", "there"), [("files", "postgres"), ("postgres", "files")])
+def test_what_was_left_alone_differs_in_nothing(here: str, there: str, compared: Compared) -> None:
+    source, target, _ = compared(here, there)
+    assert differences(source, target) == []
+
+
 @pytest.mark.parametrize("kind", TAMPERED)
-def test_what_was_altered_on_the_server_is_named(
-    kind: str, moved: tuple[Stand, Stand, dict[str, str]], postgres_server: Server
-) -> None:
-    here, there, ids = moved
+def test_what_was_altered_on_the_server_is_named(kind: str, compared: Compared, postgres_server: Server) -> None:
+    here, there, ids = compared("files", "postgres")
     place = there.end.server
     assert place is not None
     statement, expected = (text.format(**ids) for text in TAMPERED[kind])
@@ -149,18 +171,16 @@ def _rewrite(path: Path, change: Callable[[str], str]) -> None:
     ],
 )
 def test_what_was_altered_in_the_files_is_named(
-    pattern: str, change: Callable[[str], str], expected: str, stands: Stands, clock: Clock
+    pattern: str, change: Callable[[str], str], expected: str, compared: Compared
 ) -> None:
-    here, there = stands("postgres"), stands("files")
-    fill(here, clock)
-    transfer(here.end, there.end)
+    here, there, _ = compared("postgres", "files")
     assert there.end.directory is not None
     path = next(p for p in sorted(there.end.directory.glob(pattern)) if change(p.read_text()) != p.read_text())
     _rewrite(path, change)
     assert [one for one in differences(here, there) if expected in one]
 
 
-def test_a_memory_that_only_the_target_has_is_named(moved: tuple[Stand, Stand, dict[str, str]]) -> None:
-    here, there, _ = moved
+def test_a_memory_that_only_the_target_has_is_named(compared: Compared) -> None:
+    here, there, _ = compared("files", "postgres")
     extra = there.backend.client().add("Only on the server")
     assert f"memory {extra.id}: only at the target" in differences(here, there)

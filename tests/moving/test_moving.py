@@ -24,7 +24,7 @@ from engram.store.protocol import Store
 from tests.backends import static_embedder
 from tests.clock import Clock
 from tests.conformance.keeping import Keep
-from tests.moving.conftest import ROLLING, Stand, Stands, checkpoint, fill, fill_tasks, seen
+from tests.moving.conftest import ROLLING, Filled, Stand, Stands, checkpoint, fill_tasks, seen
 
 Ends = tuple[Stand, Stand]
 
@@ -66,9 +66,9 @@ def test_uses_are_folded_in_once_and_none_is_lost(ends: Ends) -> None:
     assert seen(target)["strengths"] == seen(source)["strengths"]
 
 
-def test_an_undone_decision_does_not_count_its_uses_again(stands: Stands, clock: Clock) -> None:
-    here, there = stands("postgres"), stands("files")
-    known = fill(here, clock)["port"]
+def test_an_undone_decision_does_not_count_its_uses_again(stands: Stands, filled: Filled) -> None:
+    (here, ids), there = filled("postgres"), stands("files")
+    known = ids["port"]
     transfer(here.end, there.end)
     target = there.backend.client()
     target.update(known, rationale="changed after the move")
@@ -93,9 +93,9 @@ def test_the_moved_store_goes_on(ends: Ends, clock: Clock) -> None:
     assert target.doctor()["ok"] is True
 
 
-def test_what_was_purged_does_not_come_back(stands: Stands, clock: Clock) -> None:
-    here, there = stands("files"), stands("postgres")
-    gone = fill(here, clock)["gone"]
+def test_what_was_purged_does_not_come_back(stands: Stands, filled: Filled) -> None:
+    (here, ids), there = filled("files"), stands("postgres")
+    gone = ids["gone"]
     transfer(here.end, there.end)
     assert "launch code of the old rocket" not in there.backend.everything()
     store = there.backend.store()
@@ -135,10 +135,9 @@ class Counting:
 
 @pytest.mark.parametrize("kinds", [("files", "postgres"), ("postgres", "files"), ("postgres", "postgres")])
 def test_vectors_of_the_same_embedder_come_along(
-    kinds: tuple[str, str], stands: Stands, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    kinds: tuple[str, str], stands: Stands, filled: Filled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here, there = map(stands, kinds)
-    fill(here, clock)
+    (here, _), there = filled(kinds[0]), stands(kinds[1])
     counting = Counting()
     monkeypatch.setattr("engram.embedding.load_embedder", lambda _: counting)
     assert transfer(here.end, there.end).differences == []
@@ -278,9 +277,9 @@ def test_a_text_the_server_cannot_hold_is_named_and_nothing_of_its_slice_arrives
 
 
 @pytest.mark.parametrize("kind", ["files", "postgres"])
-def test_what_is_written_to_the_source_meanwhile_is_carried_over(kind: str, stands: Stands, clock: Clock) -> None:
-    here, there = stands(kind), stands("postgres")
-    known = fill(here, clock)["port"]
+def test_what_is_written_to_the_source_meanwhile_is_carried_over(kind: str, stands: Stands, filled: Filled) -> None:
+    (here, ids), there = filled(kind), stands("postgres")
+    known = ids["port"]
     mem = here.backend.client()
     mem.upkeep.resume()
     written: list[str] = []
@@ -313,15 +312,23 @@ LATER: dict[str, Later] = {
 }  # fmt: skip
 
 
+def only_tasks(stand: Stand, clock: Clock) -> dict[str, str]:
+    fill_tasks(stand.backend.store(), clock)
+    return {}
+
+
+def tasks_and_a_memory(stand: Stand, clock: Clock) -> dict[str, str]:
+    only_tasks(stand, clock)
+    return {"harbour": Keep(stand.backend.store(), clock)("The harbour closes at nine").id}
+
+
 @pytest.mark.parametrize("kind", ["files", "postgres"])
 @pytest.mark.parametrize("later", LATER)
 def test_what_only_small_records_say_meanwhile_is_carried_over(
-    kind: str, later: str, stands: Stands, clock: Clock
+    kind: str, later: str, stands: Stands, filled: Filled, clock: Clock
 ) -> None:
-    here, there = stands(kind), stands("postgres")
+    (here, _), there = filled(kind, tasks_and_a_memory), stands("postgres")
     store = here.backend.store()
-    fill_tasks(store, clock)
-    Keep(store, clock)("The harbour closes at nine")
     once: list[object] = []
 
     def meanwhile(what: str, *_: int) -> None:
@@ -335,10 +342,9 @@ def test_what_only_small_records_say_meanwhile_is_carried_over(
 
 @pytest.mark.parametrize("later", LATER)
 def test_a_server_whose_tasks_went_on_is_used_and_nothing_of_them_is_taken_back(
-    later: str, stands: Stands, clock: Clock
+    later: str, stands: Stands, filled: Filled, clock: Clock
 ) -> None:
-    here, there = stands("files"), stands("postgres")
-    fill_tasks(here.backend.store(), clock)
+    (here, _), there = filled("files", only_tasks), stands("postgres")
     transfer(here.end, there.end)
     moved = there.backend.store()
     LATER[later](moved, clock)
@@ -378,10 +384,11 @@ def test_a_source_written_to_without_end_is_told_and_the_next_run_goes_on(stands
     assert transfer(here.end, there.end).differences == []
 
 
-def test_two_moves_to_one_tenant_do_not_mix(stands: Stands, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_moves_to_one_tenant_do_not_mix(
+    stands: Stands, filled: Filled, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(moving, "SLICE", 2)
-    here, there = stands("files"), stands("postgres")
-    fill(here, clock)
+    (here, _), there = filled("files"), stands("postgres")
     place = there.end.server
     assert place is not None
     second = open_store(place.url, place.tenant, static_embedder(), clock=clock)
@@ -434,9 +441,8 @@ def test_a_server_takes_what_came_later_until_it_is_used_itself(stands: Stands) 
     assert f"memory {later.id}: differs" in apart.differences
 
 
-def test_a_plan_counts_and_makes_nothing(stands: Stands, clock: Clock, database: str) -> None:
-    here, there = stands("files"), stands("files")
-    fill(here, clock)
+def test_a_plan_counts_and_makes_nothing(stands: Stands, filled: Filled, database: str) -> None:
+    (here, _), there = filled("files"), stands("files")
     for end in (there.end, End(server=Place(database, "nobody"))):
         assert plan(here.end, end).memories == 15
     assert there.end.directory is not None

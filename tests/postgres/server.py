@@ -163,17 +163,32 @@ def ordinary_role(server: Server) -> Iterator[Role]:
 
 
 @contextmanager
-def fresh_database(role: Role) -> Iterator[str]:
-    """An empty database of the role, with pgvector; its URL. Dropped afterwards, whoever is still connected."""
+def fresh_database(role: Role, like: str | None = None) -> Iterator[str]:
+    """A database of the role, with pgvector; its URL. Dropped afterwards, whoever is still connected.
+
+    Empty, or a copy of the one at a URL, which nobody uses any more.
+    """
     dbname = f"engram_{secrets.token_hex(6)}"
+    template = urlsplit(like).path.lstrip("/") if like else "template0"
+    create = sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE {} ENCODING 'UTF8' STRATEGY file_copy")
     name, owner = sql.Identifier(dbname), sql.Identifier(role.name)
-    create = sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE template0 ENCODING 'UTF8' STRATEGY file_copy")
     with role.server.admin() as admin:
-        admin.execute(create.format(name, owner))
+        _wait_until_left(admin, template)
+        admin.execute(create.format(name, owner, sql.Identifier(template)))
     try:
-        with role.server.admin(dbname) as inside:
-            inside.execute("CREATE EXTENSION vector")
+        if like is None:
+            with role.server.admin(dbname) as inside:
+                inside.execute("CREATE EXTENSION vector")
         yield role.url(dbname)
     finally:
         with role.server.admin() as admin:
             admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+
+
+def _wait_until_left(admin: psycopg.Connection, dbname: str) -> None:
+    """A connection that was closed ends a little later; while one is there, its database cannot be copied."""
+    deadline = time.monotonic() + END_SECONDS
+    while admin.execute("SELECT 1 FROM pg_stat_activity WHERE datname = %s", (dbname,)).fetchone():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"somebody is still connected to {dbname} after {END_SECONDS} s")
+        time.sleep(0.01)

@@ -45,11 +45,21 @@ def begin_task(store: PostgresStore, goal: str, now: datetime) -> None:
     store.add_checkpoint("TASK-1", lambda number: Checkpoint("CKP-1", "TASK-1", number, now, "half way"))
 
 
+@pytest.fixture(scope="module")
+def original(postgres_role: Role) -> Iterator[tuple[str, datetime]]:
+    """A database with six tenants, to be copied, and the time it was then."""
+    clock = Clock()
+    with fresh_database(postgres_role) as url:
+        fill(url, clock)
+        yield url, clock()
+
+
 @pytest.fixture
-def filled(database: str, clock: Clock) -> str:
+def filled(original: tuple[str, datetime], postgres_role: Role, clock: Clock) -> Iterator[str]:
     """A database with six tenants."""
-    fill(database, clock)
-    return database
+    url, clock.now = original
+    with fresh_database(postgres_role, like=url) as copied:
+        yield copied
 
 
 def admin_url(server: Server, url: str) -> str:
@@ -106,17 +116,28 @@ def test_a_dump_by_a_role_bound_to_a_tenant_fails_instead_of_leaving_rows_out(
     assert "row-level security" in ended.stderr
 
 
-@pytest.fixture
-def partitioned(filled: str, postgres_server: Server) -> Iterator[str]:
-    """The same, after the statements that docs/scaling.md gives."""
+@pytest.fixture(scope="module")
+def original_in_parts(original: tuple[str, datetime], postgres_role: Role, postgres_server: Server) -> Iterator[str]:
+    """The same, after the statements that docs/scaling.md gives; to be copied too."""
     page = (DOCS / "scaling.md").read_text("utf-8")
     (statements,) = (
         block for block in re.findall(r"```sql\n(.*?)```", page, re.DOTALL) if "PARTITION BY HASH" in block
     )
-    with psycopg.connect(admin_url(postgres_server, filled), autocommit=True) as admin:
-        admin.execute(statements.encode())
-        admin.execute("DROP SCHEMA engram_whole CASCADE")
-    yield filled
+    with fresh_database(postgres_role, like=original[0]) as url:
+        with psycopg.connect(admin_url(postgres_server, url), autocommit=True) as admin:
+            admin.execute(statements.encode())
+            admin.execute("DROP SCHEMA engram_whole CASCADE")
+        yield url
+
+
+@pytest.fixture
+def partitioned(
+    original: tuple[str, datetime], original_in_parts: str, postgres_role: Role, clock: Clock
+) -> Iterator[str]:
+    """A database with six tenants in partitioned tables."""
+    clock.now = original[1]
+    with fresh_database(postgres_role, like=original_in_parts) as copied:
+        yield copied
 
 
 def test_the_tables_partition_by_tenant_as_they_are(partitioned: str, clock: Clock) -> None:

@@ -18,7 +18,7 @@ from tests.postgres.server import Lease, Role, Server, fresh_database, ordinary_
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120.0
-INTERRUPTED = 15.0
+INTERRUPTED = 5.0
 TINY_TEST = """
 import time
 
@@ -98,8 +98,10 @@ def test_a_server_of_ones_own_survives_a_crash_with_its_data(own_server: Server,
         assert admin.execute("SELECT n FROM kept").fetchone() == (1,)
 
 
-def test_two_workers_share_one_server_that_is_gone_when_the_run_is_interrupted(tmp_path: Path) -> None:
-    run = tiny_run(tmp_path)
+def test_two_workers_share_one_server_that_is_gone_when_the_run_is_interrupted(
+    tmp_path: Path, postgres_server: Server
+) -> None:
+    run = tiny_run(tmp_path, postgres_server)
     with ending(run):
         lines = told(tmp_path / "seen", run, count=2)
         assert len(set(lines)) == 1
@@ -144,7 +146,7 @@ def test_a_run_that_is_killed_leaves_no_server(postgres_server: Server) -> None:
     assert_gone(f"{pid} {data}")
 
 
-def tiny_run(folder: Path) -> "subprocess.Popen[str]":
+def tiny_run(folder: Path, like: Server) -> "subprocess.Popen[str]":
     """A test run of two workers beside this one: each tells which server it got, and then takes its time."""
     test = folder / "test_tiny.py"
     test.write_text(TINY_TEST.format(seen=str(folder / "seen")))
@@ -159,6 +161,8 @@ def tiny_run(folder: Path) -> "subprocess.Popen[str]":
         f"--basetemp={folder / 'base'}",
     ]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "ENGRAM_"))}
+    if like.kept:
+        environment["ENGRAM_TEST_LIKE"] = json.dumps(asdict(like.kept))
     return subprocess.Popen(
         [*command, *apart, "-n", "2", "--dist", "each"],
         cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,

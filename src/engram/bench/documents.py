@@ -49,9 +49,14 @@ _GOODS = (
 
 
 def measure(
-    megabytes: float = 10.0, *, url: str | None = None, tenant: str | None = None, progress: Progress = lambda *_: None
+    megabytes: float = 10.0,
+    *,
+    questions: int = PLANTED,
+    url: str | None = None,
+    tenant: str | None = None,
+    progress: Progress = lambda *_: None,
 ) -> dict[str, Any]:
-    """Read a document of that size and ask a hundred questions about it, in a process of its own so that its memory is its own.
+    """Read a document of that size and ask some questions about it, in a process of its own so that its memory is its own.
 
     On files, or on the server at `url` under a tenant of its own, which is removed at the end.
     """
@@ -59,7 +64,10 @@ def measure(
     own = f"{tenant or 'bench'}-documents"
     try:
         with _empty_tenant(url, own):
-            return _measured({"folder": str(folder), "megabytes": megabytes, "url": url, "tenant": own}, progress)
+            return _measured(
+                {"folder": str(folder), "megabytes": megabytes, "questions": questions, "url": url, "tenant": own},
+                progress,
+            )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -95,19 +103,19 @@ def _measured(place: dict[str, Any], progress: Progress) -> dict[str, Any]:
     return found
 
 
-def document(megabytes: float, seed: int = 4) -> tuple[str, list[tuple[str, str]]]:
-    """A Markdown document, and a hundred questions with the sentence that answers each."""
+def document(megabytes: float, seed: int = 4, questions: int = PLANTED) -> tuple[str, list[tuple[str, str]]]:
+    """A Markdown document, and questions with the sentence that answers each."""
     rng = random.Random(seed)
-    planted = list(_planted(rng))
+    planted = list(_planted(rng, questions))
     size = int(megabytes * 1_000_000)
     parts: list[str] = ["# Master agreement\n\n"]
     length, section, filler = len(parts[0]), 0, statements(10**9, seed=seed)
-    each = size // (PLANTED + 1)
+    each = size // (questions + 1)
     pending = list(planted)
     while length < size or pending:
         section += 1
         text = "".join(f"{next(filler).capitalize()}. " + ("\n\n" if n % 5 == 4 else "") for n in range(30))
-        if pending and length >= each * (PLANTED - len(pending) + 1):
+        if pending and length >= each * (questions - len(pending) + 1):
             text += f"{pending.pop(0)[1]}. "
         part = f"## {section}. {next(filler).title()[:40]}\n\n{text}\n\n"
         parts.append(part)
@@ -115,16 +123,16 @@ def document(megabytes: float, seed: int = 4) -> tuple[str, list[tuple[str, str]
     return "".join(parts), planted
 
 
-def _planted(rng: random.Random) -> Iterator[tuple[str, str]]:
-    for number in range(PLANTED):
+def _planted(rng: random.Random, questions: int) -> Iterator[tuple[str, str]]:
+    for number in range(questions):
         sentence, question = _THINGS[number % len(_THINGS)]
         what = f"{_GOODS[number % len(_GOODS)]} {_GOODS[(number // len(_GOODS) + number) % len(_GOODS)]}"
         values = {"what": what, "who": rng.choice(_NAMES), "n": rng.randint(11, 999)}
         yield question.format(**values), sentence.format(**values)
 
 
-def _work(folder: Path, megabytes: float, url: str | None, tenant: str | None) -> dict[str, Any]:
-    text, planted = document(megabytes)
+def _work(folder: Path, megabytes: float, questions: int, url: str | None, tenant: str | None) -> dict[str, Any]:
+    text, planted = document(megabytes, questions=questions)
     opened = (
         Engram.open(url=url, tenant=tenant)
         if url
