@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 from engram.text.time_phrases import Window
 
 FOLDER = Path(__file__).parent / "questions"
+HELD_OUT = Path(__file__).parent / "held_out.txt"
 RELATIONS = ("before", "after", "during")
 
 
@@ -31,6 +32,13 @@ class Expected:
 def every_question() -> list[Expected]:
     """The rows of all tables."""
     return [row for table in sorted(FOLDER.glob("*.txt")) for row in questions(table)]
+
+
+def grammar_rows() -> list[tuple[str, str]]:
+    """Intent and text of each question that the grammar of its verb decides."""
+    lines = (FOLDER.parent / "grammar.txt").read_text("utf-8").splitlines()
+    pairs = (line.split(" | ", 1) for line in lines if line and not line.startswith("#"))
+    return [(intent, text) for intent, text in pairs]
 
 
 def questions(table: Path) -> list[Expected]:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.recall.question import INTENTS, understand
-from tests.recall.questions import Expected, every_question
+from tests.recall.questions import HELD_OUT, Expected, every_question, grammar_rows, questions
 
 AT = datetime(2024, 6, 12, 15, 30, tzinfo=ZoneInfo("Europe/Berlin"))
 KEPT = 1405
@@ -36,8 +36,14 @@ def test_every_kept_question_is_understood() -> None:
     assert not misses, "\n".join(misses)
 
 
+def test_at_least_95_of_100_questions_are_understood_that_nothing_was_mended_on() -> None:
+    asked = questions(HELD_OUT)
+    misses = [missed for row in asked if (missed := miss(row))]
+    assert len(asked) == 200 and len(misses) <= 0.05 * len(asked), "\n".join(misses)
+
+
 def test_no_question_is_kept_twice() -> None:
-    asked = [(row.text.lower(), row.at) for row in every_question()]
+    asked = [(row.text.lower(), row.at) for row in [*every_question(), *questions(HELD_OUT)]]
     assert len(asked) == len(set(asked))
 
 
@@ -133,138 +139,8 @@ def test_the_question_behind_a_long_document_is_the_one_that_is_read() -> None:
     assert (read.intent, read.phrase) == ("event", "yesterday")
 
 
-@pytest.mark.parametrize(
-    ("text", "intent"),
-    [
-        ("Has my dentist appointment been moved?", "lineage"),
-        ("How did the plan change?", "lineage"),
-        ("everything that changed about my job", "lineage"),
-        ("How many times have I moved?", "lineage"),
-        ("Has my rent gone up?", "lineage"),
-        ("What was my first home?", "historical"),
-        ("Have I ever lived in Berlin?", "historical"),
-        ("What did the contract say before the amendment?", "historical"),
-        ("Where were the logs kept?", "historical"),
-        ("What did I usually eat in college?", "historical"),
-        ("Have I ever been to Berlin?", "event"),
-        ("When did the deadline change?", "event"),
-        ("Who moved the meeting?", "event"),
-        ("Have the tests been run?", "event"),
-        ("All the changes you made to the file", "event"),
-        ("How long have I been taking statins?", "current"),
-        ("Who builds the release?", "current"),
-        ("Any classes on Thursday?", "current"),
-        ("Any errors on Thursday?", "event"),
-        ("Which of my accounts still use the old password?", "current"),
-        ("What was the test coverage target in March?", "historical"),
-        ("What was the test result in March?", "event"),
-        ("What did we have on file as of 3 March?", "historical"),
-        ("Which bus did I use to take?", "historical"),
-        ("Which command did you use to fix the build?", "event"),
-        ("Which side did we park on before the rule changed?", "historical"),
-        ("The old supplier, what did they charge?", "historical"),
-        ("The last thing I asked you to book, what was it?", "event"),
-        ("What did you do before the plan changed?", "event"),
-        ("How's the scope shifted?", "lineage"),
-        ("How did my salary go from 50k to 70k?", "lineage"),
-        ("How did we go from Oslo to Bergen?", "event"),
-        ("What was my rent then and what is it now?", "lineage"),
-        ("How does my weight compare to January?", "lineage"),
-        ("How does plan A compare to plan B?", "current"),
-        ("What's different about the budget since May?", "lineage"),
-        ("Which different ports do we use?", "current"),
-        ("What stages has the offer gone through?", "lineage"),
-        ("Every price we've ever listed the flat at", "lineage"),
-        ("All the names we've discussed", "event"),
-        ("Who ran design after the reorg?", "historical"),
-        ("Who ran the platform team last week?", "historical"),
-        ("Who ran the marathon in May?", "event"),
-        ("Who ran the design review in May?", "event"),
-        ("What did the platform team run in May?", "event"),
-        ("Who held the role of CTO in 2023?", "historical"),
-        ("Who held the meeting in March?", "event"),
-        ("Which office did I share with Tom?", "historical"),
-        ("What did Tom share yesterday?", "event"),
-        ("What did the plumber charge last year?", "historical"),
-        ("What did the plumber charge me last year?", "event"),
-        ("Who led the standup yesterday?", "event"),
-        ("Which port did the database use yesterday?", "historical"),
-        ("Which tools did the agent use yesterday?", "event"),
-        ("Which pills did she take yesterday?", "event"),
-        ("Which medication did she take in 2023?", "historical"),
-        ("Which invoices have to be paid?", "current"),
-        ("Which editor have I been using since March?", "current"),
-        ("What have you been working on lately?", "event"),
-        ("Which plan has she been on since May?", "current"),
-        ("Which plans has she been on since May?", "lineage"),
-        ("How many desks did the office have on May 5?", "historical"),
-        ("How many meetings did I have on May 5?", "event"),
-        ("How long did I live in Berlin?", "historical"),
-        ("How long did the migration take?", "event"),
-        ("What was in the email from HR?", "event"),
-        ("What was the letter about?", "event"),
-        ("What was my email in 2020?", "historical"),
-        ("What are the results of yesterday's test run?", "event"),
-        ("Is the new lease different from the old one?", "lineage"),
-        ("Is the rent higher than before?", "lineage"),
-        ("What's the difference between the first and the second draft?", "lineage"),
-        ("What is the difference between plan A and plan B?", "current"),
-        ("How did we get from port 80 to port 81?", "lineage"),
-        ("What changes have been made to clause 12?", "lineage"),
-        ("What changes have you made to clause 12?", "event"),
-        ("List all price changes in 2023.", "lineage"),
-        ("Which price changes did you announce?", "event"),
-        ("What were all of my employers?", "lineage"),
-        ("What were all the errors?", "event"),
-        ("How did the port end up being 6432?", "lineage"),
-        ("Which features were still missing on Friday?", "historical"),
-        ("What was left to do on Friday?", "historical"),
-        ("Where was the parcel left?", "event"),
-        ("Who has had the keys since Monday?", "current"),
-        ("Who was late on Monday?", "event"),
-        ("How was her health in 2023?", "historical"),
-        ("How was the trip in 2023?", "event"),
-        ("How did we handle refunds last year?", "historical"),
-        ("How did we handle the refund last year?", "event"),
-        ("Am I supposed to sign anything?", "current"),
-        ("Which set is Oliver in?", "current"),
-        ("Which set of keys opens the cellar?", "current"),
-        ("Anything lined up for next week?", "current"),
-        ("Which florist let us down?", "event"),
-        ("Who taught Leo to ride a bike?", "event"),
-        ("Who taught maths in 2020?", "historical"),
-        ("Who is it that reported the leak?", "event"),
-        ("Can you dig up who complained?", "event"),
-        ("A client called on Monday; what did she want?", "event"),
-        ("It had another name in May. What was it?", "historical"),
-        ("There was an outage on Sunday, wasn't there?", "event"),
-        ("Any replies since Monday?", "event"),
-        ("Any falls since admission?", "event"),
-        ("How many seats did the terrace have on May 5?", "historical"),
-        ("What was the flow set to on Tuesday?", "historical"),
-        ("Under whose name was the domain registered in 2022?", "historical"),
-        ("What was the status of the Kramer filing on May 5?", "historical"),
-        ("Up to last month, who signed off on expenses?", "historical"),
-        ("Did the old policy cover theft?", "historical"),
-        ("What did the previous tenant leave behind?", "event"),
-        ("How did the quote move in May?", "lineage"),
-        ("How did we move in May?", "event"),
-        ("How have the rules been relaxed?", "lineage"),
-        ("How has the bug been fixed?", "event"),
-        ("Did the queue get longer in May?", "lineage"),
-        ("Has my cholesterol got any better?", "lineage"),
-        ("Has Paul got a brother?", "current"),
-        ("Through which hands has the chair passed?", "lineage"),
-        ("What path did the rating take?", "lineage"),
-        ("What path did we take?", "event"),
-        ("Every past and present wording of the policy", "lineage"),
-        ("Which cards have I carried, from the very first to the present one?", "lineage"),
-        ("Who has held the keys, in order?", "lineage"),
-        ("What did it cost then, what does it cost now?", "lineage"),
-        ("Is my rent the same as in 2023?", "lineage"),
-    ],
-)
-def test_the_grammar_of_the_verb_decides(text: str, intent: str) -> None:
+@pytest.mark.parametrize(("intent", "text"), grammar_rows())
+def test_the_grammar_of_the_verb_decides(intent: str, text: str) -> None:
     assert understand(text, AT).intent == intent
 
 

@@ -12,8 +12,11 @@ Four intents, each served by another search:
 
 So the verb decides, not the window: "what did I decide last week?" is an event, "what was my target last week?" is historical,
 "what is new since last week?" is current. A past form that only doubts ("what was the password again?") asks for what holds.
+
+Rules read that, and know why; where the wording as a whole clearly speaks for another intent (`wording`), that one stands.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
@@ -24,16 +27,24 @@ from engram.recall.comparing import against_what_was, is_over
 from engram.recall.signs import OWNERS, Signs
 from engram.recall.succession import one_after_another
 from engram.recall.tenses import Verdict, by_verb, is_short, of_the_old_one, recorded
+from engram.recall.wording import features, most_like
 from engram.text.time_phrases import TimePhrase, Window, time_phrase
 from engram.text.time_unread import unread_times
 from engram.text.time_words import Word, words
 from engram.text.verbs import SUBJECTS, is_past, kind_of, revises
 
-__all__ = ["INTENTS", "UNSAID", "Question", "understand"]
+__all__ = ["INTENTS", "UNSAID", "Question", "read_wording", "understand"]
 
 INTENTS = ("current", "historical", "event", "lineage")
 UNSAID = "nothing speaks of another time"
 """The reason of a question that no word of its own decided."""
+_WORDED = {
+    "current": "worded like questions about what holds",
+    "historical": "worded like questions about what held before",
+    "event": "worded like questions about what happened",
+    "lineage": "worded like questions about how something changed",
+}
+"""The reason where the whole wording outweighs the words that the rules know."""
 
 _OWNED = OWNERS | {"a", "an", "this", "that", "it", "them"}
 _IT = frozenset(("it", "they", "them", "he", "she", "him", "that", "those"))
@@ -69,10 +80,10 @@ class Question:
 
 def understand(text: str, at: datetime) -> Question:
     """Read a question asked at `at` (aware). Any text has a reading; what says nothing is current, of no time."""
-    phrase = time_phrase(text, at)
-    found = words(text)
-    kept = found if phrase is None else _outside(found, phrase)
-    intent, reason = _intent(asked(kept), [word.key for word in kept], phrase, at)
+    phrase, seen, (intent, reason) = _read(text, at)
+    likely = most_like(seen, INTENTS, intent)
+    if likely != intent:
+        intent, reason = likely, _WORDED[likely]
     if phrase is None:
         return Question(text, intent, None, "", "", "", text.strip(), reason, at, unread_times(text, None))
     unread = unread_times(text, (phrase.start, phrase.end))
@@ -80,6 +91,22 @@ def understand(text: str, at: datetime) -> Question:
     return Question(
         text, intent, phrase.window, phrase.text, phrase.anchor, phrase.relation, subject, reason, at, unread
     )
+
+
+def read_wording(text: str, at: datetime) -> Iterator[str]:
+    """What a question has for the model that weighs its wording; for whoever makes that model."""
+    return _read(text, at)[1]
+
+
+def _read(text: str, at: datetime) -> tuple[TimePhrase | None, Iterator[str], tuple[str, str]]:
+    """The time phrase, what the model looks at, and intent and reason by the rules."""
+    phrase = time_phrase(text, at)
+    found = words(text)
+    kept = found if phrase is None else _outside(found, phrase)
+    ask = asked(kept)
+    intent, reason = _intent(ask, [word.key for word in kept], phrase, at)
+    seen = features(found, phrase, at, ask, "" if reason == UNSAID else intent)
+    return phrase, seen, (intent, reason)
 
 
 def _outside(found: list[Word], phrase: TimePhrase) -> list[Word]:
