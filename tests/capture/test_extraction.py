@@ -322,9 +322,9 @@ def test_next_friday_is_left_when_two_days_could_be_meant() -> None:
 def test_a_long_hostile_turn_takes_no_time(piece: str) -> None:
     import time
 
-    started = time.perf_counter()
+    started = time.process_time()
     taken(piece * 20_000)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_the_manual_shows_what_is_really_remembered() -> None:

@@ -134,6 +134,10 @@ def test_a_hundred_thousand_characters_are_read_at_once(piece: str) -> None:
     assert time.process_time() - started < 2.0
 
 
+def test_half_a_surrogate_pair_is_a_letter_like_any_other() -> None:
+    assert understand("What did the zebra\ud800s do yesterday?", AT).phrase == "yesterday"
+
+
 def test_the_question_behind_a_long_document_is_the_one_that_is_read() -> None:
     read = understand("The build was green. " * 2000 + "What did I promise Anna yesterday?", AT)
     assert (read.intent, read.phrase) == ("event", "yesterday")

@@ -83,7 +83,7 @@ def _time(phrase: TimePhrase, at: datetime) -> str:
 
 def bucket_of(feature: str) -> int:
     """Where a feature's weights stand."""
-    return crc32(feature.encode()) % BUCKETS
+    return crc32(feature.encode("utf-8", "surrogatepass")) % BUCKETS
 
 
 @cache
