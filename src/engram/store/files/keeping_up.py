@@ -261,17 +261,17 @@ class KeepingUp(Mendable):
             self.mend(error)
             self._finish()
 
-    def _fill_vectors(self) -> None:
+    def _fill_vectors(self, deadline: float | None = None) -> None:
         """Embed what was indexed without a vector (hand edits, replays), outside any transaction."""
         try:
-            filling.fill_vectors(self.parts, self._deadline)
+            filling.fill_vectors(self.parts, self._deadline if deadline is None else deadline)
         except EmbedderError as error:
             self._warn(f"some documents are found by keyword only for now: {error}")
 
     def _fill_if_free(self) -> None:
         """The same on the way of a read, which does not wait for it."""
-        with contextlib.suppress(StoreBusy, StoreReadOnly, EmbedderError):
-            filling.fill_vectors(self.parts, BRIEFLY)
+        with contextlib.suppress(StoreBusy, StoreReadOnly):
+            self._fill_vectors(BRIEFLY)
 
     def close(self) -> None:
         """Close the index, with what this process appended; where that fails, whoever opens the store next sees to it."""
