@@ -136,10 +136,12 @@ class FilesStore(Reading, TaskKeeping):
     def _index_appended(self) -> None:
         """The events stand, whatever becomes of the index: appending them again would double them."""
         try:
-            self.take_in()
-        except (sqlite3.DatabaseError, OSError) as error:
-            with contextlib.suppress(StoreError):
+            try:
+                self.take_in()
+            except (sqlite3.DatabaseError, OSError) as error:
                 self.mend(error)
+        except StoreError as error:
+            self._warn(f"what was appended last is not found yet: {error}")
 
     @healing_append
     def _append_events(self, session: str, new: Sequence[NewEvent], jobs: Following) -> list[Event]:
