@@ -70,6 +70,8 @@ def read_settings(path: Path | None) -> tuple[Settings, list[str]]:
     """Settings as far as the file can be read, defaults for the rest, and what is wrong with it, by line."""
     if path is None or not path.exists():
         return Settings(), []
+    if not path.is_file():
+        return Settings(), [f"{path} is not a file. Move it away, or put your settings there"]
     import tomllib
 
     try:

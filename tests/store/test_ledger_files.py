@@ -1,6 +1,7 @@
 """A ledger's own file is what counts: not the index, not its name alone, and not less of it than the journal has seen."""
 
 import json
+import os
 import shutil
 import sqlite3
 from pathlib import Path
@@ -254,13 +255,13 @@ def test_a_ledger_whose_place_a_folder_took_is_told_of_by_whoever_writes_to_it(m
 
 def test_a_ledger_that_cannot_be_read_is_named(mem: Engram, monkeypatch: pytest.MonkeyPatch) -> None:
     with mem:
-        whole = Path.open
+        whole = os.open
 
-        def closed(path: Path, *args: Any, **kwargs: Any) -> Any:
+        def closed(path: Any, *args: Any, **kwargs: Any) -> int:
             if path == ledger(mem):
                 raise PermissionError(13, "Permission denied", str(path))
             return whole(path, *args, **kwargs)
 
-        monkeypatch.setattr(Path, "open", closed)
+        monkeypatch.setattr(os, "open", closed)
         problems = mem.store.verify_ledgers()
         assert f"{ledger(mem)}: cannot be read (Permission denied); its owner must be able to" in problems

@@ -11,7 +11,7 @@ from functools import partial
 from typing import ParamSpec, TypeVar
 
 from engram.aio.turns import Turns
-from engram.model.errors import StoreBusy, StoreError
+from engram.model.errors import StoreBusy, StoreClosed, StoreError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -44,16 +44,16 @@ class Threads:
         if self.forked:
             raise StoreError(FORKED)
         if self._closing is not None:
-            raise StoreError(CLOSED)
+            raise StoreClosed(CLOSED)
         try:
             answer = self._pool.submit(self._call, copy_context(), partial(function, *args, **kwargs))
         except RuntimeError as error:  # closed by another thread just now, or the interpreter is ending
-            raise StoreError(CLOSED) from error
+            raise StoreClosed(CLOSED) from error
         return await asyncio.wrap_future(answer)
 
     def _call(self, context: Context, function: Callable[[], T]) -> T:
         if self._given_up:
-            raise StoreError(CLOSED)
+            raise StoreClosed(CLOSED)
         with self._turns.taken() if self._turns is not None else nullcontext():
             return context.run(function)
 

@@ -74,9 +74,9 @@ class SpendFolder:
     def spent(self, day: date) -> int:
         """Tokens of a day, of every process."""
         try:
+            if not self._file(day).is_file():
+                return 0
             lines = self._file(day).read_text("ascii", "replace").splitlines()
-        except FileNotFoundError:
-            return 0
         except OSError as error:
             raise self._unusable(error) from error
         return max(0, sum(int(line) for line in lines if line.removeprefix("-").isdecimal()))
@@ -85,7 +85,9 @@ class SpendFolder:
         """Count tokens on a day."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            handle = os.open(self._file(day), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            handle = os.open(
+                self._file(day), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600
+            )
             try:
                 # Begun with a line break of its own: what a crash tore before it does not run into it.
                 os.write(handle, f"\n{tokens}\n".encode())

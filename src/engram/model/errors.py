@@ -9,6 +9,7 @@
     │   └── NotTrusted        the store or source is not trusted yet
     ├── StoreError            the store could not do it; nothing half-written
     │   ├── StoreBusy         another writer held the lock for too long
+    │   ├── StoreClosed       the memory was closed before this call
     │   ├── StoreReadOnly     the directory, disk or server does not accept writes
     │   ├── StoreUnreachable  the server cannot be reached, or went away
     │   ├── StoreDenied       the server refuses the user, the password or the privilege
@@ -58,6 +59,10 @@ class StoreError(EngramError):
 
 class StoreBusy(StoreError):
     """Another writer held the lock longer than the deadline."""
+
+
+class StoreClosed(StoreError):
+    """The memory was closed before this call, or while it waited; open it again."""
 
 
 class StoreReadOnly(StoreError):

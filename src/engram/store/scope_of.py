@@ -44,7 +44,7 @@ def trusted_of(state: Path, directory: Path) -> frozenset[str]:
 def trusted_by_folder(state: Path) -> dict[str, list[str]]:
     """Everything a store's owner trusts: digests by folder."""
     try:
-        loaded = json.loads((state / TRUST_FILE).read_text("utf-8"))
+        loaded = json.loads((state / TRUST_FILE).read_text("utf-8")) if (state / TRUST_FILE).is_file() else {}
     except (OSError, ValueError):
         return {}
     return loaded if isinstance(loaded, dict) else {}
@@ -54,7 +54,9 @@ def team_folder(path: Path) -> Path | None:
     """The team store that a directory's repository carries, if any."""
     top = repository_of(path)
     folder = top / ".engram" / "engrams" if top else None
-    return folder if folder is not None and folder.is_dir() else None
+    if folder is None or not folder.is_dir() or folder.is_symlink() or folder.parent.is_symlink():
+        return None  # a link would let a clone say where its reader's files are written
+    return folder
 
 
 def config_of(top: Path) -> Path:
@@ -84,11 +86,13 @@ def _git_folder(top: Path) -> Path | None:
     git = top / ".git"
     if git.is_dir():
         return git
+    if not git.is_file():
+        return None
     try:
         target = Path(git.read_text("utf-8").partition("gitdir:")[2].strip())
         target = target if target.is_absolute() else top / target
         common = target / "commondir"
-        return (target / common.read_text("utf-8").strip()).resolve() if common.exists() else target
+        return (target / common.read_text("utf-8").strip()).resolve() if common.is_file() else target
     except (OSError, UnicodeDecodeError):
         return None
 
@@ -100,7 +104,7 @@ def _main_worktree(top: Path) -> Path:
 
 def _from_remote(top: Path) -> str | None:
     git = _git_folder(top)
-    if git is None:
+    if git is None or not (git / "config").is_file():
         return None
     import configparser
 

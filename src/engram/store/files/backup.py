@@ -11,7 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly
-from engram.store.files.home import DIRECTORY_MODE, Home
+from engram.store.files.confinement import PointsOutside
+from engram.store.files.home import DIRECTORY_MODE, FOLDERS, Home
+from engram.store.files.journal import decode
 from engram.store.files.lock import WriterLock
 
 MANIFEST = "MANIFEST.json"
@@ -98,11 +100,24 @@ def _unpack(source: Path, staging: Path) -> int:
         if hashlib.sha256((staging / name).read_bytes()).hexdigest() != expected:
             raise StoreCorrupt(f"{source}: {name} is damaged; nothing was restored")
     (staging / MANIFEST).unlink()
+    _check_history(staging, source)
     for path in [staging, *staging.rglob("*")]:
         path.chmod(DIRECTORY_MODE if path.is_dir() else 0o600)
-    for name in ("engrams", "journal", "usage", "ledger", "state", "quarantine"):
+    for name in FOLDERS:
         (staging / name).mkdir(mode=DIRECTORY_MODE, exist_ok=True)
     return len(manifest)
+
+
+def _check_history(staging: Path, source: Path) -> None:
+    """Refuse a history that points outside the store. A line that cannot be read at all is for `engram doctor`."""
+    for path in sorted((staging / "journal").glob("*.jsonl")):
+        for number, line in enumerate(path.read_bytes().splitlines(), 1):
+            try:
+                decode(json.loads(line))
+            except PointsOutside as error:
+                raise StoreCorrupt(f"{source}: journal/{path.name}:{number}: {error}; nothing was restored") from None
+            except (ValueError, KeyError, TypeError, RecursionError):
+                continue
 
 
 def _checked_manifest(archive: tarfile.TarFile) -> dict[str, str]:

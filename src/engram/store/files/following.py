@@ -50,6 +50,11 @@ def _pick_up_one(parts: Parts, stored: str, noticed: Noticed) -> None:
         return
     path = parts.path(stored)
     stamp = stamp_of(path)
+    try:
+        parts.confined(stored)
+    except EngramError as error:
+        _unreadable(parts, stored, stamp or UNSEEN, str(error), noticed)
+        return
     if stamp is None:
         _removed(parts, stored, noticed)
         return
@@ -81,7 +86,7 @@ def is_broken(parts: Parts, stored: str) -> bool:
 
 def _unreadable(parts: Parts, stored: str, stamp: Stamp, error: str, noticed: Noticed) -> None:
     """Leave the file where it is; its last good version stays in force. A settled empty file is filled again."""
-    settled = stamp.size == 0 and time.time() - stamp.mtime_ns / 1e9 > SETTLED_SECONDS
+    settled = stamp.size == 0 and stamp != UNSEEN and time.time() - stamp.mtime_ns / 1e9 > SETTLED_SECONDS
     if settled and not is_team(stored) and _restore(parts, stored, noticed):
         return
     with parts.index.writing():
@@ -94,7 +99,7 @@ def _restore(parts: Parts, stored: str, noticed: Noticed) -> bool:
     if len(rows) != 1:
         return False
     record = parts.index.one("by_ref", rows[0][0])[2]
-    written = memories.write(parts.path(stored), decode_record(record), stamp_of(parts.path(stored)))
+    written = memories.write(parts.confined(stored), decode_record(record), stamp_of(parts.path(stored)))
     with parts.index.writing():
         note_file(parts, stored, written or UNSEEN)
     noticed.restored.append(rows[0][0])
@@ -218,7 +223,7 @@ def _is_split(path: Path) -> bool:
 
 def drop_split(parts: Parts, stored: str) -> None:
     """Take the first name of a split file away; the second keeps its content."""
-    parts.path(stored).unlink(missing_ok=True)
+    parts.confined(stored).unlink(missing_ok=True)
     with parts.index.writing():
         note_file(parts, stored, None)
 

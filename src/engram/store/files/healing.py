@@ -1,5 +1,6 @@
 """A damaged index costs one rebuild, never an answer; and what a store needs to survive a fork."""
 
+import errno
 import os
 import sqlite3
 import threading
@@ -7,24 +8,40 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import wraps
-from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
-from engram.model.errors import StoreBusy, StoreError, StoreReadOnly
+from engram.model.errors import StoreBusy, StoreClosed, StoreCorrupt, StoreError, StoreReadOnly
+from engram.store.files.home import Home
+from engram.store.files.index.connection import is_busy, is_damaged, is_unwritable
+
+if TYPE_CHECKING:
+    from engram.store.files.parts import Parts
 
 P = ParamSpec("P")
 R = TypeVar("R")
 ATTEMPTS = 3
 """How often a read is tried on an index that someone keeps damaging."""
 _FORK_PATIENCE = 5.0
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NO_RIGHT = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 class Mendable(ABC):
     """A store whose index can be made anew. One thread at a time passes its guard."""
 
+    _parts: "Parts"
+
     def __init__(self) -> None:
         self.guard = threading.RLock()
+        self._is_closed = False
         _living.add(self)
+
+    @property
+    def parts(self) -> "Parts":
+        """What the store consists of. Whatever a store does begins here, so nothing is done once it is closed."""
+        if self._is_closed:
+            raise StoreClosed(f"the store in {self._parts.home.root} is closed; open it again with `Engram.open()`")
+        return self._parts
 
     @abstractmethod
     def follow_replacement(self) -> None:
@@ -63,30 +80,57 @@ def _healed(method: Callable[P, R], *, taking_in: bool) -> Callable[P, R]:
                     return method(*args, **kwargs)
                 except (sqlite3.DatabaseError, OSError) as error:
                     if attempt == ATTEMPTS:
-                        raise
+                        raise_explained(error, store.parts.home)
                     store.mend(error)
             raise AssertionError("the last attempt returns or raises")
 
     return healed
 
 
-def is_damage(error: Exception, index: Path) -> bool:
-    """Whether the index is at fault, not the disk or a neighbour: then making it anew helps."""
+def is_damage(error: Exception, home: Home) -> bool:
+    """Whether the index is at fault, not the disk, a neighbour or the caller: then making it anew helps."""
     if isinstance(error, OSError):
-        return isinstance(error, FileNotFoundError) and str(error.filename).startswith(str(index))
-    if not isinstance(error, sqlite3.OperationalError):
-        return True
-    signs = ("no such table", "no such column", "malformed", "corrupt", "disk I/O", "not a database")
-    return any(sign in str(error) for sign in signs)
+        return isinstance(error, FileNotFoundError) and _is_of_index(error, home)
+    return is_damaged(error)
 
 
-def explained(error: Exception) -> StoreError:
-    """What a failure of the index means to the caller."""
-    if "locked" in str(error) or "busy" in str(error):
+def _is_of_index(error: OSError, home: Home) -> bool:
+    return str(error.filename).startswith(str(home.index))
+
+
+def explained(error: sqlite3.Error | OSError, home: Home) -> Exception:
+    """What a failure means to the caller; the error itself where it has nothing to do with the store."""
+    if isinstance(error, OSError):
+        return _explained_file(error, home)
+    if is_busy(error):
         return StoreBusy(f"another process has been busy with the index for too long ({error}); try again")
-    said = error.strerror if isinstance(error, OSError) else error
+    if is_unwritable(error):
+        return _no_index(error)
+    return StoreError(
+        f"the index could not do this: {error}; `engram index --rebuild` makes it anew, nothing is lost by it"
+    )
+
+
+def raise_explained(error: sqlite3.Error | OSError, home: Home) -> NoReturn:
+    """Raise what a failure means to the caller."""
+    meaning = explained(error, home)
+    if meaning is error:
+        raise error
+    raise meaning from error
+
+
+def _explained_file(error: OSError, home: Home) -> Exception:
+    if _is_of_index(error, home) or error.errno in _NO_ROOM:
+        return _no_index(error.strerror)
+    if not str(error.filename).startswith(f"{home.root}/"):
+        return error
+    kind = StoreReadOnly if error.errno in _NO_RIGHT else StoreCorrupt
+    return kind(f"{error.filename} cannot be used: {error.strerror}")
+
+
+def _no_index(why: object) -> StoreReadOnly:
     return StoreReadOnly(
-        f"the index cannot be written: {said}; make room or set ENGRAM_CACHE. What reached the journal is kept and is "
+        f"the index cannot be written: {why}; make room or set ENGRAM_CACHE. What reached the journal is kept and is "
         "indexed as soon as that is possible"
     )
 

@@ -9,12 +9,16 @@ from functools import cached_property
 from pathlib import Path
 
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly, UnknownVersion
+from engram.store.files.confinement import open_plain, read_bytes, refuse_linked_folders
 
 FORMAT = 1
 INDEX_SCHEMA = 4
 DIRECTORY_MODE, FILE_MODE = 0o700, 0o600
 _MAX_FOLDER_NAME = 120
 CONFIG = "config.toml"
+FOLDERS = ("engrams", "journal", "usage", "ledger", "state", "quarantine")
+"""What a new store begins with."""
+_LATER = ("tasks", "state/sessions", "state/jobs", "state/spend")
 
 
 @dataclass(frozen=True)
@@ -127,6 +131,7 @@ def open_home(root: Path | None = None, cache: Path | None = None, *, create: bo
             raise StoreCorrupt(f"{root} is not an Engram store (no store.json); run `engram init` to make one")
         _create(root, card)
     fields = _read_card(card)
+    refuse_linked_folders(root, (*FOLDERS, *_LATER))
     where = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:8]
     return Home(root, f"{fields['id']}-{where}", cache)
 
@@ -143,7 +148,7 @@ def _present(card: Path) -> bool:
 
 def _create(root: Path, card: Path) -> None:
     try:
-        for name in ("engrams", "journal", "usage", "ledger", "state", "quarantine"):
+        for name in FOLDERS:
             (root / name).mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
         root.chmod(DIRECTORY_MODE)
         fresh = card.with_name(f".store.{os.getpid()}.{os.urandom(3).hex()}")
@@ -160,7 +165,7 @@ def _create(root: Path, card: Path) -> None:
 
 def _read_card(card: Path) -> dict[str, str]:
     try:
-        fields = json.loads(card.read_text("utf-8"))
+        fields = json.loads(read_bytes(card))
         found, store_id = int(fields["format"]), str(fields["id"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreCorrupt(
@@ -175,7 +180,7 @@ def _read_card(card: Path) -> dict[str, str]:
 
 def write_private(path: Path, data: bytes) -> None:
     """Create a file only its owner can read."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
+    descriptor = open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
 

@@ -14,9 +14,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from engram.model.errors import StoreCorrupt, StoreReadOnly
+from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly
 from engram.store.files.backwards import lines_backwards
+from engram.store.files.confinement import memory_file, open_plain, reading
 from engram.store.files.home import DIRECTORY_MODE, FILE_MODE
+
+LAST_SEQ = 2**63 - 1
+"""The highest number of a decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,7 @@ class Journal:
             names = os.listdir(self._folder)
         except FileNotFoundError:
             return []
-        return sorted(name[:-6] for name in names if name.endswith(".jsonl") and not name.startswith("."))
+        return sorted(name[:-6] for name in names if is_month(name))
 
     def end(self) -> Position:
         """The position after the last byte."""
@@ -138,7 +142,7 @@ class Journal:
 
     def _read_month(self, month: str, offset: int) -> Iterator[Placed]:
         path = self.path(month)
-        with path.open("rb") as file:
+        with reading(path) as file:
             file.seek(offset)
             for line in file:
                 end = offset + len(line)
@@ -153,21 +157,21 @@ class Journal:
             return decode(json.loads(line))
         except (ValueError, KeyError, TypeError) as error:
             raise StoreCorrupt(
-                f"{path}: the line at byte {offset} cannot be read ({error}); run `engram doctor --repair` to move it "
+                f"{path}:{_line_at(path, offset)}: this line cannot be used: {error}. Run `engram doctor --repair` to move it "
                 "to quarantine"
             ) from None
 
     def at(self, position: Position) -> Entry:
         """The entry that starts at a position."""
         path = self.path(position.month)
-        with path.open("rb") as file:
+        with reading(path) as file:
             file.seek(position.offset)
             return self._parse(file.readline(), path, position.offset)
 
     def stands(self, start: Position, end: int, seq: int) -> bool:
         """Whether an entry is still where it was read; a purged, pruned or restored journal has moved it."""
         try:
-            with self.path(start.month).open("rb") as file:
+            with reading(self.path(start.month)) as file:
                 file.seek(start.offset)
                 line = file.readline()
                 return start.offset + len(line) == end and bool(json.loads(line)["seq"] == seq)
@@ -197,7 +201,13 @@ class Journal:
 
 
 def encode(entry: Entry) -> bytes:
-    """The line of an entry."""
+    """The line of an entry. Raises `InvalidInput` for what `decode` would refuse: it must never be written."""
+    try:
+        checked_seq(entry.seq)
+        for change in entry.changes:
+            _checked_change(change.id, change.after, change.file)
+    except ValueError as error:
+        raise InvalidInput(f"this decision could not be read back: {error}; nothing was written") from None
     fields: dict[str, Any] = {
         "seq": entry.seq,
         "at": entry.at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
@@ -230,20 +240,44 @@ _KNOWN = frozenset({"seq", "at", "op", "actor", "reason", "session", "changes"})
 def decode(fields: Mapping[str, Any]) -> Entry:
     """The entry of a parsed line."""
     return Entry(
-        seq=int(fields["seq"]),
+        seq=checked_seq(fields["seq"]),
         at=datetime.fromisoformat(fields["at"]),
         op=str(fields["op"]),
         actor=str(fields.get("actor", "")),
         reason=str(fields.get("reason", "")),
         session=str(fields.get("session", "")),
-        changes=tuple(Change(c["id"], c["after"], c.get("file", "")) for c in fields["changes"]),
+        changes=tuple(map(_decode_change, fields["changes"])),
         extra={key: value for key, value in fields.items() if key not in _KNOWN},
     )
 
 
+def checked_seq(seq: object) -> int:
+    """A decision's number; the index keeps it in 64 bits."""
+    if type(seq) is not int or not 0 < seq <= LAST_SEQ:
+        raise ValueError(f"its number must be from 1 to {LAST_SEQ}, is {seq!r:.40}")
+    return seq
+
+
+def _decode_change(fields: Mapping[str, Any]) -> Change:
+    return _checked_change(fields["id"], fields["after"], fields.get("file", ""))
+
+
+def _checked_change(memory_id: Any, after: Any, file: Any) -> Change:
+    if not isinstance(memory_id, str) or not memory_id:
+        raise ValueError(f"the id of a memory must be text, is {memory_id!r:.40}")
+    if after is not None and not isinstance(after, Mapping):
+        raise ValueError(f"what became of {memory_id} must be a record, is {after!r:.40}")
+    return Change(memory_id, after, memory_file(file))
+
+
+def _line_at(path: Path, offset: int) -> int:
+    with reading(path) as file:
+        return file.read(offset).count(b"\n") + 1
+
+
 def append_durably(path: Path, data: bytes, *, sync: bool = True) -> int:
     """Append and fsync; return where it starts. A short or failed write is cut off again before the error leaves here."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    descriptor = open_plain(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, FILE_MODE)
     try:
         start = os.fstat(descriptor).st_size
         try:
@@ -269,7 +303,13 @@ def sync_directory(folder: Path) -> None:
         os.close(descriptor)
 
 
+_MONTH_FILE = re.compile(r"\d{4}-\d{2}\.jsonl")
 _SEQ = re.compile(rb'\{"seq":(\d+)')
+
+
+def is_month(name: str) -> bool:
+    """Whether a file's name is that of a month's log."""
+    return _MONTH_FILE.fullmatch(name) is not None
 
 
 def torn_tail(path: Path) -> int | None:
@@ -281,7 +321,7 @@ def torn_tail(path: Path) -> int | None:
 def whole_lines(path: Path) -> tuple[int, int]:
     """A file's size, and where its last whole line ends."""
     block = 1 << 16
-    with path.open("rb") as file:
+    with reading(path) as file:
         size = position = file.seek(0, os.SEEK_END)
         while position > 0:
             step = min(block, position)
@@ -295,7 +335,7 @@ def whole_lines(path: Path) -> tuple[int, int]:
 
 def set_aside(path: Path, offset: int, quarantine: Path, reason: str) -> str:
     """Copy everything from `offset` on to quarantine, then cut it off."""
-    with path.open("r+b") as file:
+    with os.fdopen(open_plain(path, os.O_RDWR), "r+b") as file:
         file.seek(offset)
         torn = file.read()
         name = keep_aside(path, torn, quarantine, reason)
@@ -329,7 +369,7 @@ def replace_file(path: Path, data: bytes) -> None:
 def _sort_lines(path: Path) -> tuple[list[bytes], list[bytes]]:
     good: list[bytes] = []
     bad: list[bytes] = []
-    with path.open("rb") as file:
+    with reading(path) as file:
         for line in file:
             try:
                 decode(json.loads(line))

@@ -19,7 +19,7 @@ from engram.store.files import (
     purging,
     recovery,
 )
-from engram.store.files.healing import Mendable, explained, healing, is_damage
+from engram.store.files.healing import Mendable, explained, healing, is_damage, raise_explained
 from engram.store.files.home import Home
 from engram.store.files.index.index import Index
 from engram.store.files.journal import Journal
@@ -64,7 +64,7 @@ class KeepingUp(Mendable):
         super().__init__()
         self._deadline = deadline
         self._noticed_at = self._ledgers_at = float("-inf")
-        self.parts = Parts(
+        self._parts = Parts(
             home=home,
             journal=Journal(home.journal, home.quarantine),
             usage=Usage(home.usage),
@@ -133,19 +133,20 @@ class KeepingUp(Mendable):
         except (StoreBusy, StoreReadOnly) as error:
             self._warn(f"what was appended last is not found yet: {error}")
         except (sqlite3.DatabaseError, OSError) as error:
-            if is_damage(error, self.parts.home.index):
+            if is_damage(error, self.parts.home):
                 raise
-            self._warn(f"what was appended last is not found yet: {explained(error)}")
+            self._warn(f"what was appended last is not found yet: {explained(error, self.parts.home)}")
         self._fill_if_free()
 
     def mend(self, error: sqlite3.DatabaseError | OSError) -> None:
         """Make a damaged index anew; a full disk or a busy neighbour is told to the caller instead."""
-        if not is_damage(error, self.parts.home.index) and not self.parts.index.reopen_if_replaced():
-            raise explained(error) from error
+        index = self.parts.index
+        if not is_damage(error, self.parts.home) and not index.reopen_if_replaced() and index.is_whole():
+            raise_explained(error, self.parts.home)
         try:
             self.heal()
         except (sqlite3.DatabaseError, OSError) as again:
-            raise explained(again) from again
+            raise_explained(again, self.parts.home)
 
     def _catch_up_if_free(self) -> None:
         if not self._is_behind() and not purging.unfinished(self.parts):
@@ -274,7 +275,14 @@ class KeepingUp(Mendable):
             self._fill_vectors(BRIEFLY)
 
     def close(self) -> None:
-        """Close the index, with what this process appended; where that fails, whoever opens the store next sees to it."""
-        with self.guard, contextlib.suppress(StoreError, sqlite3.Error, OSError):
-            self.take_in()
-        self.parts.index.close()
+        """Close the index, with what this process appended; where that fails, whoever opens the store next sees to it.
+
+        A call that is running in another thread is waited for; every later one raises `StoreClosed`. Closing again does nothing.
+        """
+        with self.guard:
+            if self._is_closed:
+                return
+            with contextlib.suppress(StoreError, sqlite3.Error, OSError):
+                self.take_in()
+            self._is_closed = True
+            self._parts.index.close()

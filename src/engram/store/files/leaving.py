@@ -13,6 +13,7 @@ from engram.model.event import Event
 from engram.model.usage import Use
 from engram.store.comparing import chain_of
 from engram.store.files import pausing, purging, sessions, tasks, verdicts
+from engram.store.files.confinement import read_bytes
 from engram.store.files.following import is_team
 from engram.store.files.home import Home
 from engram.store.files.journal import Journal, Placed, Position
@@ -238,7 +239,7 @@ class FilesSource:
 
 def _verdicts(home: Home) -> Iterator[Verdict]:
     try:
-        lines = (home.state / verdicts.FILE).read_text("utf-8").splitlines()
+        lines = read_bytes(home.state / verdicts.FILE).decode("utf-8", "replace").splitlines()
     except OSError:
         return
     for line in lines:

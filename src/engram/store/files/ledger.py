@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from engram.model.errors import StoreCorrupt, StoreReadOnly
 from engram.model.event import Event
 from engram.store.files.backwards import lines_backwards
+from engram.store.files.confinement import reading
 from engram.store.files.home import DIRECTORY_MODE
 from engram.store.files.journal import append_durably, replace_file, set_aside, sync_directory, torn_tail, whole_lines
 from engram.store.ledgers import NO_HEAD, Head, blanked, examined, from_fields, to_fields
@@ -77,7 +78,7 @@ class Ledger:
     def _stat(self, name: str) -> os.stat_result | None:
         """How a ledger's file looks; None where there is none, or something else goes by its name."""
         try:
-            found = os.stat(f"{self._folder}/{name}")
+            found = os.lstat(f"{self._folder}/{name}")
         except FileNotFoundError:
             return None
         return found if stat.S_ISREG(found.st_mode) else None
@@ -149,7 +150,7 @@ class Ledger:
     def read(self, name: str, offset: int = 0) -> Iterator[Event]:
         """Events of one file from a byte offset on."""
         path = self._folder / name
-        with path.open("rb") as file:
+        with reading(path) as file:
             file.seek(offset)
             for number, line in enumerate(file, 1):
                 if line.endswith(b"\n") and line.strip():
@@ -173,7 +174,7 @@ class Ledger:
         path = self._folder / name
         number = 0
         try:
-            with path.open("rb") as file:
+            with reading(path) as file:
                 for line in file:
                     number += 1
                     if line.endswith(b"\n") and line.strip():
@@ -246,7 +247,7 @@ def _closed(path: Path, error: OSError) -> str:
 
 def _kind(path: Path) -> str:
     if path.is_symlink():
-        return "a link that leads to none"
+        return "a link, which Engram does not follow" if path.exists() else "a link that leads to none"
     return "a folder" if path.is_dir() else "a device or a pipe"
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from engram.model.errors import StoreBusy, StoreReadOnly
+from engram.store.files.confinement import open_plain
 from engram.store.files.home import FILE_MODE
 
 DEFAULT_DEADLINE = 30.0
@@ -78,7 +79,7 @@ class WriterLock:
 
     def _open(self) -> int:
         try:
-            return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+            return open_plain(self._path, os.O_RDWR | os.O_CREAT, FILE_MODE)
         except OSError as error:
             raise StoreReadOnly(f"cannot write to {self._path.parent}: {error.strerror}") from error
 

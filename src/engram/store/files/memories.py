@@ -16,6 +16,7 @@ from urllib.parse import quote
 from engram.dialects import engram_yaml
 from engram.model.errors import EngramError, StoreCorrupt, StoreReadOnly
 from engram.model.memory import Memory
+from engram.store.files.confinement import read_bytes
 from engram.store.files.home import DIRECTORY_MODE, FILE_MODE, scope_folder
 
 _RENAME_NOREPLACE, _RENAME_SWAP = 1, 2
@@ -108,9 +109,7 @@ def read(path: Path) -> list[Memory]:
 def content(path: Path) -> bytes:
     """A file's bytes; links are not followed."""
     try:
-        if path.is_symlink() or not path.is_file():
-            raise StoreCorrupt(f"{path}: not a plain file; Engram does not follow links out of the store")
-        return path.read_bytes()
+        return read_bytes(path)
     except OSError as error:
         raise StoreCorrupt(f"{path}: cannot be read: {error.strerror}") from error
 

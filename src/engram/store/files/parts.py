@@ -8,10 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from engram.model.errors import StoreCorrupt
 from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.store.documents import Document, memory_document
 from engram.store.files.anchors import Anchors, index_anchor, last_witnessed
+from engram.store.files.confinement import memory_file, refuse_links
 from engram.store.files.home import Home
 from engram.store.files.index.index import Index
 from engram.store.files.index.writing import DocumentWriter, Row
@@ -59,6 +61,15 @@ class Parts:
     def path(self, stored: str) -> Path:
         """A file by the path the index knows it by: below the home, or absolute for a team store."""
         return self.home.root / stored
+
+    def confined(self, stored: str) -> Path:
+        """The same for a memory's file that is about to be read or changed: it lies in the store and behind no link."""
+        try:
+            memory_file(stored)
+        except ValueError as error:
+            raise StoreCorrupt(f"{self.home.index}: {error}; run `engram index --rebuild`") from None
+        refuse_links(self.home.root, stored)
+        return self.path(stored)
 
     def stored(self, path: Path) -> str:
         """The path the index knows a file by."""

@@ -4,6 +4,7 @@ import json
 from datetime import datetime, timedelta
 from typing import Any
 
+from engram.store.files.confinement import reading
 from engram.store.files.journal import decode, replace_file
 from engram.store.files.parts import Parts, index_entry, journal_tail, witness
 from engram.store.files.recovery import forget_ledgers
@@ -65,7 +66,7 @@ def _drop_images(parts: Parts, old: set[tuple[int, str]]) -> None:
     for month in parts.journal.months():
         path = parts.journal.path(month)
         kept = []
-        with path.open("rb") as file:
+        with reading(path) as file:
             for line in file:
                 fields = json.loads(line)
                 thinned = _thinned(fields, old)

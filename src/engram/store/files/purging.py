@@ -147,7 +147,10 @@ def _remove_files(parts: Parts, wanted: frozenset[str]) -> None:
         place = following.place_of(parts, memory_id)
         if not place:
             continue
-        path = parts.path(place)
+        try:
+            path = parts.confined(place)
+        except EngramError:
+            continue  # behind a link, where nothing of the store lies
         others = [
             i for (i,) in parts.index.db.execute("SELECT id FROM places WHERE path = ?", (place,)) if i not in wanted
         ]

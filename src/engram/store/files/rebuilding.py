@@ -203,7 +203,7 @@ def _restore_file(parts: Parts, memory: Memory, stored: str) -> None:
     """A team's file that is gone was taken away by git; the store's own is written again."""
     if stored and not following.is_team(stored) and not parts.path(stored).exists():
         with contextlib.suppress(StoreReadOnly):
-            note_file(parts, stored, memories.write(parts.path(stored), memory, None) or UNSEEN)
+            note_file(parts, stored, memories.write(parts.confined(stored), memory, None) or UNSEEN)
 
 
 def _add_events(parts: Parts, writer: DocumentWriter, progress: Progress) -> None:

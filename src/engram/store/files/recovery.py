@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from engram.model.errors import EngramError
+from engram.model.errors import EngramError, StoreError
 from engram.model.memory import Memory
 from engram.store.documents import event_document
 from engram.store.files import following, memories
@@ -46,6 +46,8 @@ FEW = 512
 
 class IndexOutdated(sqlite3.DatabaseError):
     """The journal is not the one the index has read (purged by another version, pruned, restored): as good as damaged."""
+
+    sqlite_errorcode = sqlite3.SQLITE_CORRUPT
 
 
 def catch_up(parts: Parts, *, ledger: str | None = None) -> Tail:
@@ -112,10 +114,23 @@ def _redo_files(parts: Parts, pending: Sequence[PlacedEntry]) -> None:
 
 
 def redo_file(parts: Parts, change: Change, older: Images) -> None:
-    """Write a file that is missing, torn or older than its journal entry. Anything else in it is its owner's."""
-    path = parts.path(change.file)
+    """Write a file that is missing, torn or older than its journal entry. Anything else in it is its owner's.
+
+    A repository's file is written only while that repository's store is in use: a journal alone must not make files there.
+    """
     memory = readable_image(parts, change)
-    if memory is None or not change.file or (following.is_team(change.file) and not path.parent.is_dir()):
+    if (
+        memory is None
+        or not change.file
+        or (following.is_team(change.file) and not following.team_of(parts, change.file))
+    ):
+        return
+    try:
+        path = parts.confined(change.file)
+    except StoreError as error:
+        parts.warnings.append(str(error))
+        return
+    if following.is_team(change.file) and not path.parent.is_dir():
         return
     spellings = [memories.rendered([memory]), *(memories.rendered([from_image(old)]) for old in older)]
     _clear_leftovers(parts, path, spellings)
@@ -147,7 +162,10 @@ def is_torn(data: bytes, spellings: Sequence[bytes]) -> bool:
 def _clear_leftovers(parts: Parts, path: Path, spellings: Sequence[bytes]) -> None:
     """Remove temporary files of a crash; one that holds what a person saved meanwhile takes its place again."""
     for leftover in list(path.parent.glob(f".{glob.escape(path.name)}.*.tmp")):
-        data = leftover.read_bytes()
+        try:
+            data = memories.content(leftover)
+        except EngramError:
+            continue  # nothing that a crash of ours leaves
         if any(spelling.startswith(data) for spelling in spellings):
             leftover.unlink()
             continue

@@ -9,6 +9,7 @@ from pathlib import Path
 from engram.model.errors import StoreReadOnly
 from engram.model.event import Session
 from engram.rules.scopes import GLOBAL
+from engram.store.files.confinement import read_bytes
 from engram.store.files.home import DIRECTORY_MODE, Home, write_private
 from engram.store.files.tasks import load_task
 
@@ -55,7 +56,7 @@ def all_sessions(home: Home) -> list[Session]:
 
 def _read(path: Path) -> Session | None:
     with contextlib.suppress(OSError, ValueError, KeyError):
-        fields = json.loads(path.read_text("utf-8"))
+        fields = json.loads(read_bytes(path))
         return Session(
             id=fields["id"],
             task=fields["task"],

@@ -10,6 +10,7 @@ from pathlib import Path
 from engram.model.errors import EngramError
 from engram.store.comparing import audited, fingerprint, next_image, plain_digest
 from engram.store.files import memories
+from engram.store.files.confinement import reading
 from engram.store.files.following import is_team
 from engram.store.files.home import Home
 from engram.store.files.journal import Change, Entry, Journal, Placed, Position
@@ -93,7 +94,7 @@ def purged_ids(journal: Journal) -> frozenset[str]:
     """Ids that must not come back, by the journal."""
     found: set[str] = set()
     for month in journal.months():
-        with journal.path(month).open("rb") as file:
+        with reading(journal.path(month)) as file:
             for line in file:
                 if _PURGE in line and line.endswith(b"\n"):
                     found.update(change["id"] for change in json.loads(line)["changes"] if change["after"] is None)

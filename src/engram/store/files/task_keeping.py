@@ -7,13 +7,10 @@ from engram.llm.spend import SpendFolder
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.store.files import tasks
 from engram.store.files.healing import Mendable
-from engram.store.files.parts import Parts
 
 
 class TaskKeeping(Mendable):
     """Runs, checkpoints and jobs of a store on files."""
-
-    parts: Parts
 
     def save_task(self, task: TaskRun) -> None:
         """Write a new task."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from engram.model.errors import InvalidInput, NotFound, StoreCorrupt, StoreReadOnly
 from engram.model.task import Checkpoint, Job, TaskRun
+from engram.store.files.confinement import read_bytes
 from engram.store.files.home import DIRECTORY_MODE, Home
 from engram.store.files.journal import append_durably, replace_file, set_aside, sync_directory, torn_tail
 from engram.store.tasks import from_fields, leasable, to_fields
@@ -39,14 +40,14 @@ def load_task(home: Home, task_id: str) -> TaskRun | None:
         return _parsed(path, found.st_ino, found.st_mtime_ns, found.st_size)
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreCorrupt(f"{path}: not a task ({error}); restore the file from a backup") from None
 
 
 @lru_cache(maxsize=256)
 def _parsed(path: str, inode: int, mtime_ns: int, size: int) -> TaskRun:
     """A task's file, read once while it looks the same: it is replaced, never written to, and asked for at every event."""
-    return from_fields(TaskRun, json.loads(Path(path).read_bytes()))
+    return from_fields(TaskRun, json.loads(read_bytes(path)))
 
 
 def save_task(home: Home, task: TaskRun) -> None:
@@ -98,11 +99,11 @@ def checkpoints(home: Home, task_id: str) -> list[Checkpoint]:
         return []
     path = _checkpoints_path(home, task_id)
     try:
-        lines = [line for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n") and line.strip()]
+        lines = [line for line in read_bytes(path).splitlines(keepends=True) if line.endswith(b"\n") and line.strip()]
         return [from_fields(Checkpoint, json.loads(line)) for line in lines]
     except FileNotFoundError:
         return []
-    except (ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreCorrupt(f"{path}: not a checkpoint ({error}); restore the file from a backup") from None
 
 
@@ -199,8 +200,8 @@ def all_jobs(home: Home) -> list[Job]:
 
 
 def _read_job(path: Path) -> Job | None:
-    with contextlib.suppress(FileNotFoundError, ValueError, KeyError, TypeError):
-        return from_fields(Job, json.loads(path.read_bytes()))
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        return from_fields(Job, json.loads(read_bytes(path)))
     return None
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from engram.model.errors import EngramError, NotFound, StoreReadOnly
 from engram.model.memory import Memory
 from engram.store.files import memories
+from engram.store.files.confinement import refuse_links
 from engram.store.files.parts import Parts
 from engram.store.files.store import FilesStore
 from engram.store.files.trust import save_trust, trusted_digests
@@ -52,6 +53,7 @@ def begin_team(store: FilesStore, directory: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreReadOnly(f"cannot make {folder}: {error.strerror}") from error
+    refuse_links(top, f"{folder}/")
     attach_team(store, directory)
     return folder
 

@@ -194,7 +194,7 @@ class FilesTransaction:
         ids = [i for (i,) in parts.index.db.execute("SELECT id FROM places WHERE path = ?", (place,))]
         if len(ids) < 2:
             return place
-        path = parts.path(place)
+        path = parts.confined(place)
         root = following.team_of(parts, place) or str(parts.home.engrams)
         found = [decode_record(parts.index.one("by_ref", i)[2]) for i in ids]
         moved = [(memory, self._free_place(root, memory)) for memory in found]
@@ -231,7 +231,7 @@ def write_through(parts: Parts, placed: PlacedEntry, pending: Sequence[_Pending]
     try:
         for item, change in zip(pending, placed.entry.changes, strict=True):
             if item.file and not item.broken:
-                item.stamp = memories.write(parts.path(item.file), item.memory, item.expected, change.after)
+                item.stamp = memories.write(parts.confined(item.file), item.memory, item.expected, change.after)
                 written.append(item)
     except EngramError:
         _take_back(parts, placed, written)
@@ -270,7 +270,7 @@ def _take_back(parts: Parts, placed: PlacedEntry, written: Sequence[_Pending]) -
         for item in written:
             if item.stamp is None:
                 continue
-            path = parts.path(item.file)
+            path = parts.confined(item.file)
             row = parts.index.one("by_ref", item.memory.id)
             if row is None:
                 path.unlink(missing_ok=True)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from engram.store.files.confinement import read_bytes
 from engram.store.files.home import write_private
 from engram.store.files.parts import Parts
 from engram.store.scope_of import TRUST_FILE, trusted_by_folder
@@ -33,5 +34,5 @@ def trust_own_writes(parts: Parts, stored: Iterable[str]) -> None:
     for path in map(Path, stored):
         team = next((team for team in parts.teams if path.is_relative_to(team)), "")
         if team:
-            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            digest = hashlib.sha256(read_bytes(path)).hexdigest()
             save_trust(parts, Path(team), trusted_digests(parts, Path(team)) | {digest})

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from engram.model.errors import StoreReadOnly
 from engram.model.usage import Use
+from engram.store.files.confinement import open_plain, reading
 from engram.store.files.home import DIRECTORY_MODE, FILE_MODE
-from engram.store.files.journal import whole_lines
+from engram.store.files.journal import is_month, whole_lines
 
 _MONTH = 10**12
 
@@ -41,12 +42,12 @@ class Usage:
             raise StoreReadOnly(f"cannot note use in {self._folder}: {error.strerror}") from error
 
     def _write(self, month: str, line: bytes) -> int:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         try:
-            descriptor = os.open(self._folder / f"{month}.jsonl", flags, FILE_MODE)
+            descriptor = open_plain(self._folder / f"{month}.jsonl", flags, FILE_MODE)
         except FileNotFoundError:
             self._folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-            descriptor = os.open(self._folder / f"{month}.jsonl", flags, FILE_MODE)
+            descriptor = open_plain(self._folder / f"{month}.jsonl", flags, FILE_MODE)
         try:
             if os.write(descriptor, line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -56,9 +57,11 @@ class Usage:
 
     def months(self) -> list[str]:
         """Months with a file, oldest first."""
-        if not self._folder.is_dir():
+        try:
+            with os.scandir(self._folder) as entries:
+                return sorted(e.name[:-6] for e in entries if is_month(e.name) and e.is_file(follow_symlinks=False))
+        except (FileNotFoundError, NotADirectoryError):
             return []
-        return sorted(path.stem for path in self._folder.glob("*.jsonl"))
 
     def end(self) -> int:
         """The position after the last whole line: a line still being written is read when it is whole."""
@@ -76,7 +79,7 @@ class Usage:
             yield from self._read_month(month, base, max(0, since - base))
 
     def _read_month(self, month: str, base: int, offset: int) -> Iterator[Use]:
-        with (self._folder / f"{month}.jsonl").open("rb") as file:
+        with reading(self._folder / f"{month}.jsonl") as file:
             file.seek(offset)
             for line in file:
                 start, offset = offset, offset + len(line)

@@ -4,6 +4,7 @@ import json
 import os
 from datetime import UTC, datetime
 
+from engram.store.files.confinement import open_plain, read_bytes
 from engram.store.files.home import FILE_MODE, Home
 
 FILE = "gates.jsonl"
@@ -14,7 +15,7 @@ def note(home: Home, gate: str, outcome: str, at: datetime) -> None:
     """Append one verdict; one O_APPEND write, no lock. Where that is impossible the count is short by one."""
     line = json.dumps({"at": at.astimezone(UTC).isoformat(), "gate": gate, "outcome": outcome}).encode() + b"\n"
     try:
-        descriptor = os.open(home.state / FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        descriptor = open_plain(home.state / FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT, FILE_MODE)
     except OSError:
         return
     try:
@@ -27,7 +28,7 @@ def read(home: Home, since: datetime) -> list[tuple[str, str]]:
     """Gate and outcome of every verdict since then."""
     found = []
     try:
-        lines = (home.state / FILE).read_text("utf-8").splitlines()
+        lines = read_bytes(home.state / FILE).decode("utf-8", "replace").splitlines()
     except OSError:
         return []
     for line in lines:

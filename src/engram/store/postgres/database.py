@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import psycopg
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from engram.model.errors import StoreError, StoreUnreachable, UnknownVersion
+from engram.model.errors import StoreClosed, StoreError, StoreUnreachable, UnknownVersion
 from engram.store.postgres import texts, vectors
 from engram.store.postgres.explaining import explained, explanation, shown_url
 from engram.store.postgres.migrating import LATEST
@@ -70,6 +70,7 @@ class Database:
         self._pool: ConnectionPool[Connection] | None = None
         self._inherited: ConnectionPool[Connection] | None = None
         self._pid = os.getpid()
+        self._is_closed = False
 
     @property
     def pool(self) -> ConnectionPool[Connection]:
@@ -77,6 +78,8 @@ class Database:
         if self._pid != os.getpid():
             self._begin_anew()
         with self._opening:
+            if self._is_closed:
+                raise StoreClosed(f"the store on {self.where} is closed; open it again with `Engram.open()`")
             if self._pool is None:
                 self._pool = ConnectionPool(
                     self._url,
@@ -98,10 +101,13 @@ class Database:
         self._inherited, self._pool, self._pid = self._pool, None, os.getpid()
 
     def close(self) -> None:
-        """Let go of every connection."""
-        if self._pool is not None and self._pid == os.getpid():
-            self._pool.close()
-        self._pool = None
+        """Let go of every connection; those in use when they are given back. Every later call raises `StoreClosed`."""
+        if self._pid != os.getpid():
+            self._begin_anew()
+        with self._opening:
+            self._is_closed, pool, self._pool = True, self._pool, None
+        if pool is not None:
+            pool.close()
 
     # -- transactions
 
@@ -148,8 +154,9 @@ class Database:
 
     def _give_back(self, connection: Connection) -> None:
         """To the pool; another thread may have closed that meanwhile."""
-        if self._pool is not None:
-            self._pool.putconn(connection)
+        pool = self._pool
+        if pool is not None:
+            pool.putconn(connection)
         else:
             connection.close()
 
@@ -163,12 +170,12 @@ class Database:
                 row = cursor.fetchone()
             except psycopg.OperationalError:
                 dead = connection.closed
-                self.pool.putconn(connection)
+                self._give_back(connection)
                 if not dead:
                     raise
                 continue
             except BaseException:
-                self.pool.putconn(connection)
+                self._give_back(connection)
                 raise
             self._check_version(connection, row)
             return connection
@@ -177,6 +184,8 @@ class Database:
     def _taken(self) -> Connection:
         try:
             return self.pool.getconn()
+        except PoolClosed:
+            return self.pool.getconn()  # closed by another thread just now, which this says
         except PoolTimeout:
             # The pool does not say why; a connection of our own does.
             connect(self._url).close()
@@ -195,7 +204,7 @@ class Database:
         version = row[0] if row else None
         if version is not None and version > LATEST:
             connection.rollback()
-            self.pool.putconn(connection)
+            self._give_back(connection)
             raise UnknownVersion(
                 f"{self.where} has schema {version}; this Engram knows up to {LATEST}. Update Engram on this machine"
             )

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from engram.model.errors import StoreError, StoreReadOnly
+from engram.model.errors import StoreBusy, StoreReadOnly
 from engram.store.files.home import DIRECTORY_MODE, FILE_MODE
 from engram.store.named_sql import named_statements
 
@@ -38,19 +38,50 @@ def connect(path: Path) -> tuple[sqlite3.Connection, bool]:
         path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
         return _open(path)
     except sqlite3.DatabaseError as error:
-        if "locked" in str(error) or "busy" in str(error):
-            raise StoreError(
+        if is_damaged(error):
+            return _begin_anew(path)
+        if is_busy(error):
+            raise StoreBusy(
                 f"the index {path} could not be opened: {error}; another process is busy with it"
             ) from error
-        if any(word in str(error) for word in ("readonly", "unable", "full")):
-            raise StoreReadOnly(
-                f"cannot use the index {path}: {error}; set ENGRAM_CACHE to a folder you can write"
-            ) from error
-        return _begin_anew(path)
+        raise StoreReadOnly(
+            f"cannot use the index {path}: {error}; set ENGRAM_CACHE to a folder you can write"
+        ) from error
     except OSError as error:
         raise StoreReadOnly(
             f"cannot create the index folder {path.parent}: {error.strerror}; set ENGRAM_CACHE to a folder you can write"
         ) from error
+
+
+class NotAnIndex(sqlite3.DatabaseError):
+    """Another program's database lies where the index should."""
+
+    sqlite_errorcode = sqlite3.SQLITE_NOTADB
+
+
+def is_damaged(error: Exception) -> bool:
+    """Whether SQLite says that its file is no database, or a broken one. No other failure is a reason to throw it away."""
+    return _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def is_busy(error: Exception) -> bool:
+    """Whether SQLite waited for another process for too long."""
+    return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def is_unwritable(error: Exception) -> bool:
+    """Whether the disk or its rights kept SQLite from its file."""
+    return _code(error) in _UNWRITABLE
+
+
+_UNWRITABLE = frozenset(
+    {sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM}
+)
+
+
+def _code(error: Exception) -> int:
+    """SQLite's code, 0 for an error that is Python's own (a closed connection, say)."""
+    return int(getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
 
 def _begin_anew(path: Path) -> tuple[sqlite3.Connection, bool]:
@@ -76,7 +107,7 @@ def _open(path: Path) -> tuple[sqlite3.Connection, bool]:
             "PRAGMA mmap_size = 268435456; PRAGMA cache_size = -32000"
         )
         made = _ensure_schema(connection)
-        connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
+        _refuse_foreign(connection)
     except BaseException:
         connection.close()
         raise
@@ -114,6 +145,12 @@ def name_index(connection: sqlite3.Connection) -> str:
     """The index's own name, given once: a process that still writes to a deleted index never meets the vectors of the next."""
     connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('name', ?)", (secrets.token_hex(6),))
     return str(connection.execute("SELECT value FROM meta WHERE key = 'name'").fetchone()[0])
+
+
+def _refuse_foreign(connection: sqlite3.Connection) -> None:
+    names = {name for _, name, *_ in connection.execute("PRAGMA table_info(meta)")}
+    if names != {"key", "value"}:
+        raise NotAnIndex("it is another program's database")
 
 
 def _has_schema(connection: sqlite3.Connection) -> bool:

@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from engram.store.files.index import searching
-from engram.store.files.index.connection import announce, connect, discard, immediate, name_index, statements, withdraw
+from engram.store.files.index.connection import (
+    announce,
+    connect,
+    discard,
+    immediate,
+    is_damaged,
+    name_index,
+    statements,
+    withdraw,
+)
 from engram.store.files.index.filters import where
 from engram.store.files.index.matrix import UNFINISHED, Matrix, boot_id
 from engram.store.files.index.writing import DocumentWriter, from_blob
@@ -68,6 +77,13 @@ class Index:
             self.close()
             self._open()
         return not same
+
+    def is_whole(self) -> bool:
+        """Whether it has all its tables: one that lost some is as good as damaged, whatever it answers."""
+        try:
+            return {name for (name,) in self.db.execute("SELECT name FROM sqlite_master")}.issuperset(TABLES)
+        except sqlite3.Error as error:
+            return not is_damaged(error)
 
     def discard(self) -> None:
         """Throw the index away and begin an empty one."""
