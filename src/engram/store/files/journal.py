@@ -5,6 +5,7 @@ so a batch is whole or absent. Order is by `seq`, never by clock. Months only mo
 writing to the newest file.
 """
 
+import itertools
 import json
 import os
 import re
@@ -19,6 +20,7 @@ from engram.store.files.backwards import lines_backwards
 from engram.store.files.confinement import memory_file, open_plain, reading
 from engram.store.files.home import DIRECTORY_MODE, FILE_MODE
 
+_serial = itertools.count()
 LAST_SEQ = 2**63 - 1
 """The highest number of a decision."""
 
@@ -356,13 +358,18 @@ def keep_aside(path: Path, data: bytes, quarantine: Path, reason: str) -> Path:
 
 def replace_file(path: Path, data: bytes) -> None:
     """Replace a file's content durably, in one step."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
+    # A name of its own for each: threads may replace the same file at the same time.
+    fresh = path.with_name(f".{path.name[:80]}.{os.getpid()}-{next(_serial)}.tmp")
+    descriptor = open_plain(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
     sync_directory(path.parent)
 
 

@@ -98,13 +98,15 @@ class Ledger:
         if known is None or known[0] != looks:
             # Behind a torn line, which only a crash leaves, the next one would be torn too.
             self._mend(self._folder / name)
-            known = looks, self._last(self._folder / name)
+            known = looks, self._last(self._folder / name, session)
             self._remember(name, known)
         return known[1]
 
-    def _last(self, path: Path) -> Head:
+    def _last(self, path: Path, session: str) -> Head:
         line = next((line for line in lines_backwards(path) if line.strip()), None)
         event = _parse(line, f"{path}, last line") if line is not None else None
+        if event is not None and event.session != session:
+            raise StoreCorrupt(f"{path} holds the ledger of {event.session!r}, not of {session!r}; choose another id")
         return Head(event.seq, event.digest) if event is not None else NO_HEAD
 
     def _looks(self, name: str) -> tuple[int, int, int] | None:

@@ -1,8 +1,9 @@
 """Sessions as small files: one JSON object each."""
 
 import contextlib
+import hashlib
 import json
-import os
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,12 +11,26 @@ from engram.model.errors import StoreReadOnly
 from engram.model.event import Session
 from engram.rules.scopes import GLOBAL
 from engram.store.files.confinement import read_bytes
-from engram.store.files.home import DIRECTORY_MODE, Home, write_private
+from engram.store.files.home import DIRECTORY_MODE, Home
+from engram.store.files.journal import replace_file
 from engram.store.files.tasks import load_task
+
+_PLAIN = re.compile(r"(?:S-|(?!s-)[a-z0-9])[a-z0-9._-]{0,99}")
+"""Ids that are file names as they are, each in one case only: some file systems do not tell capitals from small letters."""
+_UNSAFE = re.compile(r"[^a-z0-9._-]")
 
 
 def session_path(home: Home, session_id: str) -> Path:
-    """The file of a session; an id that is no plain name has none."""
+    """The file of a session: its id, or what is plain of it and a digest. No two ids share one."""
+    name = session_id
+    if not _PLAIN.fullmatch(session_id):
+        digest = hashlib.sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        name = f"{_UNSAFE.sub('_', session_id.lower())[:80].lstrip('.')}~{digest}"
+    return home.state / "sessions" / f"{name}.json"
+
+
+def _former_path(home: Home, session_id: str) -> Path:
+    """Where Engram 0.1 kept it: ids that differ only in other characters shared a file."""
     plain = "".join(char for char in session_id if char.isalnum() or char in "._-").lstrip(".")
     return home.state / "sessions" / f"{plain or '_'}.json"
 
@@ -33,32 +48,41 @@ def save_session(home: Home, session: Session) -> None:
     }
     if session.summary_through:
         fields |= {"through": session.summary_through, "style": session.summary_style, "by": session.summary_by}
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    former = _former_path(home, session.id)
     try:
         path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-        write_private(fresh, json.dumps(fields, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n")
-        fresh.replace(path)
+        replace_file(path, json.dumps(fields, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n")
+        if former.name != path.name and (held := _read(former)) is not None and held.id == session.id:
+            former.unlink(missing_ok=True)
     except OSError as error:
         raise StoreReadOnly(f"cannot write {path}: {error.strerror}") from error
 
 
 def load_session(home: Home, session_id: str) -> Session | None:
     """A session, or None."""
-    session = _read(session_path(home, session_id))
-    return session if session is not None and session.id == session_id else None
+    for path in (session_path(home, session_id), _former_path(home, session_id)):
+        session = _read(path)
+        if session is not None and session.id == session_id:
+            return session
+    return None
 
 
 def all_sessions(home: Home) -> list[Session]:
     """Every session, newest first."""
-    found = [_read(path) for path in (home.state / "sessions").glob("*.json")]
-    return sorted((one for one in found if one is not None), key=lambda one: (one.started, one.id), reverse=True)
+    found: dict[str, Session] = {}
+    for path in (home.state / "sessions").glob("*.json"):
+        session = _read(path)
+        # A crash may have left one under its former name, too.
+        if session is not None and (session.id not in found or path.name == session_path(home, session.id).name):
+            found[session.id] = session
+    return sorted(found.values(), key=lambda one: (one.started, one.id), reverse=True)
 
 
 def _read(path: Path) -> Session | None:
-    with contextlib.suppress(OSError, ValueError, KeyError):
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         fields = json.loads(read_bytes(path))
         return Session(
-            id=fields["id"],
+            id=str(fields["id"]),
             task=fields["task"],
             scopes=tuple(fields["scopes"]),
             started=datetime.fromisoformat(fields["started"]),

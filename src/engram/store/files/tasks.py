@@ -37,7 +37,9 @@ def load_task(home: Home, task_id: str) -> TaskRun | None:
     path = f"{home.tasks}/{task_id}.json"
     try:
         found = os.stat(path)
-        return _parsed(path, found.st_ino, found.st_mtime_ns, found.st_size)
+        task = _parsed(path, found.st_ino, found.st_mtime_ns, found.st_size)
+        # Where capitals and small letters are the same to the file system, this may be another's.
+        return task if task.id == task_id else None
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
