@@ -222,8 +222,8 @@ def test_events_are_listed_by_number(mem: Engram) -> None:
     for number in range(1, 6):
         mem.record_event(task, "user", f"number {number}")
 
-    def seqs(**options: int) -> list[int]:
-        return [event.seq for event in mem.list_events(task, **options)]
+    def seqs(last: int | None = None, after: int = 0) -> list[int]:
+        return [event.seq for event in mem.list_events(task, last=last, after=after)]
 
     assert seqs() == [1, 2, 3, 4, 5]
     assert seqs(last=2) == [4, 5]

@@ -98,7 +98,7 @@ def test_a_decision_does_not_bring_a_purged_memory_back(mem: Engram, tmp_path: P
             other.upkeep.purge([kept.id])
             return found
 
-        mem.get = purge_in_between  # type: ignore[method-assign]
+        mem.get = purge_in_between  # type: ignore[assignment, method-assign]
         with pytest.raises(NotFound, match="purged"):
             mem.pin(kept.id)
     assert not any(b"otters" in path.read_bytes() for path in home_of(mem).root.rglob("*") if path.is_file())

@@ -10,7 +10,7 @@ from engram.aio.session import beginning
 from engram.aio.threads import Threads
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
     from datetime import datetime, timedelta
     from pathlib import Path
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from engram.review.lineage import Lineages
     from engram.review.queue import Review, ReviewItem
     from engram.sessions.jobs import Jobs, Worked
-    from engram.sessions.sessions import Sessions
+    from engram.sessions.sessions import EventList, Scopes, SessionList, Sessions
     from engram.sessions.tasks import Checkpoints, Events, TaskRuns, Tasks
     from engram.store.protocol import Noticed, Pruned, Purged
     from engram.upkeep.upkeep import Upkeep
@@ -38,13 +38,16 @@ class AsyncLineages:
         self._threads = threads
         self._facet = facet
 
-    async def versions(self, ref: str) -> list[Memory]:
-        """Every version of a fact, oldest first; of one that never changed, itself."""
-        return await self._threads.run(self._facet.versions, ref)
+    async def versions(self, ref: str, *, scopes: Collection[str] | None = None) -> list[Memory]:
+        """Every version of a fact, oldest first; of one that never changed, itself.
 
-    async def current(self, ref: str) -> Memory:
-        """The version in force, from the id of any version; the newest that was not forgotten where none is."""
-        return await self._threads.run(self._facet.current, ref)
+        `scopes` are those its asker sees: a memory of another is not found, and neither are versions that were.
+        """
+        return await self._threads.run(self._facet.versions, ref, scopes=scopes)
+
+    async def current(self, ref: str, *, scopes: Collection[str] | None = None) -> Memory:
+        """The version in force, from the id of any version; the newest that was not forgotten, and is seen, where none is."""
+        return await self._threads.run(self._facet.current, ref, scopes=scopes)
 
     async def revise(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Any) -> Memory:
         """A new version of a fact, made from the one in force, whichever version `ref` names."""
@@ -101,7 +104,8 @@ class AsyncGraph:
     ) -> list[Reached]:
         """What is linked to a memory, nearest first, then by weight; each once, by its shortest and then heaviest path.
 
-        A walk passes only through memories of this status and scope. A superseded memory stands for its successor.
+        A walk passes only through memories of this status and scope, and begins at one that is seen from there. A superseded
+        memory stands for its successor.
         """
         return await self._threads.run(
             self._facet.traverse,
@@ -163,13 +167,15 @@ class AsyncTasks:
         """Begin a run."""
         return await self._threads.run(self._facet.start, goal, scope=scope, session=session, metadata=metadata)
 
-    async def get(self, task_id: str) -> TaskRun:
-        """A run by id."""
-        return await self._threads.run(self._facet.get, task_id)
+    async def get(self, task_id: str, *, scopes: Scopes = None) -> TaskRun:
+        """A run by id. `scopes` are those its asker sees: a run of another is not found."""
+        return await self._threads.run(self._facet.get, task_id, scopes=scopes)
 
-    async def list(self, status: str | Sequence[str] | None = None, limit: int | None = 50) -> TaskRuns:
-        """Runs, newest first; deleted ones only when asked for."""
-        return await self._threads.run(self._facet.list, status, limit)
+    async def list(
+        self, status: str | Sequence[str] | None = None, limit: int | None = 50, *, scopes: Scopes = None
+    ) -> TaskRuns:
+        """Runs, newest first; deleted ones only when asked for. Everyone's, or those of these scopes."""
+        return await self._threads.run(self._facet.list, status, limit, scopes=scopes)
 
     async def move(self, task_id: str, state: str, outcome: str = "") -> TaskRun:
         """Put a run into another state; what may not follow on its present one is refused."""
@@ -230,9 +236,9 @@ class AsyncTasks:
             key=key,
         )
 
-    async def events(self, task_id: str, *, last: int | None = None, after: int = 0) -> Events:
+    async def events(self, task_id: str, *, last: int | None = None, after: int = 0, scopes: Scopes = None) -> Events:
         """A run's events in order: all, those after a number, or the last so many."""
-        return await self._threads.run(self._facet.events, task_id, last=last, after=after)
+        return await self._threads.run(self._facet.events, task_id, last=last, after=after, scopes=scopes)
 
     async def search_events(
         self,
@@ -245,8 +251,9 @@ class AsyncTasks:
         until: datetime | str | None = None,
         mode: str = "hybrid",
         limit: int = 10,
+        scopes: Scopes = None,
     ) -> Hits:
-        """Find events of a run, or of every ledger."""
+        """Find events of a run, or of every ledger; everyone's, or those of these scopes."""
         return await self._threads.run(
             self._facet.search_events,
             query,
@@ -257,6 +264,7 @@ class AsyncTasks:
             until=until,
             mode=mode,
             limit=limit,
+            scopes=scopes,
         )
 
     async def checkpoint(
@@ -274,13 +282,13 @@ class AsyncTasks:
             self._facet.checkpoint, task_id, summary, source_event_ids=source_event_ids, kind=kind, data=data, **steps
         )
 
-    async def checkpoints(self, task_id: str, limit: int | None = None) -> Checkpoints:
+    async def checkpoints(self, task_id: str, limit: int | None = None, *, scopes: Scopes = None) -> Checkpoints:
         """A run's checkpoints, newest first."""
-        return await self._threads.run(self._facet.checkpoints, task_id, limit)
+        return await self._threads.run(self._facet.checkpoints, task_id, limit, scopes=scopes)
 
-    async def idle_since(self, task: TaskRun | str) -> timedelta:
+    async def idle_since(self, task: TaskRun | str, *, scopes: Scopes = None) -> timedelta:
         """How long a run has been silent: a long silence of a running one means that its process went away."""
-        return await self._threads.run(self._facet.idle_since, task)
+        return await self._threads.run(self._facet.idle_since, task, scopes=scopes)
 
 
 class AsyncJobs(Worker):
@@ -290,9 +298,11 @@ class AsyncJobs(Worker):
         self._threads = threads
         self._facet = facet
 
-    async def list(self, status: str | None = None, limit: int | None = 100) -> list[Job]:
-        """Jobs that are not done, oldest first: waiting, leased or dead."""
-        return await self._threads.run(self._facet.list, status, limit)
+    async def list(
+        self, status: str | None = None, limit: int | None = 100, *, scopes: Collection[str] | None = None
+    ) -> list[Job]:
+        """Jobs that are not done, oldest first: waiting, leased or dead; everyone's, or those about ledgers of these scopes."""
+        return await self._threads.run(self._facet.list, status, limit, scopes=scopes)
 
     async def retry(self, job_id: str) -> Job:
         """Let a dead job try again from the start."""
@@ -310,9 +320,12 @@ class AsyncReview:
         self._threads = threads
         self._facet = facet
 
-    async def queue(self, limit: int = 50) -> list[ReviewItem]:
-        """Contradictions first, then other candidates, then memories that faded to the point of retirement."""
-        return await self._threads.run(self._facet.queue, limit)
+    async def queue(self, limit: int = 50, *, scopes: Collection[str] | None = None) -> list[ReviewItem]:
+        """Contradictions first, then other candidates, then memories that faded to the point of retirement.
+
+        Everyone's, or those of these scopes.
+        """
+        return await self._threads.run(self._facet.queue, limit, scopes=scopes)
 
     async def resolve(
         self, ref: str, keep: str, *, statement: str = "", situations: tuple[str, str] = ("", ""), actor: str = "manual"
@@ -350,24 +363,41 @@ class AsyncSessions:
         """Begin a session and choose its injection."""
         return beginning(self._threads, self._facet.start, task, scopes, budget)
 
-    async def get(self, session_id: str) -> Session:
-        """A session by id."""
-        return await self._threads.run(self._facet.get, session_id)
+    async def get(self, session_id: str, *, scopes: Scopes = None) -> Session:
+        """A session by id. `scopes` are those its asker sees: a session of another is not found."""
+        return await self._threads.run(self._facet.get, session_id, scopes=scopes)
 
-    async def end(self, session_id: str, summary: str = "") -> Session:
+    async def list(self, limit: int | None = 50, *, scopes: Scopes = None) -> SessionList:
+        """Sessions, newest first: everyone's, or those of these scopes."""
+        return await self._threads.run(self._facet.list, limit, scopes=scopes)
+
+    async def events(
+        self, session_id: str, *, last: int | None = None, after: int = 0, scopes: Scopes = None
+    ) -> EventList:
+        """A session's events in order: all, those after a number, or the last so many. A name of your own is a session, too."""
+        return await self._threads.run(self._facet.events, session_id, last=last, after=after, scopes=scopes)
+
+    async def end(self, session_id: str, summary: str = "", *, scopes: Scopes = None) -> Session:
         """End a session: uses are folded in, what was injected together grows together. Ending twice changes nothing."""
-        return await self._threads.run(self._facet.end, session_id, summary)
+        return await self._threads.run(self._facet.end, session_id, summary, scopes=scopes)
 
-    async def summarise(self, session_id: str, *, style: str = "", max_tokens: int = 400) -> Session:
+    async def summarise(
+        self, session_id: str, *, style: str = "", max_tokens: int = 400, scopes: Scopes = None
+    ) -> Session:
         """Fold what was said since into the session's rolling summary: extracts by rules, or a model's words.
 
         Styles: `plain`, and `structured` with Goal, Constraints, Progress, Decisions, Next steps and Critical context.
         """
-        return await self._threads.run(self._facet.summarise, session_id, style=style, max_tokens=max_tokens)
+        return await self._threads.run(
+            self._facet.summarise, session_id, style=style, max_tokens=max_tokens, scopes=scopes
+        )
 
-    async def observe_batch(self, session_id: str, items: Iterable[Mapping[str, Any]]) -> list[Event]:
-        """Append events; secrets in them are redacted before anything touches the disk."""
-        return await self._threads.run(self._facet.observe_batch, session_id, items)
+    async def observe_batch(self, session_id: str, items: Iterable[Mapping[str, Any]], *, scope: str = "") -> EventList:
+        """Append events; secrets in them are redacted before anything touches the disk.
+
+        `scope` is the writer's: a name of your own becomes a session of that scope, and one of another scope is `Refused`.
+        """
+        return await self._threads.run(self._facet.observe_batch, session_id, items, scope=scope)
 
 
 class AsyncUpkeep:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
-    from typing import Self
+    from typing import Self, Unpack
 
     from engram.aio.opening import Opening
     from engram.aio.session import AsyncSession
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from engram.capture.longinput.citing import Citation, LongInputContext
     from engram.capture.longinput.recording import LongInput
     from engram.client import Engram
+    from engram.client.naming import Owner
     from engram.client.reading import Images, Memories, Reaches
     from engram.client.working import Events, LongInputs, TaskRuns
     from engram.gates.policies import MemoryPolicy
@@ -137,7 +138,8 @@ class Verbs(Opened):
 
         The answer is the list of memories written; its `decisions` tell of every fact, taken or not: ADD, UPDATE, SUPERSEDE or
         NOOP, and why. Where a model is configured and fails, `pending` is true and a job asks it again. The same exchange
-        added twice is one, unless `key` tells them apart.
+        added twice is one, unless `key` tells them apart. It belongs to the owner named, else to whom its session belongs to,
+        else to the directory's scope; a session of another owner is `Refused`.
         """
         return await self._threads.run(
             self._engram.add_conversation,
@@ -306,7 +308,8 @@ class Verbs(Opened):
         What it asks for decides where it is searched for: what holds, what held, the ledger, or every version of a fact; a
         time phrase, counted from `question_date` or now, is a window. `Recall.intent` and `.window` say what was understood.
         `compose_answer` puts what was found into `Recall.answer`, each sentence with the ids it rests on: in a model's words
-        where there is a model, else in the memories' own.
+        where there is a model, else in the memories' own. `agent_id` and `user_id` (or `scope`) name who asks: nothing that
+        is another's answers, neither memories nor what was said.
         """
         return await self._threads.run(
             self._engram.recall,
@@ -398,25 +401,25 @@ class Verbs(Opened):
             self._engram.inject, task, scope=scope, agent_id=agent_id, user_id=user_id, budget=budget, session=session
         )
 
-    async def history(self, ref: str) -> Images:
+    async def history(self, ref: str, **owner: Unpack[Owner]) -> Images:
         """Every decision about a memory, oldest first, with what it was after each."""
-        return await self._threads.run(self._engram.history, ref)
+        return await self._threads.run(self._engram.history, ref, **owner)
 
-    async def get_current(self, ref: str) -> Memory:
+    async def get_current(self, ref: str, **owner: Unpack[Owner]) -> Memory:
         """The version of a fact in force, from the id of any version of it."""
-        return await self._threads.run(self._engram.get_current, ref)
+        return await self._threads.run(self._engram.get_current, ref, **owner)
 
-    async def lineage(self, ref: str) -> Memories:
+    async def lineage(self, ref: str, **owner: Unpack[Owner]) -> Memories:
         """Every version of a fact, oldest first."""
-        return await self._threads.run(self._engram.lineage, ref)
+        return await self._threads.run(self._engram.lineage, ref, **owner)
 
-    async def get_lineage(self, ref: str) -> Memories:
+    async def get_lineage(self, ref: str, **owner: Unpack[Owner]) -> Memories:
         """Every version of a fact, oldest first: `lineage` under the name spec 2 has for it."""
-        return await self._threads.run(self._engram.get_lineage, ref)
+        return await self._threads.run(self._engram.get_lineage, ref, **owner)
 
-    async def explain_memory(self, ref: str) -> Explanation:
+    async def explain_memory(self, ref: str, **owner: Unpack[Owner]) -> Explanation:
         """Why a memory is what it is: its state and the reason, its versions and decisions, links, and what it rests on."""
-        return await self._threads.run(self._engram.explain_memory, ref)
+        return await self._threads.run(self._engram.explain_memory, ref, **owner)
 
     async def list_recent(self, limit: int | None = 10, **filters: Any) -> Memories:
         """The newest memories. Takes the filters of `search`."""
@@ -459,8 +462,13 @@ class Verbs(Opened):
         limit: int = 50,
         status: str | Sequence[str] | None = None,
         scope: ScopeLike = None,
+        agent_id: str | None = None,
+        user_id: str | None = None,
     ) -> Reaches:
-        """What a memory is tied to, nearest first: direction outbound, inbound or any, over some relation types or all."""
+        """What a memory is tied to, nearest first: direction outbound, inbound or any, over some relation types or all.
+
+        Of everyone's memories, of those of a scope, or of those an owner sees.
+        """
         return await self._threads.run(
             self._engram.traverse,
             start,
@@ -472,6 +480,8 @@ class Verbs(Opened):
             limit=limit,
             status=status,
             scope=scope,
+            agent_id=agent_id,
+            user_id=user_id,
         )
 
     async def traverse_many(
@@ -487,6 +497,8 @@ class Verbs(Opened):
         total_limit: int = 100,
         status: str | Sequence[str] | None = None,
         scope: ScopeLike = None,
+        agent_id: str | None = None,
+        user_id: str | None = None,
     ) -> Reaches:
         """The same from several memories at once; each comes once, and `seeds` says from which it was reached."""
         return await self._threads.run(
@@ -501,6 +513,8 @@ class Verbs(Opened):
             total_limit=total_limit,
             status=status,
             scope=scope,
+            agent_id=agent_id,
+            user_id=user_id,
         )
 
     async def render_graph_context(self, reached: Sequence[Reached], *, max_tokens: int | None = None) -> str:
@@ -537,6 +551,7 @@ class Verbs(Opened):
         at: datetime | str | None = None,
         metadata: Mapping[str, Any] | None = None,
         task: str = "",
+        **owner: Unpack[Owner],
     ) -> Event:
         """Append one event to a session's ledger. A repeated key is the same event."""
         return await self._threads.run(
@@ -550,11 +565,18 @@ class Verbs(Opened):
             at=at,
             metadata=metadata,
             task=task,
+            **owner,
         )
 
-    async def observe_batch(self, session_id: str, items: Iterable[Mapping[str, Any]]) -> Events:
-        """Append events: role, content, and optionally at, key, event_type, payload, metadata. A repeated key is the same event."""
-        return await self._threads.run(self._engram.observe_batch, session_id, items)
+    async def observe_batch(
+        self, session_id: str, items: Iterable[Mapping[str, Any]], **owner: Unpack[Owner]
+    ) -> Events:
+        """Append events: role, content, and optionally at, key, event_type, payload, metadata. A repeated key is the same event.
+
+        They belong to whom the session belongs to. A name of your own becomes a session of the owner named, of everyone's
+        (`global`) where none is; a session of another owner is `Refused`.
+        """
+        return await self._threads.run(self._engram.observe_batch, session_id, items, **owner)
 
     async def start_task(
         self,
@@ -577,37 +599,39 @@ class Verbs(Opened):
             metadata=metadata,
         )
 
-    async def get_task(self, task: str) -> TaskRun:
-        """A task by id."""
-        return await self._threads.run(self._engram.get_task, task)
+    async def get_task(self, task: str, **owner: Unpack[Owner]) -> TaskRun:
+        """A task by id; `NotFound` where it is another's than the owner named."""
+        return await self._threads.run(self._engram.get_task, task, **owner)
 
-    async def list_tasks(self, status: str | Sequence[str] | None = None, *, limit: int | None = 50) -> TaskRuns:
-        """Tasks, newest first; deleted ones only when asked for."""
-        return await self._threads.run(self._engram.list_tasks, status, limit=limit)
+    async def list_tasks(
+        self, status: str | Sequence[str] | None = None, *, limit: int | None = 50, **owner: Unpack[Owner]
+    ) -> TaskRuns:
+        """Tasks, newest first; deleted ones only when asked for. Everyone's, or those an owner sees."""
+        return await self._threads.run(self._engram.list_tasks, status, limit=limit, **owner)
 
-    async def pause_task(self, task: str, reason: str = "") -> TaskRun:
+    async def pause_task(self, task: str, reason: str = "", **owner: Unpack[Owner]) -> TaskRun:
         """Let a task rest."""
-        return await self._threads.run(self._engram.pause_task, task, reason)
+        return await self._threads.run(self._engram.pause_task, task, reason, **owner)
 
-    async def resume_task(self, task: str) -> TaskRun:
+    async def resume_task(self, task: str, **owner: Unpack[Owner]) -> TaskRun:
         """Take a task up again, after a pause, a failure or a crash."""
-        return await self._threads.run(self._engram.resume_task, task)
+        return await self._threads.run(self._engram.resume_task, task, **owner)
 
-    async def complete_task(self, task: str, outcome: str = "") -> TaskRun:
+    async def complete_task(self, task: str, outcome: str = "", **owner: Unpack[Owner]) -> TaskRun:
         """A task that reached its goal; its ledger is closed."""
-        return await self._threads.run(self._engram.complete_task, task, outcome)
+        return await self._threads.run(self._engram.complete_task, task, outcome, **owner)
 
-    async def fail_task(self, task: str, reason: str = "") -> TaskRun:
+    async def fail_task(self, task: str, reason: str = "", **owner: Unpack[Owner]) -> TaskRun:
         """A task that did not; it can be resumed."""
-        return await self._threads.run(self._engram.fail_task, task, reason)
+        return await self._threads.run(self._engram.fail_task, task, reason, **owner)
 
-    async def cancel_task(self, task: str, reason: str = "") -> TaskRun:
+    async def cancel_task(self, task: str, reason: str = "", **owner: Unpack[Owner]) -> TaskRun:
         """A task nobody wants any more."""
-        return await self._threads.run(self._engram.cancel_task, task, reason)
+        return await self._threads.run(self._engram.cancel_task, task, reason, **owner)
 
-    async def soft_delete_task(self, task: str) -> TaskRun:
+    async def soft_delete_task(self, task: str, **owner: Unpack[Owner]) -> TaskRun:
         """Take a task out of the lists; its ledger stays."""
-        return await self._threads.run(self._engram.soft_delete_task, task)
+        return await self._threads.run(self._engram.soft_delete_task, task, **owner)
 
     async def record_event(
         self,
@@ -620,8 +644,12 @@ class Verbs(Opened):
         key: str = "",
         at: datetime | str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        **owner: Unpack[Owner],
     ) -> Event:
-        """Append one event to a task's ledger: what was said, called, answered, seen or made. A repeated key is the same event."""
+        """Append one event to a task's ledger: what was said, called, answered, seen or made. A repeated key is the same event.
+
+        It belongs to whom the task belongs to; a writer who is named must be that owner.
+        """
         return await self._threads.run(
             self._engram.record_event,
             task,
@@ -632,6 +660,7 @@ class Verbs(Opened):
             key=key,
             at=at,
             metadata=metadata,
+            **owner,
         )
 
     async def record_turn(
@@ -644,6 +673,7 @@ class Verbs(Opened):
         artifacts: Iterable[Mapping[str, Any]] = (),
         derive: bool = True,
         key: str = "",
+        **owner: Unpack[Owner],
     ) -> Events:
         """Append a whole turn at once or not at all; facts are drawn from it by the jobs unless `derive=False`.
 
@@ -658,11 +688,14 @@ class Verbs(Opened):
             artifacts=artifacts,
             derive=derive,
             key=key,
+            **owner,
         )
 
-    async def list_events(self, task: str, *, last: int | None = None, after: int = 0) -> Events:
+    async def list_events(
+        self, task: str, *, last: int | None = None, after: int = 0, **owner: Unpack[Owner]
+    ) -> Events:
         """A task's events in order."""
-        return await self._threads.run(self._engram.list_events, task, last=last, after=after)
+        return await self._threads.run(self._engram.list_events, task, last=last, after=after, **owner)
 
     async def search_events(
         self,
@@ -675,8 +708,9 @@ class Verbs(Opened):
         until: datetime | str | None = None,
         mode: str = "hybrid",
         limit: int = 10,
+        **owner: Unpack[Owner],
     ) -> Hits:
-        """Find events of one task, or of every ledger."""
+        """Find events of one task, or of every ledger: everyone's, or those an owner sees."""
         return await self._threads.run(
             self._engram.search_events,
             query,
@@ -687,6 +721,7 @@ class Verbs(Opened):
             until=until,
             mode=mode,
             limit=limit,
+            **owner,
         )
 
     async def create_checkpoint(
@@ -702,6 +737,7 @@ class Verbs(Opened):
         source_event_ids: Iterable[str] = (),
         kind: str = "progress",
         data: Mapping[str, Any] | None = None,
+        **owner: Unpack[Owner],
     ) -> Checkpoint:
         """Note where a task stands, in a summary and lists of lines; the latest one is part of every context."""
         return await self._threads.run(
@@ -716,6 +752,7 @@ class Verbs(Opened):
             source_event_ids=source_event_ids,
             kind=kind,
             data=data,
+            **owner,
         )
 
     async def process_memory_jobs(self, limit: int = 100) -> Worked:
@@ -733,6 +770,7 @@ class Verbs(Opened):
         checkpoint_limit: int = 3,
         include_graph: bool = True,
         count: Callable[[str], int] | None = None,
+        **owner: Unpack[Owner],
     ) -> TaskContext:
         """What an agent must know to go on: goal, latest checkpoint and critical facts, then recent events, facts, the graph.
 
@@ -749,6 +787,7 @@ class Verbs(Opened):
             checkpoint_limit=checkpoint_limit,
             include_graph=include_graph,
             count=count,
+            **owner,
         )
 
     async def record_long_input(
@@ -763,6 +802,7 @@ class Verbs(Opened):
         extract_with_llm: bool = False,
         max_facts_per_chunk: int = 6,
         progress: Callable[[str, int, int], None] | None = None,
+        **owner: Unpack[Owner],
     ) -> LongInput:
         """Cut a long text into chunks that quote it exactly, in a task's ledger, with facts anchored to them.
 
@@ -781,6 +821,7 @@ class Verbs(Opened):
             extract_with_llm=extract_with_llm,
             max_facts_per_chunk=max_facts_per_chunk,
             progress=progress,
+            **owner,
         )
 
     async def ingest(
@@ -790,12 +831,14 @@ class Verbs(Opened):
         task: str = "",
         kind: str = "",
         scope: str = "",
+        agent_id: str | None = None,
+        user_id: str | None = None,
         max_chunk_tokens: int = 700,
         extract_with_llm: bool = False,
         max_facts_per_chunk: int = 6,
         progress: Callable[[str, int, int], None] | None = None,
     ) -> LongInputs:
-        """Read a file, or every text file of a folder, into a task's ledger; a task is begun where none is named.
+        """Read a file, or every text file of a folder, into a task's ledger; a task of the owner's is begun where none is named.
 
         Of a folder, `.refused` of the answer names what cannot be read and `.left_out` what is not meant to be, with the reason.
         """
@@ -805,6 +848,8 @@ class Verbs(Opened):
             task=task,
             kind=kind,
             scope=scope,
+            agent_id=agent_id,
+            user_id=user_id,
             max_chunk_tokens=max_chunk_tokens,
             extract_with_llm=extract_with_llm,
             max_facts_per_chunk=max_facts_per_chunk,
@@ -820,6 +865,7 @@ class Verbs(Opened):
         source_chunk_limit: int = 6,
         expected_terms: str | Sequence[str] = (),
         count: Callable[[str], int] | None = None,
+        **owner: Unpack[Owner],
     ) -> LongInputContext:
         """The chunks of a task's documents that answer a question, each with its citation, within the budget."""
         return await self._threads.run(
@@ -830,15 +876,23 @@ class Verbs(Opened):
             source_chunk_limit=source_chunk_limit,
             expected_terms=expected_terms,
             count=count,
+            **owner,
         )
 
-    async def cite(self, ref: str) -> Citation:
+    async def cite(self, ref: str, **owner: Unpack[Owner]) -> Citation:
         """The quote behind a chunk, or behind a fact drawn from one, checked against its source as it stands now."""
-        return await self._threads.run(self._engram.cite, ref)
+        return await self._threads.run(self._engram.cite, ref, **owner)
 
-    async def get(self, ref: str) -> Memory:
-        """A memory by id, name or alias; `NotFound` says so when there is none."""
-        return await self._threads.run(self._engram.get, ref)
+    async def scopes_for(self, **owner: Unpack[Owner]) -> tuple[str, ...] | None:
+        """What an owner sees, as the facets' `scopes` takes it: their own scope, the wider ones, the user's and global.
+
+        None, which is everything, where nobody is named.
+        """
+        return await self._threads.run(self._engram.scopes_for, **owner)
+
+    async def get(self, ref: str, **owner: Unpack[Owner]) -> Memory:
+        """A memory by id, name or alias; `NotFound` says so when there is none, or it is another's than the owner named."""
+        return await self._threads.run(self._engram.get, ref, **owner)
 
     async def doctor(self) -> dict[str, Any]:
         """What is healthy and what is not, with what to do."""

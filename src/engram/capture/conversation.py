@@ -42,7 +42,12 @@ HELD_BACK = ("identity", "fiscal")
 _HOLDS_SECRET = "secrets: it holds a secret, which is never remembered; the ledger has it redacted"
 _REJECTED = re.compile(r",? (?:and )?not [^,;]{1,60}(?=\.$)")
 
-Observe = Callable[[str, Iterable[Mapping[str, Any]]], list[Event]]
+
+class Observe(Protocol):
+    """Appends events to a session's ledger: `Sessions.observe_batch`."""
+
+    def __call__(self, session_id: str, items: Iterable[Mapping[str, Any]], *, scope: str = "") -> list[Event]:
+        """The events, as they are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +153,7 @@ class Conversations:
         The same exchange added again, after a crash say, doubles nothing; `key` tells apart two that read alike.
         """
         scope = parse_scope(scope)
-        events = self.observe(session, _turns(user_message, assistant_response, session, key))
+        events = self.observe(session, _turns(user_message, assistant_response, session, key), scope=scope)
         heard = extract_assistant_response
         return self.take(events, scope=scope, session=session, source=source, extract_assistant_response=heard)
 

@@ -11,6 +11,7 @@ from engram.model.decision import Decision, Outcome
 from engram.model.errors import NotFound
 from engram.model.memory import Memory
 from engram.model.task import Job
+from engram.rules.scopes import GLOBAL
 from engram.sessions.jobs import Handler
 from engram.sessions.tasks import DERIVE
 from engram.store.protocol import Filters, Query, Store
@@ -58,7 +59,7 @@ def handlers(store: Store, conversations: Conversations) -> dict[str, Handler]:
         told = [event for event in events if event.event_type in HEARD and event.content]
         if told:
             task = store.task(str(job.payload["task"]))
-            scope, name = (task.scope, task.id) if task else ("global", "")
+            scope, name = (task.scope, task.id) if task else (told[0].scope or GLOBAL, "")
             conversations.take(told, scope=scope, session=name, task=name)
 
     def consult(job: Job) -> None:
@@ -79,4 +80,5 @@ class JobQueue:
     def enqueue(self, kind: str, key: str, payload: Mapping[str, Any]) -> None:
         """Add a job, once for each kind and key."""
         now = self._clock()
-        self._store.enqueue([Job(f"{kind}:{key}", kind, now, now, dict(payload))])
+        whose = str(payload.get("scope", ""))
+        self._store.enqueue([Job(f"{kind}:{key}", kind, now, now, dict(payload), scope=whose)])

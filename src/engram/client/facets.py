@@ -8,11 +8,11 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from engram.client.naming import narrowed, owned
+from engram.client.naming import Owner, named_owner, narrowed, owned
 from engram.model.arguments import words
-from engram.model.errors import InvalidInput, NotFound
+from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.event import EVENT_TYPES
 from engram.model.types import known_types, memory_type
 from engram.recall.recalling import Recaller
@@ -211,6 +211,36 @@ class Facets:
         named = words(rest.pop("scope"), "scope")
         return self._filters(**rest, scope=self._sight.scopes_from(named))
 
+    def scopes_for(self, **owner: Unpack[Owner]) -> "tuple[str, ...] | None":
+        """What an owner sees, as the facets' `scopes` takes it: their own scope, the wider ones, the user's and global.
+
+        None, which is everything, where nobody is named.
+        """
+        named = named_owner(owner)
+        return None if named is None else self._sight.scopes_from(named)
+
+    def _writer(self, owner: "Mapping[str, Any]") -> str:
+        """The scope of whoever writes; "" where nobody is named."""
+        named = named_owner(owner)
+        if named is not None and len(named) > 1:
+            raise InvalidInput(f"what is written has one owner, and {len(named)} scopes were named; give one")
+        return self._sight.scope_named(named[0]) if named else ""
+
+    def _own_task(self, task: str, owner: "Mapping[str, Any]") -> str:
+        """The id of a task that its writer may change: their own, or any where nobody is named."""
+        writer, found = self._writer(owner), self.tasks.get(task, scopes=self.scopes_for(**cast(Owner, owner)))
+        if writer and found.scope != writer:
+            raise Refused(f"{found.id} belongs to {found.scope}, not to {writer}; nothing was changed")
+        return found.id
+
+    def _check_session(self, session: str, owner: "Mapping[str, Any]") -> None:
+        """A session of another is not found."""
+        from engram.store.owners import sees_ledger
+
+        scopes = self.scopes_for(**cast(Owner, owner)) if session else None
+        if not sees_ledger(self.store, session, scopes):
+            raise NotFound(f"no session {session!r}; `engram session start` begins one")
+
     def _scope_of(self, scope: ScopeLike, agent_id: str | None, user_id: str | None) -> ScopeLike:
         """A scope, however its owner was named."""
         found: ScopeLike = owned({"scope": scope, "agent_id": agent_id, "user_id": user_id})["scope"]
@@ -260,9 +290,9 @@ class Facets:
 
         return Upkeep(self.store, self._clock, self.settings)
 
-    def get(self, ref: str) -> "Memory":
-        """A memory by id, name or alias; `NotFound` says so when there is none."""
-        memory = self.store.get(ref)
+    def get(self, ref: str, **owner: Unpack[Owner]) -> "Memory":
+        """A memory by id, name or alias; `NotFound` says so when there is none, or it is another's than the owner named."""
+        memory = self.store.get(ref, self.scopes_for(**owner))
         if memory is None:
             raise NotFound(f"no memory {ref!r}; `engram list` shows what there is")
         return memory

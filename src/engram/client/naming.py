@@ -1,7 +1,7 @@
 """Spec 2's names for what Engram calls otherwise, and the filters of a caller under Engram's names, every value checked."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from engram.model.arguments import (
     ANY,
@@ -13,7 +13,20 @@ from engram.model.arguments import (
     words,
 )
 from engram.model.errors import InvalidInput
+from engram.recall.sight import ScopeLike
 from engram.rules.scopes import parse_scope
+
+
+class Owner(TypedDict, total=False):
+    """Who asks, or writes: an agent and its user, or a scope. Whoever is named sees what is theirs, what is above it, and global.
+
+    Without any of these a call is the store's operator's, who sees everything.
+    """
+
+    scope: ScopeLike
+    agent_id: str | None
+    user_id: str | None
+
 
 FILTERS = {"memory_types": "types", "metadata_filter": "metadata"}
 OWNERS = ("agent_id", "user_id")
@@ -57,6 +70,14 @@ def owned(given: Mapping[str, Any]) -> dict[str, Any]:
             "give agent_id and user_id, or a scope, not both: an owner's scope is `scope_for(agent_id, user_id)`"
         )
     return {**rest, "scope": owner_scope(**owner)}
+
+
+def named_owner(given: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The scopes an owner goes by; None where nobody is named."""
+    unknown = sorted(set(given) - Owner.__annotations__.keys())
+    if unknown:
+        raise InvalidInput(f"unknown argument {unknown[0]!r}; an owner is named by scope, or by agent_id and user_id")
+    return words(owned(given).get("scope"), "scope")
 
 
 def narrowed(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,13 +8,12 @@ from engram.model.event import Session
 from engram.model.memory import Memory
 from engram.model.task import TASK_STATES, Checkpoint, TaskRun
 from engram.rules.scopes import ancestors
+from engram.store.owners import CONVERSATION
 from engram.store.protocol import Filters, Purged, Store
 from engram.upkeep.destroying import Destroying
 
 PURGED = "purged"
 """What a purged task is about, for whoever finds its id."""
-CONVERSATION = "conversation:"
-"""How the ledger of a conversation begins that belongs to a scope and to no session."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,12 @@
 """The verbs that read: get, list, search, recall, inject, history, the graph."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from engram.client.facets import PAUSED, Facets
-from engram.client.naming import owner_scope
+from engram.client.naming import Owner, owner_scope
 from engram.model.arguments import checked_length, checked_place
 from engram.model.errors import InvalidInput
 from engram.model.hit import Hits, Injection
@@ -112,8 +112,10 @@ class Reading(Facets):
         What it asks for decides where it is searched for: what holds, what held, the ledger, or every version of a fact; a
         time phrase, counted from `question_date` or now, is a window. `Recall.intent` and `.window` say what was understood.
         `compose_answer` puts what was found into `Recall.answer`, each sentence with the ids it rests on: in a model's words
-        where there is a model, else in the memories' own.
+        where there is a model, else in the memories' own. `agent_id` and `user_id` (or `scope`) name who asks: nothing that
+        is another's answers, neither memories nor what was said.
         """
+        self._check_session(session, _asker(scope, filters))
         plainly = bool(_AS_ASKED & filters.keys())
         ask = Ask(question, limit, mode, fusion, self._seen(scope, filters), explain).checked()
         found = self._recaller.recall(ask, session, aware(question_date), plainly=plainly)
@@ -166,7 +168,8 @@ class Reading(Facets):
 
         `count` measures a text in your model's tokens; by default the bundled tokenizer does.
         """
-        summary = self.sessions.get(session).summary if session else ""
+        seen = self.scopes_for(**_asker(scope, filters))
+        summary = self.sessions.get(session, scopes=seen).summary if session else ""
         block = self._blocks.block(
             query,
             self._seen(scope, filters),
@@ -190,31 +193,36 @@ class Reading(Facets):
     ) -> Injection:
         """What an agent should know before a task: directives, consider, related, within a token budget."""
         filters = self._seen(self._scope_of(scope, agent_id, user_id), {})
+        self._check_session(session, {"scope": scope, "agent_id": agent_id, "user_id": user_id})
         if self.upkeep.paused:
             return Injection(warnings=(PAUSED,))
         return self._recaller.inject(task, filters, self.settings.budget if budget is None else budget, session)
 
-    def history(self, ref: str) -> Images:
+    def history(self, ref: str, **owner: Unpack[Owner]) -> Images:
         """Every decision about a memory, oldest first, with what it was after each."""
-        return self.store.history(self.get(ref).id)
+        from engram.review.explaining import seen_images
 
-    def get_current(self, ref: str) -> Memory:
+        return seen_images(self.store.history(self.get(ref, **owner).id), self.scopes_for(**owner))
+
+    def get_current(self, ref: str, **owner: Unpack[Owner]) -> Memory:
         """The version of a fact in force, from the id of any version of it."""
-        return self.lineages.current(ref)
+        return self.lineages.current(ref, scopes=self.scopes_for(**owner))
 
-    def lineage(self, ref: str) -> Memories:
+    def lineage(self, ref: str, **owner: Unpack[Owner]) -> Memories:
         """Every version of a fact, oldest first."""
-        return self.lineages.versions(ref)
+        return self.lineages.versions(ref, scopes=self.scopes_for(**owner))
 
-    def get_lineage(self, ref: str) -> Memories:
+    def get_lineage(self, ref: str, **owner: Unpack[Owner]) -> Memories:
         """Every version of a fact, oldest first: `lineage` under the name spec 2 has for it."""
-        return self.lineage(ref)
+        return self.lineage(ref, **owner)
 
-    def explain_memory(self, ref: str) -> "Explanation":
+    def explain_memory(self, ref: str, **owner: Unpack[Owner]) -> "Explanation":
         """Why a memory is what it is: its state and the reason, its versions and decisions, links, and what it rests on."""
         from engram.review.explaining import explained
 
-        return explained(self.store, self.get(ref), self.lineage(ref), self.get_current(ref), self._clock())
+        memory, seen = self.get(ref, **owner), self.scopes_for(**owner)
+        versions, current = self.lineage(ref, **owner), self.get_current(ref, **owner)
+        return explained(self.store, memory, versions, current, self._clock(), seen)
 
     def list_recent(self, limit: int | None = 10, **filters: Any) -> Memories:
         """The newest memories. Takes the filters of `search`."""
@@ -249,11 +257,16 @@ class Reading(Facets):
         limit: int = 50,
         status: str | Sequence[str] | None = None,
         scope: ScopeLike = None,
+        agent_id: str | None = None,
+        user_id: str | None = None,
     ) -> "Reaches":
-        """What a memory is tied to, nearest first: direction outbound, inbound or any, over some relation types or all."""
+        """What a memory is tied to, nearest first: direction outbound, inbound or any, over some relation types or all.
+
+        Of everyone's memories, of those of a scope, or of those an owner sees.
+        """
         return self.graph.traverse(
             start, max_depth=max_depth, direction=direction, types=_relations(relation_types, types),
-            min_weight=min_weight, limit=limit, status=status, scope=self._named(scope),
+            min_weight=min_weight, limit=limit, status=status, scope=self._named(scope, agent_id, user_id),
         )  # fmt: skip
 
     def traverse_many(
@@ -269,15 +282,19 @@ class Reading(Facets):
         total_limit: int = 100,
         status: str | Sequence[str] | None = None,
         scope: ScopeLike = None,
+        agent_id: str | None = None,
+        user_id: str | None = None,
     ) -> "Reaches":
         """The same from several memories at once; each comes once, and `seeds` says from which it was reached."""
         return self.graph.traverse_many(
             seeds, max_depth=max_depth, direction=direction, types=_relations(relation_types, types),
             min_weight=min_weight, limit_per_seed=limit_per_seed, total_limit=total_limit, status=status,
-            scope=self._named(scope),
+            scope=self._named(scope, agent_id, user_id),
         )  # fmt: skip
 
-    def _named(self, scope: ScopeLike) -> ScopeLike:
+    def _named(self, scope: ScopeLike, agent_id: str | None, user_id: str | None) -> ScopeLike:
+        if agent_id is not None or user_id is not None:
+            return self.scopes_for(scope=scope, agent_id=agent_id, user_id=user_id)
         return self._filters(scope=scope).scopes
 
     def render_graph_context(self, reached: "Sequence[Reached]", *, max_tokens: int | None = None) -> str:
@@ -295,6 +312,11 @@ def _relations(
     if relation_types is not None and types is not None:
         raise InvalidInput("relation_types and types are two names of one thing; give one of them")
     return types if relation_types is None else relation_types
+
+
+def _asker(scope: ScopeLike, filters: Mapping[str, Any]) -> Owner:
+    """Who asks, among the filters of a question."""
+    return Owner(scope=scope, agent_id=filters.get("agent_id"), user_id=filters.get("user_id"))
 
 
 def _scored(hits: Hits, least: Any) -> Hits:

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from engram.client.facets import PAUSED, Facets
+from engram.client.naming import Owner
 from engram.model.arguments import words
 from engram.model.errors import InvalidInput
 from engram.model.event import Event
@@ -57,15 +58,20 @@ class Working(Facets):
         at: datetime | str | None = None,
         metadata: Mapping[str, Any] | None = None,
         task: str = "",
+        **owner: Unpack[Owner],
     ) -> Event:
         """Append one event to a session's ledger. A repeated key is the same event."""
         item = {"role": role, "content": content, "event_type": event_type, "payload": payload, "key": key, "at": at,
                 "metadata": metadata, "task": task}  # fmt: skip
-        return self.observe_batch(session_id, [item])[0]
+        return self.observe_batch(session_id, [item], **owner)[0]
 
-    def observe_batch(self, session_id: str, items: Iterable[Mapping[str, Any]]) -> Events:
-        """Append events: role, content, and optionally at, key, event_type, payload, metadata. A repeated key is the same event."""
-        return self.sessions.observe_batch(session_id, items)
+    def observe_batch(self, session_id: str, items: Iterable[Mapping[str, Any]], **owner: Unpack[Owner]) -> Events:
+        """Append events: role, content, and optionally at, key, event_type, payload, metadata. A repeated key is the same event.
+
+        They belong to whom the session belongs to. A name of your own becomes a session of the owner named, of everyone's
+        (`global`) where none is; a session of another owner is `Refused`.
+        """
+        return self.sessions.observe_batch(session_id, items, scope=self._writer(owner))
 
     # -- tasks
 
@@ -81,39 +87,42 @@ class Working(Facets):
     ) -> TaskRun:
         """Begin work that outlives a conversation. Its scope is that of the directory unless named."""
         own = self._own_scope(scope, agent_id, user_id)
+        self._check_session(session, {"scope": scope or None, "agent_id": agent_id, "user_id": user_id})
         return self.tasks.start(goal, scope=own, session=session, metadata=metadata)
 
-    def get_task(self, task: str) -> TaskRun:
-        """A task by id."""
-        return self.tasks.get(task)
+    def get_task(self, task: str, **owner: Unpack[Owner]) -> TaskRun:
+        """A task by id; `NotFound` where it is another's than the owner named."""
+        return self.tasks.get(task, scopes=self.scopes_for(**owner))
 
-    def list_tasks(self, status: str | Sequence[str] | None = None, *, limit: int | None = 50) -> TaskRuns:
-        """Tasks, newest first; deleted ones only when asked for."""
-        return self.tasks.list(status, limit)
+    def list_tasks(
+        self, status: str | Sequence[str] | None = None, *, limit: int | None = 50, **owner: Unpack[Owner]
+    ) -> TaskRuns:
+        """Tasks, newest first; deleted ones only when asked for. Everyone's, or those an owner sees."""
+        return self.tasks.list(status, limit, scopes=self.scopes_for(**owner))
 
-    def pause_task(self, task: str, reason: str = "") -> TaskRun:
+    def pause_task(self, task: str, reason: str = "", **owner: Unpack[Owner]) -> TaskRun:
         """Let a task rest."""
-        return self.tasks.pause(task, reason)
+        return self.tasks.pause(self._own_task(task, owner), reason)
 
-    def resume_task(self, task: str) -> TaskRun:
+    def resume_task(self, task: str, **owner: Unpack[Owner]) -> TaskRun:
         """Take a task up again, after a pause, a failure or a crash."""
-        return self.tasks.resume(task)
+        return self.tasks.resume(self._own_task(task, owner))
 
-    def complete_task(self, task: str, outcome: str = "") -> TaskRun:
+    def complete_task(self, task: str, outcome: str = "", **owner: Unpack[Owner]) -> TaskRun:
         """A task that reached its goal; its ledger is closed."""
-        return self.tasks.complete(task, outcome)
+        return self.tasks.complete(self._own_task(task, owner), outcome)
 
-    def fail_task(self, task: str, reason: str = "") -> TaskRun:
+    def fail_task(self, task: str, reason: str = "", **owner: Unpack[Owner]) -> TaskRun:
         """A task that did not; it can be resumed."""
-        return self.tasks.fail(task, reason)
+        return self.tasks.fail(self._own_task(task, owner), reason)
 
-    def cancel_task(self, task: str, reason: str = "") -> TaskRun:
+    def cancel_task(self, task: str, reason: str = "", **owner: Unpack[Owner]) -> TaskRun:
         """A task nobody wants any more."""
-        return self.tasks.cancel(task, reason)
+        return self.tasks.cancel(self._own_task(task, owner), reason)
 
-    def soft_delete_task(self, task: str) -> TaskRun:
+    def soft_delete_task(self, task: str, **owner: Unpack[Owner]) -> TaskRun:
         """Take a task out of the lists; its ledger stays."""
-        return self.tasks.delete(task)
+        return self.tasks.delete(self._own_task(task, owner))
 
     def record_event(
         self,
@@ -126,10 +135,21 @@ class Working(Facets):
         key: str = "",
         at: datetime | str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        **owner: Unpack[Owner],
     ) -> Event:
-        """Append one event to a task's ledger: what was said, called, answered, seen or made. A repeated key is the same event."""
+        """Append one event to a task's ledger: what was said, called, answered, seen or made. A repeated key is the same event.
+
+        It belongs to whom the task belongs to; a writer who is named must be that owner.
+        """
         return self.tasks.record_event(
-            task, role, content, event_type=event_type, payload=payload, key=key, at=at, metadata=metadata
+            self._own_task(task, owner),
+            role,
+            content,
+            event_type=event_type,
+            payload=payload,
+            key=key,
+            at=at,
+            metadata=metadata,
         )
 
     def record_turn(
@@ -142,18 +162,25 @@ class Working(Facets):
         artifacts: Iterable[Mapping[str, Any]] = (),
         derive: bool = True,
         key: str = "",
+        **owner: Unpack[Owner],
     ) -> Events:
         """Append a whole turn at once or not at all; facts are drawn from it by the jobs unless `derive=False`.
 
         A tool call is {"name", "arguments", "result" or "error"} and whatever else you keep of it; an artifact {"name", "content"}.
         """
         return self.tasks.record_turn(
-            task, user, assistant, tool_calls=tool_calls, artifacts=artifacts, derive=derive, key=key
+            self._own_task(task, owner),
+            user,
+            assistant,
+            tool_calls=tool_calls,
+            artifacts=artifacts,
+            derive=derive,
+            key=key,
         )
 
-    def list_events(self, task: str, *, last: int | None = None, after: int = 0) -> Events:
+    def list_events(self, task: str, *, last: int | None = None, after: int = 0, **owner: Unpack[Owner]) -> Events:
         """A task's events in order."""
-        return self.tasks.events(task, last=last, after=after)
+        return self.tasks.events(task, last=last, after=after, scopes=self.scopes_for(**owner))
 
     def search_events(
         self,
@@ -166,11 +193,13 @@ class Working(Facets):
         until: datetime | str | None = None,
         mode: str = "hybrid",
         limit: int = 10,
+        **owner: Unpack[Owner],
     ) -> Hits:
-        """Find events of one task, or of every ledger."""
+        """Find events of one task, or of every ledger: everyone's, or those an owner sees."""
         return self.tasks.search_events(
-            query, task=task, event_types=event_types, roles=roles, since=since, until=until, mode=mode, limit=limit
-        )
+            query, task=task, event_types=event_types, roles=roles, since=since, until=until, mode=mode, limit=limit,
+            scopes=self.scopes_for(**owner),
+        )  # fmt: skip
 
     def create_checkpoint(
         self,
@@ -185,10 +214,11 @@ class Working(Facets):
         source_event_ids: Iterable[str] = (),
         kind: str = "progress",
         data: Mapping[str, Any] | None = None,
+        **owner: Unpack[Owner],
     ) -> Checkpoint:
         """Note where a task stands, in a summary and lists of lines; the latest one is part of every context."""
         return self.tasks.checkpoint(
-            task, summary, completed_steps=completed_steps, pending_steps=pending_steps, decisions=decisions,
+            self._own_task(task, owner), summary, completed_steps=completed_steps, pending_steps=pending_steps, decisions=decisions,
             blockers=blockers, artifacts=artifacts, source_event_ids=source_event_ids, kind=kind, data=data,
         )  # fmt: skip
 
@@ -209,6 +239,7 @@ class Working(Facets):
         checkpoint_limit: int = 3,
         include_graph: bool = True,
         count: Callable[[str], int] | None = None,
+        **owner: Unpack[Owner],
     ) -> "TaskContext":
         """What an agent must know to go on: goal, latest checkpoint and critical facts, then recent events, facts, the graph.
 
@@ -216,7 +247,7 @@ class Working(Facets):
         default the bundled tokenizer does.
         """
         return self._contexts.build(
-            self.tasks.get(task), query, max_tokens=max_tokens, recent_event_limit=recent_event_limit,
+            self.get_task(task, **owner), query, max_tokens=max_tokens, recent_event_limit=recent_event_limit,
             memory_limit=memory_limit, checkpoint_limit=checkpoint_limit, include_graph=include_graph, count=count,
         )  # fmt: skip
 
@@ -234,6 +265,7 @@ class Working(Facets):
         extract_with_llm: bool = False,
         max_facts_per_chunk: int = 6,
         progress: Callable[[str, int, int], None] | None = None,
+        **owner: Unpack[Owner],
     ) -> "LongInput":
         """Cut a long text into chunks that quote it exactly, in a task's ledger, with facts anchored to them.
 
@@ -244,7 +276,7 @@ class Working(Facets):
         from engram.capture.longinput.documents import Document
 
         return self._recorder.record(
-            task,
+            self._own_task(task, owner),
             Document(title, text, kind),
             path=str(Path(path).absolute()) if path else "",
             max_chunk_tokens=max_chunk_tokens,
@@ -260,12 +292,14 @@ class Working(Facets):
         task: str = "",
         kind: str = "",
         scope: str = "",
+        agent_id: str | None = None,
+        user_id: str | None = None,
         max_chunk_tokens: int = 700,
         extract_with_llm: bool = False,
         max_facts_per_chunk: int = 6,
         progress: Callable[[str, int, int], None] | None = None,
     ) -> "LongInputs":
-        """Read a file, or every text file of a folder, into a task's ledger; a task is begun where none is named.
+        """Read a file, or every text file of a folder, into a task's ledger; a task of the owner's is begun where none is named.
 
         Of a folder, `.refused` of the answer names what cannot be read and `.left_out` what is not meant to be, with the reason.
         """
@@ -274,11 +308,16 @@ class Working(Facets):
         if not str(path).strip():
             raise InvalidInput("name a file or a folder to read; `.` is the one you are in")
         place = Path(path).absolute()
-        own = self.tasks.get(task).id if task else ""
+        owner: Owner = {"scope": scope or None, "agent_id": agent_id, "user_id": user_id}
+        own = self._own_task(task, owner) if task else ""
         reading = Ingesting(
             self._recorder, kind, max_chunk_tokens, max_facts_per_chunk, extract_with_llm, progress or (lambda *_: None)
         )
-        return reading.ingest(place, own, lambda: self.start_task(f"Read {place.name}", scope=scope).id)
+
+        def begin() -> str:
+            return self.start_task(f"Read {place.name}", scope=scope, agent_id=agent_id, user_id=user_id).id
+
+        return reading.ingest(place, own, begin)
 
     def build_long_input_context(
         self,
@@ -289,13 +328,14 @@ class Working(Facets):
         source_chunk_limit: int = 6,
         expected_terms: str | Sequence[str] = (),
         count: Callable[[str], int] | None = None,
+        **owner: Unpack[Owner],
     ) -> "LongInputContext":
         """The chunks of a task's documents that answer a question, each with its citation, within the budget."""
         return self._citing.context(
             task, query, max_tokens=max_tokens, source_chunk_limit=source_chunk_limit, expected_terms=expected_terms,
-            count=count,
+            count=count, scopes=self.scopes_for(**owner),
         )  # fmt: skip
 
-    def cite(self, ref: str) -> "Citation":
+    def cite(self, ref: str, **owner: Unpack[Owner]) -> "Citation":
         """The quote behind a chunk, or behind a fact drawn from one, checked against its source as it stands now."""
-        return self._citing.cite(ref)
+        return self._citing.cite(ref, self.scopes_for(**owner))

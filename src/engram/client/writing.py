@@ -11,6 +11,7 @@ from engram.model.errors import InvalidInput, Refused
 from engram.model.memory import Memory, render_form
 from engram.rules.numbers import REINFORCE_RETRIEVAL
 from engram.store.documents import meaning_of
+from engram.store.owners import CONVERSATION
 from engram.store.protocol import LIVE
 
 if TYPE_CHECKING:
@@ -93,15 +94,16 @@ class Writing(Facets):
 
         The answer is the list of memories written; its `decisions` tell of every fact, taken or not: ADD, UPDATE, SUPERSEDE or
         NOOP, and why. Where a model is configured and fails, `pending` is true and a job asks it again. The same exchange
-        added twice is one, unless `key` tells them apart.
+        added twice is one, unless `key` tells them apart. It belongs to the owner named, else to whom its session belongs to,
+        else to the directory's scope; a session of another owner is `Refused`.
         """
-        from engram.client.purging import CONVERSATION
         from engram.gates.secrets import refuse_secret
 
         if self.upkeep.paused:
             raise Refused(PAUSED)
         refuse_secret(session, "the session's id")
-        wanted = self._own_scope(scope, agent_id, user_id)
+        held = self.store.ledger_scope(session) if session and not (scope or agent_id or user_id) else ""
+        wanted = held or self._own_scope(scope, agent_id, user_id)
         return self._conversations.add(
             user_message,
             assistant_response,

@@ -1,6 +1,6 @@
 """The graph facet: relate memories, take relations back, see what is reached over them (spec 2 "Graph Relations")."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -12,6 +12,7 @@ from engram.model.arguments import checked_limit
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.memory import Association, Memory
 from engram.model.relations import relation
+from engram.rules.scopes import seen_from, shows
 from engram.store.protocol import LIVE, Step, Store, Transaction
 
 LINKABLE = ("active", "dormant", "candidate", "archived")
@@ -110,7 +111,8 @@ class Graph:
     ) -> list[Reached]:
         """What is linked to a memory, nearest first, then by weight; each once, by its shortest and then heaviest path.
 
-        A walk passes only through memories of this status and scope. A superseded memory stands for its successor.
+        A walk passes only through memories of this status and scope, and begins at one that is seen from there. A superseded
+        memory stands for its successor.
         """
         most = checked_limit(limit)
         return self.traverse_many(
@@ -141,9 +143,11 @@ class Graph:
         if isinstance(seeds, str) or not isinstance(seeds, Iterable):
             raise InvalidInput("seeds is a list of ids, names or aliases; `traverse` takes a single one")
         seeds = list(seeds)
+        scopes = asked.filters.scopes
+        seen = None if scopes is None else seen_from(scopes)
         with self.store.reading():
-            known = self._memories(seeds)
-            starts = [known.get(seed) or self._get(seed) for seed in seeds]
+            known = {i: memory for i, memory in self._memories(seeds).items() if shows(seen, memory.scope)}
+            starts = [known.get(seed) or self._get(seed, seen) for seed in seeds]
             ids = [self._successor(start, asked.filters.statuses).id for start in starts]
             steps = self.store.walk(
                 list(dict.fromkeys(ids)), depth=depth, direction=asked.direction, types=asked.types,
@@ -179,8 +183,8 @@ class Graph:
         found = self.store.get_many([numbers[i] for i in ids if i in numbers])
         return {one.record.id: one.record for one in found if isinstance(one.record, Memory)}
 
-    def _get(self, ref: Any) -> Memory:
-        memory = self.store.get(ref) if isinstance(ref, str) else None
+    def _get(self, ref: Any, scopes: Collection[str] | None = None) -> Memory:
+        memory = self.store.get(ref, scopes) if isinstance(ref, str) else None
         if memory is None:
             raise NotFound(f"no memory {ref!r}; `engram list` shows what there is")
         return memory

@@ -27,6 +27,12 @@ SeenFrom = Annotated[
         "each sees the wider ones. Default: this project, the user and global."
     ),
 ]
+OfOwner = Annotated[
+    str,
+    Field(
+        description="Who asks, as a scope such as agent:shop/ana: what they do not see is not found. Default: anyone."
+    ),
+]
 Budget = Annotated[int, Field(description="Tokens the text may take, at least 50; 0 is the owner's own setting.")]
 
 
@@ -96,6 +102,7 @@ class Feedback(Arguments):
 
     id: Ref
     signal: Signal = Field(description="positive: it helped; negative: it misled; neutral: it was no use here.")
+    scope: OfOwner = ""
     session_id: SessionId = ""
 
 
@@ -104,6 +111,7 @@ class Forget(Arguments):
 
     id: Ref
     reason: str = Field(default="", description="Why; the owner will read it in the memory's history.")
+    scope: OfOwner = ""
 
 
 class SessionStart(Arguments):
@@ -119,3 +127,4 @@ class SessionEnd(Arguments):
 
     session_id: str = Field(description="The session_id that session_start returned.")
     summary: str = Field(default="", description="What was done and what is left, in a few sentences.")
+    scope: OfOwner = ""

@@ -74,11 +74,13 @@ def _inject(mem: "Engram", asked: asks.Inject) -> Prepared:
 
 
 def _feedback(mem: "Engram", asked: asks.Feedback) -> Rated:
-    return Rated.of(mem.feedback(asked.id, asked.signal, session=asked.session_id))
+    rated = mem.get(asked.id, scope=asked.scope or None)
+    return Rated.of(mem.feedback(rated.id, asked.signal, session=asked.session_id))
 
 
 def _forget(mem: "Engram", asked: asks.Forget) -> Forgotten:
-    retired = mem.forget(asked.id, actor=AGENT, reason=asked.reason)
+    known = mem.get(asked.id, scope=asked.scope or None)
+    retired = mem.forget(known.id, actor=AGENT, reason=asked.reason)
     assert retired is not None
     return Forgotten(memory=Card.of(retired))
 
@@ -91,7 +93,8 @@ def _session_start(mem: "Engram", asked: asks.SessionStart) -> Started:
 
 
 def _session_end(mem: "Engram", asked: asks.SessionEnd) -> Ended:
-    return Ended.of(mem.sessions.end(asked.session_id, asked.summary))
+    scopes = mem.scopes_for(scope=asked.scope or None)
+    return Ended.of(mem.sessions.end(asked.session_id, asked.summary, scopes=scopes))
 
 
 _IDS = "Ids come from recall, inject and session_start."

@@ -30,6 +30,8 @@ class Event:
     """Salted digest of what was said; it stays when the content is purged, so the chain still verifies."""
     prev: str = ""
     digest: str = ""
+    scope: str = ""
+    """Its owner's scope, set when it is written; "" in events written before they carried one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +49,8 @@ class Session:
     summary_style: str = ""
     summary_by: str = ""
     """`rules`, a model's name, or "" for whoever gave it."""
+
+    @property
+    def owner(self) -> str:
+        """The scope it belongs to: the first of those it sees."""
+        return self.scopes[0] if self.scopes else "global"

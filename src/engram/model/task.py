@@ -80,7 +80,10 @@ class Job:
     attempts: int = 0
     leased_until: datetime | None = None
     owner: str = ""
+    """The worker that holds the lease."""
     error: str = ""
+    scope: str = ""
+    """The scope of the ledger whose events it is about; only those who see that see the job."""
 
 
 def checked_state(state: str) -> str:

@@ -59,7 +59,7 @@ class Answering:
         answered = self._answered(question, ask, anchored)
         if not answered.hits and question.phrase:
             answered = self._saying(question, ask) or answered
-        unknown = [name for name in self.facts.unknown(ask.text) if not any(name in time for time in question.unread)]
+        unknown = [name for name in self.facts.unknown(ask) if not any(name in time for time in question.unread)]
         nothing = tuple(f"nothing that is known says “{name}”" for name in unknown)
         return replace(answered, notes=(*remarks(question), *anchored.notes, *answered.notes, *nothing))
 
@@ -182,7 +182,7 @@ class Answering:
 
     def _just_before(self, way: Way, event: datetime) -> list[Memory]:
         held = [v for v in way.versions if overlaps(v, Window(event - INSTANT, event), self.clock())]
-        return [before_outcome(version, event, self.store) for version in held[-1:]]
+        return [before_outcome(version, event, way.versions) for version in held[-1:]]
 
     def _past(self, ask: Ask, window: Window | None) -> Hits:
         """What is over and says a word of the question, where what holds now resembles it more."""

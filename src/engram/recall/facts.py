@@ -65,26 +65,29 @@ class Facts:
         groups = by_lineage(found)
         looked_up = [group for group in groups if any(map(_is_named, group))]
         near = [g for g in groups if any(means_something(hit) and hit.relevance >= NEAR for hit in g)]
-        return found, [self._way(group) for group in (looked_up or near)[:MOST_FACTS]]
+        return found, [self._way(group, ask.filters) for group in (looked_up or near)[:MOST_FACTS]]
 
-    def unknown(self, question: str) -> tuple[str, ...]:
-        """The names in a question that nothing stored says."""
-        names = {name: tuple(query_terms(name)) for name in entities(question) if name.rstrip("s") not in _DAYS}
-        told = self._told(term for terms in names.values() for term in terms)
+    def unknown(self, ask: Ask) -> tuple[str, ...]:
+        """The names in a question that nothing its asker sees says."""
+        names = {name: tuple(query_terms(name)) for name in entities(ask.text) if name.rstrip("s") not in _DAYS}
+        told = self._told((term for terms in names.values() for term in terms), ask.filters)
         return tuple(name for name, terms in names.items() if terms and told.isdisjoint(terms))
 
-    def _told(self, terms: Iterable[str]) -> frozenset[str]:
-        """Those of the terms that something stored says."""
+    def _told(self, terms: Iterable[str], filters: Filters) -> frozenset[str]:
+        """Those of the terms that something in sight says: that others say them is theirs to tell."""
         wanted = list(dict.fromkeys(terms))
-        return frozenset(self.store.frequencies(wanted)) if wanted else frozenset()
+        found = self.store.frequencies(wanted) if wanted else {}
+        if filters.scopes is None or not found:
+            return frozenset(found)
+        return self.store.said(list(found), filters.scopes)
 
-    def _way(self, group: list[Hit]) -> Way:
+    def _way(self, group: list[Hit], filters: Filters) -> Way:
         best = next(filter(_is_named, group), group[0])
-        return Way(best, tuple(versions_of(best.memory, self.store)) if best.memory else ())
+        return Way(best, tuple(versions_of(best.memory, self.store, filters.scopes)) if best.memory else ())
 
     def _of_known(self, hits: Hits, ask: Ask) -> Hits:
-        strangers = self.unknown(ask.text)
-        if not strangers or self._told(query_terms(ask.text)):
+        strangers = self.unknown(ask)
+        if not strangers or self._told(query_terms(ask.text), ask.filters):
             return hits
         told = kept(hits, is_sure)
         ids = {hit.id for hit in told}

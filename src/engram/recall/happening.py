@@ -63,7 +63,7 @@ class Happenings:
         """
         both = replace(ask.filters, kinds=("event", "memory"), statuses=EVERY_VERSION, valid_at=None, as_of=False)
         found = self.facts.search(replace(ask, filters=both, limit=max(WIDE, ask.limit)))
-        found = self._of_the_value(found, ask.text)
+        found = self._of_the_value(found, ask)
         hits = kept(found, lambda hit: hit.memory is None or happened(hit.memory))
         best = max((hit.relevance for hit in hits), default=0.0)
         rivals = [] if says(ask.text) else [hit for hit in found if hit.memory is not None and not happened(hit.memory)]
@@ -72,15 +72,17 @@ class Happenings:
         hits.sort(key=lambda hit: -hit.relevance)
         return hits, beaten
 
-    def _of_the_value(self, found: Hits, question: str) -> Hits:
+    def _of_the_value(self, found: Hits, ask: Ask) -> Hits:
         """Without what was superseded, save a happening that the question names: having moved to Oslo took place, wherever one
         moved after that; then the later move is not meant.
         """
         gone = [hit.memory for hit in found if hit.memory is not None and hit.memory.status not in LIVE]
         lineages = {memory.lineage: memory for memory in gone if happened(memory)}
+        versions = {
+            lineage: versions_of(memory, self.facts.store, ask.filters.scopes) for lineage, memory in lineages.items()
+        }
         named = {
-            lineage: {version.id for version in of_that_value(versions_of(memory, self.facts.store), question)}
-            for lineage, memory in lineages.items()
+            lineage: {version.id for version in of_that_value(versions[lineage], ask.text)} for lineage in versions
         }
 
         def meant(hit: Hit) -> bool:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from engram.model.memory import Memory
 from engram.rules.eligibility import is_valid
+from engram.rules.scopes import shows
 from engram.store.protocol import Filters, Store
 
 
@@ -13,7 +14,9 @@ def ever(filters: Filters) -> Filters:
 
 
 def was_in_force(memory: Memory, filters: Filters) -> bool:
-    """Whether a memory, as it was at `known_at`, was in force for the moment asked about."""
+    """Whether a memory, as it was at `known_at`, was in force for the moment asked about, and in sight."""
+    if not shows(filters.scopes, memory.scope):
+        return False
     moment = filters.valid_at if filters.as_of and filters.valid_at is not None else filters.known_at
     return moment is None or is_valid(memory, moment)
 

@@ -39,7 +39,7 @@ class Timelines:
         found, ways = self.facts.ways(ask)
         if not ways:
             nearest = [hit for hit in relevant(found) if hit.relevance >= NEAR][:1]
-            ways = [Way(hit, tuple(versions_of(hit.memory, self.facts.store))) for hit in nearest if hit.memory]
+            ways = [Way(hit, tuple(self._versions(hit.memory, ask))) for hit in nearest if hit.memory]
         told = [(way, self._within(way, window)) for way in _about(ways)]
         changed = window is None or any(changes_within(way.versions, window) for way, _ in told)
         notes = () if changed or not told else ("it did not change in that time",)
@@ -51,7 +51,7 @@ class Timelines:
         past = replace(ask.filters, kinds=("memory",), statuses=("superseded",), valid_at=None, as_of=False)
         gone = self.facts.store.listing(past, MOST_SUPERSEDED)
         lineages = {memory.lineage: memory for memory in gone if memory.lineage and _ended_in(memory, window)}
-        ways = [changes_within(versions_of(memory, self.facts.store), window) for memory in lineages.values()]
+        ways = [changes_within(self._versions(memory, ask), window) for memory in lineages.values()]
         ways = sorted((way for way in ways if way), key=lambda way: start_of(way[1]))
         hits, left = _cut([[shown(version, _hit(version)) for version in way] for way in ways], ask.limit)
         if not hits:
@@ -59,6 +59,9 @@ class Timelines:
         if len(gone) == MOST_SUPERSEDED:
             left = (*left, f"only the newest {MOST_SUPERSEDED} superseded memories were looked through")
         return Hits(hits), left
+
+    def _versions(self, memory: Memory, ask: Ask) -> list[Memory]:
+        return versions_of(memory, self.facts.store, ask.filters.scopes)
 
     def _within(self, way: Way, window: Window | None) -> list[Memory]:
         """What the window shows of a fact: its changes there, else what held in it."""

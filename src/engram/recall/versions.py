@@ -1,11 +1,12 @@
 """The versions of facts in time: which held when, which came of an event, and in which order they answer."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 
 from engram.model.hit import Hit
 from engram.model.memory import Memory
+from engram.rules.scopes import shows
 from engram.store.lineages import start_of
 from engram.store.protocol import LIVE, Store
 from engram.text.entities import entities
@@ -47,11 +48,12 @@ def _holds(window: Window, moment: datetime) -> bool:
     return (window.since is None or moment >= window.since) and (window.until is None or moment < window.until)
 
 
-def versions_of(memory: Memory, store: Store) -> list[Memory]:
-    """The versions of a fact that were ever so, in the order in which they were."""
+def versions_of(memory: Memory, store: Store, scopes: Collection[str] | None) -> list[Memory]:
+    """The versions of a fact that were ever so, in the order in which they were; of these scopes, if any are given."""
     if not memory.lineage:
         return [memory]
-    return [version for version in store.lineage(memory.lineage) if version.status not in _OUT]
+    found = store.lineage(memory.lineage)
+    return [version for version in found if version.status not in _OUT and shows(scopes, version.scope)]
 
 
 def of_that_value(versions: Sequence[Memory], question: str) -> list[Memory]:
@@ -70,9 +72,8 @@ def by_lineage(hits: Sequence[Hit]) -> list[list[Hit]]:
     return list(groups.values())
 
 
-def before_outcome(memory: Memory, event: datetime, store: Store) -> Memory:
+def before_outcome(memory: Memory, event: datetime, versions: Sequence[Memory]) -> Memory:
     """What held before an event: where the fact began on the event's own day, and nothing later that day did, it came of it."""
-    versions = versions_of(memory, store)
     day = event.replace(hour=0, minute=0, second=0, microsecond=0)
     of_the_day = [version for version in versions if day <= start_of(version) < day + timedelta(days=1)]
     earlier = [version for version in versions if start_of(version) < start_of(memory)]

@@ -1,11 +1,12 @@
 """Why a memory is what it is: one account of its state, its versions, its decisions, its links, and what it rests on."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from engram.model.memory import Association, Evidence, Memory
 from engram.rules.eligibility import Eligibility, eligibility
+from engram.rules.scopes import shows
 from engram.store.protocol import Image, Store
 from engram.text.shown import quoted
 
@@ -30,11 +31,23 @@ class Explanation:
     text: str
 
 
-def explained(store: Store, memory: Memory, versions: Sequence[Memory], current: Memory, now: datetime) -> Explanation:
-    """Gather the account of one memory."""
+def explained(
+    store: Store,
+    memory: Memory,
+    versions: Sequence[Memory],
+    current: Memory,
+    now: datetime,
+    scopes: Collection[str] | None = None,
+) -> Explanation:
+    """Gather the account of one memory, for someone who sees these scopes."""
     state = eligibility(memory, now)
-    decisions = tuple(store.history(memory.id))
-    back = tuple(sorted((source, kind) for source, _, kind, _ in store.links_to([memory.id])))
+    decisions = tuple(seen_images(store.history(memory.id), scopes))
+
+    def seen(memory_id: str) -> bool:
+        return scopes is None or store.owner_of(memory_id) in scopes
+
+    links = tuple(link for link in memory.associations if seen(link.target))
+    back = tuple(sorted((source, kind) for source, _, kind, _ in store.links_to([memory.id]) if seen(source)))
     lines = [
         f"{memory.id} ({memory.type}, {memory.scope}): {quoted(memory.statement)}",
         f"state: {state.state}, strength {state.strength:.2f}; {state.reason}",
@@ -44,13 +57,18 @@ def explained(store: Store, memory: Memory, versions: Sequence[Memory], current:
             f"{image.at:%Y-%m-%d %H:%M} {image.op} by {image.actor or 'unknown'}{_because(image)}"
             for image in decisions
         ),
-        *(f"links to {link.target}: {link.type}, weight {link.weight:g}" for link in memory.associations),
+        *(f"links to {link.target}: {link.type}, weight {link.weight:g}" for link in links),
         *(f"linked from {source}: {kind}" for source, kind in back),
         *(f"rests on {one.event}" for one in memory.evidence),
     ]
     return Explanation(
-        memory, current, state, tuple(versions), decisions, memory.associations, back, memory.evidence, "\n".join(lines)
+        memory, current, state, tuple(versions), decisions, links, back, memory.evidence, "\n".join(lines)
     )
+
+
+def seen_images(images: Sequence[Image], scopes: Collection[str] | None) -> list[Image]:
+    """The steps of a memory's history while it lay in one of these scopes."""
+    return [image for image in images if image.memory is None or shows(scopes, image.memory.scope)]
 
 
 def _origin(memory: Memory) -> list[str]:

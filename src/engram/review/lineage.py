@@ -4,7 +4,7 @@
 was true when; recorded time is the journal's.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,6 +13,7 @@ from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Memory, render_form
 from engram.review.timeline import settled
 from engram.rules.eligibility import is_valid
+from engram.rules.scopes import shows
 from engram.store.documents import meaning_of
 from engram.store.lineages import IN_FORCE, start_of
 from engram.store.protocol import Store, Transaction
@@ -149,14 +150,21 @@ class Lineages:
     described: "Callable[[Memory, Memory, Mapping[str, Any]], Memory]" = lambda before, after, changes: after
     """A new version as the policy takes it: from the one before it, itself, and the fields that changed."""
 
-    def versions(self, ref: str) -> list[Memory]:
-        """Every version of a fact, oldest first; of one that never changed, itself."""
-        memory = self._get(ref)
-        return (self.store.lineage(memory.lineage) if memory.lineage else []) or [memory]
+    def versions(self, ref: str, *, scopes: Collection[str] | None = None) -> list[Memory]:
+        """Every version of a fact, oldest first; of one that never changed, itself.
 
-    def current(self, ref: str) -> Memory:
-        """The version in force, from the id of any version; the newest that was not forgotten where none is."""
-        memory = self._get(ref)
+        `scopes` are those its asker sees: a memory of another is not found, and neither are versions that were.
+        """
+        memory = self._get(ref, scopes)
+        found = (self.store.lineage(memory.lineage) if memory.lineage else []) or [memory]
+        return [version for version in found if shows(scopes, version.scope)]
+
+    def current(self, ref: str, *, scopes: Collection[str] | None = None) -> Memory:
+        """The version in force, from the id of any version; the newest that was not forgotten, and is seen, where none is."""
+        found = self._current(self._get(ref, scopes))
+        return found if shows(scopes, found.scope) else self.versions(ref, scopes=scopes)[-1]
+
+    def _current(self, memory: Memory) -> Memory:
         seen = {memory.id}
         while memory.status not in IN_FORCE or not is_valid(memory, self.clock()):
             newer = _newest(self.versions(memory.id), self.clock()) or memory
@@ -232,8 +240,8 @@ class Lineages:
         # It got its first successor between the look and the lock; once more, by what it is now.
         return self.forget(found.id, actor=actor, reason=reason)
 
-    def _get(self, ref: str) -> Memory:
-        memory = self.store.get(ref)
+    def _get(self, ref: str, scopes: Collection[str] | None = None) -> Memory:
+        memory = self.store.get(ref, scopes)
         if memory is None:
             raise NotFound(f"no memory {ref!r}; `engram list` shows what there is")
         return memory

@@ -12,11 +12,12 @@ from engram.model.memory import CONTRADICTS, Association, Memory
 from engram.review.lineage import Lineages, superseding, taken_over
 from engram.rules.eligibility import eligibility
 from engram.rules.numbers import REINFORCE_RETRIEVAL
+from engram.rules.scopes import shows
 from engram.rules.strength import consolidated, reinforced
 from engram.store.protocol import Filters, Store, Transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 DIFFERS = "valid_elsewhere"
 APPROVE = "approve"
@@ -42,16 +43,20 @@ class Review:
     store: Store
     clock: "Callable[[], datetime]"
 
-    def queue(self, limit: int = 50) -> list[ReviewItem]:
-        """Contradictions first, then other candidates, then memories that faded to the point of retirement."""
-        waiting = self.store.listing(Filters(statuses=("candidate",), valid_at=None))
-        items = [self._candidate(memory) for memory in waiting]
-        items.sort(key=lambda item: item.kind != "contradiction")
-        return (items + self._fading())[:limit]
+    def queue(self, limit: int = 50, *, scopes: "Collection[str] | None" = None) -> list[ReviewItem]:
+        """Contradictions first, then other candidates, then memories that faded to the point of retirement.
 
-    def _candidate(self, memory: Memory) -> ReviewItem:
+        Everyone's, or those of these scopes.
+        """
+        seen = None if scopes is None else tuple(scopes)
+        waiting = self.store.listing(Filters(statuses=("candidate",), valid_at=None, scopes=seen))
+        items = [self._candidate(memory, seen) for memory in waiting]
+        items.sort(key=lambda item: item.kind != "contradiction")
+        return (items + self._fading(seen))[:limit]
+
+    def _candidate(self, memory: Memory, seen: tuple[str, ...] | None) -> ReviewItem:
         other = self._contradicted(memory)
-        if other is not None:
+        if other is not None and shows(seen, other.scope):
             reason = f"contradicts {other.id}: {other.statement[:80]}"
             return ReviewItem("contradiction", memory, other, reason, CHOICES)
         return ReviewItem("candidate", memory, None, f"from {memory.source or 'unknown'}", ("approve", "reject"))
@@ -64,10 +69,10 @@ class Review:
                     return other
         return None
 
-    def _fading(self) -> list[ReviewItem]:
+    def _fading(self, seen: tuple[str, ...] | None) -> list[ReviewItem]:
         now = self.clock()
         items = []
-        for memory in self.store.listing(Filters(statuses=("active",))):
+        for memory in self.store.listing(Filters(statuses=("active",), scopes=seen)):
             state = eligibility(memory, now)
             if state.state == "retirement candidate":
                 items.append(ReviewItem("retirement", memory, None, state.reason, ("retire", "reinforce", "later")))

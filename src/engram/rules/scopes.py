@@ -1,13 +1,14 @@
 """Scopes: `kind:name[/part…]`, each seeing its ancestors and the global scope (DESIGN §11)."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from engram.model.errors import InvalidInput
 
 GLOBAL = "global"
 USER = "user"
 MAX_SCOPE_LENGTH = 200
+_PEOPLE = ("agent:", "user:")
 _BARE = frozenset({GLOBAL, USER, "local", "public"})
 _KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}\Z")
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f\\]|[\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
@@ -40,8 +41,22 @@ def ancestors(scope: str) -> tuple[str, ...]:
     return tuple(f"{kind}:{'/'.join(parts[:i])}" for i in range(len(parts), 0, -1))
 
 
+def shows(scopes: Collection[str] | None, scope: str) -> bool:
+    """Whether someone who sees these scopes sees what belongs to `scope`; None sees everything."""
+    return scopes is None or scope in scopes
+
+
 def visible_from(scopes: Iterable[str]) -> tuple[str, ...]:
     """The ordered set of scopes a query from these scopes sees: each with its ancestors, then global."""
     seen = dict.fromkeys(wider for scope in scopes for wider in ancestors(scope))
     seen.setdefault(GLOBAL)
     return tuple(seen)
+
+
+def seen_from(scopes: Sequence[str]) -> tuple[str, ...]:
+    """What someone in these scopes sees: the scopes with their ancestors, the person's whose store it is, then global.
+
+    `agent:shop/ana` and `user:ana` are people of their own: they do not see the store's `user`.
+    """
+    others = scopes and all(scope.startswith(_PEOPLE) for scope in scopes)
+    return visible_from(scopes if others else [*scopes, USER])

@@ -18,7 +18,7 @@ from engram.recall.assembling import Assembled, Counter, Item, Section, assemble
 from engram.recall.blocks import item_of, memory_item
 from engram.recall.relevant import means_something
 from engram.recall.search import Ask, Searcher
-from engram.rules.scopes import USER, visible_from
+from engram.rules.scopes import seen_from
 from engram.store.protocol import Filters
 from engram.text.shown import quoted
 
@@ -79,7 +79,7 @@ class ContextBuilder:
         """
         _check(max_tokens, recent_event_limit, memory_limit, checkpoint_limit)
         points = self._points(task.id, checkpoint_limit)
-        scopes = visible_from([task.scope, USER])
+        scopes = seen_from([task.scope])
         filters = Filters(scopes=scopes, valid_at=self.clock())
         recent = self._recent(task, recent_event_limit)
         facts = self._facts(query or task.goal, filters, memory_limit)

@@ -1,7 +1,7 @@
 """Work that follows on the ledger: leased, done at least once, retried with growing waits, given up in plain sight."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -47,11 +47,13 @@ class Jobs:
     handlers: Mapping[str, Handler]
     owner: str
 
-    def list(self, status: str | None = None, limit: int | None = 100) -> "list[Job]":
-        """Jobs that are not done, oldest first: waiting, leased or dead."""
+    def list(
+        self, status: str | None = None, limit: int | None = 100, *, scopes: Collection[str] | None = None
+    ) -> "list[Job]":
+        """Jobs that are not done, oldest first: waiting, leased or dead; everyone's, or those about ledgers of these scopes."""
         if status is not None and status not in JOB_STATES:
             raise InvalidInput(f"{status!r} is no state of a job; one of {', '.join(JOB_STATES)}")
-        return self.store.jobs([status] if status else None, checked_length(limit))
+        return self.store.jobs([status] if status else None, checked_length(limit), scopes)
 
     def retry(self, job_id: str) -> Job:
         """Let a dead job try again from the start."""

@@ -1,12 +1,13 @@
 """A session: begins with an injection, keeps a ledger, ends by folding in what was used."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
 from engram.gates.secrets import redact, refuse_secret
+from engram.model.arguments import checked_length, checked_place
 from engram.model.errors import InvalidInput, NotFound, StoreDenied, StoreReadOnly
 from engram.model.event import Event, Session
 from engram.model.hit import Injection
@@ -15,8 +16,13 @@ from engram.recall.recalling import Recaller
 from engram.sessions import feedback
 from engram.sessions.observing import new_event
 from engram.settings import Settings
+from engram.store.owners import sees_ledger
 from engram.store.protocol import Filters, Store
 
+EventList = list[Event]
+SessionList = list[Session]
+Scopes = Collection[str] | None
+"""What an asker sees; None is everything, for the store's operator."""
 SUMMARY_TOKENS = 400
 SYNC_SECONDS = 0.3
 """How long a session's start may look for files edited by hand."""
@@ -53,16 +59,29 @@ class Sessions:
         injection = replace(injection, warnings=(*injection.warnings, *warnings))
         return SessionHandle(self, session, injection)
 
-    def get(self, session_id: str) -> Session:
-        """A session by id."""
+    def get(self, session_id: str, *, scopes: Scopes = None) -> Session:
+        """A session by id. `scopes` are those its asker sees: a session of another is not found."""
         session = self.store.session(session_id)
-        if session is None:
+        if session is None or not sees_ledger(self.store, session_id, scopes):
             raise NotFound(f"no session {session_id!r}; `engram session start` begins one")
         return session
 
-    def end(self, session_id: str, summary: str = "") -> Session:
+    def list(self, limit: int | None = 50, *, scopes: Scopes = None) -> SessionList:
+        """Sessions, newest first: everyone's, or those of these scopes."""
+        return self.store.sessions(checked_length(limit), scopes)
+
+    def events(self, session_id: str, *, last: int | None = None, after: int = 0, scopes: Scopes = None) -> EventList:
+        """A session's events in order: all, those after a number, or the last so many. A name of your own is a session, too."""
+        checked_length(last, "last")
+        found = self.store.events(session_id, last=last, after=checked_place(after, "after"))
+        known = found or self.store.session(session_id) is not None
+        if not known or not sees_ledger(self.store, session_id, scopes):
+            raise NotFound(f"no session {session_id!r}; `engram session start` begins one")
+        return found
+
+    def end(self, session_id: str, summary: str = "", *, scopes: Scopes = None) -> Session:
         """End a session: uses are folded in, what was injected together grows together. Ending twice changes nothing."""
-        session = self.get(session_id)
+        session = self.get(session_id, scopes=scopes)
         if session.ended is None:
             if summary.strip():
                 session = replace(
@@ -76,7 +95,9 @@ class Sessions:
         feedback.fold_session(self.store, session.id, session.ended)
         return session
 
-    def summarise(self, session_id: str, *, style: str = "", max_tokens: int = SUMMARY_TOKENS) -> Session:
+    def summarise(
+        self, session_id: str, *, style: str = "", max_tokens: int = SUMMARY_TOKENS, scopes: Scopes = None
+    ) -> Session:
         """Fold what was said since into the session's rolling summary: extracts by rules, or a model's words.
 
         Styles: `plain`, and `structured` with Goal, Constraints, Progress, Decisions, Next steps and Critical context.
@@ -86,7 +107,7 @@ class Sessions:
 
         if type(max_tokens) is not int or max_tokens < 1:
             raise InvalidInput(f"a summary of {max_tokens!r} tokens cannot be; give a whole number, at least 1")
-        session = self.get(session_id)
+        session = self.get(session_id, scopes=scopes)
         known = None
         if session.summary_through:
             known = summary.Summary(session.summary, session.summary_through, session.summary_style, session.summary_by)
@@ -115,13 +136,16 @@ class Sessions:
         self.store.save_session(session)
         return session
 
-    def observe_batch(self, session_id: str, items: Iterable[Mapping[str, Any]]) -> list[Event]:
-        """Append events; secrets in them are redacted before anything touches the disk."""
+    def observe_batch(self, session_id: str, items: Iterable[Mapping[str, Any]], *, scope: str = "") -> EventList:
+        """Append events; secrets in them are redacted before anything touches the disk.
+
+        `scope` is the writer's: a name of your own becomes a session of that scope, and one of another scope is `Refused`.
+        """
         if not session_id.strip():
             raise InvalidInput("observing needs a session's id, or a name of your own for one")
         refuse_secret(session_id, "the session's id")
         events = [new_event(item, self.clock()) for item in items]
-        return self.store.append_events(session_id, events) if events else []
+        return self.store.append_events(session_id, events, scope=scope) if events else []
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
 """`mem.tasks`: work that outlives a conversation. A run, its ledger, its checkpoints, and how to take it up again."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,13 +12,15 @@ from engram.model.event import Event
 from engram.model.hit import Hits
 from engram.model.task import CHECKPOINT_KINDS, TASK_STATES, Checkpoint, Job, TaskRun, checked_state, moved
 from engram.recall.search import Ask, Searcher
-from engram.rules.scopes import parse_scope
+from engram.rules.scopes import parse_scope, seen_from, shows
 from engram.sessions.observing import json_data, new_event, storable
 from engram.store.protocol import Filters, Following, Store, no_jobs
 
 Events = list[Event]
 Checkpoints = list[Checkpoint]
 TaskRuns = list[TaskRun]
+Scopes = Collection[str] | None
+"""What an asker sees; None is everything, for the store's operator."""
 DERIVE = "derive"
 """The job that derives facts from a ledger's events."""
 _ANSWERS = {"result": "tool_result", "error": "error"}
@@ -52,17 +54,19 @@ class Tasks:
         self.store.save_task(task)
         return task
 
-    def get(self, task_id: str) -> TaskRun:
-        """A run by id."""
+    def get(self, task_id: str, *, scopes: Scopes = None) -> TaskRun:
+        """A run by id. `scopes` are those its asker sees: a run of another is not found."""
         task = self.store.task(task_id)
-        if task is None:
+        if task is None or not shows(scopes, task.scope):
             raise NotFound(f"no task {task_id!r}; `engram task list` shows what there is")
         return task
 
-    def list(self, status: str | Sequence[str] | None = None, limit: int | None = 50) -> TaskRuns:
-        """Runs, newest first; deleted ones only when asked for."""
+    def list(
+        self, status: str | Sequence[str] | None = None, limit: int | None = 50, *, scopes: Scopes = None
+    ) -> TaskRuns:
+        """Runs, newest first; deleted ones only when asked for. Everyone's, or those of these scopes."""
         wanted = words(status, "status") or tuple(state for state in TASK_STATES if state != "deleted")
-        return self.store.tasks([checked_state(state) for state in wanted], checked_length(limit))
+        return self.store.tasks([checked_state(state) for state in wanted], checked_length(limit), scopes)
 
     def move(self, task_id: str, state: str, outcome: str = "") -> TaskRun:
         """Put a run into another state; what may not follow on its present one is refused."""
@@ -131,12 +135,12 @@ class Tasks:
     def _append(self, task_id: str, items: Sequence[Mapping[str, Any]], *, derive: bool = False) -> Events:
         task, now = self.get(task_id), self.clock()
         events = [new_event(item, now, task.id) for item in items]
-        return self.store.append_events(task.id, events, _derivation(task.id, now) if derive else no_jobs)
+        return self.store.append_events(task.id, events, _derivation(task, now) if derive else no_jobs)
 
-    def events(self, task_id: str, *, last: int | None = None, after: int = 0) -> Events:
+    def events(self, task_id: str, *, last: int | None = None, after: int = 0, scopes: Scopes = None) -> Events:
         """A run's events in order: all, those after a number, or the last so many."""
         checked_length(last, "last")
-        return self.store.events(self.get(task_id).id, last=last, after=checked_place(after, "after"))
+        return self.store.events(self.get(task_id, scopes=scopes).id, last=last, after=checked_place(after, "after"))
 
     def search_events(
         self,
@@ -149,12 +153,14 @@ class Tasks:
         until: datetime | str | None = None,
         mode: str = "hybrid",
         limit: int = 10,
+        scopes: Scopes = None,
     ) -> Hits:
-        """Find events of a run, or of every ledger."""
+        """Find events of a run, or of every ledger; everyone's, or those of these scopes."""
         first, last = checked_window(since, until)
         filters = Filters(
             kinds=("event",),
-            parents=(self.get(task).id,) if task else None,
+            scopes=None if scopes is None else tuple(scopes),
+            parents=(self.get(task, scopes=scopes).id,) if task else None,
             types=checked_event_types(event_types),
             roles=words(roles, "roles"),
             since=first,
@@ -185,7 +191,7 @@ class Tasks:
         task, now = self.get(task_id), self.clock()
         if task.finished:
             raise InvalidInput(f"{task.id} is {task.status}; a finished task takes no checkpoint")
-        sources = self._sources(source_event_ids)
+        sources = self._sources(source_event_ids, seen_from([task.scope]))
         own = json_data("the checkpoint's data", data)
         head = self.store.events(task.id, last=1)
         lines = {name: _lines(name, given) for name, given in steps.items()}
@@ -205,32 +211,32 @@ class Tasks:
             ),
         )
 
-    def _sources(self, ids: Iterable[str]) -> tuple[str, ...]:
+    def _sources(self, ids: Iterable[str], scopes: Collection[str]) -> tuple[str, ...]:
         found = () if isinstance(ids, str) else tuple(ids)
         if isinstance(ids, str) or not all(isinstance(i, str) for i in found):
             raise InvalidInput("source_event_ids is a list of ids of events")
-        unknown = next((i for i in found if self.store.event(i) is None), None)
+        unknown = next((i for i in found if self.store.event(i) is None or self.store.owner_of(i) not in scopes), None)
         if unknown is not None:
             raise NotFound(f"no event {unknown!r}; a checkpoint can only rest on events that were recorded")
         return found
 
-    def checkpoints(self, task_id: str, limit: int | None = None) -> Checkpoints:
+    def checkpoints(self, task_id: str, limit: int | None = None, *, scopes: Scopes = None) -> Checkpoints:
         """A run's checkpoints, newest first."""
-        return self.store.checkpoints(self.get(task_id).id, checked_length(limit))
+        return self.store.checkpoints(self.get(task_id, scopes=scopes).id, checked_length(limit))
 
-    def idle_since(self, task: TaskRun | str) -> timedelta:
+    def idle_since(self, task: TaskRun | str, *, scopes: Scopes = None) -> timedelta:
         """How long a run has been silent: a long silence of a running one means that its process went away."""
-        task = self.get(task) if isinstance(task, str) else task
+        task = self.get(task, scopes=scopes) if isinstance(task, str) else task
         head = self.store.events(task.id, last=1)
         return max(timedelta(), self.clock() - max(task.updated, head[-1].at if head else task.updated))
 
 
-def _derivation(task_id: str, now: datetime) -> Following:
+def _derivation(task: TaskRun, now: datetime) -> Following:
     """The job that will draw facts from new events; it names them, so that doing it twice is doing it once."""
 
     def job(events: Sequence[Event]) -> Sequence[Job]:
-        payload = {"task": task_id, "events": [event.id for event in events]}
-        return [Job(f"{DERIVE}:{events[0].id}", DERIVE, now, now, payload)]
+        payload = {"task": task.id, "events": [event.id for event in events]}
+        return [Job(f"{DERIVE}:{events[0].id}", DERIVE, now, now, payload, scope=task.scope)]
 
     return job
 

@@ -88,12 +88,15 @@ def _is_purged(event: Event) -> bool:
 
 
 def event_document(event: Event, scope: str) -> Document:
-    """An event: what was said, who said it, and when. The caller's metadata and key are not searchable."""
+    """An event: what was said, who said it, and when. The caller's metadata and key are not searchable.
+
+    `scope` is its ledger's, for an event that does not carry its owner's.
+    """
     content = event.content[:MAX_INDEXED_CHARS]
     return Document(
         id=event.id,
         kind="event",
-        scope=scope,
+        scope=event.scope or scope,
         status="retired" if _is_purged(event) else "active",
         type=event.event_type,
         domain="",

@@ -1,6 +1,6 @@
 """The chain of a session's events, alike on every backend.
 
-`body` is a salted digest of what was said; `digest` covers `prev`, the event's place, its task and `body`. Purging an event
+`body` is a salted digest of what was said; `digest` covers `prev`, the event's place, its task, its owner's scope and `body`. Purging an event
 takes its content and salt away and leaves `body`, so the chain still verifies and the words cannot be guessed from it.
 A digest without the mark `2:` is of the first kind, which did not cover the task.
 """
@@ -31,8 +31,10 @@ class Head(NamedTuple):
 NO_HEAD = Head()
 
 
-def following_on(head: Head, session: str, events: Sequence[NewEvent], token: Callable[[int], str]) -> list[Event]:
-    """New events with id, number and digests, chained to the last event of their session."""
+def following_on(
+    head: Head, session: str, events: Sequence[NewEvent], token: Callable[[int], str], scope: str = ""
+) -> list[Event]:
+    """New events of an owner with id, number and digests, chained to the last event of their session."""
     made: list[Event] = []
     prev = head.digest
     for seq, new in enumerate(events, head.seq + 1):
@@ -41,9 +43,9 @@ def following_on(head: Head, session: str, events: Sequence[NewEvent], token: Ca
         event_id = f"EVT-{day.year:04}{day.month:02}{day.day:02}-{token(6)}"
         salt = os.urandom(16).hex()
         body = _body(salt, new)
-        digest = _marked_digest(new, event_id, session, seq, prev, body)
+        digest = _marked_digest(new, event_id, session, seq, prev, body, scope)
         said = new.role, new.content, new.at, new.event_type, new.task, new.key, new.payload, new.metadata
-        made.append(Event(event_id, session, seq, *said, salt, body, prev, digest))
+        made.append(Event(event_id, session, seq, *said, salt, body, prev, digest, scope))
         prev = digest
     return made
 
@@ -128,7 +130,7 @@ def body_digest(event: Event) -> str:
 def chain_digest(event: Event) -> str:
     """Digest of an event's place in its chain and its body, of the kind that the event's own is."""
     place = event.id, event.session, event.seq, event.prev, event.body
-    return _marked_digest(event, *place) if is_marked(event) else _sha256(*_placed(event, *place))
+    return _marked_digest(event, *place, event.scope) if is_marked(event) else _sha256(*_placed(event, *place))
 
 
 _sorted_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
@@ -138,8 +140,12 @@ def _body(salt: str, event: Event | NewEvent) -> str:
     return _sha256(salt, _sorted_json([event.content, event.payload, event.metadata, event.key]))
 
 
-def _marked_digest(event: Event | NewEvent, event_id: str, session: str, seq: int, prev: str, body: str) -> str:
-    return MARK + _sha256(*_placed(event, event_id, session, seq, prev, body), event.task)
+def _marked_digest(
+    event: Event | NewEvent, event_id: str, session: str, seq: int, prev: str, body: str, scope: str
+) -> str:
+    # An event of before has no scope, and its digest none either.
+    owned = (scope,) if scope else ()
+    return MARK + _sha256(*_placed(event, event_id, session, seq, prev, body), event.task, *owned)
 
 
 def _placed(event: Event | NewEvent, event_id: str, session: str, seq: int, prev: str, body: str) -> tuple[str, ...]:
@@ -162,6 +168,8 @@ def to_fields(event: Event) -> dict[str, Any]:
         "at": event.at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
         "content": event.content,
     }
+    if event.scope:
+        fields["scope"] = event.scope
     if event.task:
         fields["task"] = event.task
     if event.key:
@@ -199,6 +207,7 @@ def from_fields(fields: Mapping[str, Any]) -> Event:
         body=fields.get("body", ""),
         prev=fields.get("prev", ""),
         digest=fields.get("digest", ""),
+        scope=fields.get("scope", ""),
     )
 
 

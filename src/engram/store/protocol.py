@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, int, int], None]
 """Told what is being worked on, how far it is, and how far it goes."""
+COMMON = 20_000
+"""A term that so many documents hold is taken to be everyone's, without a look at who says it."""
 LIVE = ("active", "dormant")
 """What a plain search sees; everything else answers when asked for."""
 
@@ -261,8 +263,8 @@ class Store(Protocol):
         """Where the store lives, safe to show: a path, or a URL without its password."""
 
     # reads
-    def get(self, ref: str) -> Memory | None:
-        """A memory by id, name or alias, hand edits included."""
+    def get(self, ref: str, scopes: Collection[str] | None = None) -> Memory | None:
+        """A memory by id, name or alias, hand edits included; of every scope or of these."""
 
     def get_many(self, numbers: Sequence[int]) -> list[Found]:
         """Records by document number, in that order; hand edits are picked up first."""
@@ -291,6 +293,9 @@ class Store(Protocol):
     def event(self, event_id: str) -> Event | None:
         """An event by id."""
 
+    def owner_of(self, document_id: str) -> str | None:
+        """The scope a memory or an event belongs to; None where there is none of this id."""
+
     def listing(self, filters: Filters, limit: int | None = None, offset: int = 0) -> list[Memory]:
         """Memories, newest first."""
 
@@ -308,6 +313,9 @@ class Store(Protocol):
 
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
         """In how many documents each term occurs; terms that occur nowhere are left out."""
+
+    def said(self, terms: Sequence[str], scopes: Collection[str]) -> frozenset[str]:
+        """Those of the terms that a document of these scopes holds, and those that very many documents do (`COMMON`)."""
 
     def known_at(self, moment: datetime) -> dict[str, Memory | None]:
         """What Engram held then of every memory it has decided about since; None where it knew nothing of it."""
@@ -381,8 +389,13 @@ class Store(Protocol):
         """Ids of the memories used from a position of the log on."""
 
     # events and sessions
-    def append_events(self, session: str, events: Sequence[NewEvent], jobs: Following = no_jobs) -> list[Event]:
+    def append_events(
+        self, session: str, events: Sequence[NewEvent], jobs: Following = no_jobs, *, scope: str = ""
+    ) -> list[Event]:
         """Append to the ledger of a session or task, durably, and with them the jobs that follow on the new events.
+
+        `scope` is the writer's: a new ledger becomes theirs, and one that is another's is `Refused`. Without one, events belong
+        to whom the ledger belongs to, a new ledger's to everyone (`global`).
 
         A repeated key returns the event it named before. A finished task's ledger is closed.
         """
@@ -399,8 +412,11 @@ class Store(Protocol):
     def session(self, session_id: str) -> Session | None:
         """A session by id."""
 
-    def sessions(self, limit: int | None = None) -> list[Session]:
-        """Every session, newest first."""
+    def sessions(self, limit: int | None = None, scopes: Collection[str] | None = None) -> list[Session]:
+        """Sessions, newest first: every one, or those that belong to one of these scopes."""
+
+    def ledger_scope(self, name: str) -> str:
+        """The scope a session's, task's or other ledger belongs to; "" where nobody has written to it, or none is known."""
 
     # tasks
     def save_task(self, task: TaskRun) -> None:
@@ -412,8 +428,13 @@ class Store(Protocol):
     def task(self, task_id: str) -> TaskRun | None:
         """A task by id."""
 
-    def tasks(self, statuses: Sequence[str] | None = None, limit: int | None = None) -> list[TaskRun]:
-        """Tasks, newest first."""
+    def tasks(
+        self,
+        statuses: Sequence[str] | None = None,
+        limit: int | None = None,
+        scopes: Collection[str] | None = None,
+    ) -> list[TaskRun]:
+        """Tasks, newest first: of these states, of those that belong to one of these scopes."""
 
     def add_checkpoint(self, task_id: str, make: Callable[[int], Checkpoint]) -> Checkpoint:
         """Append the checkpoint that `make` gives for the next number."""
@@ -435,8 +456,13 @@ class Store(Protocol):
     def settle_job(self, job: Job, then: Job | None) -> bool:
         """End a lease: the job goes, or is kept as `then` says. False where the lease has passed to another meanwhile."""
 
-    def jobs(self, statuses: Sequence[str] | None = None, limit: int | None = None) -> list[Job]:
-        """Jobs that are not done, oldest first."""
+    def jobs(
+        self,
+        statuses: Sequence[str] | None = None,
+        limit: int | None = None,
+        scopes: Collection[str] | None = None,
+    ) -> list[Job]:
+        """Jobs that are not done, oldest first: of these states, of those about ledgers of these scopes."""
 
     def tokens_spent(self, day: date) -> int:
         """Tokens a language model has cost on a day, in every process."""

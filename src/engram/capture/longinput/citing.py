@@ -1,6 +1,6 @@
 """Answering from a long document: the chunks that matter, each with its exact place, and whether a quote still stands."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -72,6 +72,7 @@ class Citing:
         source_chunk_limit: int = SOURCE_CHUNKS,
         expected_terms: str | Sequence[str] = (),
         count: Counter | None = None,
+        scopes: Collection[str] | None = None,
     ) -> LongInputContext:
         """The chunks that answer, best first, within the budget; each quoted whole or left out, never cut."""
         if not query.strip():
@@ -80,7 +81,7 @@ class Citing:
             raise InvalidInput(f"max_tokens {max_tokens!r} must be a whole number, at least 0")
         if type(source_chunk_limit) is not int or not 1 <= source_chunk_limit <= 100:
             raise InvalidInput(f"source_chunk_limit {source_chunk_limit!r} must lie between 1 and 100")
-        found = self._answering(task_id, query, source_chunk_limit)
+        found = self._answering(self.tasks.get(task_id, scopes=scopes), query, source_chunk_limit)
         items = tuple(Item(c.id, c.quote, label=f"{_label(c)}: ", multiline=True) for c in found)
         built = assemble([Section("Sources", items)], max_tokens, count or self.count)
         terms = [expected_terms] if isinstance(expected_terms, str) else expected_terms
@@ -93,9 +94,9 @@ class Citing:
             )
         return LongInputContext(built.text, built.tokens, kept, missing_terms(terms, built.text))
 
-    def _answering(self, task_id: str, query: str, limit: int) -> list[Citation]:
+    def _answering(self, task: TaskRun, query: str, limit: int) -> list[Citation]:
         """The best chunks; of a file that was read anew into the same task, those of its latest version only."""
-        task, wanted = self.tasks.get(task_id), limit
+        wanted = limit
         while True:
             hits = self.tasks.search_events(
                 query, task=task.id, event_types=["artifact"], roles=[DOCUMENT_ROLE], limit=wanted
@@ -127,13 +128,13 @@ class Citing:
             return citation
         return replace(citation, state="changed", reason=f"its file changed, and was read anew for {newer.task}")
 
-    def cite(self, ref: str) -> Citation:
+    def cite(self, ref: str, scopes: Collection[str] | None = None) -> Citation:
         """The quote behind a chunk or a fact, checked against its source as it stands now.
 
-        A fact that several documents state is verified where one of them still does.
+        A fact that several documents state is verified where one of them still does. `scopes` are those its asker sees.
         """
         checked: list[Citation] = []
-        for event, evidence in self._quoted(ref):
+        for event, evidence in self._quoted(ref, scopes):
             checked.append(self._checked(self._quote(ref, event, evidence)))
             if checked[-1].state == "verified":
                 return checked[-1]
@@ -150,14 +151,18 @@ class Citing:
         span = (first, first + len(quote))
         return replace(citation, id=ref, span=span, quote=quote, quote_hash=evidence.quote_hash, redacted=False)
 
-    def _quoted(self, ref: str) -> list[tuple[Event, Evidence | None]]:
-        event = self.store.event(ref)
+    def _event(self, event_id: str, scopes: Collection[str] | None) -> Event | None:
+        event = self.store.event(event_id)
+        return event if scopes is None or (event is not None and self.store.owner_of(event.id) in scopes) else None
+
+    def _quoted(self, ref: str, scopes: Collection[str] | None) -> list[tuple[Event, Evidence | None]]:
+        event = self._event(ref, scopes)
         if event is not None:
             return [(event, None)]
-        memory = self.store.get(ref)
+        memory = self.store.get(ref, scopes)
         if memory is None:
             raise NotFound(f"no chunk or memory {ref!r}; `engram task context` and `engram search` show ids")
-        said = [(self.store.event(evidence.event), evidence) for evidence in memory.evidence]
+        said = [(self._event(evidence.event, scopes), evidence) for evidence in memory.evidence]
         found: list[tuple[Event, Evidence | None]] = [(e, place) for e, place in said if e is not None and e.content]
         found = [(e, place) for e, place in found if is_chunk(e)] or found
         if not found:

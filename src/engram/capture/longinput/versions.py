@@ -75,7 +75,8 @@ class Versions:
         payload: dict[str, Any] = {"source": version.source, "task": version.task, "digest": version.digest}
         if facts is not None:
             payload["facts"] = [list(pair) for pair in facts]
-        self.store.append_events(self.ledger, [NewEvent(DOCUMENT_ROLE, said, now, "observation", payload=payload)])
+        event = NewEvent(DOCUMENT_ROLE, said, now, "observation", payload=payload)
+        self.store.append_events(self.ledger, [event], scope=self.scope)
 
     def drawn(self, version: Version) -> list[tuple[str, str]]:
         """The facts of a version; those of one broken off are looked for among all of its scope."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from engram.cli.declared import Argument, Option
 from engram.cli.exits import FAILED
 from engram.cli.surface import Surface
+from engram.cli.verbs.options import SeenFrom
 from engram.model.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def ingest(
         with bar("Taking in") as report:
             taken = mem.ingest(
                 path, task=task, kind=kind, scope=scope, max_chunk_tokens=chunk_tokens, max_facts_per_chunk=facts,
-                **({"extract_with_llm": True} if llm else {}), progress=report,
+                extract_with_llm=llm, progress=report,
             )  # fmt: skip
         surface.warn([f"left out: {file}: {reason}" for file, reason in taken.left_out])
         surface.warn([f"not read: {file}: {reason}" for file, reason in taken.refused])
@@ -98,14 +99,14 @@ def _draw_taken(taken: "Ingested") -> None:
     drawing.table(columns, rows)
 
 
-def cite(surface: Surface, ref: Quote) -> None:
+def cite(surface: Surface, ref: Quote, scope: SeenFrom = None) -> None:
     """A quote, and whether its source still says it.
 
     The words are looked up at their place in the source: verified, changed (exit 1) where it reads otherwise or cannot be
     read any more, or unchecked where it was given as a text and there is no file to look into.
     """
     with surface.memory() as mem:
-        found = mem.cite(ref)
+        found = mem.cite(ref, scope=scope or None)
         surface.answer(found, lambda: _draw_cited(found))
     if found.state != "verified":
         surface.hint(f"engram: {found.state}: {found.reason}")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from engram.cli.declared import Argument, Group, Option
 from engram.cli.exits import FAILED
 from engram.cli.surface import Surface
-from engram.cli.verbs.options import Yes
+from engram.cli.verbs.options import SeenFrom, Yes
 from engram.model.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -48,15 +48,17 @@ def _state(redacted: int) -> str:
     return f"{redacted} redacted, the others as they were written" if redacted else "every one as it was written"
 
 
-def show(surface: Surface, name: Name, last: Last = None, after: After = 0) -> None:
+def show(surface: Surface, name: Name, last: Last = None, after: After = 0, scope: SeenFrom = None) -> None:
     """The events of a session or a task in order, each with its number and its link in the chain."""
     from engram.cli.records import plain
+    from engram.store.owners import sees_ledger
 
     if last is not None and last < 1:
         raise InvalidInput(f"--last takes a number, at least 1, not {last}")
     with surface.memory() as mem:
         events = mem.store.events(name, last=last, after=after)
-        if not events and mem.store.session(name) is None and mem.store.task(name) is None:
+        known = events or mem.store.session(name) is not None or mem.store.task(name) is not None
+        if not known or not sees_ledger(mem.store, name, mem.scopes_for(scope=scope or None)):
             raise NotFound(f"no ledger {name!r}; `engram session list` and `engram task list` show what there is")
         surface.answer([{**plain(event), "redacted": is_redacted(event)} for event in events], lambda: _draw(events))
         if not events:

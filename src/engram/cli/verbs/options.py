@@ -21,6 +21,15 @@ Scopes = Annotated[
     list[str] | None,
     Option("--scope", "-s", metavar="SCOPE", help="Only this scope (repeatable); `here` is this directory's."),
 ]
+SeenFrom = Annotated[
+    list[str] | None,
+    Option(
+        "--scope",
+        "-s",
+        metavar="SCOPE",
+        help="Only what is seen from this scope, such as agent:shop/ana (repeatable). Default: everything here.",
+    ),
+]
 Types = Annotated[list[str] | None, Option("--type", "-t", metavar="TYPE", help="Only this type (repeatable).")]
 Tags = Annotated[list[str] | None, Option("--tag", metavar="TAG", help="Only with this tag (repeatable: all).")]
 Domain = Annotated[str | None, Option("--domain", metavar="A/B", help="Only this domain and those below it.")]

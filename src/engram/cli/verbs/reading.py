@@ -12,6 +12,7 @@ from engram.cli.verbs.options import (
     Meta,
     Ref,
     Scopes,
+    SeenFrom,
     Since,
     Statuses,
     Tags,
@@ -26,7 +27,7 @@ Offset = Annotated[int, Option("--offset", metavar="N", help="Leave out the firs
 Critical = Annotated[bool, Option("--critical", help="Only what a policy put into a critical slot.")]
 
 
-def show(surface: Surface, ref: Ref) -> None:
+def show(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:
     """Everything about one memory, or one ledger event.
 
     What it says, its state and strength, where it came from, which file holds it.
@@ -35,11 +36,12 @@ def show(surface: Surface, ref: Ref) -> None:
     from engram.cli.records import memory_data, plain
 
     with surface.memory() as mem:
+        seen = mem.scopes_for(scope=scope or None)
         event = mem.store.event(ref) if ref.startswith("EVT-") else None
-        if event is not None:
+        if event is not None and (seen is None or mem.store.owner_of(ref) in seen):
             surface.answer(plain(event), lambda: _show_event(event))
             return
-        memory, now = mem.get(ref), mem.upkeep.clock()
+        memory, now = mem.get(ref, scope=scope or None), mem.upkeep.clock()
         file = mem.store.file_of(memory.id)
         surface.answer({**memory_data(memory, now), "file": file}, lambda: cards.card(memory, now, file))
 
@@ -101,12 +103,12 @@ def list_(
             surface.hint(f"engram: the newest {limit}; --limit and --offset show others")
 
 
-def history(surface: Surface, ref: Ref) -> None:
+def history(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:
     """Every decision about a memory. Oldest first, with what each one changed."""
     from engram.cli import past
 
     with surface.memory() as mem:
-        steps = past.steps(mem.history(ref))
+        steps = past.steps(mem.history(ref, scope=scope or None))
         surface.answer([past.step_data(step) for step in steps], lambda: past.draw(steps))
         if not steps:
             surface.hint("engram: no decisions are journaled here; a team's memory has its history in git")

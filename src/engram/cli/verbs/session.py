@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli.declared import Argument, Group, Option
 from engram.cli.surface import Surface, text_or_stdin
-from engram.cli.verbs.options import Limit, Scopes
-from engram.model.errors import InvalidInput, NotFound, Refused
+from engram.cli.verbs.options import Limit, Scopes, SeenFrom
+from engram.model.errors import InvalidInput, Refused
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -28,6 +28,9 @@ Batch = Annotated[
     bool, Option("--batch", help="Read events from stdin, one JSON object per line: role, content, at, key, …")
 ]
 
+OfOwner = Annotated[
+    str, Option("--scope", "-s", metavar="SCOPE", help="Whose it is, such as agent:shop/ana. Default: the session's.")
+]
 Style = Annotated[
     str,
     Option("--style", metavar="STYLE", help="plain, or structured: goal, decisions, next steps, … Default: as before."),
@@ -63,10 +66,12 @@ def observe(
     key: Key = "",
     at: At = None,
     batch: Batch = False,
+    scope: OfOwner = "",
 ) -> None:
     """Append to a session's ledger. Secrets are redacted first.
 
-    A name of your own begins a session too. One that has ended takes nothing more.
+    A name of your own begins a session too, which belongs to --scope. One that has ended, or belongs to another scope, takes
+    nothing more.
     """
     from engram.cli import drawing
     from engram.cli.plain_text import line
@@ -79,7 +84,7 @@ def observe(
             raise Refused(
                 f"session {session_id!r} has ended; nothing was written. Begin another: `engram session start`"
             )
-        events = mem.observe_batch(session_id, items)
+        events = mem.observe_batch(session_id, items, scope=scope or None)
         rows: list[list[drawing.Cell]] = [
             [(event.id, "cyan"), f"  {event.role}: {line(event.content, 80)}"] for event in events
         ]
@@ -115,14 +120,14 @@ def _events_on_stdin() -> list[dict[str, Any]]:
     return events
 
 
-def end(surface: Surface, session_id: Id, summary: Summary = "") -> None:
+def end(surface: Surface, session_id: Id, summary: Summary = "", scope: SeenFrom = None) -> None:
     """End a session. Uses are folded in; what was injected together grows together."""
     from engram.cli import drawing
     from engram.cli.records import plain
 
     with surface.memory() as mem:
         _begun_by_observing(mem, session_id)
-        ended = mem.sessions.end(session_id, text_or_stdin(summary))
+        ended = mem.sessions.end(session_id, text_or_stdin(summary), scopes=mem.scopes_for(scope=scope or None))
         surface.answer(plain(ended), lambda: drawing.lines([("ended", "green"), "  ", (ended.id, "cyan")]))
 
 
@@ -132,10 +137,13 @@ def _begun_by_observing(mem: "Engram", session_id: str) -> None:
 
     events = mem.store.events(session_id) if mem.store.session(session_id) is None else []
     if events:
-        mem.store.save_session(Session(session_id, "", (), min(event.at for event in events)))
+        owner = mem.store.ledger_scope(session_id)
+        mem.store.save_session(Session(session_id, "", (owner,) if owner else (), min(event.at for event in events)))
 
 
-def summarise(surface: Surface, session_id: Id, style: Style = "", tokens: Tokens = 400) -> None:
+def summarise(
+    surface: Surface, session_id: Id, style: Style = "", tokens: Tokens = 400, scope: SeenFrom = None
+) -> None:
     """Fold what was said since into the session's rolling summary, and print it.
 
     By rules, from the session's own words; by a model where one is configured.
@@ -145,13 +153,14 @@ def summarise(surface: Surface, session_id: Id, style: Style = "", tokens: Token
 
     with surface.memory() as mem:
         _begun_by_observing(mem, session_id)
-        made = mem.sessions.summarise(session_id, style=style, max_tokens=tokens)
+        seen = mem.scopes_for(scope=scope or None)
+        made = mem.sessions.summarise(session_id, style=style, max_tokens=tokens, scopes=seen)
         surface.answer(plain(made), lambda: drawing.block(made.summary))
         if not made.summary:
             surface.hint("engram: nothing was said that a summary could hold")
 
 
-def list_(surface: Surface, limit: Limit = 20) -> None:
+def list_(surface: Surface, limit: Limit = 20, scope: SeenFrom = None) -> None:
     """Sessions, newest first."""
     from engram.cli import drawing
     from engram.cli.drawing import Column
@@ -161,7 +170,7 @@ def list_(surface: Surface, limit: Limit = 20) -> None:
     if limit < 0:
         raise InvalidInput(f"--limit takes a number, at least 0, not {limit}")
     with surface.memory() as mem:
-        found, now = mem.store.sessions(limit), mem.upkeep.clock()
+        found, now = mem.store.sessions(limit, mem.scopes_for(scope=scope or None)), mem.upkeep.clock()
         rows: list[list[drawing.Cell]] = [
             [
                 (one.id, "cyan"),
@@ -177,16 +186,15 @@ def list_(surface: Surface, limit: Limit = 20) -> None:
             surface.hint('engram: no sessions yet; `engram session start "…"` begins one')
 
 
-def show(surface: Surface, session_id: Id) -> None:
+def show(surface: Surface, session_id: Id, scope: SeenFrom = None) -> None:
     """A session, what was injected in it, and its ledger."""
     from engram.cli import drawing
     from engram.cli.plain_text import moment
     from engram.cli.records import plain
 
     with surface.memory() as mem:
-        found, events = mem.store.session(session_id), mem.store.events(session_id)
-        if found is None and not events:
-            raise NotFound(f"no session {session_id!r}; `engram session list` shows them")
+        found = mem.store.session(session_id)
+        events = mem.sessions.events(session_id, scopes=mem.scopes_for(scope=scope or None))
         used = list(dict.fromkeys(i for use in mem.store.uses_in(session_id) for i in use.ids))
         data = {"session": plain(found), "used": used, "events": plain(events)}
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from engram.cli.declared import Argument, Group, Option
 from engram.cli.surface import Surface, text_or_stdin
-from engram.cli.verbs.options import Limit, Session, pairs
+from engram.cli.verbs.options import Limit, SeenFrom, Session, pairs
 from engram.cli.verbs.task_ledger import (
     Id,
     NoGraph,
@@ -52,7 +52,7 @@ def start(surface: Surface, goal: Goal, scope: Scope = "", meta: Meta = None, se
         surface.hint(f"engram: `export ENGRAM_TASK={begun.id}` lets the other task verbs do without it")
 
 
-def list_(surface: Surface, status: States = None, limit: Limit = 20) -> None:
+def list_(surface: Surface, status: States = None, limit: Limit = 20, scope: SeenFrom = None) -> None:
     """Tasks, newest first. Deleted ones only when asked for."""
     from engram.cli import drawing, work
     from engram.cli.drawing import Column
@@ -61,7 +61,7 @@ def list_(surface: Surface, status: States = None, limit: Limit = 20) -> None:
     if limit < 1:
         raise InvalidInput(f"--limit takes a number, at least 1, not {limit}")
     with surface.memory() as mem:
-        found, now = mem.list_tasks(status or None, limit=limit), mem.upkeep.clock()
+        found, now = mem.list_tasks(status or None, limit=limit, scope=scope or None), mem.upkeep.clock()
         rows: list[list[drawing.Cell]] = [
             [(one.id, "cyan"), (one.status, work.style(one.status)), ago(one.updated, now), one.scope, line(one.goal)]
             for one in found
@@ -78,7 +78,7 @@ def list_(surface: Surface, status: States = None, limit: Limit = 20) -> None:
             surface.hint('engram: no tasks here; `engram task start "…"` begins one')
 
 
-def show(surface: Surface, task_id: Id, events: Events = 10) -> None:
+def show(surface: Surface, task_id: Id, events: Events = 10, scope: SeenFrom = None) -> None:
     """A task: its state, how long it has been silent, its latest checkpoint and its last events.
 
     A running one that has been silent for long has probably lost its process; `task resume` takes it up again.
@@ -88,7 +88,7 @@ def show(surface: Surface, task_id: Id, events: Events = 10) -> None:
     if events < 0:
         raise InvalidInput(f"--events takes a number, at least 0, not {events}")
     with surface.memory() as mem:
-        found = work.standing(mem, mem.get_task(task_id), events)
+        found = work.standing(mem, mem.get_task(task_id, scope=scope or None), events)
         data = {
             "task": found.task, "idle_seconds": found.idle.total_seconds(), "event_count": found.event_count,
             "checkpoint_count": found.checkpoint_count, "waiting_jobs": found.waiting, "latest_checkpoint": found.latest,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from engram.cli import strict_json
 from engram.cli.declared import Argument, Option
 from engram.cli.surface import Surface, text_or_stdin
-from engram.cli.verbs.options import Limit, Mode, Since, Until
+from engram.cli.verbs.options import Limit, Mode, SeenFrom, Since, Until
 from engram.cli.verbs.session import At, Batch, Content, EventType, Key, Role, events_to_write
 from engram.model.errors import InvalidInput
 
@@ -178,6 +178,7 @@ def context(
     recent: Recent = 40,
     no_graph: NoGraph = False,
     sources: Documents = False,
+    scope: SeenFrom = None,
 ) -> None:
     """What an agent must know to go on with a task, within a token budget.
 
@@ -190,12 +191,13 @@ def context(
     task_id, query = named(task_id, query)
     with surface.memory() as mem:
         if sources:
-            found = mem.build_long_input_context(task_id, text_or_stdin(query), max_tokens=tokens)
+            found = mem.build_long_input_context(task_id, text_or_stdin(query), max_tokens=tokens, scope=scope or None)
             surface.answer(found, lambda: drawing.block(found.text))
             return
         built = mem.build_context(
-            task_id, text_or_stdin(query), max_tokens=tokens, recent_event_limit=recent, include_graph=not no_graph
-        )
+            task_id, text_or_stdin(query), max_tokens=tokens, recent_event_limit=recent, include_graph=not no_graph,
+            scope=scope or None,
+        )  # fmt: skip
         surface.answer(built, lambda: drawing.block(built.text))
         if surface.drawn:
             surface.hint(f"engram: {built.tokens} of {built.budget} tokens; {len(built.trimmed)} left out")
@@ -217,6 +219,7 @@ def search(
     until: Until = None,
     limit: Limit = 10,
     mode: Mode = "hybrid",
+    scope: SeenFrom = None,
 ) -> None:
     """Find events of one task, or of every ledger. `engram search --kind event` searches sessions by further filters."""
     from engram.cli import cards
@@ -225,8 +228,9 @@ def search(
     query = text_or_stdin(query)
     with surface.memory() as mem:
         found = mem.search_events(
-            query, task=task, since=since, until=until, event_types=event_type, roles=role, mode=mode, limit=limit
-        )
+            query, task=task, since=since, until=until, event_types=event_type, roles=role, mode=mode, limit=limit,
+            scope=scope or None,
+        )  # fmt: skip
         now = mem.upkeep.clock()
         surface.warn(found.warnings)
         hits = [hit_data(hit, now) for hit in found]

@@ -22,7 +22,7 @@ from engram.cli.verbs.changing import (
     ValidUntil,
     check_allowed,
 )
-from engram.cli.verbs.options import pairs
+from engram.cli.verbs.options import SeenFrom, pairs
 from engram.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -97,13 +97,13 @@ def _answer(surface: Surface, mem: Any, before: "Memory", after: "Memory") -> No
         surface.hint(f"engram: takes the place of {before.id}; `engram lineage {after.id}` shows every version")
 
 
-def lineage(surface: Surface, ref: AnyVersion) -> None:
+def lineage(surface: Surface, ref: AnyVersion, scope: SeenFrom = None) -> None:
     """Every version of a fact, oldest first. The one in force is marked."""
     from engram.cli.records import memory_data
 
     with surface.memory() as mem:
-        versions, now = mem.lineage(ref), mem.upkeep.clock()
-        head = _in_force(mem.get_current(ref))
+        versions, now = mem.lineage(ref, scope=scope or None), mem.upkeep.clock()
+        head = _in_force(mem.get_current(ref, scope=scope or None))
         data = [{**memory_data(version, now), "in_force": version.id == head} for version in versions]
         surface.answer(data, lambda: _draw(versions, head))
         if not head:

@@ -11,14 +11,17 @@ from engram.store.files.journal import Placed as PlacedEntry
 from engram.store.files.journal import Position
 from engram.store.files.ledger import ledger_name
 from engram.store.files.parts import Parts, Tail, indexed_size, witness
-from engram.store.files.sessions import session_scope
+from engram.store.files.sessions import load_session
 from engram.store.ledgers import Head, decode_event, following_on, unrepeated
+from engram.store.owners import ledger_owner, owner_of_new
 from engram.store.protocol import Following, NewEvent, no_jobs
 from engram.store.tasks import refuse_closed
 from engram.store.witnesses import BEGUN, parsed_anchor
 
 
-def append(parts: Parts, session: str, events: Sequence[NewEvent], jobs: Following = no_jobs) -> list[Event]:
+def append(
+    parts: Parts, session: str, events: Sequence[NewEvent], jobs: Following = no_jobs, scope: str = ""
+) -> list[Event]:
     """Write new events, return all: new ones, and for a repeated key the event it named before. The index takes them in later."""
     with parts.lock.held():
         tail, told = _looked_at(parts, session, keyed=any(event.key for event in events))
@@ -26,13 +29,14 @@ def append(parts: Parts, session: str, events: Sequence[NewEvent], jobs: Followi
         waiting = parts.awaiting or Awaiting(parts.index.db, parts.index.get("journal"), is_pressing=tail.others)
         task = tasks.load_task(parts.home, session)
         refuse_closed(task)
-        scope = task.scope if task is not None else session_scope(parts.home, session)
+        kept = load_session(parts.home, session) if task is None else None
+        scope = owner_of_new(session, ledger_owner(session, task, kept, parts.ledger.scope(session)), scope)
         known = _known_keys(parts, session, events)
         fresh = unrepeated(events, known)
         if not fresh:
             return [known[event.key] for event in events]
         head, tail = _end_of(parts, session, tail, told)
-        new = following_on(head, session, [events[i] for i in fresh], parts.token)
+        new = following_on(head, session, [events[i] for i in fresh], parts.token, scope)
         # A job without its events finds nothing to do; events without their job would wait for nobody.
         tasks.enqueue(parts.home, jobs(new))
         waiting.add(new, scope, parts.ledger.append_turn(session, new))

@@ -47,8 +47,8 @@ class Ledger:
     def __init__(self, folder: Path, quarantine: Path) -> None:
         self._folder = folder
         self._quarantine = quarantine
-        self._heads: dict[str, tuple[tuple[int, int, int], Head]] = {}
-        """How each file looked after it was written to or read, and where it ended."""
+        self._heads: dict[str, tuple[tuple[int, int, int], Head, str]] = {}
+        """How each file looked after it was written to or read, where it ended, and whose its last event is."""
         self.witnessed: Callable[[str], int] = lambda _: 0
         """The number of the last event of a session that the journal has seen: what it saw, no crash kept from being whole."""
 
@@ -90,30 +90,39 @@ class Ledger:
 
     def head(self, session: str) -> Head:
         """Where a ledger ends, from its own file: its last line is read again unless the file looks as it was left."""
+        return self._end(session)[0]
+
+    def scope(self, session: str) -> str:
+        """Whose the last event of a ledger is; "" where there is none, or it does not say. Read as `head` is."""
+        return self._end(session)[1]
+
+    def _end(self, session: str) -> tuple[Head, str]:
         name = ledger_name(session)
         looks = self._looks(name)
         if looks is None:
-            return NO_HEAD
+            return NO_HEAD, ""
         known = self._heads.get(name)
         if known is None or known[0] != looks:
             # Behind a torn line, which only a crash leaves, the next one would be torn too.
             self._mend(self._folder / name)
-            known = looks, self._last(self._folder / name, session)
+            known = looks, *self._last(self._folder / name, session)
             self._remember(name, known)
-        return known[1]
+        return known[1:]
 
-    def _last(self, path: Path, session: str) -> Head:
+    def _last(self, path: Path, session: str) -> tuple[Head, str]:
         line = next((line for line in lines_backwards(path) if line.strip()), None)
         event = _parse(line, f"{path}, last line") if line is not None else None
-        if event is not None and event.session != session:
+        if event is None:
+            return NO_HEAD, ""
+        if event.session != session:
             raise StoreCorrupt(f"{path} holds the ledger of {event.session!r}, not of {session!r}; choose another id")
-        return Head(event.seq, event.digest) if event is not None else NO_HEAD
+        return Head(event.seq, event.digest), event.scope
 
     def _looks(self, name: str) -> tuple[int, int, int] | None:
         found = self._stat(name)
         return None if found is None else (found.st_ino, found.st_size, found.st_mtime_ns)
 
-    def _remember(self, name: str, known: tuple[tuple[int, int, int], Head]) -> None:
+    def _remember(self, name: str, known: tuple[tuple[int, int, int], Head, str]) -> None:
         if len(self._heads) >= _MOST_REMEMBERED:
             self._heads.clear()
         self._heads[name] = known
@@ -139,7 +148,7 @@ class Ledger:
             raise StoreReadOnly(f"cannot append to {path}: {error.strerror}; nothing was written") from error
         looks = self._looks(name)
         if looks is not None:
-            self._remember(name, (looks, Head(last.seq, last.digest)))
+            self._remember(name, (looks, Head(last.seq, last.digest), last.scope))
         return Written(name, start, start + len(data))
 
     def _appended(self, path: Path, data: bytes) -> int:

@@ -2,13 +2,14 @@
 
 import contextlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput
 from engram.model.event import Event
 from engram.model.memory import Memory
+from engram.rules.scopes import shows
 from engram.store.documents import matches_metadata
 from engram.store.files import (
     events,
@@ -21,6 +22,7 @@ from engram.store.files.healing import healing
 from engram.store.ledgers import decode_event
 from engram.store.lineages import heads_among, versions_among
 from engram.store.protocol import (
+    COMMON,
     Candidates,
     Filters,
     Found,
@@ -47,21 +49,22 @@ class Reading(KeepingUp):
     """What is asked of a store on files."""
 
     @healing
-    def get(self, ref: str) -> Memory | None:
+    def get(self, ref: str, scopes: Collection[str] | None = None) -> Memory | None:
         """A memory by id, name or alias."""
-        row = self._row(ref)
+        row = self._row(ref, scopes)
         if row is None and self._notice(force=True):
-            row = self._row(ref)
+            row = self._row(ref, scopes)
         if row is None:
             return None
         found = self._fresh_records([row[0]])
-        return found[0].record if found and isinstance(found[0].record, Memory) else None
+        memory = found[0].record if found else None
+        return memory if isinstance(memory, Memory) and shows(scopes, memory.scope) else None
 
-    def _row(self, ref: str) -> tuple[int, str] | None:
+    def _row(self, ref: str, scopes: Collection[str] | None) -> tuple[int, str] | None:
         row = self.parts.index.one("by_ref", ref)
         if row is not None:
             return row[0], row[1]
-        rows = self.parts.index.all("by_name", ref)
+        rows = [row for row in self.parts.index.all("by_name", ref) if shows(scopes, row[4])]
         live = [r for r in rows if r[2] in ("active", "dormant", "candidate")] or rows
         if len(live) > 1:
             raise InvalidInput(f"{ref!r} names {len(live)} memories: {', '.join(r[1] for r in live)}; use the id")
@@ -118,6 +121,12 @@ class Reading(KeepingUp):
         return found
 
     @healing
+    def owner_of(self, document_id: str) -> str | None:
+        """The scope a document belongs to."""
+        row = self.parts.index.db.execute("SELECT scope FROM docs WHERE id = ?", (document_id,)).fetchone()
+        return row[0] if row else None
+
+    @healing
     def listing(self, filters: Filters, limit: int | None = None, offset: int = 0) -> list[Memory]:
         """Memories, newest first."""
         self._notice()
@@ -160,6 +169,12 @@ class Reading(KeepingUp):
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
         """In how many documents each term occurs."""
         return self.parts.index.frequencies(terms)
+
+    @healing
+    def said(self, terms: Sequence[str], scopes: Collection[str]) -> frozenset[str]:
+        """Those of the terms that a document of these scopes holds."""
+        seen = json.dumps(list(scopes))
+        return frozenset(term for term in terms if self.parts.index.all("said", f'"{term}"', seen, COMMON))
 
     @healing
     def numbers(self, memory_ids: Sequence[str]) -> dict[str, int]:

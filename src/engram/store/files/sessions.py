@@ -14,6 +14,7 @@ from engram.store.files.confinement import read_bytes
 from engram.store.files.home import DIRECTORY_MODE, Home
 from engram.store.files.journal import replace_file
 from engram.store.files.tasks import load_task
+from engram.store.owners import ledger_owner
 
 _PLAIN = re.compile(r"(?:S-|(?!s-)[a-z0-9])[a-z0-9._-]{0,99}")
 """Ids that are file names as they are, each in one case only: some file systems do not tell capitals from small letters."""
@@ -96,12 +97,8 @@ def _read(path: Path) -> Session | None:
 
 
 def session_scope(home: Home, session_id: str) -> str:
-    """The scope a ledger's events belong to: its task's, or its session's first, else global."""
-    task = load_task(home, session_id)
-    if task is not None:
-        return task.scope
-    session = load_session(home, session_id)
-    return session.scopes[0] if session and session.scopes else GLOBAL
+    """The scope of events that carry none of their own: their task's, or their session's first, else global."""
+    return ledger_owner(session_id, load_task(home, session_id), load_session(home, session_id)) or GLOBAL
 
 
 def _iso(moment: datetime) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from engram.model.errors import InvalidInput, StoreError
 from engram.model.event import Event, Session
 from engram.model.usage import Use
+from engram.rules.scopes import shows
 from engram.store.files import (
     events,
     examining,
@@ -28,6 +29,7 @@ from engram.store.files.parts import indexed_size
 from engram.store.files.reading import Reading
 from engram.store.files.task_keeping import TaskKeeping
 from engram.store.files.transaction import FilesTransaction
+from engram.store.owners import ledger_owner
 from engram.store.protocol import (
     Check,
     Following,
@@ -125,10 +127,12 @@ class FilesStore(Reading, TaskKeeping):
 
     # -- events and sessions
 
-    def append_events(self, session: str, new: Sequence[NewEvent], jobs: Following = no_jobs) -> list[Event]:
+    def append_events(
+        self, session: str, new: Sequence[NewEvent], jobs: Following = no_jobs, *, scope: str = ""
+    ) -> list[Event]:
         """Append to a ledger."""
         with self.guard:
-            written = self._append_events(session, new, jobs)
+            written = self._append_events(session, new, jobs, scope)
             if self.parts.awaiting is not None and self.parts.awaiting.is_due:
                 self._index_appended()
         return written
@@ -144,8 +148,8 @@ class FilesStore(Reading, TaskKeeping):
             self._warn(f"what was appended last is not found yet: {error}")
 
     @healing_append
-    def _append_events(self, session: str, new: Sequence[NewEvent], jobs: Following) -> list[Event]:
-        return events.append(self.parts, session, new, jobs)
+    def _append_events(self, session: str, new: Sequence[NewEvent], jobs: Following, scope: str) -> list[Event]:
+        return events.append(self.parts, session, new, jobs, scope)
 
     @healing
     def events(self, session: str, *, last: int | None = None, after: int = 0) -> list[Event]:
@@ -169,9 +173,15 @@ class FilesStore(Reading, TaskKeeping):
         """A session by id."""
         return sessions.load_session(self.parts.home, session_id)
 
-    def sessions(self, limit: int | None = None) -> list[Session]:
-        """Every session, newest first."""
-        return sessions.all_sessions(self.parts.home)[:limit]
+    def sessions(self, limit: int | None = None, scopes: Collection[str] | None = None) -> list[Session]:
+        """Sessions, newest first."""
+        return [one for one in sessions.all_sessions(self.parts.home) if shows(scopes, one.owner)][:limit]
+
+    def ledger_scope(self, name: str) -> str:
+        """Whose a ledger is."""
+        task, session = self.task(name), self.session(name)
+        last = self.events(name, last=1) if task is None else []
+        return ledger_owner(name, task, session, last[0].scope if last else "")
 
     # -- upkeep
 

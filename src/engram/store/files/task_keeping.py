@@ -1,10 +1,11 @@
 """The files store's part about tasks: runs, checkpoints and jobs, each change under the writer lock."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import date, datetime
 
 from engram.llm.spend import SpendFolder
 from engram.model.task import Checkpoint, Job, TaskRun
+from engram.rules.scopes import GLOBAL, shows
 from engram.store.files import tasks
 from engram.store.files.healing import Mendable
 
@@ -26,9 +27,18 @@ class TaskKeeping(Mendable):
         """A task by id."""
         return tasks.load_task(self.parts.home, task_id)
 
-    def tasks(self, statuses: Sequence[str] | None = None, limit: int | None = None) -> list[TaskRun]:
+    def tasks(
+        self,
+        statuses: Sequence[str] | None = None,
+        limit: int | None = None,
+        scopes: Collection[str] | None = None,
+    ) -> list[TaskRun]:
         """Tasks, newest first."""
-        found = [t for t in tasks.all_tasks(self.parts.home) if statuses is None or t.status in statuses]
+        found = [
+            task
+            for task in tasks.all_tasks(self.parts.home)
+            if (statuses is None or task.status in statuses) and shows(scopes, task.scope)
+        ]
         return sorted(found, key=lambda t: (t.created, t.id), reverse=True)[:limit]
 
     def add_checkpoint(self, task_id: str, make: Callable[[int], Checkpoint]) -> Checkpoint:
@@ -73,7 +83,21 @@ class TaskKeeping(Mendable):
         """Count tokens on a day."""
         SpendFolder(self.parts.home.state / "spend").add(day, tokens)
 
-    def jobs(self, statuses: Sequence[str] | None = None, limit: int | None = None) -> list[Job]:
+    def jobs(
+        self,
+        statuses: Sequence[str] | None = None,
+        limit: int | None = None,
+        scopes: Collection[str] | None = None,
+    ) -> list[Job]:
         """Jobs that are not done, oldest first."""
-        found = [job for job in tasks.all_jobs(self.parts.home) if statuses is None or job.status in statuses]
+        found = [
+            job
+            for job in tasks.all_jobs(self.parts.home)
+            if (statuses is None or job.status in statuses) and (scopes is None or self._scope_of(job) in scopes)
+        ]
         return found[:limit]
+
+    def _scope_of(self, job: Job) -> str:
+        """Whose events a job is about; one of before does not say, and its task or its payload does."""
+        task = tasks.load_task(self.parts.home, str(job.payload.get("task", "")))
+        return job.scope or str(job.payload.get("scope", "")) or (task.scope if task is not None else GLOBAL)

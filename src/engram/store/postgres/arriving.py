@@ -16,6 +16,7 @@ from engram.rules.scopes import GLOBAL
 from engram.store.documents import Document, event_document, meaning_digest, memory_document
 from engram.store.ledgers import to_fields
 from engram.store.moving import SLICE, Carried, Decision, Small, Way
+from engram.store.owners import ledger_owner
 from engram.store.postgres.database import Connection
 from engram.store.postgres.sql import statement
 from engram.store.postgres.store import PostgresStore
@@ -258,9 +259,12 @@ class PostgresTarget:
             work.append(("move_images", {**_columns(("ids", "seqs"), held), **of_all, "images": ready.images}))
         self._database.all_of(connection, work)
 
+    def _scope(self, ledger: str) -> str:
+        return self._scopes.get(ledger) or ledger_owner(ledger, None, None) or GLOBAL
+
     def take_events(self, events: Sequence[Event], vectors: Carried) -> None:
         """Events, where their ledgers end now, and the documents they are found by."""
-        documents = [event_document(event, self._scopes.get(event.session, GLOBAL)) for event in events]
+        documents = [event_document(event, self._scope(event.session)) for event in events]
         rows = self._rows(documents, vectors)
         told = [(e.id, e.session, e.seq, e.key, dumped(to_fields(e))) for e in events]
         heads = {event.session: (event.session, event.seq, event.digest) for event in events}

@@ -1,14 +1,15 @@
 """A session's ledger: events chained under its head's lock, keys that make a repeat harmless."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from engram.model.errors import StoreCorrupt
 from engram.model.event import Event, Session
-from engram.model.task import Job
+from engram.model.task import Job, TaskRun
 from engram.rules.scopes import GLOBAL
 from engram.store.documents import MAX_INDEXED_CHARS, event_document, spoken
 from engram.store.ledgers import NO_HEAD, Head, decode_event, following_on, to_fields, unrepeated
+from engram.store.owners import ledger_owner, owner_of_new
 from engram.store.postgres.database import Connection
 from engram.store.postgres.parts import Parts
 from engram.store.postgres.sql import statement
@@ -16,22 +17,27 @@ from engram.store.postgres.task_keeping import held_task, job_columns
 from engram.store.postgres.witnessing import witness
 from engram.store.postgres.writing import Row, Work, dumped, put_documents
 from engram.store.protocol import Following, NewEvent, no_jobs
-from engram.store.tasks import refuse_closed
+from engram.store.tasks import from_fields, refuse_closed
 
 
-def append(parts: Parts, session: str, events: Sequence[NewEvent], jobs: Following = no_jobs) -> list[Event]:
+def append(
+    parts: Parts, session: str, events: Sequence[NewEvent], jobs: Following = no_jobs, scope: str = ""
+) -> list[Event]:
     """Write new events, return all: new ones, and for a repeated key the event it named before."""
-    scope = session_scope(parts, session)
     vectors = parts.embed([spoken(event.role, event.content[:MAX_INDEXED_CHARS]) for event in events])
     with parts.database.transaction() as connection:
-        refuse_closed(held_task(parts, connection, session, "share_task"))
+        task = held_task(parts, connection, session, "share_task")
+        refuse_closed(task)
         ((seq, digest),) = parts.database.within(connection, statement("lock_ledger"), {"session": session})
+        last = _last(parts, connection, session, Head(seq, digest))
+        kept = _kept(parts, connection, session) if task is None else None
+        scope = owner_of_new(session, ledger_owner(session, task, kept, last.scope if last else ""), scope)
         keys = [event.key for event in events if event.key]
         rows = parts.database.within(connection, statement("events_by_key"), {"session": session, "keys": keys})
         known = {key: decode_event(record) for key, record in rows}
         fresh = unrepeated(events, known)
-        head = _checked_head(parts, connection, session, Head(seq, digest))
-        new = following_on(head, session, [events[i] for i in fresh], parts.token)
+        head = Head(last.seq, last.digest) if last else NO_HEAD
+        new = following_on(head, session, [events[i] for i in fresh], parts.token, scope)
         if new:
             _write(parts, connection, session, new, jobs(new))
             documents = [
@@ -44,17 +50,23 @@ def append(parts: Parts, session: str, events: Sequence[NewEvent], jobs: Followi
     return [written[i] if i in written else by_key[event.key] for i, event in enumerate(events)]
 
 
-def _checked_head(parts: Parts, connection: Connection, session: str, head: Head) -> Head:
+def _last(parts: Parts, connection: Connection, session: str, head: Head) -> Event | None:
     """Where a ledger ends: its last event must be the one that its head speaks of."""
     if not head.seq:
-        return NO_HEAD
+        return None
     rows = parts.database.within(connection, statement("event_at"), {"session": session, "seq": head.seq})
-    if not rows or decode_event(rows[0][0]).digest != head.digest:
+    last = decode_event(rows[0][0]) if rows else None
+    if last is None or last.digest != head.digest:
         raise StoreCorrupt(
             f"event {head.seq}, the last one of the ledger {session}, is not there as it was; nothing was written. Restore the "
             "database from a backup, or go on in another session or task; `engram ledger verify` says more"
         )
-    return head
+    return last
+
+
+def _kept(parts: Parts, connection: Connection, session: str) -> Session | None:
+    rows = parts.database.within(connection, statement("session"), {"id": session})
+    return session_of(rows[0]) if rows else None
 
 
 def _write(parts: Parts, connection: Connection, session: str, new: Sequence[Event], jobs: Sequence[Job]) -> None:
@@ -114,9 +126,10 @@ def load_session(parts: Parts, session_id: str) -> Session | None:
     return session_of(rows[0]) if rows else None
 
 
-def sessions(parts: Parts, limit: int | None) -> list[Session]:
+def sessions(parts: Parts, limit: int | None, scopes: Collection[str] | None) -> list[Session]:
     """Sessions, newest first."""
-    return [session_of(row) for row in parts.database.run("sessions", limit=limit)]
+    rows = parts.database.run("sessions", limit=limit, any=scopes is None, scopes=list(scopes or ()))
+    return [session_of(row) for row in rows]
 
 
 def session_of(row: tuple[object, ...]) -> Session:
@@ -125,10 +138,14 @@ def session_of(row: tuple[object, ...]) -> Session:
     return Session(session_id, task, tuple(scopes), *rest)  # type: ignore[arg-type]
 
 
+def ledger_scope(parts: Parts, name: str, *, with_last: bool = True) -> str:
+    """Whose a ledger is; `with_last` asks its last event, too."""
+    rows = parts.database.run("task", id=name)
+    task = from_fields(TaskRun, json.loads(rows[0][0])) if rows else None
+    last = of_ledger(parts, name, last=1) if with_last and task is None else []
+    return ledger_owner(name, task, load_session(parts, name), last[0].scope if last else "")
+
+
 def session_scope(parts: Parts, session_id: str) -> str:
-    """The scope a ledger's events belong to: its task's, or its session's first, else global."""
-    rows = parts.database.run("task", id=session_id)
-    if rows:
-        return str(json.loads(rows[0][0])["scope"])
-    session = load_session(parts, session_id)
-    return session.scopes[0] if session and session.scopes else GLOBAL
+    """The scope of events that carry none of their own: their task's, or their session's first, else global."""
+    return ledger_scope(parts, session_id, with_last=False) or GLOBAL

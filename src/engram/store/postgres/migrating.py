@@ -27,7 +27,7 @@ def migrations() -> dict[int, str]:
     return dict(sorted(found.items()))
 
 
-LATEST = 4
+LATEST = 5
 """The newest migration this Engram has."""
 
 

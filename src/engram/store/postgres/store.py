@@ -10,6 +10,7 @@ from engram.model.errors import EngramError, InvalidInput
 from engram.model.event import Event, Session
 from engram.model.memory import Memory
 from engram.model.usage import Use
+from engram.rules.scopes import shows
 from engram.store.documents import matches_metadata
 from engram.store.ledgers import decode_event
 from engram.store.lineages import versions_among
@@ -23,6 +24,7 @@ from engram.store.postgres.statistics import Statistics
 from engram.store.postgres.task_keeping import TaskKeeping
 from engram.store.postgres.transaction import Decision, PostgresTransaction
 from engram.store.protocol import (
+    COMMON,
     Candidates,
     Check,
     Filters,
@@ -84,12 +86,13 @@ class PostgresStore(TaskKeeping):
 
     # -- reads
 
-    def get(self, ref: str) -> Memory | None:
+    def get(self, ref: str, scopes: Collection[str] | None = None) -> Memory | None:
         """A memory by id, name or alias."""
         rows = self._run("by_id", id=ref)
         if rows:
-            return decode_record(rows[0][0])
-        named = self._run("by_name", name=ref)
+            memory = decode_record(rows[0][0])
+            return memory if shows(scopes, memory.scope) else None
+        named = [row for row in self._run("by_name", name=ref) if shows(scopes, row[3])]
         live = [row for row in named if row[1] in ("active", "dormant", "candidate")] or named
         if len(live) > 1:
             ids = ", ".join(sorted(row[0] for row in live))
@@ -142,6 +145,11 @@ class PostgresStore(TaskKeeping):
         """An event by id."""
         return events.find(self.parts, event_id)
 
+    def owner_of(self, document_id: str) -> str | None:
+        """The scope a document belongs to."""
+        rows = self._run("owner_of", id=document_id)
+        return str(rows[0][0]) if rows else None
+
     def listing(self, filters: Filters, limit: int | None = None, offset: int = 0) -> list[Memory]:
         """Memories, newest first."""
         condition, values = where(filters)
@@ -174,6 +182,10 @@ class PostgresStore(TaskKeeping):
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
         """In how many documents each term occurs."""
         return self._statistics.frequencies(terms)
+
+    def said(self, terms: Sequence[str], scopes: Collection[str]) -> frozenset[str]:
+        """Those of the terms that a document of these scopes holds."""
+        return frozenset(term for (term,) in self._run("said", terms=list(terms), scopes=list(scopes), common=COMMON))
 
     def known_at(self, moment: datetime) -> dict[str, Memory | None]:
         """What Engram held then of every memory it has decided about since."""
@@ -288,9 +300,11 @@ class PostgresStore(TaskKeeping):
 
     # -- events and sessions
 
-    def append_events(self, session: str, new: Sequence[NewEvent], jobs: Following = no_jobs) -> list[Event]:
+    def append_events(
+        self, session: str, new: Sequence[NewEvent], jobs: Following = no_jobs, *, scope: str = ""
+    ) -> list[Event]:
         """Append to a ledger."""
-        appended = events.append(self.parts, session, new, jobs)
+        appended = events.append(self.parts, session, new, jobs, scope)
         self._statistics.written(len(new))
         return appended
 
@@ -310,9 +324,13 @@ class PostgresStore(TaskKeeping):
         """A session by id."""
         return events.load_session(self.parts, session_id)
 
-    def sessions(self, limit: int | None = None) -> list[Session]:
+    def sessions(self, limit: int | None = None, scopes: Collection[str] | None = None) -> list[Session]:
         """Sessions, newest first."""
-        return events.sessions(self.parts, limit)
+        return events.sessions(self.parts, limit, scopes)
+
+    def ledger_scope(self, name: str) -> str:
+        """Whose a ledger is."""
+        return events.ledger_scope(self.parts, name)
 
     # -- upkeep
 

@@ -1,7 +1,7 @@
 """The Postgres store's part about tasks: runs, checkpoints and jobs."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 
@@ -40,10 +40,15 @@ class TaskKeeping:
         rows = self.parts.database.run("task", id=task_id)
         return _task(rows[0][0]) if rows else None
 
-    def tasks(self, statuses: Sequence[str] | None = None, limit: int | None = None) -> list[TaskRun]:
+    def tasks(
+        self,
+        statuses: Sequence[str] | None = None,
+        limit: int | None = None,
+        scopes: Collection[str] | None = None,
+    ) -> list[TaskRun]:
         """Tasks, newest first."""
-        run = self.parts.database.run
-        rows = run("tasks", limit=limit) if statuses is None else run("tasks_in", statuses=list(statuses), limit=limit)
+        run, seen = self.parts.database.run, {"any": scopes is None, "scopes": list(scopes or ()), "limit": limit}
+        rows = run("tasks", **seen) if statuses is None else run("tasks_in", statuses=list(statuses), **seen)
         return [_task(record) for (record,) in rows]
 
     def add_checkpoint(self, task_id: str, make: Callable[[int], Checkpoint]) -> Checkpoint:
@@ -112,9 +117,15 @@ class TaskKeeping:
         """Count tokens on a day."""
         self.parts.database.change("spend_tokens", day=day, tokens=tokens)
 
-    def jobs(self, statuses: Sequence[str] | None = None, limit: int | None = None) -> list[Job]:
+    def jobs(
+        self,
+        statuses: Sequence[str] | None = None,
+        limit: int | None = None,
+        scopes: Collection[str] | None = None,
+    ) -> list[Job]:
         """Jobs that are not done, oldest first."""
-        rows = self.parts.database.run("jobs", any=statuses is None, statuses=list(statuses or ()), limit=limit)
+        seen = {"everyone": scopes is None, "scopes": list(scopes or ()), "limit": limit}
+        rows = self.parts.database.run("jobs", any=statuses is None, statuses=list(statuses or ()), **seen)
         return [_job(record) for (record,) in rows]
 
 

@@ -84,7 +84,7 @@ SELECT r.n, r.record FROM docs d INDEXED BY docs_change JOIN records r ON r.n = 
 SELECT d.n, d.id, r.record FROM docs d JOIN records r ON r.n = d.n WHERE d.kind = 'memory' AND d.id = ?
 
 -- name: by_name
-SELECT DISTINCT d.n, d.id, d.status, r.record FROM names s JOIN docs d ON d.id = s.id JOIN records r ON r.n = d.n
+SELECT DISTINCT d.n, d.id, d.status, r.record, d.scope FROM names s JOIN docs d ON d.id = s.id JOIN records r ON r.n = d.n
 WHERE s.name = ? AND d.trusted
 
 -- name: stands
@@ -107,6 +107,13 @@ CROSS JOIN docs d ON d.parent = json_extract(p.value, '$[0]') AND d.parent <> ''
     AND d.position BETWEEN json_extract(p.value, '$[1]') AND json_extract(p.value, '$[2]')
 CROSS JOIN texts t ON t.n = d.n
 ORDER BY d.parent, d.position
+
+-- name: said
+-- Whether any of the documents that hold a term lies in these scopes; of a term that very many hold that is taken for granted.
+SELECT 1 WHERE EXISTS (
+    SELECT 1 FROM (SELECT rowid AS n FROM words WHERE words MATCH ?1 LIMIT ?3) w CROSS JOIN docs d ON d.n = w.n
+    WHERE d.trusted AND d.scope IN (SELECT value FROM json_each(?2))
+) OR (SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ?1 LIMIT ?3)) = ?3
 
 -- name: links_to
 SELECT l.source, l.target, l.type, l.strength FROM json_each(?) t CROSS JOIN links l ON l.target = t.value

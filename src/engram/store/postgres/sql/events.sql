@@ -88,5 +88,5 @@ FROM engram.agent_sessions WHERE tenant = %(tenant)s AND id = %(id)s
 
 -- name: sessions
 SELECT id, task, scopes, started, ended, summary, summary_through, summary_style, summary_by
-FROM engram.agent_sessions WHERE tenant = %(tenant)s
+FROM engram.agent_sessions WHERE tenant = %(tenant)s AND (%(any)s OR scope = ANY(%(scopes)b::text[]))
 ORDER BY started DESC, id LIMIT %(limit)s

@@ -1,3 +1,6 @@
+-- name: owner_of
+SELECT scope FROM engram.documents WHERE tenant = %(tenant)s AND id = %(id)s
+
 -- name: lexical
 -- BM25 as FTS5 reckons it (k1 1.2, b 0.75), each field with its weight; the terms were pruned and weighed by the caller.
 -- OFFSET 0 keeps the planner to the terms' own postings, however many it expects.
@@ -76,8 +79,17 @@ WHERE v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.n = ANY(%(nu
 -- name: by_id
 SELECT record::text FROM engram.agent_memory WHERE tenant = %(tenant)s AND id = %(id)s
 
+-- name: said
+-- Whether any of the documents that hold a term lies in these scopes; of a term that very many hold that is taken for granted.
+SELECT t.term FROM unnest(%(terms)b::text[]) AS t(term) CROSS JOIN LATERAL (
+    SELECT count(*) AS held, bool_or(d.scope = ANY(%(scopes)b::text[])) AS seen FROM (
+        SELECT p.n FROM engram.postings p WHERE p.tenant = %(tenant)s AND p.term = t.term LIMIT %(common)s
+    ) p JOIN engram.documents d ON d.tenant = %(tenant)s AND d.n = p.n
+) found
+WHERE found.seen OR found.held = %(common)s
+
 -- name: by_name
-SELECT DISTINCT m.id, m.status, m.record::text FROM engram.memory_names s
+SELECT DISTINCT m.id, m.status, m.record::text, m.scope FROM engram.memory_names s
 JOIN engram.agent_memory m ON m.tenant = s.tenant AND m.id = s.id WHERE s.tenant = %(tenant)s AND s.name = %(name)s
 
 -- name: named

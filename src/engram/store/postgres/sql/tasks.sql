@@ -14,10 +14,12 @@ SELECT record::text FROM engram.agent_task_runs WHERE tenant = %(tenant)s AND id
 SELECT record::text FROM engram.agent_task_runs WHERE tenant = %(tenant)s AND id = %(id)s FOR SHARE
 
 -- name: tasks
-SELECT record::text FROM engram.agent_task_runs WHERE tenant = %(tenant)s ORDER BY created DESC, id DESC LIMIT %(limit)s
+SELECT record::text FROM engram.agent_task_runs WHERE tenant = %(tenant)s AND (%(any)s OR scope = ANY(%(scopes)b::text[]))
+ORDER BY created DESC, id DESC LIMIT %(limit)s
 
 -- name: tasks_in
-SELECT record::text FROM engram.agent_task_runs WHERE tenant = %(tenant)s AND status = ANY(%(statuses)b::text[])
+SELECT record::text FROM engram.agent_task_runs
+WHERE tenant = %(tenant)s AND status = ANY(%(statuses)b::text[]) AND (%(any)s OR scope = ANY(%(scopes)b::text[]))
 ORDER BY created DESC, id DESC LIMIT %(limit)s
 
 -- name: last_checkpoint
@@ -62,6 +64,7 @@ DELETE FROM engram.memory_jobs WHERE tenant = %(tenant)s AND id = %(id)s
 
 -- name: jobs
 SELECT record::text FROM engram.memory_jobs WHERE tenant = %(tenant)s AND (%(any)s OR status = ANY(%(statuses)b::text[]))
+    AND (%(everyone)s OR scope = ANY(%(scopes)b::text[]))
 ORDER BY (record ->> 'created')::timestamptz, id LIMIT %(limit)s
 
 -- name: quoting_tasks
