@@ -320,12 +320,14 @@ class AsyncReview:
         self._threads = threads
         self._facet = facet
 
-    async def queue(self, limit: int = 50, *, scopes: Collection[str] | None = None) -> list[ReviewItem]:
+    async def queue(
+        self, limit: int = 50, *, about: str = "", scopes: Collection[str] | None = None
+    ) -> list[ReviewItem]:
         """Contradictions first, then other candidates, then memories that faded to the point of retirement.
 
-        Everyone's, or those of these scopes.
+        `about` keeps only the items that concern one memory, before `limit` cuts. Everyone's, or those of these scopes.
         """
-        return await self._threads.run(self._facet.queue, limit, scopes=scopes)
+        return await self._threads.run(self._facet.queue, limit, about=about, scopes=scopes)
 
     async def resolve(
         self, ref: str, keep: str, *, statement: str = "", situations: tuple[str, str] = ("", ""), actor: str = "manual"

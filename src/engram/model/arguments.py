@@ -1,5 +1,6 @@
 """What callers give, checked before anything is looked for: a slip of the pen is told, never answered with nothing."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -91,7 +92,11 @@ def checked_mapping(given: Any, name: str) -> dict[str, Any]:
     """A caller's own data to be matched."""
     if given is not None and not isinstance(given, Mapping):
         raise InvalidInput(f'{name} is a mapping such as {{"ticket": 42}}, not {type(given).__name__}')
-    return dict(given or {})
+    try:
+        found: dict[str, Any] = json.loads(json.dumps(dict(given or {}), ensure_ascii=False).encode())
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"{name} can only be compared with what JSON holds: {error}") from None
+    return found
 
 
 def same_as(given: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

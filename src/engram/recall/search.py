@@ -89,7 +89,7 @@ class Searcher:
         with self.store.reading() if ask.filters.known_at is None else nullcontext():
             candidates = self.store.candidates(query, filters)
             then = self._then(ask)
-            wanted = query.limit * 2 if ask.filters.metadata or then else ask.limit * WEIGHED
+            wanted = query.limit * 2 if then else ask.limit * WEIGHED
             retrieval = Retrieval(query, ask.mode, ask.fusion, filters, wanted, windows, _by_number(then))
             ranked = rank(self.store, candidates, retrieval)
             hits = self._weighed(ask, terms, ranked, then)

@@ -35,6 +35,10 @@ class ReviewItem:
     reason: str
     actions: tuple[str, ...]
 
+    def concerns(self, memory_id: str) -> bool:
+        """Whether it is about this memory, on either side."""
+        return memory_id == self.memory.id or (self.other is not None and memory_id == self.other.id)
+
 
 @dataclass(slots=True)
 class Review:
@@ -43,16 +47,17 @@ class Review:
     store: Store
     clock: "Callable[[], datetime]"
 
-    def queue(self, limit: int = 50, *, scopes: "Collection[str] | None" = None) -> list[ReviewItem]:
+    def queue(self, limit: int = 50, *, about: str = "", scopes: "Collection[str] | None" = None) -> list[ReviewItem]:
         """Contradictions first, then other candidates, then memories that faded to the point of retirement.
 
-        Everyone's, or those of these scopes.
+        `about` keeps only the items that concern one memory, before `limit` cuts. Everyone's, or those of these scopes.
         """
         seen = None if scopes is None else tuple(scopes)
         waiting = self.store.listing(Filters(statuses=("candidate",), valid_at=None, scopes=seen))
         items = [self._candidate(memory, seen) for memory in waiting]
         items.sort(key=lambda item: item.kind != "contradiction")
-        return (items + self._fading(seen))[:limit]
+        items += self._fading(seen)
+        return [item for item in items if not about or item.concerns(about)][:limit]
 
     def _candidate(self, memory: Memory, seen: tuple[str, ...] | None) -> ReviewItem:
         other = self._contradicted(memory)

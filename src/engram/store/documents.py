@@ -122,11 +122,32 @@ def _terms(texts: Iterable[str]) -> str:
 
 def matches_metadata(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     """Whether the caller's metadata holds every wanted value; a list there matches any of its items."""
-    for key, value in wanted.items():
-        found = metadata.get(key)
-        if found != value and not (isinstance(found, (list, tuple)) and value in found):
-            return False
-    return True
+    return all(_holds(metadata.get(key), value) for key, value in wanted.items())
+
+
+def record_matches(kind: str, record: str, wanted: str) -> bool:
+    """The same for a stored record and a filter, both as JSON: what the index asks of documents one by one."""
+    held = json.loads(record).get("metadata" if kind == "event" else "data") or {}
+    return matches_metadata(held, json.loads(wanted))
+
+
+def _holds(found: Any, wanted: Any) -> bool:
+    if _same(found, wanted):
+        return True
+    return isinstance(found, (list, tuple)) and any(_same(item, wanted) for item in found)
+
+
+def _same(found: Any, wanted: Any) -> bool:
+    """Values are compared as JSON does: inside a list or a mapping, `true` is not 1."""
+    if isinstance(found, Mapping) and isinstance(wanted, Mapping):
+        return found.keys() == wanted.keys() and all(_same_inside(found[key], wanted[key]) for key in found)
+    if isinstance(found, (list, tuple)) and isinstance(wanted, (list, tuple)):
+        return len(found) == len(wanted) and all(map(_same_inside, found, wanted))
+    return bool(found == wanted)
+
+
+def _same_inside(found: Any, wanted: Any) -> bool:
+    return isinstance(found, bool) == isinstance(wanted, bool) and _same(found, wanted)
 
 
 def meaning_of(memory: Memory) -> str:

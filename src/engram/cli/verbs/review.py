@@ -55,10 +55,7 @@ def review(
             memory = decide(mem, ref, chosen[0], keep, text_or_stdin(statement), situations, surface.actor)
             _decided(surface, mem, memory)
             return
-        waiting = mem.review.queue(limit)
-        if ref:
-            wanted = mem.get(ref).id
-            waiting = [item for item in waiting if wanted in (item.memory.id, item.other.id if item.other else "")]
+        waiting = mem.review.queue(limit, about=mem.get(ref).id if ref else "")
         if surface.person and surface.drawn and not list_only and waiting:
             from engram.cli.walk import walk
 

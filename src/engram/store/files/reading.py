@@ -10,7 +10,6 @@ from engram.model.errors import InvalidInput
 from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.rules.scopes import shows
-from engram.store.documents import matches_metadata
 from engram.store.files import (
     events,
     examining,
@@ -130,10 +129,6 @@ class Reading(KeepingUp):
     def listing(self, filters: Filters, limit: int | None = None, offset: int = 0) -> list[Memory]:
         """Memories, newest first."""
         self._notice()
-        if filters.metadata:
-            found = (decode_record(record) for record in self.parts.index.listed(filters, None, 0))
-            kept = [memory for memory in found if matches_metadata(memory.metadata, filters.metadata)]
-            return kept[offset:] if limit is None else kept[offset : offset + limit]
         listed = self.parts.index.listed(filters, limit, offset)
         if len(listed) > LOOKED_AT:
             return [decode_record(record) for record in listed]

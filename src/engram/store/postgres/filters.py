@@ -1,5 +1,7 @@
 """Filters as a condition over `documents d`."""
 
+import json
+import re
 from typing import Any
 
 from engram.store.protocol import Filters
@@ -79,30 +81,39 @@ def _add_truth(filters: Filters, found: _Conditions) -> None:
     found.among("d.status", filters.statuses)
 
 
-# Python holds True and 1 for the same, and so does a filter.
+# A filter holds True and 1 for the same; inside a list or a mapping JSON's own equality decides.
 _SAME_TEXT = "CASE json_typeof(e) WHEN 'string' THEN e #>> '{{}}' = {} ELSE false END"
 _SAME_NUMBER = (
     "CASE json_typeof(e) WHEN 'number' THEN (e #>> '{{}}')::numeric WHEN 'boolean' THEN (e #>> '{{}}')::boolean::integer "
     "END = {}::text::numeric"
 )
+_SAME_JSON = "CASE WHEN json_typeof(e) IN ('array', 'object') THEN e::jsonb = {}::text::jsonb ELSE false END"
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+_NOTHING = "json_typeof(e) = 'null'"
+_ITEMS = (
+    "(SELECT CASE d.kind WHEN 'event' THEN "
+    "(SELECT r.record -> 'metadata' FROM engram.agent_events r WHERE r.tenant = d.tenant AND r.id = d.id) ELSE "
+    "(SELECT r.record -> 'data' FROM engram.agent_memory r WHERE r.tenant = d.tenant AND r.id = d.id) END AS data) m, "
+    "LATERAL (SELECT coalesce(m.data -> {}, 'null') AS held) h, LATERAL (SELECT h.held AS e UNION ALL "
+    "SELECT json_array_elements(CASE WHEN json_typeof(h.held) = 'array' THEN h.held ELSE '[]' END)) i"
+)
 
 
 def _add_metadata(key: str, value: object, found: _Conditions) -> None:
-    """The caller's own data lies in the record; a list there matches by any of its items.
-
-    Only texts and numbers are compared here; whoever reads the record compares the rest.
-    """
-    if not isinstance(value, (str, int, float)) or "\x00" in key:
+    """The caller's own data lies in the record; a list there matches as a whole, or by any of its items."""
+    if _NUL.search(json.dumps([key, value])):
+        found.parts.append("false")  # PostgreSQL stores no NUL
         return
-    said = value if isinstance(value, str) else repr(float(value) if isinstance(value, bool) else value)
-    item = _SAME_TEXT if isinstance(value, str) else _SAME_NUMBER
-    found.add(
-        "EXISTS (SELECT 1 FROM (SELECT CASE d.kind WHEN 'event' THEN "
-        "(SELECT r.record -> 'metadata' FROM engram.agent_events r WHERE r.tenant = d.tenant AND r.id = d.id) ELSE "
-        "(SELECT r.record -> 'data' FROM engram.agent_memory r WHERE r.tenant = d.tenant AND r.id = d.id) END AS data) m, "
-        "LATERAL (SELECT m.data -> {} AS held) h, LATERAL (SELECT h.held AS e WHERE json_typeof(h.held) <> 'array' "
-        "UNION ALL SELECT json_array_elements(CASE WHEN json_typeof(h.held) = 'array' THEN h.held ELSE '[]' END)) i "
-        "WHERE " + item + ")",
-        key,
-        said,
-    )
+    same, values = _comparison(value)
+    found.add(f"EXISTS (SELECT 1 FROM {_ITEMS} WHERE {same})", key, *values)
+
+
+def _comparison(value: object) -> tuple[str, list[str]]:
+    """How an item is compared with a value, and the value as the statement takes it."""
+    if value is None:
+        return _NOTHING, []
+    if isinstance(value, str):
+        return _SAME_TEXT, [value]
+    if isinstance(value, (int, float)):
+        return _SAME_NUMBER, [repr(float(value) if isinstance(value, bool) else value)]
+    return _SAME_JSON, [json.dumps(value)]

@@ -11,7 +11,6 @@ from engram.model.event import Event, Session
 from engram.model.memory import Memory
 from engram.model.usage import Use
 from engram.rules.scopes import shows
-from engram.store.documents import matches_metadata
 from engram.store.ledgers import decode_event
 from engram.store.lineages import versions_among
 from engram.store.postgres import events, images, searching, uses, verifying, walking
@@ -154,13 +153,8 @@ class PostgresStore(TaskKeeping):
         """Memories, newest first."""
         condition, values = where(filters)
         text = statement("listed").format(condition=condition)
-        by_record = bool(filters.metadata)
-        cut = {"limit": None, "offset": 0} if by_record else {"limit": limit, "offset": offset}
-        found = [decode_record(record) for (record,) in self.parts.database.query(text, {**values, **cut})]
-        if not by_record:
-            return found
-        kept = [memory for memory in found if matches_metadata(memory.metadata, filters.metadata)]
-        return kept[offset:] if limit is None else kept[offset : offset + limit]
+        rows = self.parts.database.query(text, {**values, "limit": limit, "offset": offset})
+        return [decode_record(record) for (record,) in rows]
 
     def count(self, filters: Filters) -> int:
         """How many documents pass the filters."""

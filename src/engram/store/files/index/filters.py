@@ -1,8 +1,11 @@
 """Filters as a WHERE clause over `docs d`."""
 
+import json
+
 from engram.store.protocol import Filters
 
 Clause = tuple[str, list[object]]
+_LARGEST = 2**63 - 1
 _OVER = ("retired", "rejected", "candidate")
 
 
@@ -68,13 +71,17 @@ def _add_truth(filters: Filters, found: _Conditions) -> None:
 def _add_metadata(key: str, value: object, found: _Conditions) -> None:
     """The caller's own data lies in the record; a list there matches by any of its items.
 
-    What SQLite cannot compare is compared on the record by whoever reads it.
+    Texts and numbers are compared by SQLite, everything else by `record_matches`, the rule itself: it costs more.
     """
-    if not isinstance(value, (str, int, float)) or '"' in key:
+    plain = isinstance(value, (str, float)) or (isinstance(value, int) and abs(value) <= _LARGEST)
+    if not plain or '"' in key:
+        matched = "EXISTS (SELECT 1 FROM records r WHERE r.n = d.n AND record_matches(d.kind, r.record, ?))"
+        found.add(matched, json.dumps({key: value}))
         return
     found.add(
-        "EXISTS (SELECT 1 FROM records r, json_each(r.record, "
-        "CASE d.kind WHEN 'event' THEN '$.metadata' ELSE '$.data' END || ?) e WHERE r.n = d.n AND e.value = ?)",
+        "EXISTS (SELECT 1 FROM (SELECT r.record, CASE d.kind WHEN 'event' THEN '$.metadata' ELSE '$.data' END || ? AS place "
+        "FROM records r WHERE r.n = d.n) h, json_each(h.record, h.place) e "
+        "WHERE e.value = ? AND e.type NOT IN ('array', 'object') AND json_type(h.record, h.place) <> 'object')",
         f'."{key}"',
         value,
     )
