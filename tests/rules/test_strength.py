@@ -94,8 +94,8 @@ def test_memories_injected_together_grow_together_and_apart_again() -> None:
     assert {link.target: link.strength for link in first.associations} == {"B": 0.1, "C": 0.1}
     again = co_accessed(first, ("B",), NOW)
     assert {link.target: link.strength for link in again.associations} == {"B": pytest.approx(0.15), "C": 0.1}
-    half = link_strength(first.associations[0], NOW + timedelta(days=14))
-    assert half == pytest.approx(0.1 * 0.95**14)
+    assert link_strength(first.associations[0], NOW + timedelta(days=13)) == pytest.approx(0.1 * 0.95**13)
+    assert link_strength(first.associations[0], NOW + timedelta(days=14)) == 0
     faded = co_accessed(again, ("D",), NOW + timedelta(days=15))
     assert {link.target for link in faded.associations} == {"B", "D"}
 

@@ -175,7 +175,7 @@ class Verbs(Opened):
         return await self._threads.run(self._engram.pin, ref, pinned, actor=actor)
 
     async def verify(self, ref: str, *, actor: str = "manual") -> Memory:
-        """Confirm that a memory is still true; its freshness begins anew. Only a person's word marks it confirmed."""
+        """Confirm that a memory is still true: it is reinforced, and fresh again. Only a person's word marks it confirmed."""
         return await self._threads.run(self._engram.verify, ref, actor=actor)
 
     async def reinforce(self, ref: str, *, boost: float = 0.1, actor: str = "manual") -> Memory:

@@ -9,6 +9,7 @@ from engram.cli.drawing import Cell, Column
 from engram.cli.plain_text import age, ago, line, moment, shown
 from engram.model.types import type_or_default
 from engram.rules.eligibility import eligibility
+from engram.rules.strength import links_at
 
 if TYPE_CHECKING:
     from engram.model.decision import Decision
@@ -62,7 +63,7 @@ def card(memory: "Memory", now: datetime, file: str = "") -> None:
             ("state", (f"{drawing.bar(state.strength)} {state.strength:.2f}  {state.state}: {state.reason}", style)),
             *_worth(memory),
             *_origin(memory, now),
-            *_links(memory),
+            *_links(memory, now),
             ("file", file),
         ]
     )
@@ -106,9 +107,9 @@ def _validity(memory: "Memory") -> str:
     return f"{moment(memory.valid_from) or '…'} until {moment(memory.valid_until) or '…'}"
 
 
-def _links(memory: "Memory") -> list[tuple[str, Cell]]:
+def _links(memory: "Memory", now: datetime) -> list[tuple[str, Cell]]:
     links = "; ".join(
-        f"{link.type.replace('_', ' ')} {link.target} ({link.strength:.2f})" for link in memory.associations
+        f"{link.type.replace('_', ' ')} {link.target} ({link.strength:.2f})" for link in links_at(memory, now)
     )
     return [
         ("supersedes", ", ".join(memory.supersedes)),

@@ -10,6 +10,7 @@ from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, Refused
 from engram.model.memory import Memory, render_form
 from engram.rules.numbers import REINFORCE_RETRIEVAL
+from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
 from engram.store.owners import CONVERSATION
 from engram.store.protocol import LIVE
@@ -172,10 +173,14 @@ class Writing(Facets):
         )
 
     def verify(self, ref: str, *, actor: str = "manual") -> Memory:
-        """Confirm that a memory is still true; its freshness begins anew. Only a person's word marks it confirmed."""
+        """Confirm that a memory is still true: it is reinforced, and fresh again. Only a person's word marks it confirmed."""
         now = self._clock()
         confirmed = {"verification": "user_confirmed"} if actor == "human" else {}
-        return self._change(ref, "verify", actor, "", lambda m: m.but(**confirmed, last_verified=now, updated=now))
+
+        def verified(memory: Memory) -> Memory:
+            return reinforced(memory, now).but(**confirmed, last_verified=now, updated=now)
+
+        return self._change(ref, "verify", actor, "", verified)
 
     def reinforce(self, ref: str, *, boost: float = REINFORCE_RETRIEVAL, actor: str = "manual") -> Memory:
         """Strengthen a memory by hand: `boost`, above 0 and up to 1, is added to how readily it comes to mind."""

@@ -4,9 +4,10 @@ Two tables say it all: which key holds which field, how it is read, how it is wr
 in `extra`, at the depth where it stood, and is written back there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
-from math import isfinite
+from math import inf, isfinite
+from operator import attrgetter
 from typing import Any
 
 from engram.dialects import values
@@ -15,6 +16,7 @@ from engram.dialects.values import FieldError, shown
 from engram.model.errors import InvalidInput, UnknownVersion
 from engram.model.memory import (
     SCHEMA_VERSION,
+    SIGNALS,
     STATUSES,
     Activation,
     Anchor,
@@ -210,6 +212,36 @@ def from_mapping(data: Mapping[str, Any], *, where: str = "") -> Memory:
         raise InvalidInput(_complaint(data, error, where)) from None
     except UnknownVersion as error:
         raise UnknownVersion(f"{where}: {error}" if where else str(error)) from None
+
+
+_BY_HAND: tuple[tuple[str, Callable[[Memory], float | None], float, float], ...] = (
+    ("confidence", lambda m: values.write_number(_tenfold(m.confidence)), 1, 10),
+    ("metadata.emotional_weight", lambda m: m.emotional_weight, 1, 10),
+    ("metadata.derivation_count", lambda m: m.derivation_count, 0, inf),
+    *((f"metadata.feedback_signals.{signal}", attrgetter(f"feedback.{signal}"), 0, inf) for signal in SIGNALS),
+    ("activation.frequency", lambda m: m.activation.frequency, 0, inf),
+    ("revision", lambda m: m.revision, 1, inf),
+    ("decay_days", lambda m: m.decay_days, 0, inf),
+)
+"""What a person may write into a file, by its key: the ranges of `docs/file-format.md`."""
+
+
+def _tenfold(confidence: float) -> float:
+    return float(values.write_confidence(confidence))
+
+
+def hand_problem(memory: Memory, before: Memory | None = None) -> str:
+    """What is out of its range in a record that a person wrote, or "". What stood there `before` is nobody's slip.
+
+    Engram itself may hold a confidence below .1, and reads whatever an earlier version wrote; that is why this is not asked
+    of every record that is read.
+    """
+    for key, value_of, low, high in _BY_HAND:
+        value = value_of(memory)
+        if value is not None and not low <= value <= high and (before is None or value_of(before) != value):
+            wanted = f"between {low:g} and {high:g}" if high < inf else f"at least {low:g}"
+            return f"{key} of {memory.id}: must be {wanted}, is {value:g}"
+    return ""
 
 
 def to_mapping(memory: Memory) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def hops(
         valid_at=now if statuses == LIVE else None,
     )
     followed = words(types, "types")
-    return Hops(direction, followed and tuple(map(relation, followed)), float(min_weight), filters)
+    return Hops(direction, followed and tuple(map(relation, followed)), float(min_weight), filters, now)
 
 
 def _statuses(status: str | Sequence[str] | None) -> tuple[str, ...] | None:

@@ -22,6 +22,8 @@ VERIFICATIONS = ("unverified", "user_confirmed", "system_inferred", "disputed")
 SCHEMA_VERSION = 2
 CONTRADICTS = "contradicts"
 """The type of link from a candidate to the memory it contradicts."""
+CO_ACCESSED = "co_accessed"
+"""The type of link that use makes: learned, fading, and beside whatever relation somebody gave."""
 FORMS = (("behavior", "impact", "action"), ("subject", "predicate", "object"))
 """The two forms a statement can be rendered from."""
 

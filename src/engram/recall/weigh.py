@@ -9,6 +9,7 @@ from engram.rules.eligibility import Eligibility
 from engram.rules.weights import (
     anchor_boost,
     confidence_weight,
+    derivation_weight,
     feedback_weight,
     importance_boost,
     recency_boost,
@@ -35,6 +36,7 @@ def weigh(
     }
     factors = {
         "feedback": feedback_weight(memory.feedback),
+        "derived": derivation_weight(memory.derivation_count),
         "confidence": confidence_weight(memory.confidence),
         state.state: state.weight,
     }

@@ -4,9 +4,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from engram.model.memory import Association, Evidence, Memory
+from engram.model.memory import CO_ACCESSED, Association, Evidence, Memory
 from engram.rules.eligibility import Eligibility, eligibility
 from engram.rules.scopes import shows
+from engram.rules.strength import links_at
 from engram.store.protocol import Image, Store
 from engram.text.shown import quoted
 
@@ -46,7 +47,7 @@ def explained(
     def seen(memory_id: str) -> bool:
         return scopes is None or store.owner_of(memory_id) in scopes
 
-    links = tuple(link for link in memory.associations if seen(link.target))
+    links = tuple(link for link in links_at(memory, now) if seen(link.target))
     back = tuple(sorted((source, kind) for source, _, kind, _ in store.links_to([memory.id]) if seen(source)))
     lines = [
         f"{memory.id} ({memory.type}, {memory.scope}): {quoted(memory.statement)}",
@@ -57,7 +58,7 @@ def explained(
             f"{image.at:%Y-%m-%d %H:%M} {image.op} by {image.actor or 'unknown'}{_because(image)}"
             for image in decisions
         ),
-        *(f"links to {link.target}: {link.type}, weight {link.weight:g}" for link in links),
+        *(f"links to {link.target}: {link.type}, {_hold(link)}" for link in links),
         *(f"linked from {source}: {kind}" for source, kind in back),
         *(f"rests on {one.event}" for one in memory.evidence),
     ]
@@ -86,6 +87,11 @@ def _place(memory: Memory, versions: Sequence[Memory], current: Memory) -> list[
         "this one is in force" if current.id == memory.id else f"{current.id} is in force: {quoted(current.statement)}"
     )
     return [f"version {place} of {len(versions)}; {told}"]
+
+
+def _hold(link: Association) -> str:
+    """How much a link counts: the weight somebody gave it, or what use made of it."""
+    return f"strength {link.strength:.2f}" if link.type == CO_ACCESSED else f"weight {link.weight:g}"
 
 
 def _because(image: Image) -> str:

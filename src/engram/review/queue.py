@@ -185,9 +185,9 @@ def held(deciding: Transaction, memory_id: str) -> Memory:
 
 
 def _approved(memory: Memory, actor: str, now: datetime) -> Memory:
-    """Only a person's approval confirms; anyone else's lets in."""
+    """Only a person's approval confirms; anyone else's lets in. Either is a review, and reinforces."""
     confirmed = "user_confirmed" if actor == "human" else memory.verification
-    return memory.but(status="active", verification=confirmed, last_verified=now)
+    return reinforced(memory, now).but(status="active", verification=confirmed, last_verified=now)
 
 
 def _keep_one(deciding: Transaction, winner: Memory, loser: Memory, now: datetime) -> Memory:

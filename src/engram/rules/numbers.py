@@ -22,6 +22,8 @@ ANCHOR_SHARED_WORDS = 2
 SCHEMA_BOOST_MAX = 2.0
 FEEDBACK_UP_STEP, FEEDBACK_UP_MAX = 0.05, 0.30
 FEEDBACK_DOWN_STEP, FEEDBACK_DOWN_FLOOR = 0.10, 0.50
+# Spec 1 calls what was derived again in other sessions the most valuable and gives no number: less than a rating, and bounded.
+DERIVED_STEP, DERIVED_MAX = 0.02, 0.10
 CONFIDENCE_BASE, CONFIDENCE_SPAN = 0.75, 0.5
 # A fading or stale memory, one nobody confirmed, and one in dispute answer later than an equal one that is none of these.
 FADING_WEIGHT, DORMANT_WEIGHT, STALE_WEIGHT = 0.9, 0.75, 0.85

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 from math import exp
 
-from engram.model.memory import Activation, Association, Feedback, Memory, Signal
+from engram.model.memory import CO_ACCESSED, Activation, Association, Feedback, Memory, Signal
 from engram.rules import numbers as n
 
 
@@ -80,11 +80,27 @@ def consolidated(memory: Memory, at: datetime) -> Memory:
     return memory.but(consolidated=True, activation=activation, last_verified=at)
 
 
+def faded(strength: float, days: float) -> float:
+    """A learned link so many days after its last use; one that fell below the least is gone, and has none."""
+    value = float(strength * n.CO_ACCESS_DAILY ** max(0.0, days))
+    return value if value >= n.CO_ACCESS_PRUNE else 0.0
+
+
 def link_strength(link: Association, now: datetime) -> float:
     """A learned link fades by the day; given ones stay."""
-    if link.type != "co_accessed":
+    if link.type != CO_ACCESSED:
         return link.strength
-    return float(link.strength * n.CO_ACCESS_DAILY ** days_between(link.last_reinforced, now))
+    return faded(link.strength, days_between(link.last_reinforced, now))
+
+
+def links_at(memory: Memory, now: datetime) -> tuple[Association, ...]:
+    """The links a memory has at `now`, as strong as they are then; learned ones that faded away are not among them."""
+    strengths = ((link, link_strength(link, now)) for link in memory.associations)
+    return tuple(
+        link if link.type != CO_ACCESSED else replace(link, strength=value)
+        for link, value in strengths
+        if value or link.type != CO_ACCESSED
+    )
 
 
 def co_accessed(memory: Memory, others: tuple[str, ...], at: datetime) -> Memory:
@@ -92,17 +108,16 @@ def co_accessed(memory: Memory, others: tuple[str, ...], at: datetime) -> Memory
     links: list[Association] = []
     pending = dict.fromkeys(others)
     for link in memory.associations:
-        if link.type != "co_accessed":
-            links.append(link)
-            continue
         value = link_strength(link, at)
-        if link.target in pending:
+        if link.type != CO_ACCESSED:
+            links.append(link)
+        elif value and link.target in pending:
             del pending[link.target]
             value = min(n.ASSOCIATION_CAP, value + n.CO_ACCESS_STEP)
             links.append(replace(link, strength=_rounded(value), last_reinforced=at))
-        elif value >= n.CO_ACCESS_PRUNE:
+        elif value:
             links.append(link)
-    fresh = [Association(t, "co_accessed", n.CO_ACCESS_NEW, last_reinforced=at) for t in pending]
+    fresh = [Association(t, CO_ACCESSED, n.CO_ACCESS_NEW, last_reinforced=at) for t in pending]
     return memory.but(associations=tuple(links + fresh))
 
 

@@ -18,6 +18,11 @@ def feedback_weight(feedback: Feedback) -> float:
     return 1.0
 
 
+def derivation_weight(count: int) -> float:
+    """What was captured independently again lifts a little, by at most a tenth."""
+    return 1 + min(n.DERIVED_STEP * max(0, count - 1), n.DERIVED_MAX)
+
+
 def confidence_weight(confidence: float) -> float:
     """From .75 for a guess to 1.25 for a certainty."""
     return n.CONFIDENCE_BASE + n.CONFIDENCE_SPAN * confidence

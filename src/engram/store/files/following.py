@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from engram.dialects.mapping import hand_problem
 from engram.model.errors import EngramError
 from engram.model.memory import Memory
 from engram.store.files import memories
@@ -131,16 +132,17 @@ def _sort_edits(parts: Parts, stored: str, found: list[Memory], noticed: Noticed
     problems: list[str] = []
     seen: set[str] = set()
     for memory in found:
-        problem = _objection(parts, stored, memory, seen)
+        row = parts.index.one("by_ref", memory.id)
+        before = decode_record(row[2]) if row else None
+        problem = _objection(parts, stored, memory, seen) or hand_problem(memory, before)
         seen.add(memory.id)
         if problem:
             problems.append(f"{parts.path(stored)}: {problem}")
             continue
-        row = parts.index.one("by_ref", memory.id)
-        if row is None:
+        if before is None:
             noticed.added.append(memory.id)
             accepted.append(memory)
-        elif image(decode_record(row[2])) != image(memory):
+        elif image(before) != image(memory):
             noticed.edited.append(memory.id)
             accepted.append(memory)
         elif place_of(parts, memory.id) != stored:
@@ -383,6 +385,9 @@ def _index_team_file(parts: Parts, stored: str, stamp: Stamp, data: bytes, found
             place = place_of(parts, memory.id)
             if place and place != stored and parts.path(place).exists():
                 problems.append(f"{parts.path(stored)}: id {memory.id} is already taken by {place}")
+                continue
+            if problem := hand_problem(memory):
+                problems.append(f"{parts.path(stored)}: {problem}")
                 continue
             index_memory(writer, memory, image(memory), trusted=trusted)
             note_place(parts, memory.id, stored)

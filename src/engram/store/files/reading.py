@@ -235,7 +235,7 @@ class Reading(KeepingUp):
     ) -> list[Step]:
         """What is linked to these memories."""
         self._notice()
-        hops = Hops(direction, types, min_weight, filters)
+        hops = Hops(direction, types, min_weight, filters, self.parts.clock())
         return walking.walk(self.parts.index.db, seeds, depth, hops, per_seed)
 
     def reading(self) -> contextlib.AbstractContextManager[None]:

@@ -24,14 +24,22 @@ LONGEST_CHAIN = 64
 _CROWDED = """
 SELECT j.value FROM json_each(?) j WHERE (SELECT count(*) FROM (SELECT 1 FROM links l WHERE l.{here} = j.value LIMIT ?)) = ?
 """
+_WEIGHT = """
+CASE l.type WHEN 'co_accessed' THEN l.weight * faded(l.strength, coalesce(({now} - l.reinforced) / 86400, 0))
+ELSE l.weight END
+"""
 _LINKS_OF_SEVERAL = """
-SELECT l.{here}, -max({lightest}, min({heaviest}, l.weight)), l.{there}, l.type FROM json_each(?) j
-CROSS JOIN links l ON l.{here} = j.value WHERE l.weight > 0 AND l.weight >= ? {typed}
+SELECT l.{here}, -max({lightest}, min({heaviest}, {weight})), l.{there}, l.type FROM json_each(?) j
+CROSS JOIN links l ON l.{here} = j.value WHERE {weight} > 0 AND {weight} >= ? {typed}
 """
 # Of one memory only: for a short sorted beginning of many links SQLite is ten times faster so than with a window.
 _LINKS_OF_ONE = """
-SELECT l.{here}, -max({lightest}, min({heaviest}, l.weight)), l.{there}, l.type FROM links l
-WHERE l.{here} = ? AND l.weight > 0 AND l.weight >= ? {typed} ORDER BY l.weight DESC, l.{there}, l.type LIMIT ? OFFSET ?
+SELECT l.{here}, -max({lightest}, min({heaviest}, {weight})) AS lightness, l.{there}, l.type FROM links l
+WHERE l.{here} = ? AND {weight} > 0 AND {weight} >= ? {typed} ORDER BY lightness, l.{there}, l.type LIMIT ? OFFSET ?
+"""
+_GIVEN = """
+AND (l.type <> 'co_accessed' OR NOT EXISTS (SELECT 1 FROM links g WHERE g.source = {source} AND g.target = {target}
+AND g.type <> 'co_accessed' AND g.weight > 0 AND g.weight >= ? {typed}))
 """
 _PASSING = "SELECT d.id FROM json_each(?) j CROSS JOIN docs d ON d.id = j.value WHERE {condition}"
 _SUCCESSORS = """
@@ -207,15 +215,31 @@ class _Crowd:
 
 
 def _ways(db: sqlite3.Connection, hops: Hops, at_once: int) -> list[_Way]:
-    typed = "" if hops.types is None else f"AND l.type IN ({', '.join('?' * len(hops.types))})"
-    followed = (hops.min_weight, *(hops.types or ()))
+    typed = "" if hops.types is None else f"AND {{link}}.type IN ({', '.join('?' * len(hops.types))})"
+    asked = (hops.min_weight, *(hops.types or ()))
+    given = _given(hops, typed.format(link="g"))
+    weight = _WEIGHT.format(now=repr(hops.at.timestamp()))
     found = []
-    for here, there, asked in (("source", "target", hops.outbound), ("target", "source", hops.inbound)):
-        if asked:
-            named = {"here": here, "there": there, "typed": typed, "lightest": LIGHTEST, "heaviest": HEAVIEST}
+    for here, there, followed in (("source", "target", hops.outbound), ("target", "source", hops.inbound)):
+        if followed:
+            named = {
+                "here": here, "there": there, "typed": typed.format(link="l") + "".join(given), "weight": weight,
+                "lightest": LIGHTEST, "heaviest": HEAVIEST,
+            }  # fmt: skip
             crowded, several, one = (text.format(**named) for text in (_CROWDED, _LINKS_OF_SEVERAL, _LINKS_OF_ONE))
-            found.append(_Way(db, here == "target", crowded, several, one, followed, at_once))
+            found.append(_Way(db, here == "target", crowded, several, one, asked * (1 + len(given)), at_once))
     return found
+
+
+def _given(hops: Hops, typed: str) -> list[str]:
+    """Conditions that leave a learned link out where a given relation this walk follows joins the same two memories."""
+    if not hops.prefers_given:
+        return []
+    ways = [("l.source", "l.target"), ("l.target", "l.source")]
+    return [
+        _GIVEN.format(source=source, target=target, typed=typed)
+        for source, target in ways[: 2 if hops.outbound and hops.inbound else 1]
+    ]
 
 
 class _Links:

@@ -223,7 +223,7 @@ class PostgresStore(TaskKeeping):
         filters: Filters = PLAIN,
     ) -> list[Step]:
         """What is linked to these memories."""
-        hops = Hops(direction, types, min_weight, filters)
+        hops = Hops(direction, types, min_weight, filters, self.parts.clock())
         return walking.walk(self.parts.database, seeds, depth, hops, per_seed)
 
     @contextlib.contextmanager

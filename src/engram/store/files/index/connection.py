@@ -14,6 +14,7 @@ from importlib import resources
 from pathlib import Path
 
 from engram.model.errors import StoreBusy, StoreReadOnly
+from engram.rules.strength import faded
 from engram.store.documents import record_matches
 from engram.store.files.home import DIRECTORY_MODE, FILE_MODE
 from engram.store.named_sql import named_statements
@@ -102,6 +103,7 @@ def _open(path: Path) -> tuple[sqlite3.Connection, bool]:
         path.touch(FILE_MODE)
     connection = sqlite3.connect(path, timeout=BUSY_MS / 1000, isolation_level=None, check_same_thread=False)
     connection.create_function("record_matches", 3, record_matches, deterministic=True)
+    connection.create_function("faded", 2, faded, deterministic=True)
     try:
         _use_wal(connection)
         connection.executescript(

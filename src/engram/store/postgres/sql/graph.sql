@@ -36,8 +36,11 @@ SELECT p.id, r.type, r.weight, true AS forward
 FROM (
     SELECT o.target, o.type, o.weight FROM (
         SELECT DISTINCT ON (r.target) r.target, r.type, least(greatest(r.weight, {lightest}), {heaviest}) AS weight
-        FROM engram.memory_relations r
-        WHERE r.tenant = %(tenant)s AND r.source = f.id AND r.weight > 0 AND r.weight >= %(min_weight)s::float8 {typed}
+        FROM (
+            SELECT r.source, r.target, r.type, {weight} AS weight FROM engram.memory_relations r
+            WHERE r.tenant = %(tenant)s AND r.source = f.id {typed} OFFSET 0
+        ) r
+        WHERE r.weight > 0 AND r.weight >= %(min_weight)s::float8 {given}
         ORDER BY r.target, r.weight DESC, r.type
     ) o ORDER BY o.weight DESC, o.target
 ) r
@@ -79,10 +82,10 @@ FROM (
                 WHERE d.tenant = %(tenant)s AND d.id = e.id AND d.status = 'superseded' AND NOT ({condition}) OFFSET 0
             ) gone
         ) t CROSS JOIN LATERAL (
-            SELECT r.source, r.type, r.weight FROM engram.memory_relations r
-            WHERE r.tenant = %(tenant)s AND r.target = t.id AND r.weight > 0 AND r.weight >= %(min_weight)s::float8 {typed}
-            OFFSET 0
+            SELECT r.source, r.target, r.type, {weight} AS weight FROM engram.memory_relations r
+            WHERE r.tenant = %(tenant)s AND r.target = t.id {typed} OFFSET 0
         ) r
+        WHERE r.weight > 0 AND r.weight >= %(min_weight)s::float8 {given}
         ORDER BY r.source, r.weight DESC, r.type
     ) o ORDER BY o.weight DESC, o.source
 ) r
@@ -91,3 +94,19 @@ CROSS JOIN LATERAL (
 ) p
 WHERE p.id <> ALL (w.seen)
 ORDER BY r.weight DESC, r.source LIMIT %(per_seed)s::bigint + 1 - cardinality(w.seen)
+
+-- name: hop_weight
+-- A link that use made fades with every day since its last use, and is gone below the least; a given one weighs what was said.
+CASE r.type WHEN 'co_accessed' THEN (
+    SELECT CASE WHEN s.strength >= {least} THEN r.weight * s.strength ELSE 0 END FROM (
+        SELECT r.strength * power({daily}::float8,
+            greatest(0, coalesce(extract(epoch FROM %(at)s::timestamptz - r.reinforced)::float8 / 86400, 0))) AS strength
+    ) s
+) ELSE r.weight END
+
+-- name: hop_given
+-- A learned link is left out where a given relation that this walk follows joins the same two memories.
+AND (r.type <> 'co_accessed' OR NOT EXISTS (
+    SELECT 1 FROM engram.memory_relations g WHERE g.tenant = %(tenant)s AND g.source = r.{source} AND g.target = r.{target}
+    AND g.type <> 'co_accessed' AND g.weight > 0 AND g.weight >= %(min_weight)s::float8 {typed}
+))
