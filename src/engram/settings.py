@@ -49,7 +49,22 @@ RANGES = {
     "model_timeout": (1, 600),
     "model_daily_tokens": (0, 10**9),
 }
-"""What a number may be when it is set."""
+"""What a number may be, in the file and when it is set."""
+
+SHAPES = {
+    "embedder": (
+        r"static|none|fastembed:.+|openai:.+@.+",
+        "static, none, fastembed:<model> or openai:<model>@<base_url>",
+    ),
+    "model": (
+        r"|(?:openai|anthropic|ollama):.+",
+        'openai:NAME[@URL], anthropic:NAME, ollama:NAME[@URL], or "" for none',
+    ),
+}
+"""What a text that names something of a few kinds looks like, and how that is told."""
+
+_DIGITS = 20
+"""A longer number is beyond every range, and dear to read."""
 
 TABLES = ("policies",)
 """What is written as tables in the file, and never as one value."""
@@ -120,8 +135,13 @@ def checked_setting(key: str, value: Any, where: str = "config") -> Any:
     kinds = {each.name: type(getattr(Settings(), each.name)) for each in fields(Settings)}
     if key not in kinds:
         raise InvalidInput(f"{where}: unknown setting {key!r}; known: {', '.join(kinds)}")
-    if type(value) is not kinds[key] or (kinds[key] is int and value < 0):
-        raise InvalidInput(f"{where}: {key} takes {_WORDS[kinds[key]]}, not {value!r}")
+    if type(value) is not kinds[key]:
+        raise InvalidInput(f"{where}: {key} takes {_WORDS[kinds[key]]}, not {value!r:.60}")
+    if key in RANGES and not RANGES[key][0] <= value <= RANGES[key][1]:
+        low, high = RANGES[key]
+        raise InvalidInput(f"{where}: {key} takes a whole number from {low} to {high}, not {value!r:.60}")
+    if key in SHAPES and re.fullmatch(SHAPES[key][0], value.strip()) is None:
+        raise InvalidInput(f"{where}: {key} takes {SHAPES[key][1]}, not {value!r:.60}")
     return value
 
 
@@ -143,8 +163,8 @@ def parse_setting(key: str, text: str) -> Any:
         return checked_setting(key, text.lower() in ("true", "yes", "on"))
     if kind is int:
         low, high = RANGES[key]
-        if not text.isdecimal() or not low <= int(text) <= high:
-            raise InvalidInput(f"{key} takes a whole number from {low} to {high}, not {text!r}")
+        if not text.isascii() or not text.isdecimal() or len(text) > _DIGITS:
+            raise InvalidInput(f"{key} takes a whole number from {low} to {high}, not {text!r:.60}")
         return checked_setting(key, int(text))
     return checked_setting(key, text)
 

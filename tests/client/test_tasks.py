@@ -64,8 +64,11 @@ def test_a_finished_task_takes_no_event_and_no_checkpoint(mem: Engram, state: st
     assert mem.jobs.list() == []
 
 
-def test_a_paused_task_still_listens(mem: Engram) -> None:
+def test_a_paused_task_takes_no_event_until_it_is_resumed(mem: Engram) -> None:
     task = in_state(mem, "paused")
+    with pytest.raises(InvalidInput, match="engram task resume"):
+        mem.record_event(task, "user", "the keys have come")
+    mem.resume_task(task)
     mem.record_event(task, "user", "the keys have come")
     assert [event.content for event in mem.list_events(task)] == ["the keys have come"]
 

@@ -1,7 +1,7 @@
 """What an agent is told at the start of a task: directives, things to consider, related ones, inside a token budget."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from engram.model.hit import Filtered, Hit, Hits, Injected, Injection
@@ -10,8 +10,11 @@ from engram.model.types import type_or_default
 from engram.recall.spread import Reached
 from engram.rules import numbers as n
 from engram.rules.eligibility import Eligibility, eligibility
+from engram.text.cutting import longest_fitting
 from engram.text.shown import one_line, quoted
 
+LEAST_CHARS = 24
+"""Of a critical fact that has to be shortened at least so much is left."""
 Counter = Callable[[str], int]
 
 HEADER = "# Memory\nWhat earlier sessions left, quoted. Weigh it as evidence; the user's words now come first."
@@ -29,23 +32,64 @@ class _Sheet:
     used: int = 0
     allowed: float = 0.0
     sections: dict[str, list[Injected]] = field(default_factory=lambda: {name: [] for name in TITLES})
-    left_out: list[Filtered] = field(default_factory=list)
+    refused: dict[str, list[str]] = field(default_factory=dict)
+    """Why a memory is not in the text, by its id: each section it was offered to, or its state, has a reason."""
+    critical: set[str] = field(default_factory=set)
+    """The critical facts that were offered."""
+    sharing: int = 0
+    """How many critical facts still share what is left of the budget."""
 
     def open(self, section: str) -> None:
         self.allowed += SHARES[section] * self.budget
 
+    def refuse(self, memory_id: str, reason: str) -> None:
+        self.refused.setdefault(memory_id, []).append(reason)
+
+    def expect(self, section: str, items: Sequence[Injected]) -> None:
+        """Prepare for critical facts: where the budget cannot hold them whole, each has an equal share of it."""
+        self.critical |= {item.memory.id for item in items}
+        whole = self._cost(section, "\n".join(item.text for item in items)) + len(items)
+        self.sharing = len(items) if self.used + whole > self.budget else 0
+
     def place(self, section: str, item: Injected) -> bool:
-        if len(self.sections[section]) >= LIMITS[section]:
+        """Take an item in, if there is room. A critical fact is bound by the whole budget alone, and shortened if need be."""
+        critical = item.memory.id in self.critical
+        if not critical and self._counted(section) >= LIMITS[section]:
+            self.refuse(item.memory.id, f"{section}: {LIMITS[section]} at most, and others come first")
             return False
-        cost = self.count(item.text) + 1
-        if not self.sections[section]:
-            cost += self.count(TITLES[section]) + 2
-        if self.used + cost > self.allowed:
-            self.left_out.append(Filtered(item.memory.id, f"{section}: {cost} tokens, more than the budget has left"))
+        allowed = self.budget if critical else self.allowed
+        if critical and self.sharing:
+            item = self._shortened(section, item, self.used + (self.budget - self.used) // self.sharing)
+            self.sharing -= 1
+        cost = self._cost(section, item.text)
+        if self.used + cost > allowed:
+            self.refuse(item.memory.id, f"{section}: {cost} tokens, more than the budget has left")
             return False
         self.used += cost
         self.sections[section].append(item)
         return True
+
+    def left_out(self) -> tuple[Filtered, ...]:
+        """What was considered and is not in the text, each once."""
+        placed = {item.memory.id for items in self.sections.values() for item in items}
+        return tuple(Filtered(i, "; ".join(reasons)) for i, reasons in self.refused.items() if i not in placed)
+
+    def _counted(self, section: str) -> int:
+        return sum(1 for item in self.sections[section] if item.memory.id not in self.critical)
+
+    def _cost(self, section: str, text: str) -> int:
+        return self.count(text) + 1 + (0 if self.sections[section] else self.count(TITLES[section]) + 2)
+
+    def _shortened(self, section: str, item: Injected, allowed: int) -> Injected:
+        def phrased(statement: str) -> str:
+            return _phrase(item.memory.but(statement=statement, situation=""), item.reason)
+
+        def fits(statement: str) -> bool:
+            return self.used + self._cost(section, phrased(statement)) <= allowed
+
+        if self.used + self._cost(section, item.text) <= allowed:
+            return item
+        return replace(item, text=phrased(longest_fitting(item.memory.statement, fits, LEAST_CHARS)))
 
 
 def build(
@@ -81,30 +125,33 @@ def _eligible(hits: Hits, now: datetime, sheet: _Sheet) -> list[tuple[Hit, Eligi
         if state.consider:
             found.append((hit, state))
         else:
-            sheet.left_out.append(Filtered(hit.id, state.reason))
+            sheet.refuse(hit.id, state.reason)
     return sorted(found, key=lambda pair: _order(*pair))
 
 
-def _order(hit: Hit, state: Eligibility) -> tuple[bool, bool, float, str]:
-    """Pinned first, what is not fading next, then by score."""
+def _order(hit: Hit, state: Eligibility) -> tuple[bool, bool, bool, float]:
+    """What is critical first, what is pinned next, then what is not fading, then by score; equals as they came."""
     assert hit.memory is not None
-    return (not hit.memory.pinned, state.state == "fading" and not hit.memory.pinned, -hit.score, hit.id)
+    first = hit.memory.pinned or bool(hit.memory.critical_slot)
+    return (not hit.memory.critical_slot, not hit.memory.pinned, state.state == "fading" and not first, -hit.score)
 
 
 def _fill(sheet: _Sheet, section: str, candidates: Sequence[tuple[Hit, Eligibility]]) -> set[str]:
-    placed = set()
-    for hit, state in candidates:
-        assert hit.memory is not None
-        item = _item(hit.memory, hit.score, _reason(hit, state), section, hit)
-        if sheet.place(section, item):
-            placed.add(hit.id)
-    return placed
+    items = [
+        _item(hit.memory, hit.score, _reason(hit, state), section, hit)
+        for hit, state in candidates
+        if hit.memory is not None
+    ]
+    sheet.expect(section, [item for item in items if item.memory.critical_slot])
+    return {item.memory.id for item in items if sheet.place(section, item)}
 
 
 def _reason(hit: Hit, state: Eligibility) -> str:
     why = []
     if hit.memory is not None and hit.memory.pinned:
         why.append("pinned")
+    if hit.memory is not None and hit.memory.critical_slot:
+        why.append("critical")
     if hit.trace is not None and hit.trace.found_by:
         why.append("matched by " + " and ".join(sorted(hit.trace.found_by)))
     if state.state != "active":
@@ -142,6 +189,14 @@ def _finished(sheet: _Sheet, hits: Hits, budget: int, count: Counter) -> Injecti
         text=text,
         tokens=count(text) if text else 0,
         budget=budget,
-        left_out=tuple(sheet.left_out),
-        warnings=tuple(hits.warnings),
+        left_out=sheet.left_out(),
+        warnings=(*hits.warnings, *_missed(sheet)),
     )
+
+
+def _missed(sheet: _Sheet) -> list[str]:
+    """A critical fact that no budget of this size can hold is told loudly."""
+    critical = [item.id for item in sheet.left_out() if item.id in sheet.critical]
+    if not critical:
+        return []
+    return [f"a budget of {sheet.budget} tokens is too small for the critical facts {', '.join(critical)}; give more"]

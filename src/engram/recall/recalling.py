@@ -15,7 +15,6 @@ from engram.recall.question import Question, understand
 from engram.recall.relevant import means_something
 from engram.recall.search import Ask, Searcher
 from engram.recall.versions import time_of
-from engram.rules import numbers as n
 from engram.store.protocol import Filters, Store
 from engram.text.shown import one_line
 from engram.text.time_phrases import Window
@@ -23,6 +22,8 @@ from engram.text.time_phrases import Window
 if TYPE_CHECKING:
     from engram.recall.spread import Reached
 
+PINNED_POOL = 100
+"""Pinned memories offered to an injection; those its limits cut are named."""
 INJECT_POOL = 24
 """Hits looked at for an injection: the most it can hold, and some that the budget may pass over."""
 MIN_BUDGET = 50
@@ -98,13 +99,16 @@ class Recaller:
         kept = Hits([hit for hit in found if means_something(hit)])
         kept.warnings = found.warnings
         known = {hit.id for hit in kept}
-        for memory in self._pinned(filters):
+        for memory in self._always(filters):
             if memory.id not in known:
+                known.add(memory.id)
                 kept.append(Hit(memory.id, "memory", 0.0, memory.statement, memory))
         return kept
 
-    def _pinned(self, filters: Filters) -> list[Memory]:
-        return self.store.listing(replace(filters, pinned=True), n.MAX_DIRECTIVES)
+    def _always(self, filters: Filters) -> list[Memory]:
+        """What is offered whatever the task is: all that is critical, and the newest of what is pinned."""
+        critical = self.store.listing(replace(filters, critical=True))
+        return critical + self.store.listing(replace(filters, pinned=True), PINNED_POOL)
 
     def _spread(
         self, directives: Sequence[tuple[Memory, float]], hits: Hits, filters: Filters, now: datetime

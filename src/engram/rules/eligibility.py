@@ -28,8 +28,8 @@ class Eligibility:
 
 
 def never_sinks(memory: Memory) -> bool:
-    """Pinned memories and the types that state someone's will stay at least fading."""
-    return memory.pinned or not type_or_default(memory.type).may_sink
+    """Pinned memories, critical facts and the types that state someone's will stay at least fading."""
+    return memory.pinned or bool(memory.critical_slot) or not type_or_default(memory.type).may_sink
 
 
 def horizon(memory: Memory) -> float | None:
@@ -104,5 +104,6 @@ def _by_strength(memory: Memory, now: datetime, value: float) -> Eligibility:
     if memory.verification == "disputed":
         return Eligibility(True, False, True, "disputed", "contradicted and not yet resolved", n.DISPUTED_WEIGHT, value)
     if is_stale(memory, now):
-        return Eligibility(True, memory.pinned, True, "stale", "past its horizon: verify it", n.STALE_WEIGHT, value)
+        kept = memory.pinned or bool(memory.critical_slot)
+        return Eligibility(True, kept, True, "stale", "past its horizon: verify it", n.STALE_WEIGHT, value)
     return Eligibility(True, True, True, state, reason, weight, value)

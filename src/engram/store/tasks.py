@@ -5,7 +5,8 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from engram.model.errors import InvalidInput
+from engram.model.errors import InvalidInput, Refused
+from engram.model.event import Session
 from engram.model.task import TRANSITIONS, Checkpoint, Job, TaskRun
 
 _Record = TypeVar("_Record", TaskRun, Checkpoint, Job)
@@ -49,8 +50,16 @@ def leasable(job: Job, kinds: tuple[str, ...] | None, now: datetime) -> bool:
     return job.status == "waiting" and job.run_after <= now
 
 
+def refuse_ended(session: Session | None) -> None:
+    """An ended session's ledger takes no more events."""
+    if session is not None and session.ended is not None:
+        raise Refused(f"session {session.id!r} has ended; nothing was written. Begin another: `engram session start`")
+
+
 def refuse_closed(task: TaskRun | None) -> None:
-    """A finished task's ledger takes no more events."""
+    """The ledger of a task that rests or is finished takes no more events."""
+    if task is not None and task.status == "paused":
+        raise InvalidInput(f"{task.id} is paused; nothing was written. `engram task resume` takes it up again")
     if task is not None and task.finished:
         again = "`engram task resume` opens it again" if "running" in TRANSITIONS[task.status] else "begin another task"
         raise InvalidInput(f"{task.id} is {task.status}: its ledger is closed; {again}")

@@ -1,6 +1,7 @@
 """A policy made in code: what it changes, what it leaves alone, what it refuses."""
 
 import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -88,21 +89,35 @@ def test_the_subject_of_i_my_and_the_user_is_one_and_a_pronoun_is_none() -> None
 
 
 @pytest.mark.parametrize(
+    ("make", "complaint"),
+    [
+        (lambda: TypeRule("(", "fact"), "type rule: its pattern is no regular expression"),
+        (lambda: TypeRule("a", "fact", unless="["), "type rule: its unless is no regular expression"),
+        (lambda: TypeRule("", "fact"), "type rule has no pattern"),
+        (lambda: TypeRule(5, "fact"), "its pattern is a text, not int"),  # type: ignore[arg-type]
+        (lambda: TypeRule("a" * (MAX_PATTERN_CHARS + 1), "fact"), f"at most {MAX_PATTERN_CHARS}"),
+        (lambda: TypeRule(r"(\w+\s*)+$", "fact"), "too many ways"),
+        (lambda: TypeRule("a", "fact", unless=r"(a|a)*b"), "its unless can be tried in too many ways"),
+        (lambda: TypeRule("a", "fact", words=("Two words",)), "single lower-case words"),
+        (lambda: SlotRule("a"), "slot rule gives neither"),
+        (lambda: SlotRule("(", critical_slot="k"), "slot rule: its pattern is no regular expression"),
+        (lambda: SlotRule("a", conflict_key="k:{what}"), "names the group 'what', which the pattern lacks"),
+        (lambda: SlotRule("(?P<what>a)", conflict_key="k:{what"), "has a brace that belongs to no"),
+        (lambda: SlotRule("a", critical_slot="k" * 200), "its critical_slot has more than"),
+    ],
+)
+def test_a_rule_that_cannot_be_used_is_refused_when_it_is_made(make: Callable[[], object], complaint: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        make()
+    assert complaint in str(refused.value)
+
+
+@pytest.mark.parametrize(
     ("types", "slots", "complaint"),
     [
-        ((TypeRule("(", "fact"),), (), "type rule 1: its pattern is no regular expression"),
-        ((TypeRule("a", "fact", unless="["),), (), "type rule 1: its unless is no regular expression"),
         ((TypeRule("a", "fact"), TypeRule("b", "fancy")), (), "type rule 2: unknown type 'fancy'"),
-        ((TypeRule("", "fact"),), (), "type rule 1 has no pattern"),
-        ((TypeRule("a" * (MAX_PATTERN_CHARS + 1), "fact"),), (), f"at most {MAX_PATTERN_CHARS}"),
-        ((TypeRule(r"(\w+\s*)+$", "fact"),), (), "too many ways"),
-        ((TypeRule("a", "fact", unless=r"(a|a)*b"),), (), "its unless can be tried in too many ways"),
-        ((TypeRule("a", "fact", words=("Two words",)),), (), "single lower-case words"),
-        ((), (SlotRule("a"),), "slot rule 1 gives neither"),
-        ((), (SlotRule("a", conflict_key="k:{what}"),), "names the group 'what', which the pattern lacks"),
-        ((), (SlotRule("(?P<what>a)", conflict_key="k:{what"),), "has a brace that belongs to no"),
         ((), (SlotRule("a", critical_slot="k", types=("fancy",)),), "slot rule 1: unknown type 'fancy'"),
-        ((), (SlotRule("a", critical_slot="k" * 200),), "its critical_slot has more than"),
+        ((TypeRule("(", "fact", vetted=True),), (), "type rule 1: its pattern is no regular expression"),
     ],
 )
 def test_a_rule_that_cannot_be_used_is_refused_by_name(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from engram.cli.declared import Argument, Group, Option
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import Limit, Scopes, SeenFrom
-from engram.model.errors import InvalidInput, Refused
+from engram.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -79,11 +79,6 @@ def observe(
 
     items = events_to_write(role, content, event_type, key, at, batch)
     with surface.memory() as mem:
-        known = mem.store.session(session_id)
-        if known is not None and known.ended is not None:
-            raise Refused(
-                f"session {session_id!r} has ended; nothing was written. Begin another: `engram session start`"
-            )
         events = mem.observe_batch(session_id, items, scope=scope or None)
         rows: list[list[drawing.Cell]] = [
             [(event.id, "cyan"), f"  {event.role}: {line(event.content, 80)}"] for event in events

@@ -17,6 +17,7 @@ PRESETS = ("default", "legal", "coding_agent")
 """The policies that come with Engram."""
 
 _KINDS: dict[str, type[TypeRule] | type[SlotRule]] = {"types": TypeRule, "slots": SlotRule}
+_RULES = {TypeRule: "type rule", SlotRule: "slot rule"}
 _KEYS = ("extends", *_KINDS)
 _LISTS = ("types", "words")
 _PART = re.compile(r"\{\{(\w+)\}\}")
@@ -125,7 +126,12 @@ def _rule(kind: type[TypeRule] | type[SlotRule], row: Mapping[str, Any], where: 
     for key in ("pattern", "type") if kind is TypeRule else ("pattern",):
         if key not in row:
             raise InvalidInput(f"{where} has no {key}")
-    return kind(**{key: _checked(key, value, where) for key, value in row.items()})
+    values = {key: _checked(key, value, where) for key, value in row.items()}
+    try:
+        return kind(**values)
+    except InvalidInput as error:
+        # A rule knows what is wrong with it, and not where it stands.
+        raise InvalidInput(f"{where}{str(error).removeprefix(_RULES[kind])}") from None
 
 
 def _checked(key: str, value: Any, where: str) -> Any:

@@ -33,6 +33,10 @@ class TypeRule:
     vetted: bool = field(default=False, repr=False, compare=False)
     """Its patterns were measured against hostile texts, and need not be judged by what they might cost."""
 
+    def __post_init__(self) -> None:
+        if not self.vetted:
+            _check_patterns(self, "type rule")
+
 
 @dataclass(frozen=True, slots=True)
 class SlotRule:
@@ -53,18 +57,29 @@ class SlotRule:
     vetted: bool = field(default=False, repr=False, compare=False)
     """Its patterns were measured against hostile texts, and need not be judged by what they might cost."""
 
+    def __post_init__(self) -> None:
+        if not self.vetted:
+            _check_patterns(self, "slot rule")
+            _check_templates(self, "slot rule")
+
 
 def check_type_rule(rule: TypeRule, where: str) -> None:
-    """Raise `InvalidInput`, naming the rule, for one that cannot be used."""
-    _check_patterns(rule, where)
+    """Raise `InvalidInput`, naming the rule, for one that cannot be used; what it checked when it was made is not checked again."""
+    if rule.vetted:
+        _check_patterns(rule, where)
     _check_type(rule.type, where)
 
 
 def check_slot_rule(rule: SlotRule, where: str) -> None:
-    """Raise `InvalidInput`, naming the rule, for one that cannot be used."""
-    _check_patterns(rule, where)
+    """Raise `InvalidInput`, naming the rule, for one that cannot be used; what it checked when it was made is not checked again."""
+    if rule.vetted:
+        _check_patterns(rule, where)
+        _check_templates(rule, where)
     for name in rule.types:
         _check_type(name, where)
+
+
+def _check_templates(rule: SlotRule, where: str) -> None:
     if not rule.critical_slot and not rule.conflict_key:
         raise InvalidInput(f"{where} gives neither a critical_slot nor a conflict_key: it says nothing")
     groups = [name.rstrip("0123456789") for name in _GROUP.findall(rule.pattern)]
@@ -84,6 +99,8 @@ def _check_patterns(rule: TypeRule | SlotRule, where: str) -> None:
 
 
 def _check_pattern(pattern: str, what: str) -> None:
+    if not isinstance(pattern, str):
+        raise InvalidInput(f"{what} is a text, not {type(pattern).__name__}")
     if len(pattern) > MAX_PATTERN_CHARS:
         raise InvalidInput(f"{what} has {len(pattern)} characters; at most {MAX_PATTERN_CHARS}: make two rules of it")
     try:

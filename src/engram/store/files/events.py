@@ -15,7 +15,7 @@ from engram.store.files.sessions import load_session
 from engram.store.ledgers import Head, decode_event, following_on, unrepeated
 from engram.store.owners import ledger_owner, owner_of_new
 from engram.store.protocol import Following, NewEvent, no_jobs
-from engram.store.tasks import refuse_closed
+from engram.store.tasks import refuse_closed, refuse_ended
 from engram.store.witnesses import BEGUN, parsed_anchor
 
 
@@ -30,6 +30,7 @@ def append(
         task = tasks.load_task(parts.home, session)
         refuse_closed(task)
         kept = load_session(parts.home, session) if task is None else None
+        refuse_ended(kept)
         scope = owner_of_new(session, ledger_owner(session, task, kept, parts.ledger.scope(session)), scope)
         known = _known_keys(parts, session, events)
         fresh = unrepeated(events, known)

@@ -17,7 +17,7 @@ from engram.store.postgres.task_keeping import held_task, job_columns
 from engram.store.postgres.witnessing import witness
 from engram.store.postgres.writing import Row, Work, dumped, put_documents
 from engram.store.protocol import Following, NewEvent, no_jobs
-from engram.store.tasks import from_fields, refuse_closed
+from engram.store.tasks import from_fields, refuse_closed, refuse_ended
 
 
 def append(
@@ -31,6 +31,7 @@ def append(
         ((seq, digest),) = parts.database.within(connection, statement("lock_ledger"), {"session": session})
         last = _last(parts, connection, session, Head(seq, digest))
         kept = _kept(parts, connection, session) if task is None else None
+        refuse_ended(kept)
         scope = owner_of_new(session, ledger_owner(session, task, kept, last.scope if last else ""), scope)
         keys = [event.key for event in events if event.key]
         rows = parts.database.within(connection, statement("events_by_key"), {"session": session, "keys": keys})

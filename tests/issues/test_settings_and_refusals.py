@@ -1,0 +1,139 @@
+"""Settings within their ranges, closed ledgers, rules checked when made, and injections that own up to what they leave out."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engram import Engram
+from engram.gates.policies import SlotRule, TypeRule
+from engram.model.errors import InvalidInput, Refused
+from engram.settings import RANGES, Settings, load_settings, read_settings
+from tests.backends import Backend
+from tests.clock import Clock
+
+BEYOND = [(key, value) for key, (low, high) in RANGES.items() for value in (low - 1, high + 1)]
+
+
+@pytest.mark.parametrize(("key", "value"), BEYOND)
+def test_a_number_out_of_range_in_the_settings_file_is_refused(tmp_path: Path, key: str, value: int) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(f"# mine\n{key} = {value}\n", "utf-8")
+    low, high = RANGES[key]
+    with pytest.raises(
+        InvalidInput, match=f"config.toml:2: {key} takes a whole number from {low} to {high}, not {value}"
+    ):
+        load_settings(file)
+    settings, problems = read_settings(file)
+    assert (settings, len(problems)) == (Settings(), 1)
+
+
+def test_every_number_among_the_settings_has_a_range() -> None:
+    numbers = {name for name in Settings.__slots__ if type(getattr(Settings(), name)) is int}
+    assert numbers == set(RANGES)
+
+
+@pytest.mark.parametrize(
+    "line", ["embedder = 'bogus'", "embedder = 'openai:small'", "model = 'gpt-5'", "model = 'acme:x'"]
+)
+def test_a_kind_nobody_knows_in_the_settings_file_is_refused(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(line + "\n", "utf-8")
+    with pytest.raises(InvalidInput, match=f"config.toml:1: {line.split()[0]} takes .*not "):
+        load_settings(file)
+
+
+def test_a_store_says_which_setting_is_wrong(tmp_path: Path) -> None:
+    Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path).close()
+    (tmp_path / "home" / "config.toml").write_text("budget = 1\n", "utf-8")
+    with pytest.raises(InvalidInput, match="budget takes a whole number from 50"):
+        Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path)
+
+
+def test_a_paused_task_takes_no_events(backend: Backend) -> None:
+    mem = backend.client()
+    task = mem.start_task("Ship the release").id
+    mem.record_event(task, "user", "please ship")
+    mem.pause_task(task)
+    for write in (
+        lambda: mem.record_event(task, "user", "one more"),
+        lambda: mem.record_turn(task, "one more"),
+        lambda: mem.observe(task, "user", "one more"),
+    ):
+        with pytest.raises(InvalidInput, match=f"{task} is paused"):
+            write()
+    mem.resume_task(task)
+    mem.record_event(task, "user", "go on")
+    assert [event.content for event in mem.list_events(task)] == ["please ship", "go on"]
+
+
+def test_an_ended_session_takes_no_events(backend: Backend) -> None:
+    mem = backend.client()
+    with mem.session(task="billing") as session:
+        session.observe("user", "hello")
+    for write in (
+        lambda: session.observe("user", "one more"),
+        lambda: mem.observe(session.id, "user", "one more"),
+        lambda: mem.observe_batch(session.id, [{"role": "user", "content": "one more"}]),
+        lambda: mem.add_conversation("I prefer pnpm over npm.", session=session.id),
+    ):
+        with pytest.raises(Refused, match="has ended"):
+            write()
+    assert [event.content for event in mem.store.events(session.id)] == ["hello"]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: TypeRule("(", "fact"),
+        lambda: TypeRule("a", "fact", unless=r"(a|a)*b"),
+        lambda: SlotRule("(", critical_slot="k"),
+        lambda: SlotRule("a", conflict_key="k:{what}"),
+    ],
+)
+def test_a_rule_that_cannot_be_used_is_refused_when_it_is_made(make: Callable[[], object]) -> None:
+    with pytest.raises(InvalidInput):
+        make()
+
+
+def test_a_critical_fact_is_injected_however_old_and_whatever_the_task_is(backend: Backend, clock: Clock) -> None:
+    mem = backend.client()
+    allergy = mem.add("The user is allergic to penicillin", critical_slot="allergy", decay_days=30)
+    clock.forward(days=4000)
+    for task in ("billing service deploys", "which drugs may the user take", ""):
+        injection = mem.inject(task)
+        assert [item.memory.id for item in injection.directives] == [allergy.id]
+        assert "critical" in injection.directives[0].reason
+
+
+def test_critical_facts_pass_the_limit_and_are_shortened_before_they_are_left_out(backend: Backend) -> None:
+    mem = backend.client()
+    ids = {
+        mem.add(f"Rule {n}: {'never touch the production ledger by hand ' * 9}", critical_slot=f"rule-{n}").id
+        for n in range(12)
+    }
+    injection = mem.inject("deploy", budget=800)
+    assert {item.memory.id for item in injection.directives} == ids
+    assert injection.tokens <= 800
+    small = mem.inject("deploy", budget=100)
+    missed = {item.id for item in small.left_out}
+    assert missed and missed | set(small.ids) == ids
+    assert any("too small for the critical facts" in warning for warning in small.warnings)
+
+
+def test_left_out_names_what_the_limits_and_the_budget_cut(backend: Backend) -> None:
+    mem = backend.client()
+    ids = [
+        mem.add(f"The deploy of service {name} goes through gate {name}", type="constraint", pinned=True).id
+        for name in "abcdefghijklmnopqrst"
+    ]
+    injection = mem.inject("deploy service gate", budget=4000)
+    assert (len(injection.directives), len(injection.consider)) == (10, 5)
+    cut = {item.id: item.reason for item in injection.left_out}
+    assert set(cut) == set(ids) - set(injection.ids)
+    assert set(cut.values()) == {
+        "directives: 10 at most, and others come first; consider: 5 at most, and others come first"
+    }
+    tight = mem.inject("deploy service gate", budget=200)
+    assert {item.id for item in tight.left_out} == set(ids) - set(tight.ids)
+    assert all("more than the budget has left" in item.reason for item in tight.left_out)
