@@ -18,6 +18,7 @@ from engram.embedding import load_embedder
 from engram.store.documents import memory_document
 from engram.store.files import memories
 from engram.store.files.index.writing import from_blob, to_blob
+from engram.store.files.purge_plan import MARKER, unfinished
 from engram.store.files.store import FilesStore
 from engram.store.records import decode_record
 
@@ -155,6 +156,7 @@ def assert_consistent(
     """
     with Engram.open(home, cache=cache, directory=home, embedder=embedder) as mem:
         store = store_of(mem)
+        _end_purge(mem)
         if edited:
             assert mem.upkeep.sync().problems == []
         assert_journal_and_files_agree(home)
@@ -167,6 +169,20 @@ def assert_consistent(
     with scratch() as other, Engram.open(home, cache=other, directory=home, embedder=embedder) as anew:
         assert_same_index(in_use, snapshot(store_of(anew)))
         assert digest_of_tree(home) == before, "making the index anew changed the store"
+
+
+def _end_purge(mem: Engram) -> None:
+    """Readers neither end an interrupted purge nor see what it is about; a writer ends it."""
+    home = store_of(mem).parts.home
+    if not unfinished(home):
+        return
+    begun = json.loads((home.state / MARKER).read_bytes())
+    assert not {memory.id for memory in mem.list(status="any")} & set(begun["ids"])
+    assert [mem.store.get(one) for one in begun["ids"]] == [None] * len(begun["ids"])
+    assert not any(image.memory for one in begun["ids"] for image in mem.store.history(one))
+    assert unfinished(home)
+    mem.upkeep.sync()
+    assert not unfinished(home)
 
 
 @contextmanager

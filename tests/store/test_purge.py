@@ -201,6 +201,8 @@ def test_a_purge_killed_after_its_words_had_gone_is_carried_to_its_end(tmp_path:
     marker = tmp_path / "home" / "state" / MARKER
     marker.write_text(json.dumps({"ids": [memory.id], "actor": "human"}))
     with _opened(tmp_path) as mem:
+        assert mem.list() == [] and marker.exists()
+        mem.add("The next writer ends it")
         assert not marker.exists()
         held = mem.store.session(begun.id)
         assert held is not None and held.task == "feed the animals"

@@ -182,8 +182,13 @@ class Verbs(Opened):
         """Strengthen a memory by hand: `boost`, above 0 and up to 1, is added to how readily it comes to mind."""
         return await self._threads.run(self._engram.reinforce, ref, boost=boost, actor=actor)
 
-    async def forget(self, ref: str, *, purge: bool = False, actor: str = "manual", reason: str = "") -> Memory | None:
-        """Retire a memory: it is out of every answer and stays readable. `purge=True` destroys it instead, and returns None."""
+    async def forget(
+        self, ref: str, *, purge: bool = False, actor: str = "manual", reason: str = ""
+    ) -> Memory | Purged:
+        """Retire a memory, and return it: it is out of every answer and stays readable.
+
+        `purge=True` destroys it instead, and returns the proof, a `Purged`: what went, what is left, what is out of reach.
+        """
         return await self._threads.run(self._engram.forget, ref, purge=purge, actor=actor, reason=reason)
 
     async def purge(

@@ -43,7 +43,9 @@ def _holdings(store: Store, scope: str) -> _Holdings:
     memories = [memory for memory in store.listing(Filters(statuses=None)) if _within(memory.scope, scope)]
     tasks = [task for task in store.tasks(TASK_STATES) if _within(task.scope, scope)]
     sessions = [one for one in store.sessions() if one.scopes and _within(one.scopes[0], scope)]
-    ledgers = [*(task.id for task in tasks), *(session.id for session in sessions), *_conversations(store, scope)]
+    ledgers = dict.fromkeys(
+        [*(task.id for task in tasks), *(session.id for session in sessions), *_ledgers(store, scope)]
+    )
     said = [event.id for ledger in ledgers for event in store.events(ledger)]
     # Wherever else it was said what these memories say, it was said for them.
     known = [evidence.event for memory in memories for evidence in memory.evidence]
@@ -51,10 +53,14 @@ def _holdings(store: Store, scope: str) -> _Holdings:
     return _Holdings(tuple(memories), tuple(tasks), tuple(sessions), tuple(events))
 
 
-def _conversations(store: Store, scope: str) -> list[str]:
-    """Where a conversation was handed over without a session, its ledger goes by its scope."""
-    named = [name for name in store.ledgers() if name.startswith(CONVERSATION)]
-    return [name for name in named if _within(name.removeprefix(CONVERSATION), scope)]
+def _ledgers(store: Store, scope: str) -> list[str]:
+    """Ledgers that belong to a scope, whatever their callers named them: by their events, or by the scope they are named after."""
+    return [name for name in store.ledgers() if any(_within(owner, scope) for owner in _owners(store, name))]
+
+
+def _owners(store: Store, ledger: str) -> list[str]:
+    told = [store.owner_of(event.id) or "" for event in store.events(ledger, last=1)]
+    return [*told, ledger.removeprefix(CONVERSATION)] if ledger.startswith(CONVERSATION) else told
 
 
 def _within(scope: str, wanted: str) -> bool:

@@ -186,12 +186,14 @@ class Writing(Facets):
         """Strengthen a memory by hand: `boost`, above 0 and up to 1, is added to how readily it comes to mind."""
         return self.review.reinforce(ref, boost=boost, actor=actor)
 
-    def forget(self, ref: str, *, purge: bool = False, actor: str = "manual", reason: str = "") -> Memory | None:
-        """Retire a memory: it is out of every answer and stays readable. `purge=True` destroys it instead, and returns None."""
+    def forget(self, ref: str, *, purge: bool = False, actor: str = "manual", reason: str = "") -> "Memory | Purged":
+        """Retire a memory, and return it: it is out of every answer and stays readable.
+
+        `purge=True` destroys it instead, and returns the proof, a `Purged`: what went, what is left, what is out of reach.
+        """
         memory = self.get(ref)
         if purge:
-            self.upkeep.purge([memory.id], actor=actor)
-            return None
+            return self.upkeep.purge([memory.id], actor=actor)
         return memory if memory.status == "retired" else self.lineages.forget(memory.id, actor=actor, reason=reason)
 
     def purge(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from engram.mcp import arguments as asks
 from engram.mcp.answers import Answer, Card, Ended, Forgotten, Learned, Prepared, Rated, Recalled, Started
+from engram.model.memory import Memory
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -81,7 +82,7 @@ def _feedback(mem: "Engram", asked: asks.Feedback) -> Rated:
 def _forget(mem: "Engram", asked: asks.Forget) -> Forgotten:
     known = mem.get(asked.id, scope=asked.scope or None)
     retired = mem.forget(known.id, actor=AGENT, reason=asked.reason)
-    assert retired is not None
+    assert isinstance(retired, Memory)
     return Forgotten(memory=Card.of(retired))
 
 

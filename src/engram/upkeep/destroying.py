@@ -1,6 +1,6 @@
 """Destroying memories and events, with what was drawn from them: `mem.upkeep.purge`, and the purge of a whole scope."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -8,7 +8,7 @@ from engram.model.memory import Evidence, Memory
 from engram.review.lineage import Lineages
 from engram.review.timeline import STANDING
 from engram.store.protocol import Filters, Purged, Store
-from engram.store.purged_words import enough, says_the_same, texts_of
+from engram.store.purged_words import Holder, is_sentence, named, says, spoken_in
 
 OP = "redact_evidence"
 """What the journal calls it when a fact loses one of the events it rests on."""
@@ -33,7 +33,8 @@ class Destroying:
 
     def _destroy(self, ids: Sequence[str], drawn: Collection[str], actor: str) -> Purged:
         ids = list(dict.fromkeys(ids))
-        quotes = self._words_of(ids)
+        quotes = [text for i in ids if (event := self.store.event(i)) is not None for text in spoken_in(event)]
+        owners = {scope for i in ids if (scope := self.store.owner_of(i)) is not None}
         for memory_id in ids:
             memory = self.store.get(memory_id)
             if memory is not None and memory.lineage and memory.status in STANDING:
@@ -41,7 +42,8 @@ class Destroying:
         shared = self._let_go(ids, actor)
         purged = self.store.purge(ids, actor=actor, drawn=drawn)
         self._forget_quotes(purged.ids)
-        return replace(purged, remaining=tuple(dict.fromkeys([*purged.remaining, *shared, *self._quoting(quotes)])))
+        others = named([*shared, *self._quoting(quotes)], owners)
+        return replace(purged, remaining=tuple(dict.fromkeys([*purged.remaining, *others])))
 
     def _drawn_from(self, ids: Sequence[str]) -> list[str]:
         """The facts that rest on events of these alone, and the versions that follow on them: those carry their context."""
@@ -65,33 +67,27 @@ class Destroying:
         others = [evidence for evidence in memory.evidence if evidence.event not in events]
         return tuple(one for one in others if (event := self.store.event(one.event)) is not None and event.content)
 
-    def _let_go(self, ids: Collection[str], actor: str) -> list[str]:
-        """Facts that others state too no longer rest on what is destroyed; the others, in words."""
+    def _let_go(self, ids: Collection[str], actor: str) -> list[Holder]:
+        """Facts that others state too no longer rest on what is destroyed; who states them."""
         events = {event_id for event_id in ids if self.store.event(event_id) is not None}
         known = self.store.listing(Filters(statuses=None)) if events else []
         shared = [memory.id for memory in known if memory.id not in ids and self._rests_on(memory, events)]
-        others: list[str] = []
+        others: list[Holder] = []
         for memory_id in shared:
             with self.store.deciding(OP, actor=actor, about=[memory_id]) as deciding:
                 memory = deciding.get(memory_id)
                 if memory is not None:
                     left = tuple(evidence for evidence in memory.evidence if evidence.event not in events)
                     deciding.put(memory.but(evidence=left, updated=self.clock()))
-                    others += [says_the_same(evidence.event) for evidence in left]
+                    others += [Holder(one.event, self.store.owner_of(one.event) or memory.scope) for one in left]
         return others
 
-    def _words_of(self, ids: Sequence[str]) -> list[str]:
-        return enough(event.content for i in ids if (event := self.store.event(i)) is not None)
-
-    def _quoting(self, quotes: Sequence[str]) -> list[str]:
-        """What still says the words of purged events: memories that rest on others, or on none."""
-        if not quotes:
-            return []
-        return [
-            f"{memory.id}: it says the same words; `engram forget {memory.id} --purge` destroys it too"
-            for memory in self.store.listing(Filters(statuses=None))
-            if any(text and (text in quote or quote in text) for text in enough(texts_of(memory)) for quote in quotes)
-        ]
+    def _quoting(self, quotes: Sequence[str]) -> Iterator[Holder]:
+        """Memories that still say what purged events said, a whole one or a sentence of it: they rest on others, or on none."""
+        for memory in self.store.listing(Filters(statuses=None)) if quotes else ():
+            sentence = memory.statement if is_sentence(memory.statement) else ""
+            if any(says(memory.statement, quote) or (sentence and says(quote, sentence)) for quote in quotes):
+                yield Holder(memory.id, memory.scope)
 
     def _forget_quotes(self, ids: Sequence[str]) -> None:
         """A summary quotes sentences of events; those of purged ones go with them."""

@@ -27,7 +27,8 @@ def _run_once(request: dict[str, Any], acknowledge: Any) -> None:
     home, cache = Path(request["home"]), request["cache"]
     if request["operation"] == "open":
         steps.begin()
-        Engram.open(home, cache=cache, directory=home).close()
+        with Engram.open(home, cache=cache, directory=home) as mem:
+            mem.upkeep.sync()
         acknowledge({"steps": steps.count})
         return
     with Engram.open(home, cache=cache, directory=home) as mem:

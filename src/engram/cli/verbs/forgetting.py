@@ -77,7 +77,7 @@ def draw_proof(purged: "Purged") -> None:
 
     drawing.lines([("purged", "bold red"), f"  {', '.join(purged.ids)}"])
     if purged.remaining:
-        drawing.lines([("still found in", "bold red")], *[[f"  {path}"] for path in purged.remaining])
+        drawing.lines([("not all is gone", "bold red")], *[[f"  {line}"] for line in purged.remaining])
     else:
         drawing.lines([("proof", "green"), "   everything the store keeps was searched: not a word of it is left"])
     drawing.lines([("out of reach", "yellow"), "  ", "; ".join(purged.out_of_reach)])

@@ -25,7 +25,11 @@ Nearest = Annotated[
     ),
 ]
 Repair = Annotated[
-    bool, Option("--repair", help="Move unreadable journal lines to quarantine and make the index anew.")
+    bool,
+    Option(
+        "--repair",
+        help="Move unreadable journal lines to quarantine, make the index anew, and end an interrupted purge.",
+    ),
 ]
 
 
@@ -70,7 +74,7 @@ def doctor(surface: Surface, repair: Repair = False) -> None:
     from engram.cli import drawing
 
     moved = _repair(surface) if repair else []
-    found = _diagnosed(surface)
+    found = _diagnosed(surface, repair)
 
     def draw() -> None:
         for check in found["checks"]:
@@ -86,7 +90,7 @@ def doctor(surface: Surface, repair: Repair = False) -> None:
         raise SystemExit(1)
 
 
-def _diagnosed(surface: Surface) -> dict[str, Any]:
+def _diagnosed(surface: Surface, repair: bool = False) -> dict[str, Any]:
     """What the doctor finds. Wrong settings keep the store from opening, so it is examined with the defaults for those."""
     from engram.embedding import load_embedder
     from engram.gates.policies import policy_problems
@@ -105,6 +109,8 @@ def _diagnosed(surface: Surface) -> dict[str, Any]:
         problems.append(f"{config}: {error}")
     store = opened(embedder)
     try:
+        if repair:
+            store.sync()
         found = diagnose(store, utc_now())
     finally:
         store.close()

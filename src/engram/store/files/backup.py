@@ -20,8 +20,11 @@ MANIFEST = "MANIFEST.json"
 _LEFT_OUT = {"lock"}
 
 
-def backup(home: Home, target: Path, now: datetime) -> dict[str, int]:
-    """Write everything the store holds to one archive, while no one else writes. Returns counts."""
+def backup(home: Home, target: Path, now: datetime, problems: list[str]) -> dict[str, int]:
+    """Write everything the store holds to one archive, while no one else writes. Returns counts.
+
+    A file that cannot be read is left out, and added to `problems`: it keeps nobody from saving the others.
+    """
     fresh = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     with WriterLock(home.lock).held():
         files = [p for p in sorted(home.root.rglob("*")) if p.is_file() and not p.is_symlink() and _belongs(home, p)]
@@ -30,9 +33,13 @@ def backup(home: Home, target: Path, now: datetime) -> dict[str, int]:
             with tarfile.open(fresh, "w:gz", compresslevel=6) as archive:
                 for path in files:
                     name = path.relative_to(home.root).as_posix()
-                    data = path.read_bytes()
+                    try:
+                        data, changed = path.read_bytes(), path.stat().st_mtime
+                    except OSError as error:
+                        problems.append(f"{path}: not in the backup, it cannot be read ({error.strerror})")
+                        continue
                     sums[name] = hashlib.sha256(data).hexdigest()
-                    _put(archive, name, data, path.stat().st_mtime)
+                    _put(archive, name, data, changed)
                 manifest = {"made": now.astimezone(UTC).isoformat(), "files": sums}
                 _put(archive, MANIFEST, json.dumps(manifest, indent=1).encode(), now.timestamp())
             fresh.chmod(0o600)

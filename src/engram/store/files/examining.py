@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engram.store.files.parts import Parts
+from engram.store.files.purge_plan import unfinished
 from engram.store.protocol import Check
 
 
@@ -24,6 +25,14 @@ def facts(parts: Parts) -> dict[str, Any]:
 def checks(known: Mapping[str, Any], problems: Sequence[str]) -> list[Check]:
     """The doctor's checks of facts, and of problems met while the files were looked at."""
     return [_files([*problems, *known["problems"]]), _index(known), _embedder(known)]
+
+
+def interrupted(parts: Parts) -> list[Check]:
+    """A purge that a crash interrupted, where there is one."""
+    if not unfinished(parts.home):
+        return []
+    detail = "a purge was interrupted; what it is about is found no more, and some of its words are still in files"
+    return [Check("purge", False, detail, "`engram doctor --repair`, or the next write, carries it to its end")]
 
 
 def _files(problems: Sequence[str]) -> Check:

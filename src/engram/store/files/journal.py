@@ -142,7 +142,12 @@ class Journal:
             offset = since.offset if month == since.month else 0
             yield from self._read_month(month, offset)
 
-    def _read_month(self, month: str, offset: int) -> Iterator[Placed]:
+    def readable(self, problems: list[str]) -> Iterator[Placed]:
+        """Every entry that can be read, in order; what is wrong with the other lines is added to `problems`."""
+        for month in self.months():
+            yield from self._read_month(month, 0, problems)
+
+    def _read_month(self, month: str, offset: int, problems: list[str] | None = None) -> Iterator[Placed]:
         path = self.path(month)
         with reading(path) as file:
             file.seek(offset)
@@ -151,7 +156,12 @@ class Journal:
                 if not line.endswith(b"\n"):
                     return
                 if line.strip():
-                    yield Placed(self._parse(line, path, offset), Position(month, offset), Position(month, end))
+                    try:
+                        yield Placed(self._parse(line, path, offset), Position(month, offset), Position(month, end))
+                    except StoreCorrupt as error:
+                        if problems is None:
+                            raise
+                        problems.append(str(error))
                 offset = end
 
     def _parse(self, line: bytes, path: Path, offset: int) -> Entry:

@@ -27,6 +27,7 @@ from engram.store.files.ledger import Ledger
 from engram.store.files.lock import DEFAULT_DEADLINE, WriterLock
 from engram.store.files.memories import Stamp, stamp_of
 from engram.store.files.parts import Parts
+from engram.store.files.purge_plan import unfinished
 from engram.store.files.usage import Usage
 from engram.store.protocol import (
     Noticed,
@@ -96,7 +97,7 @@ class KeepingUp(Mendable):
             if self.parts.index.get("filled") is None:
                 self.rebuild()
             self.parts.index.fresh = False
-            self._ready_to_write()
+            self._follow(ledger="")
 
     @healing
     def _look_up(self) -> None:
@@ -149,11 +150,11 @@ class KeepingUp(Mendable):
             raise_explained(again, self.parts.home)
 
     def _catch_up_if_free(self) -> None:
-        if not self._is_behind() and not purging.unfinished(self.parts):
+        if not self._is_behind() and not purging.to_hide(self.parts):
             return
         try:
             with contextlib.suppress(StoreBusy), self.parts.lock.held(BRIEFLY):
-                self._finish()
+                self._follow()
         except StoreReadOnly as error:
             self._warn(f"what others wrote since is not found yet: {error}")
         self._fill_if_free()
@@ -165,16 +166,29 @@ class KeepingUp(Mendable):
         """Take in what others have appended, waiting for them a while; for whoever should not miss an event."""
         try:
             with self.parts.lock.held(PATIENCE):
-                self._finish(ledger)
+                self._follow(ledger)
         except (StoreBusy, StoreReadOnly) as error:
             self._warn(f"what others appended since is not found yet: {error}")
         self._fill_if_free()
 
-    def _finish(self, ledger: str | None = None) -> None:
-        """What a crash left undone; for the holder of the writer lock."""
+    def _follow(self, ledger: str | None = None) -> None:
+        """Take in what others wrote; for a reader that holds the writer lock. An interrupted purge is hidden, not ended."""
         recovery.catch_up(self.parts, ledger=ledger)
-        if purging.unfinished(self.parts):
-            purging.resume(self.parts)
+        self._see_to_purge(purging.hide)
+
+    def _finish(self, ledger: str | None = None) -> None:
+        """What a crash left undone; for a writer, who holds the writer lock."""
+        recovery.catch_up(self.parts, ledger=ledger)
+        self._see_to_purge(purging.resume)
+
+    def _see_to_purge(self, work: Callable[[Parts], None]) -> None:
+        """An interrupted purge that cannot be ended keeps nobody from reading or writing; its owner hears of it."""
+        if not unfinished(self.parts.home):
+            return
+        try:
+            work(self.parts)
+        except (StoreError, OSError) as error:
+            self._warn(f"a purge was interrupted and is not ended yet: {error}")
 
     def _ledgers_grew(self) -> bool:
         """Whether events wait of which the journal does not tell, which only a crash leaves; looked at now and then."""
@@ -203,6 +217,7 @@ class KeepingUp(Mendable):
                 with contextlib.suppress(StoreError, sqlite3.Error, OSError):
                     self._finish()
             noticed = rebuild(self.parts, progress)
+            self._see_to_purge(purging.hide)
             self.parts.index.fresh = False
         self.parts.warnings += noticed.problems
         return noticed
@@ -220,7 +235,7 @@ class KeepingUp(Mendable):
         try:
             with self.parts.lock.held(PATIENCE):
                 # What is journaled now must not hide what others were told there before.
-                self._finish(ledger="")
+                self._follow(ledger="")
                 noticed = work()
             self._fill_vectors()
         except (StoreReadOnly, StoreBusy) as error:

@@ -8,11 +8,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from engram.model.errors import EngramError, StoreError
+from engram.model.errors import EngramError, StoreCorrupt, StoreError
 from engram.model.event import Event
 from engram.model.usage import Use
 from engram.store.comparing import chain_of
-from engram.store.files import pausing, purging, sessions, tasks, verdicts
+from engram.store.files import pausing, sessions, tasks, verdicts
 from engram.store.files.confinement import read_bytes
 from engram.store.files.following import is_team
 from engram.store.files.home import Home
@@ -20,6 +20,7 @@ from engram.store.files.journal import Journal, Placed, Position
 from engram.store.files.ledger import Ledger
 from engram.store.files.lock import WriterLock
 from engram.store.files.peeking import Peek
+from engram.store.files.purge_plan import unfinished
 from engram.store.files.standing import Standing, compare_files, last_of_each, purged_ids
 from engram.store.files.usage import Usage
 from engram.store.moving import Carried, Chain, Change, Counts, Decision, Small, Verdict, slices
@@ -75,14 +76,19 @@ class FilesSource:
         self._standing.read(self._journal, self._bound)
         events = [(event.session, event.seq) for name in self._ledger.sizes() for event in self._ledger.read(name)]
         self._heads, self._events = dict(events), len(events)
+        problems: list[str] = []
+        runs = list(tasks.all_tasks(self.home, problems))
+        points = [point for task in runs for point in tasks.checkpoints(self.home, task.id, problems)]
+        if problems:
+            raise StoreCorrupt(problems[0])
         self._small = Small(
             sessions=sessions.all_sessions(self.home),
             verdicts=list(_verdicts(self.home)),
             tombstones=self._purged,
             numbers=self._standing.numbers(),
             paused=pausing.is_paused(self.home),
-            tasks=list(tasks.all_tasks(self.home)),
-            checkpoints=[c for task in tasks.all_tasks(self.home) for c in tasks.checkpoints(self.home, task.id)],
+            tasks=runs,
+            checkpoints=points,
             jobs=tasks.all_jobs(self.home),
         )
 
@@ -96,7 +102,7 @@ class FilesSource:
 
     def check(self) -> None:
         """Refuse a store with changes by hand that it has not taken in: they would be lost."""
-        if (self.home.state / purging.MARKER).exists():
+        if unfinished(self.home):
             raise StoreError(f"a purge of {self.place} was interrupted; `engram sync --home {self.place}` ends it")
         compared = compare_files(self.home, self._standing, self._peek.stamps(self._bound))
         self.notes += [f"not moved: {fault}" for fault in compared.faulty]

@@ -167,6 +167,15 @@ class Ledger:
                 if line.endswith(b"\n") and line.strip():
                     yield _parse(line, f"{path}:{number}")
 
+    def lines(self, name: str) -> Iterator[tuple[bytes, Event | None]]:
+        """Every line of a file, with its event where it can be read."""
+        with (self._folder / name).open("rb") as file:
+            for line in file:
+                try:
+                    yield line, from_fields(json.loads(line)) if line.strip() else None
+                except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                    yield line, None
+
     def readable(self, name: str, offset: int = 0) -> tuple[list[Event], str]:
         """The events up to the first line that cannot be read, and what is wrong with that line."""
         found: list[Event] = []
@@ -223,18 +232,20 @@ class Ledger:
             return None
         return whole_lines(path)[1] - length
 
-    def blank(self, name: str, ids: frozenset[str]) -> int:
-        """Take content, payload, metadata, key and salt of some events away; return how many."""
-        path = self._folder / name
-        lines, count = [], 0
-        for event in self.read(name):
-            if event.id in ids:
-                event = blanked(event)
-                count += 1
-            lines.append(encode(to_fields(event)))
-        if count:
-            replace_file(path, b"".join(lines))
-        return count
+    def blank(self, name: str, ids: frozenset[str], damaged: Callable[[bytes], bytes] = bytes) -> None:
+        """Take content, payload, metadata, key and salt of some events away; `damaged` gives what stays of other lines."""
+        after = []
+        touched = False
+        for line, event in self.lines(name):
+            if event is not None and event.id in ids:
+                kept = encode(to_fields(blanked(event)))
+                kept = kept[:-1] + _MORE if line.endswith(_MORE) else kept
+            else:
+                kept = line if event is not None or not line.strip() else damaged(line)
+            touched |= kept != line
+            after.append(kept)
+        if touched:
+            replace_file(self._folder / name, b"".join(after))
 
 
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

@@ -1,295 +1,126 @@
 """Destroying a memory or an event: every byte of it that the store holds, with proof. For the holder of the writer lock.
 
-A marker with the ids is the commit point: a purge that a crash interrupted is carried to its end by the next writer. Whatever
-is found by the words goes first and the journal, which knows the words, last, so that a second run knows them too.
+All that has to be known is read first (`purge_plan`). Then one transaction takes it out of the index and a marker begins the
+purge: from there on no reader sees it, and the next writer carries an interrupted one to its end. A damaged file stops nothing;
+it is cleaned as bytes and named in `remaining`.
 """
 
 import json
+import re
 import shutil
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from engram.model.errors import EngramError
-from engram.model.event import Event
-from engram.model.memory import Memory
 from engram.store.documents import event_document
-from engram.store.files import events, following, memories, tasks
-from engram.store.files.home import DIRECTORY_MODE
-from engram.store.files.index.writing import Row
+from engram.store.files import events, following, memories
+from engram.store.files.confinement import read_bytes, reading
+from engram.store.files.index.writing import DocumentWriter, Row
 from engram.store.files.journal import Change, replace_file
-from engram.store.files.parts import Parts, append_entry, forget_memory, index_entry, note_ledger
+from engram.store.files.parts import Parts, append_entry, forget_memory, index_entry, note_file, note_ledger
+from engram.store.files.purge_plan import (
+    MARKER,
+    PurgePlan,
+    plan_purge,
+    read_marker,
+    scope_of,
+    stamp,
+    unfinished,
+    write_marker,
+)
+from engram.store.files.purge_proof import left_over
+from engram.store.files.quotations import Quotations, files_below
 from engram.store.files.recovery import remove_stray
 from engram.store.files.reindexing import reindex_journal
-from engram.store.files.sessions import session_scope
+from engram.store.files.tasks import quoting_files
 from engram.store.ledgers import blanked, to_fields
 from engram.store.protocol import Purged
-from engram.store.purged_words import BLANK, SHORTEST_NEEDLE, lines_of, said_elsewhere, texts_of, words_of
-from engram.store.records import decode_record, from_image
 from engram.store.witnesses import REDACTED, redaction_text
 
 OUT_OF_REACH = ("git history of a team store", "backups and copies made earlier", "other machines")
-_CHUNK = 1 << 20
-MARKER = "purging.json"
-"""A purge begun and not ended."""
+HIDDEN = "hidden"
+"""The index's own fact: the purge whose records it no longer has."""
 
 
 def purge(parts: Parts, ids: Sequence[str], actor: str, drawn: Collection[str] = ()) -> Purged:
     """Remove memories and events from files, journal, ledger, quarantine and index; leave tombstones; prove absence."""
-    marker = {"ids": sorted(set(ids)), "drawn": sorted(set(drawn)), "actor": actor}
-    parts.home.state.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-    replace_file(parts.home.state / MARKER, json.dumps(marker).encode() + b"\n")
-    return _carry_out(parts, frozenset(ids), frozenset(drawn), actor)
-
-
-def unfinished(parts: Parts) -> bool:
-    """Whether a purge was begun and not ended."""
-    return (parts.home.state / MARKER).exists()
+    plan = plan_purge(parts, ids, drawn, actor)
+    joined = plan.joined(read_marker(parts)) if unfinished(parts.home) else plan
+    with parts.index.writing() as writer:
+        _take_out_of_index(parts, writer, joined)
+        write_marker(parts.home, joined)
+        parts.index.set(HIDDEN, stamp(parts.home))
+    return _carry_out(parts, joined)
 
 
 def resume(parts: Parts) -> None:
-    """Carry an interrupted purge to its end."""
-    marker = json.loads((parts.home.state / MARKER).read_bytes())
-    _carry_out(parts, frozenset(marker["ids"]), frozenset(marker.get("drawn", ())), str(marker["actor"]))
+    """Carry an interrupted purge to its end; for writers."""
+    hide(parts)
+    _carry_out(parts, read_marker(parts))
 
 
-def _carry_out(parts: Parts, wanted: frozenset[str], drawn: frozenset[str], actor: str) -> Purged:
-    asked = frozenset(i for i in wanted - drawn if events.find(parts, i) is None)
-    everywhere = list(_everything_said(parts, asked))
-    own = [text for text in _everything_said(parts, wanted - asked) if text not in everywhere]
-    evidence = _events_to_blank(parts, wanted, asked, everywhere)
-    others = said_elsewhere(_other_events(parts, evidence), own, evidence.values())
-    said = [*everywhere, *others.own]
-    _note_redactions(parts, evidence, actor)
-    _blank_ledgers(parts, evidence)
-    _clean_quarantine(parts, said)
-    _clean_sessions(parts, said)
-    tasks.reword(parts.home, lambda text: _without(text, said))
-    _remove_files(parts, wanted)
-    _clean_leftovers(parts, wanted, said)
-    _blank_journal(parts, wanted, actor)
-    _clean_index(parts, wanted, evidence)
+def to_hide(parts: Parts) -> bool:
+    """Whether the index may still hold what an interrupted purge has begun to destroy."""
+    return unfinished(parts.home) and parts.index.get(HIDDEN) != stamp(parts.home)
+
+
+def hide(parts: Parts) -> None:
+    """Take what an interrupted purge is about out of the index, and nothing more; for readers."""
+    if to_hide(parts):
+        plan = read_marker(parts)
+        with parts.index.writing() as writer:
+            _take_out_of_index(parts, writer, plan)
+            parts.index.set(HIDDEN, stamp(parts.home))
+
+
+def _carry_out(parts: Parts, plan: PurgePlan) -> Purged:
+    quotes = Quotations(plan.said)
+    _clean_sessions(parts, quotes)
+    for path, lines in quoting_files(parts.home):
+        quotes.reword(path, lines=lines)
+    _clean_quarantine(parts, plan, quotes)
+    _note_redactions(parts, plan)
+    _blank_ledgers(parts, plan, quotes)
+    _remove_files(parts, plan)
+    _clean_leftovers(parts, plan, quotes)
+    _blank_journal(parts, plan, quotes)
     reindex_journal(parts)
+    _drop_other_indexes(parts)
     _squeeze(parts)
     (parts.home.state / MARKER).unlink()
-    kept_by_others = others.held - {part for text in everywhere for part in lines_of(text)}
-    left = scan(parts, [part for text in said for part in lines_of(text) if part not in kept_by_others])
-    return Purged(tuple(sorted(wanted | set(evidence))), (*left, *others.named), OUT_OF_REACH)
+    return Purged(tuple(sorted({*plan.ids, *plan.events})), left_over(parts, plan, quotes), OUT_OF_REACH)
 
 
-def _everything_said(parts: Parts, wanted: frozenset[str]) -> Iterator[str]:
-    """Every text the memories ever held, and the events' words."""
-    if not wanted:
-        return
-    seen: set[str] = set()
-    for placed in parts.journal.read():
-        for change in placed.entry.changes:
-            if change.id in wanted and change.after is not None:
-                yield from _new(seen, _texts_of_image(change.after))
-    for wanted_id in wanted:
-        event = events.find(parts, wanted_id)
-        row = parts.index.one("by_ref", wanted_id)
+# -- the index
+
+
+def _take_out_of_index(parts: Parts, writer: DocumentWriter, plan: PurgePlan) -> None:
+    """From here on nobody finds it; inside a transaction."""
+    run = parts.index.db.execute
+    for memory_id in plan.wanted - plan.events.keys():
+        known = run("SELECT 1 FROM images WHERE id = ?", (memory_id,)).fetchone()
+        forget_memory(parts, writer, memory_id)
+        run("DELETE FROM images WHERE id = ?", (memory_id,))
+        if known:
+            run("INSERT OR IGNORE INTO tombstones (id) VALUES (?)", (memory_id,))
+    for event_id in plan.events:
+        event, scope = events.find(parts, event_id), scope_of(parts, event_id)
         if event is not None:
-            yield from _new(seen, [event.content])
-        if row is not None:
-            yield from _new(seen, [text for memory in _as_it_stands(parts, row) for text in texts_of(memory)])
-
-
-def _as_it_stands(parts: Parts, row: tuple[int, str, str]) -> Iterator[Memory]:
-    """A memory as the index has it and as its file does: an edit may not have been taken in yet."""
-    yield decode_record(row[2])
-    place = following.place_of(parts, row[1])
-    try:
-        yield from (memory for memory in memories.read(parts.path(place)) if memory.id == row[1])
-    except EngramError:
-        return
-
-
-def _texts_of_image(mapping: Mapping[str, Any]) -> list[str]:
-    try:
-        return texts_of(from_image(mapping))
-    except EngramError:
-        return [str(mapping.get("statement", ""))]
-
-
-def _new(seen: set[str], texts: Iterable[str]) -> Iterator[str]:
-    for text in texts:
-        if len(text) >= SHORTEST_NEEDLE and text not in seen:
-            seen.add(text)
-            yield text
-
-
-def _events_to_blank(
-    parts: Parts, wanted: frozenset[str], asked: frozenset[str], everywhere: Sequence[str]
-) -> dict[str, Event]:
-    """Events that are wanted, those a memory asked for was derived from, and those that hold its very words."""
-    found = {i: e for i in wanted if (e := events.find(parts, i)) is not None}
-    for memory_id in asked:
-        row = parts.index.one("by_ref", memory_id)
-        memory = decode_record(row[2]) if row else None
-        for evidence in memory.evidence if memory else ():
-            event = events.find(parts, evidence.event)
-            if event is not None:
-                found[event.id] = event
-    if everywhere:
-        others = _other_events(parts, dict(found))
-        found |= {event.id: event for event in others if any(text in words_of(event) for text in everywhere)}
-    return found
-
-
-def _other_events(parts: Parts, known: Container[str]) -> Iterator[Event]:
-    for name in parts.ledger.sizes():
-        yield from (event for event in parts.ledger.read(name) if event.id not in known)
-
-
-def _remove_files(parts: Parts, wanted: frozenset[str]) -> None:
-    for memory_id in wanted:
-        place = following.place_of(parts, memory_id)
-        if not place:
-            continue
-        try:
-            path = parts.confined(place)
-        except EngramError:
-            continue  # behind a link, where nothing of the store lies
-        others = [
-            i for (i,) in parts.index.db.execute("SELECT id FROM places WHERE path = ?", (place,)) if i not in wanted
-        ]
-        if others and path.exists():
-            _take_out(path, wanted)
-        else:
-            path.unlink(missing_ok=True)
-
-
-def _take_out(path: Path, wanted: frozenset[str]) -> None:
-    """Write a file again without some of its memories; one that holds nothing else goes."""
-    try:
-        kept = [memory for memory in memories.read(path) if memory.id not in wanted]
-    except EngramError:
-        kept = []
-    if kept:
-        replace_file(path, memories.rendered(kept))
-    else:
-        path.unlink(missing_ok=True)
-
-
-def _clean_leftovers(parts: Parts, wanted: frozenset[str], said: Sequence[str]) -> None:
-    """What editors, sync tools and crashes left beside the memory files, where it holds the words."""
-    needles = [needle for text in said for needle in spellings(text)]
-    for root in following.roots(parts):
-        for folder in memories.walk(root):
-            for path in list(folder.iterdir()) if folder.is_dir() else []:
-                plain = path.is_file() and not path.is_symlink()
-                if plain and not memories.is_memory_file(path.name) and _concerns(path, wanted, needles):
-                    _take_out(path, wanted)
-    for folder in (parts.home.journal, parts.home.ledger, parts.home.tasks, parts.home.state / "jobs"):
-        remove_stray(folder)
-
-
-def _concerns(path: Path, wanted: frozenset[str], needles: Sequence[bytes]) -> bool:
-    """Whether a file beside the memory files holds the words, or a version of one of the memories."""
-    if _holds(path, needles):
-        return True
-    try:
-        return any(memory.id in wanted for memory in memories.read(path))
-    except EngramError:
-        return False
-
-
-def _clean_sessions(parts: Parts, said: Sequence[str]) -> None:
-    """A session's task or summary may quote what is purged."""
-    folder = parts.home.state / "sessions"
-    needles = [needle for text in said for needle in spellings(text)]
-    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-        if not _holds(path, needles):
-            continue
-        if path.suffix != ".json":
-            path.unlink(missing_ok=True)
-            continue
-        fields = json.loads(path.read_bytes())
-        for name in ("task", "summary"):
-            fields[name] = _without(fields[name], said)
-        replace_file(path, json.dumps(fields, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n")
-
-
-def _without(text: str, said: Sequence[str]) -> str:
-    for needle in sorted(said, key=len, reverse=True):
-        text = text.replace(needle, BLANK)
-    return text
-
-
-def _blank_journal(parts: Parts, wanted: frozenset[str], actor: str) -> None:
-    """Note the purge, then take the images out of every entry; the entries stay, so that order and audit do."""
-    standing = {
-        change.id for placed in parts.journal.read() for change in placed.entry.changes if change.after is not None
-    }
-    if named := sorted(i for i in wanted if i in standing):
-        placed = append_entry(parts, "purge", actor, "", [Change(i, None) for i in named])
-        with parts.index.writing():
-            index_entry(parts, placed)
-    for month in parts.journal.months():
-        path = parts.journal.path(month)
-        lines, touched = [], False
-        with path.open("rb") as file:
-            for line in file:
-                blanked = _blanked(line, wanted)
-                touched |= blanked != line
-                lines.append(blanked)
-        if touched:
-            replace_file(path, b"".join(lines))
-
-
-def _blanked(line: bytes, wanted: frozenset[str]) -> bytes:
-    if not any(memory_id.encode() in line for memory_id in wanted):
-        return line
-    fields = json.loads(line)
-    for change in fields["changes"]:
-        if change["id"] in wanted:
-            change["after"] = None
-            change.pop("file", None)
-    if any(change["id"] in wanted for change in fields["changes"]):
-        fields.pop("reason", None)
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
-
-
-def _note_redactions(parts: Parts, evidence: dict[str, Event], actor: str) -> None:
-    """The journal is told first: words that went without its knowing would count as taken away by somebody else."""
-    for session in sorted({event.session for event in evidence.values() if event.salt}):
-        ids = [event.id for event in evidence.values() if event.session == session]
-        placed = append_entry(parts, REDACTED, actor, redaction_text(ids), (), session)
-        with parts.index.writing():
-            index_entry(parts, placed)
-
-
-def _blank_ledgers(parts: Parts, evidence: dict[str, Event]) -> None:
-    for session in {event.session for event in evidence.values()}:
-        name = parts.ledger.path(session).name
-        parts.ledger.blank(name, frozenset(evidence))
-
-
-def _clean_quarantine(parts: Parts, said: Sequence[str]) -> None:
-    if not parts.home.quarantine.is_dir():
-        return
-    needles = [needle for text in said for needle in spellings(text)]
-    for path in parts.home.quarantine.iterdir():
-        data = path.read_bytes()
-        if any(needle in data for needle in needles):
-            path.unlink()
-
-
-def _clean_index(parts: Parts, wanted: frozenset[str], evidence: dict[str, Event]) -> None:
-    with parts.index.writing() as writer:
-        for document_id in wanted - evidence.keys():
-            forget_memory(parts, writer, document_id)
-        for event in evidence.values():
             # Its place stays, in the chain and among the documents: what is said next follows it.
             empty = blanked(event)
-            writer.put(Row(event_document(empty, session_scope(parts.home, event.session)), to_fields(empty)))
-            parts.index.db.execute("DELETE FROM keys WHERE id = ?", (event.id,))
-        for name, size in parts.ledger.sizes().items():
-            note_ledger(parts, name, size)
-    # Other versions' indexes hold the words too, and make themselves anew.
-    for folder in parts.home.index.parent.iterdir():
-        if folder != parts.home.index:
+            writer.put(Row(event_document(empty, scope), to_fields(empty)))
+        run("DELETE FROM keys WHERE id = ?", (event_id,))
+
+
+def _drop_other_indexes(parts: Parts) -> None:
+    """Those of other versions, and those made before the store was moved here, hold the words too; they are made anew."""
+    own = parts.home.index
+    store = re.compile(re.escape(parts.home.store_id.rpartition("-")[0]) + r"-[0-9a-f]{8}\Z")
+    for folder in own.parent.parent.iterdir():
+        if store.match(folder.name) and folder != own.parent:
+            shutil.rmtree(folder, ignore_errors=True)
+    for folder in own.parent.iterdir():
+        if folder != own:
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -305,44 +136,168 @@ def _squeeze(parts: Parts) -> None:
         )
 
 
-def spellings(text: str) -> list[bytes]:
-    """The ways a text may stand in the store's files: as it is, as JSON or YAML quotes it, and line by line."""
-    return [spelling for part in lines_of(text) for spelling in _quoted(part)]
+# -- small files that quote it
 
 
-def _quoted(text: str) -> list[bytes]:
-    found = {text, json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1], text.replace("'", "''")}
-    return [spelling.encode("utf-8", "surrogatepass") for spelling in found]
+def _clean_sessions(parts: Parts, quotes: Quotations) -> None:
+    """A session's task or summary may quote what is purged."""
+    for path in files_below(parts.home.state / "sessions", quotes.note):
+        if path.suffix == ".json":
+            quotes.reword(path, lines=False)
+        elif quotes.in_file(path):
+            path.unlink(missing_ok=True)
 
 
-def scan(parts: Parts, texts: Sequence[str]) -> Iterator[str]:
-    """Files of the store and its index that still hold any of the texts."""
-    needles = [needle for text in texts for needle in _quoted(text)]
-    if not needles:
-        return
-    for path in sorted(p for p in parts.home.root.rglob("*") if p.is_file()):
-        if _holds(path, needles):
-            yield str(path)
-    # Through SQLite: opening and closing its file by other means would drop the locks of this process on it.
-    database = parts.index.db.serialize()
-    if any(needle in database for needle in needles):
-        yield str(parts.home.index / "index.db")
-    log = parts.home.index / "index.db-wal"
-    if log.exists() and log.stat().st_size:
-        yield str(log)
+def _clean_quarantine(parts: Parts, plan: PurgePlan, quotes: Quotations) -> None:
+    """Torn lines are kept verbatim: those that hold the words, or that were about one of the records, go."""
+    marks = [record_id.encode() for record_id in (*plan.ids, *plan.events)]
+    for path in files_below(parts.home.quarantine, quotes.note):
+        try:
+            before = read_bytes(path)
+        except OSError as error:
+            quotes.note(path, error)
+            continue
+        lines = before.splitlines(keepends=True)
+        kept = [line for line in lines if not (quotes.in_bytes(line) or any(mark in line for mark in marks))]
+        # The first line says where the others came from.
+        if len(kept) < len(lines) and len(kept) <= 1:
+            path.unlink()
+        elif len(kept) < len(lines):
+            replace_file(path, b"".join(kept))
 
 
-def _holds(path: Path, needles: Sequence[bytes]) -> bool:
-    # None are left to look for when a purge is carried to its end after its words had gone.
-    overlap = max((len(needle) for needle in needles), default=1)
-    tail = b""
+# -- ledgers
+
+
+def _note_redactions(parts: Parts, plan: PurgePlan) -> None:
+    """The journal is told first: words that went without its knowing would count as taken away by somebody else."""
+    for session in sorted(set(plan.events.values())):
+        ids = [event_id for event_id, ledger in plan.events.items() if ledger == session]
+        placed = append_entry(parts, REDACTED, plan.actor, redaction_text(ids), (), session)
+        with parts.index.writing():
+            index_entry(parts, placed)
+
+
+def _blank_ledgers(parts: Parts, plan: PurgePlan, quotes: Quotations) -> None:
+    """Events lose what was said; lines that cannot be read, in any ledger, lose the words."""
+    ids = frozenset(plan.events)
+    for name in parts.ledger.sizes():
+        path = parts.home.ledger / name
+        try:
+            if any(event is None and line.strip() for line, event in parts.ledger.lines(name)):
+                quotes.note(path, ValueError("a line of it is no event"))
+            parts.ledger.blank(name, ids, quotes.blanked)
+        except OSError as error:
+            quotes.note(path, error)
+    with parts.index.writing():
+        for session in set(plan.events.values()):
+            name = parts.ledger.path(session).name
+            if (size := parts.ledger.size(name)) is not None:
+                note_ledger(parts, name, size)
+
+
+# -- memory files
+
+
+def _remove_files(parts: Parts, plan: PurgePlan) -> None:
+    for place in plan.files:
+        try:
+            path = parts.confined(place)
+        except EngramError:
+            continue  # behind a link, where nothing of the store lies
+        take_out(path, plan.wanted)
+        with parts.index.writing():
+            note_file(parts, place, memories.stamp_of(path))
+
+
+def take_out(path: Path, wanted: Collection[str]) -> None:
+    """Write a file again without some of its memories; one that holds nothing else goes."""
     try:
-        with path.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                block = tail + chunk
-                if any(needle in block for needle in needles):
-                    return True
-                tail = block[-overlap:]
-    except OSError:
+        kept = [memory for memory in memories.read(path) if memory.id not in wanted]
+    except EngramError:
+        kept = []
+    if kept:
+        replace_file(path, memories.rendered(kept))
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _clean_leftovers(parts: Parts, plan: PurgePlan, quotes: Quotations) -> None:
+    """What editors, sync tools and crashes left beside the memory files, where it holds the words, or a second copy."""
+    for root in following.roots(parts):
+        for folder in memories.walk(root):
+            for path in list(folder.iterdir()) if folder.is_dir() else []:
+                plain = path.is_file() and not path.is_symlink()
+                if plain and not memories.is_memory_file(path.name) and _concerns(path, plan.wanted, quotes):
+                    take_out(path, plan.wanted)
+    for (stored,) in parts.index.db.execute("SELECT path FROM files WHERE error <> ''").fetchall():
+        if _holds_one(parts.path(stored), plan.wanted):
+            take_out(parts.confined(stored), plan.wanted)
+    state = parts.home.state
+    for folder in (parts.home.journal, parts.home.ledger, parts.home.tasks, state, state / "jobs"):
+        remove_stray(folder)
+
+
+def _concerns(path: Path, wanted: frozenset[str], quotes: Quotations) -> bool:
+    """Whether a file beside the memory files holds the words, or a version of one of the memories."""
+    return quotes.in_file(path) or _holds_one(path, wanted)
+
+
+def _holds_one(path: Path, wanted: frozenset[str]) -> bool:
+    try:
+        return any(memory.id in wanted for memory in memories.read(path))
+    except (EngramError, OSError):
         return False
-    return False
+
+
+# -- the journal
+
+
+def _blank_journal(parts: Parts, plan: PurgePlan, quotes: Quotations) -> None:
+    """Note the purge, then take the images out of every entry; the entries stay, so that order and audit do."""
+    unread: list[str] = []
+    standing = {
+        change.id
+        for placed in parts.journal.readable(unread)
+        for change in placed.entry.changes
+        if change.after is not None
+    }
+    quotes.unread += [problem for problem in unread if problem not in quotes.unread]
+    if named := sorted(i for i in plan.ids if i in standing):
+        placed = append_entry(parts, "purge", plan.actor, "", [Change(i, None) for i in named])
+        with parts.index.writing():
+            index_entry(parts, placed)
+    for month in parts.journal.months():
+        path = parts.journal.path(month)
+        before = list(_lines(path))
+        after = [_blanked(line, plan.wanted, quotes) for line in before]
+        if after != before:
+            replace_file(path, b"".join(after))
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    with reading(path) as file:
+        yield from file
+
+
+def _blanked(line: bytes, wanted: frozenset[str], quotes: Quotations) -> bytes:
+    """A line of the journal without the images, the reason and the name of whoever decided, where that names a document.
+
+    Who decided stays by kind (`human`, `document`) where nothing else was decided with it.
+    """
+    if not any(memory_id.encode() in line for memory_id in wanted) and not quotes.in_bytes(line):
+        return line
+    try:
+        fields = json.loads(line)
+        concerned = [change for change in fields["changes"] if change["id"] in wanted]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return quotes.blanked(line)
+    if not concerned:
+        return line
+    for change in concerned:
+        change["after"] = None
+        change.pop("file", None)
+    fields.pop("reason", None)
+    if all(change["after"] is None for change in fields["changes"]):
+        fields["actor"] = str(fields.get("actor", "")).partition(":")[0]
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engram.model.errors import EngramError, StoreReadOnly
+from engram.model.errors import EngramError, StoreCorrupt, StoreReadOnly
 from engram.model.memory import Memory
 from engram.store.documents import event_document, memory_document
 from engram.store.files import following, memories
@@ -212,7 +212,12 @@ def _add_events(parts: Parts, writer: DocumentWriter, progress: Progress) -> Non
         events, broken = parts.ledger.readable(name)
         if broken and broken not in parts.warnings:
             parts.warnings.append(broken)
-        scope = session_scope(parts.home, events[0].session) if events else ""
+        try:
+            scope = session_scope(parts.home, events[0].session) if events else ""
+        except StoreCorrupt as error:
+            # Whose it is cannot be told: it waits until its task can be read.
+            parts.warnings += [str(error)] if str(error) not in parts.warnings else []
+            continue
         documents = [event_document(event, scope) for event in events]
         vectors = parts.embed([document.meaning for document in documents])
         for i, (event, document) in enumerate(zip(events, documents, strict=True)):

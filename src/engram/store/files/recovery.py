@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from engram.model.errors import EngramError, StoreError
+from engram.model.errors import EngramError, StoreCorrupt, StoreError
 from engram.model.memory import Memory
 from engram.store.documents import event_document
 from engram.store.files import following, memories
@@ -213,14 +213,17 @@ def follow_ledgers(parts: Parts, names: Collection[str] | None = None) -> None:
     for name, size in parts.ledger.sizes(names).items():
         before = known.get(name, -1)
         if before != size:
-            _index_ledger(parts, name, before if 0 <= before < size else 0, size)
+            try:
+                _index_ledger(parts, name, before if 0 <= before < size else 0, size)
+            except StoreCorrupt as error:
+                # Whose it is cannot be told: it waits until its task can be read.
+                _warn(parts, str(error))
     forget_ledgers(parts, [name for name in known if name not in sizes])
 
 
 def _index_ledger(parts: Parts, name: str, offset: int, size: int) -> None:
     events, broken = parts.ledger.readable(name, offset)
-    if broken and broken not in parts.warnings:
-        parts.warnings.append(broken)
+    _warn(parts, broken)
     documents = [event_document(event, session_scope(parts.home, event.session)) for event in events]
     # Others wait for the lock; of many, the vectors are made when it is free again.
     vectors = vectors_of(parts, documents) if len(documents) <= FEW else [None] * len(documents)
@@ -228,6 +231,11 @@ def _index_ledger(parts: Parts, name: str, offset: int, size: int) -> None:
         for event, document, vector in zip(events, documents, vectors, strict=True):
             index_event(parts, writer, event, document, vector)
         note_ledger(parts, name, size)
+
+
+def _warn(parts: Parts, problem: str) -> None:
+    if problem and problem not in parts.warnings:
+        parts.warnings.append(problem)
 
 
 def forget_ledgers(parts: Parts, names: Sequence[str]) -> None:

@@ -9,6 +9,8 @@ def reindex_journal(parts: Parts) -> None:
         parts.index.db.execute("DELETE FROM images")
         parts.index.db.execute("DELETE FROM meta WHERE key = 'journal'")
         seq = parts.seq
-        for placed in parts.journal.read():
+        unread: list[str] = []
+        for placed in parts.journal.readable(unread):
             index_entry(parts, placed)
         parts.index.set("seq", max(seq, parts.seq))
+    parts.warnings += [problem for problem in unread if problem not in parts.warnings]

@@ -79,8 +79,14 @@ def all_sessions(home: Home) -> list[Session]:
     return sorted(found.values(), key=lambda one: (one.started, one.id), reverse=True)
 
 
+def damage(home: Home) -> list[str]:
+    """Sessions whose file cannot be read, in words."""
+    paths = sorted((home.state / "sessions").glob("*.json"))
+    return [f"{path}: not a session; restore it from a backup, or remove it" for path in paths if _read(path) is None]
+
+
 def _read(path: Path) -> Session | None:
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         fields = json.loads(read_bytes(path))
         return Session(
             id=str(fields["id"]),

@@ -19,6 +19,7 @@ from engram.store.files import (
     pausing,
     purging,
     sessions,
+    tasks,
     uses,
     verdicts,
     verifying,
@@ -26,6 +27,7 @@ from engram.store.files import (
 from engram.store.files.healing import healing, healing_append
 from engram.store.files.ledger import ledger_name
 from engram.store.files.parts import indexed_size
+from engram.store.files.purge_plan import unfinished
 from engram.store.files.reading import Reading
 from engram.store.files.task_keeping import TaskKeeping
 from engram.store.files.transaction import FilesTransaction
@@ -61,6 +63,15 @@ class FilesStore(Reading, TaskKeeping):
         with self.parts.lock.held(self._deadline):
             self._finish()
             noticed = following.sync(self.parts, seconds=seconds)
+        self._fill_vectors()
+        return noticed
+
+    @healing
+    def _looked_through(self) -> Noticed:
+        """The same for whoever only looks: an interrupted purge is left to writers."""
+        with self.parts.lock.held(self._deadline):
+            self._follow()
+            noticed = following.sync(self.parts)
         self._fill_vectors()
         return noticed
 
@@ -149,6 +160,9 @@ class FilesStore(Reading, TaskKeeping):
 
     @healing_append
     def _append_events(self, session: str, new: Sequence[NewEvent], jobs: Following, scope: str) -> list[Event]:
+        if unfinished(self.parts.home):
+            with self.parts.lock.held(self._deadline):
+                self._finish()
         return events.append(self.parts, session, new, jobs, scope)
 
     @healing
@@ -248,7 +262,7 @@ class FilesStore(Reading, TaskKeeping):
         """Write everything the store holds to one archive."""
         from engram.store.files.backup import backup
 
-        return backup(self.parts.home, target, now)
+        return backup(self.parts.home, target, now, self.parts.warnings)
 
     def note_verdict(self, gate: str, outcome: str, at: datetime) -> None:
         """Count what the gates said of an autonomous proposal."""
@@ -271,5 +285,7 @@ class FilesStore(Reading, TaskKeeping):
 
     def examine(self) -> list[Check]:
         """What the files, the index and the embedder are like; changes made by hand are taken in first."""
-        noticed = self.sync()
-        return examining.checks(self.facts(), noticed.problems)
+        noticed = self._looked_through()
+        damaged = [*tasks.damage(self.parts.home), *sessions.damage(self.parts.home)]
+        found = examining.checks(self.facts(), [*noticed.problems, *damaged])
+        return [*found, *examining.interrupted(self.parts)]

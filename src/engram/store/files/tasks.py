@@ -42,7 +42,7 @@ def load_task(home: Home, task_id: str) -> TaskRun | None:
         return task if task.id == task_id else None
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoreCorrupt(f"{path}: not a task ({error}); restore the file from a backup") from None
 
 
@@ -71,10 +71,14 @@ def change_task(home: Home, task_id: str, change: Callable[[TaskRun], TaskRun]) 
     return changed
 
 
-def all_tasks(home: Home) -> Iterator[TaskRun]:
-    """Every task."""
+def all_tasks(home: Home, problems: list[str]) -> Iterator[TaskRun]:
+    """Every task that can be read; what is wrong with the others is added to `problems`."""
     for path in home.tasks.glob("*.json"):
-        found = load_task(home, path.stem)
+        try:
+            found = load_task(home, path.stem)
+        except StoreCorrupt as error:
+            problems.append(str(error))
+            continue
         if found is not None:
             yield found
 
@@ -95,23 +99,33 @@ def add_checkpoint(home: Home, checkpoint: Checkpoint) -> None:
             sync_directory(home.tasks)
 
 
-def checkpoints(home: Home, task_id: str) -> list[Checkpoint]:
-    """A task's checkpoints, oldest first; a torn last line, which only a crash leaves, is not one."""
+def checkpoints(home: Home, task_id: str, problems: list[str]) -> list[Checkpoint]:
+    """A task's checkpoints, oldest first; a torn last line, which only a crash leaves, is not one.
+
+    Lines that cannot be read cost only themselves; what is wrong with them is added to `problems`.
+    """
     if task_path(home, task_id) is None:
         return []
     path = _checkpoints_path(home, task_id)
     try:
-        lines = [line for line in read_bytes(path).splitlines(keepends=True) if line.endswith(b"\n") and line.strip()]
-        return [from_fields(Checkpoint, json.loads(line)) for line in lines]
+        lines = [line for line in read_bytes(path).splitlines(keepends=True) if line.endswith(b"\n")]
     except FileNotFoundError:
         return []
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreCorrupt(f"{path}: not a checkpoint ({error}); restore the file from a backup") from None
+    except OSError as error:
+        problems.append(f"{path}: cannot be read ({error.strerror}); restore the file from a backup")
+        return []
+    found: list[Checkpoint] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            found += [from_fields(Checkpoint, json.loads(line))] if line.strip() else []
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            problems.append(f"{path}:{number}: not a checkpoint ({error}); restore the file from a backup")
+    return found
 
 
 def change_checkpoints(home: Home, task_id: str, change: Callable[[Checkpoint], Checkpoint]) -> None:
-    """Write a task's checkpoints anew; what a crash left behind them goes."""
-    known = checkpoints(home, task_id)
+    """Write a task's checkpoints anew; what a crash left behind them, or damage among them, goes."""
+    known = checkpoints(home, task_id, [])
     if known:
         path = _checkpoints_path(home, task_id)
         with _writing(path):
@@ -129,25 +143,10 @@ def replace_all(home: Home, runs: Iterable[TaskRun], points: Iterable[Checkpoint
     enqueue(home, jobs)
 
 
-def reword(home: Home, change: Callable[[str], str]) -> None:
-    """Rewrite every task, checkpoint and job with its text changed; for a purge."""
-    jobs = (home.state / "jobs").glob("*.json")
-    for path in [*home.tasks.glob("*.json"), *home.tasks.glob(f"*{_CHECKPOINTS}"), *jobs]:
-        before = path.read_bytes()
-        lines = [_reworded(json.loads(line), change) for line in before.splitlines() if line.strip()]
-        after = b"".join(_line(line) for line in lines)
-        if after != before:
-            replace_file(path, after)
-
-
-def _reworded(value: Any, change: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, list):
-        return [_reworded(item, change) for item in value]
-    if isinstance(value, dict):
-        return {key: _reworded(item, change) for key, item in value.items()}
-    return value
+def quoting_files(home: Home) -> list[tuple[Path, bool]]:
+    """Every file of a task, its checkpoints or a job, and whether it is read line by line; for a purge."""
+    found = [*home.tasks.glob("*.json"), *home.tasks.glob(f"*{_CHECKPOINTS}"), *(home.state / "jobs").glob("*.json")]
+    return [(path, True) for path in sorted(found)]
 
 
 def _checkpoints_path(home: Home, task_id: str) -> Path:
@@ -202,9 +201,20 @@ def all_jobs(home: Home) -> list[Job]:
 
 
 def _read_job(path: Path) -> Job | None:
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         return from_fields(Job, json.loads(read_bytes(path)))
     return None
+
+
+def damage(home: Home) -> list[str]:
+    """Tasks, checkpoints and jobs that cannot be read, in words."""
+    problems: list[str] = []
+    for task in all_tasks(home, problems):
+        checkpoints(home, task.id, problems)
+    for path in (home.state / "jobs").glob("*.json"):
+        if _read_job(path) is None and path.exists():
+            problems.append(f"{path}: not a job; remove it, or restore it from a backup")
+    return problems
 
 
 def _job_path(home: Home, job_id: str) -> Path:

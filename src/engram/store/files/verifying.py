@@ -18,13 +18,14 @@ class _Words:
     ends: dict[str, list[str]] = field(default_factory=dict)
     redacted: set[str] = field(default_factory=set)
     all: list[tuple[str, str]] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
 
 
 def verify(parts: Parts) -> list[str]:
     """What is wrong, ledger by ledger."""
     words = _words(parts)
     sessions = {ledger_name(session): session for session in words.ends}
-    problems = parts.ledger.odd()
+    problems = [*words.unread, *parts.ledger.odd()]
     for name in sorted(parts.ledger.sizes()):
         problems += _of_ledger(parts, name, words, words.ends.get(sessions.pop(name, ""), []))
     for session in sorted(sessions.values()):
@@ -34,7 +35,7 @@ def verify(parts: Parts) -> list[str]:
 
 def _words(parts: Parts) -> _Words:
     found = _Words()
-    for placed in parts.journal.read():
+    for placed in parts.journal.readable(found.unread):
         entry = placed.entry
         if entry.op == REDACTED:
             found.redacted.update(entry.reason.split())

@@ -5,6 +5,7 @@ the write-ahead log, on replicas and in backups is out of reach, and said to be.
 """
 
 import contextlib
+import json
 from collections.abc import Collection, Sequence
 
 from engram.model.errors import EngramError
@@ -19,7 +20,20 @@ from engram.store.postgres.sql import statement
 from engram.store.postgres.witnessing import redactions
 from engram.store.postgres.writing import Row, dumped, known_documents, put_documents
 from engram.store.protocol import Purged
-from engram.store.purged_words import BLANK, enough, quoted_spellings, said_elsewhere, texts_of
+from engram.store.purged_words import (
+    Holder,
+    is_sentence,
+    named,
+    quoted_spellings,
+    reworded,
+    said_elsewhere,
+    says,
+    spoken_in,
+    strings_in,
+    texts_of,
+    without,
+    words_of,
+)
 
 OUT_OF_REACH = (
     "the server's write-ahead log and replicas, until they have moved on",
@@ -54,20 +68,25 @@ def purge(parts: Parts, ids: Sequence[str], actor: str, drawn: Collection[str] =
             parts.database.within(connection, statement(name), {})
         parts.database.within(connection, statement("lock_memories"), {"ids": wanted})
         asked = [i for i in wanted if i not in drawn and events.find(parts, i) is None]
+        owners = _owners(parts, connection, wanted)
         everywhere = _everything_said(parts, asked)
         own = [text for text in _everything_said(parts, sorted({*wanted} - {*asked})) if text not in everywhere]
         evidence = _events_to_blank(parts, connection, wanted, asked, everywhere)
         quoting = (event for event in _quoting(parts, connection, own) if event.id not in evidence)
-        others = said_elsewhere(quoting, own, evidence.values())
-        said = [*everywhere, *others.own]
+        said = [*everywhere, *said_elsewhere(quoting, own, evidence.values())]
         _blank_sessions(parts, connection, said)
         _blank_tasks(parts, connection, said)
         _blank_journal(parts, connection, wanted, actor)
         _remove(parts, connection, [*wanted, *evidence])
         _blank_events(parts, connection, evidence, actor)
     _vacuum(parts)
-    left = _remaining(parts, [text for text in said if text in everywhere or text not in others.held])
-    return Purged(tuple(sorted({*wanted, *evidence})), (*left, *others.named), OUT_OF_REACH)
+    return Purged(tuple(sorted({*wanted, *evidence})), _remaining(parts, said, owners), OUT_OF_REACH)
+
+
+def _owners(parts: Parts, connection: Connection, ids: Sequence[str]) -> set[str]:
+    """Whose all that is."""
+    rows = [row for i in ids for row in parts.database.within(connection, statement("owner_of"), {"id": i})]
+    return {str(scope) for (scope,) in rows}
 
 
 def _everything_said(parts: Parts, wanted: Sequence[str]) -> list[str]:
@@ -77,8 +96,8 @@ def _everything_said(parts: Parts, wanted: Sequence[str]) -> list[str]:
         for image in images.history(parts.database, wanted_id):
             texts += texts_of(image.memory) if image.memory is not None else []
         event = events.find(parts, wanted_id)
-        texts += [event.content] if event is not None else []
-    return enough(texts)
+        texts += spoken_in(event) if event is not None else []
+    return list(dict.fromkeys(texts))
 
 
 def _events_to_blank(
@@ -89,7 +108,7 @@ def _events_to_blank(
     for memory_id in asked:
         named += [e.event for m in _versions(parts, memory_id) for e in m.evidence]
     found = {event.id: event for i in dict.fromkeys(named) if (event := events.find(parts, i)) is not None}
-    return found | {event.id: event for event in _quoting(parts, connection, everywhere)}
+    return found | {event.id: event for event in _quoting(parts, connection, [*filter(is_sentence, everywhere)])}
 
 
 def _quoting(parts: Parts, connection: Connection, said: Sequence[str]) -> list[Event]:
@@ -97,7 +116,8 @@ def _quoting(parts: Parts, connection: Connection, said: Sequence[str]) -> list[
     if not said:
         return []
     rows = parts.database.within(connection, statement("quoting_events"), {"needles": quoted_spellings(said)})
-    return [decode_event(record) for (record,) in rows]
+    found = [decode_event(record) for (record,) in rows]
+    return [event for event in found if any(says(words_of(event), text) for text in said)]
 
 
 def _versions(parts: Parts, memory_id: str) -> list[Memory]:
@@ -110,21 +130,17 @@ def _blank_sessions(parts: Parts, connection: Connection, said: Sequence[str]) -
         return
     for row in parts.database.within(connection, statement("quoting_sessions"), {"texts": list(said)}):
         session = events.session_of(row)
-        task, summary = session.task, session.summary
-        for text in sorted(said, key=len, reverse=True):
-            task, summary = task.replace(text, BLANK), summary.replace(text, BLANK)
-        blank = {"id": session.id, "task": task, "summary": summary}
+        blank = {"id": session.id, "task": without(session.task, said), "summary": without(session.summary, said)}
         parts.database.within(connection, statement("blank_session"), blank)
 
 
 def _blank_tasks(parts: Parts, connection: Connection, said: Sequence[str]) -> None:
     """So may a task's goal, a checkpoint, or the error of a job."""
-    needles = {needle: text for text in said for needle in quoted_spellings([text])}
-    found = parts.database.within(connection, statement("quoting_tasks"), {"needles": list(needles)}) if said else []
+    needles = quoted_spellings(said)
+    found = parts.database.within(connection, statement("quoting_tasks"), {"needles": needles}) if said else []
     for kind, task_id, number, record in found:
-        for needle in sorted(needles, key=len, reverse=True):
-            record = record.replace(needle, BLANK)
-        blank = {"id": task_id, "number": number, "record": record}
+        fields = reworded(json.loads(record), lambda text: without(text, said))
+        blank = {"id": task_id, "number": number, "record": dumped(fields)}
         parts.database.within(connection, statement(f"blank_{kind}"), blank)
 
 
@@ -186,10 +202,16 @@ def _vacuum(parts: Parts) -> None:
         parts.database.vacuum(_TABLES)
 
 
-def _remaining(parts: Parts, said: Sequence[str]) -> list[str]:
+def _remaining(parts: Parts, said: Sequence[str], owners: Collection[str]) -> tuple[str, ...]:
+    """Records that still say a whole text, by id; those of other owners are only counted."""
     if not said:
-        return []
+        return ()
     try:
-        return [f"table {name}" for (name,) in parts.database.run("still_said", needles=quoted_spellings(said))]
+        rows = parts.database.run("still_said", needles=quoted_spellings(said))
     except EngramError as error:
-        return [f"not known: the search for what is left failed ({error}); purge again to prove it"]
+        return (f"not known: the search for what is left failed ({error}); purge again to prove it",)
+    return named([Holder(row_id, scope) for row_id, scope, words in rows if _says_any(words, said)], owners)
+
+
+def _says_any(record: str, said: Sequence[str]) -> bool:
+    return any(says(words, text) for words in strings_in(json.loads(record)) for text in said)

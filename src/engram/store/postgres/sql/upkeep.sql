@@ -132,7 +132,12 @@ UPDATE engram.journal_images SET after = NULL WHERE tenant = %(tenant)s AND id =
 RETURNING id
 
 -- name: blank_reasons
-UPDATE engram.journal SET reason = '' WHERE tenant = %(tenant)s AND ids && %(ids)b::text[] AND reason <> ''
+-- Who decided stays by kind, where nothing else was decided with it: the name of a document goes with its facts.
+UPDATE engram.journal j SET reason = '', actor = CASE WHEN EXISTS (
+    SELECT FROM unnest(j.ids) other WHERE other <> ALL(%(ids)b::text[])
+        AND NOT EXISTS (SELECT FROM engram.tombstones t WHERE t.tenant = j.tenant AND t.id = other)
+) THEN actor ELSE split_part(actor, ':', 1) END
+WHERE tenant = %(tenant)s AND ids && %(ids)b::text[]
 
 -- name: put_tombstones
 INSERT INTO engram.tombstones (tenant, id) SELECT %(tenant)s, id FROM unnest(%(ids)b::text[]) AS id ON CONFLICT DO NOTHING
@@ -151,16 +156,19 @@ WHERE t.tenant = %(tenant)s AND t.term = gone.term
     AND NOT EXISTS (SELECT 1 FROM engram.postings p WHERE p.tenant = t.tenant AND p.term = t.term)
 
 -- name: still_said
-SELECT place FROM (
-    SELECT 'agent_memory' AS place, strpos(record::text, needle) > 0 AS held FROM engram.agent_memory, unnest(%(needles)b::text[]) AS needle WHERE tenant = %(tenant)s
-    UNION ALL SELECT 'agent_events', strpos(record::text, needle) > 0 FROM engram.agent_events, unnest(%(needles)b::text[]) AS needle WHERE tenant = %(tenant)s
-    UNION ALL SELECT 'journal', strpos(reason, needle) > 0 FROM engram.journal, unnest(%(needles)b::text[]) AS needle WHERE tenant = %(tenant)s
-    UNION ALL SELECT 'journal_images', strpos(after::text, needle) > 0 FROM engram.journal_images, unnest(%(needles)b::text[]) AS needle WHERE tenant = %(tenant)s AND after IS NOT NULL
-    UNION ALL SELECT 'agent_sessions', strpos(task || summary, needle) > 0 FROM engram.agent_sessions, unnest(%(needles)b::text[]) AS needle WHERE tenant = %(tenant)s
-    UNION ALL SELECT 'agent_task_runs', strpos(record::text, needle) > 0 FROM engram.agent_task_runs, unnest(%(needles)b::text[]) AS needle WHERE tenant = %(tenant)s
-    UNION ALL SELECT 'agent_checkpoints', strpos(record::text, needle) > 0 FROM engram.agent_checkpoints, unnest(%(needles)b::text[]) AS needle WHERE tenant = %(tenant)s
-    UNION ALL SELECT 'memory_jobs', strpos(record::text, needle) > 0 FROM engram.memory_jobs, unnest(%(needles)b::text[]) AS needle WHERE tenant = %(tenant)s
-) found WHERE held GROUP BY place ORDER BY place
+SELECT id, scope, words FROM (
+    SELECT id, scope, record::text AS words FROM engram.agent_memory WHERE tenant = %(tenant)s
+    UNION ALL SELECT e.id, coalesce(d.scope, ''), e.record::text FROM engram.agent_events e
+        LEFT JOIN engram.documents d ON d.tenant = e.tenant AND d.id = e.id WHERE e.tenant = %(tenant)s
+    UNION ALL SELECT id, coalesce(after ->> 'scope', ''), after::text FROM engram.journal_images WHERE tenant = %(tenant)s AND after IS NOT NULL
+    UNION ALL SELECT 'decision ' || seq || ' of the journal', '', to_json(reason || E'\n' || actor)::text FROM engram.journal WHERE tenant = %(tenant)s
+    UNION ALL SELECT id, coalesce(scopes[1], ''), to_json(task || E'\n' || summary)::text FROM engram.agent_sessions WHERE tenant = %(tenant)s
+    UNION ALL SELECT id, coalesce(record ->> 'scope', ''), record::text FROM engram.agent_task_runs WHERE tenant = %(tenant)s
+    UNION ALL SELECT task, '', record::text FROM engram.agent_checkpoints WHERE tenant = %(tenant)s
+    UNION ALL SELECT id, '', record::text FROM engram.memory_jobs WHERE tenant = %(tenant)s
+) held
+WHERE EXISTS (SELECT FROM unnest(%(needles)b::text[]) needle WHERE strpos(held.words, needle) > 0)
+ORDER BY id
 
 -- name: document_count
 SELECT count(*) FROM engram.documents WHERE tenant = %(tenant)s

@@ -1,0 +1,207 @@
+"""What a purge is about to destroy: read whole before anything is written, then kept in a marker until it is done.
+
+The marker is the commit point. It holds the words too, so that a purge that a crash interrupted is carried to its end without
+reading again what is half gone; it goes with them.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from engram.model.errors import EngramError, StoreCorrupt
+from engram.model.event import Event
+from engram.model.memory import Memory
+from engram.store.files import events, following, memories
+from engram.store.files.confinement import read_bytes
+from engram.store.files.home import DIRECTORY_MODE, Home
+from engram.store.files.journal import replace_file
+from engram.store.files.ledger import ledger_name
+from engram.store.files.parts import Parts
+from engram.store.ledgers import blanked
+from engram.store.purged_words import is_sentence, said_elsewhere, says, spoken_in, texts_of, words_of
+from engram.store.records import decode_record, from_image
+
+MARKER = "purging.json"
+"""A purge begun and not ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class PurgePlan:
+    """The ids to destroy, the words that go with them, the events to blank with their ledgers, and the memories' files."""
+
+    ids: tuple[str, ...]
+    drawn: tuple[str, ...]
+    actor: str
+    said: tuple[str, ...] = ()
+    events: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
+    """Whose all that is."""
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        """The ids, for looking them up."""
+        return frozenset(self.ids)
+
+    def joined(self, other: "PurgePlan") -> "PurgePlan":
+        """Both in one: for a purge that begins while another could not be ended."""
+        return PurgePlan(
+            _union(self.ids, other.ids), _union(self.drawn, other.drawn), self.actor, _union(self.said, other.said),
+            {**other.events, **self.events}, _union(self.files, other.files), _union(self.scopes, other.scopes),
+        )  # fmt: skip
+
+
+def _union(*parts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text for part in parts for text in part))
+
+
+# -- the marker
+
+
+def unfinished(home: Home) -> bool:
+    """Whether a purge was begun and not ended."""
+    return stamp(home) != ""
+
+
+def stamp(home: Home) -> str:
+    """Which purge was begun, for whoever has seen to a part of it; "" for none."""
+    try:
+        found = os.stat(f"{home.state}/{MARKER}")
+    except OSError:
+        return ""
+    return f"{found.st_ino} {found.st_mtime_ns}"
+
+
+def write_marker(home: Home, plan: PurgePlan) -> None:
+    """Begin: from here on the purge is carried to its end."""
+    home.state.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+    replace_file(home.state / MARKER, json.dumps(asdict(plan)).encode() + b"\n")
+
+
+def read_marker(parts: Parts) -> PurgePlan:
+    """The purge that was begun; one of an older Engram, which kept the ids alone, is planned anew and noted so."""
+    path = parts.home.state / MARKER
+    try:
+        kept = json.loads(read_bytes(path))
+        ids, drawn, actor = [str(i) for i in kept["ids"]], [str(i) for i in kept.get("drawn", ())], str(kept["actor"])
+        if "said" not in kept:
+            plan = plan_purge(parts, ids, drawn, actor)
+            write_marker(parts.home, plan)
+            return plan
+        return PurgePlan(
+            tuple(ids), tuple(drawn), actor, tuple(kept["said"]), dict(kept["events"]), tuple(kept["files"]),
+            tuple(kept["scopes"]),
+        )  # fmt: skip
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreCorrupt(
+            f"{path}: a purge was interrupted, and which one cannot be read ({error}); remove the file and purge again"
+        ) from None
+
+
+# -- planning
+
+
+def plan_purge(parts: Parts, ids: Sequence[str], drawn: Collection[str], actor: str) -> PurgePlan:
+    """Read everything that a purge of these needs to know. Nothing is written."""
+    wanted = frozenset(ids)
+    asked = frozenset(i for i in wanted - frozenset(drawn) if events.find(parts, i) is None)
+    known = _Known(parts, wanted)
+    everywhere = known.texts(asked)
+    own = [text for text in known.texts(wanted - asked) if text not in everywhere]
+    blank = {i: event for i, event in known.blank(asked, everywhere).items() if blanked(event) != event}
+    quoted = said_elsewhere(_other_events(parts, blank), own, blank.values())
+    return PurgePlan(
+        tuple(sorted(wanted)), tuple(sorted(drawn)), actor, _union(everywhere, quoted),
+        {event.id: event.session for event in blank.values()}, _union(known.files), known.scopes(blank.values()),
+    )  # fmt: skip
+
+
+class _Known:
+    """What the journal, the index and the files know of the memories and events that are wanted."""
+
+    def __init__(self, parts: Parts, wanted: frozenset[str]) -> None:
+        self._parts = parts
+        self.events = {i: event for i in wanted if (event := events.find(parts, i)) is not None}
+        self.memories: dict[str, list[Memory]] = {}
+        self.files: list[str] = []
+        self._unreadable: dict[str, list[str]] = {}
+        for placed in parts.journal.readable([]):
+            for change in placed.entry.changes:
+                if change.id in wanted and change.after is not None:
+                    self._image(change.id, change.after)
+        for memory_id in wanted:
+            row = parts.index.one("by_ref", memory_id)
+            if row is not None:
+                self.memories.setdefault(memory_id, []).extend(_as_it_stands(parts, row))
+            if place := following.place_of(parts, memory_id):
+                self.files.append(place)
+
+    def _image(self, memory_id: str, after: Mapping[str, Any]) -> None:
+        try:
+            self.memories.setdefault(memory_id, []).append(from_image(after))
+        except EngramError:
+            self._unreadable.setdefault(memory_id, []).append(str(after.get("statement", "")))
+
+    def texts(self, ids: Collection[str]) -> list[str]:
+        """Every text that some of them ever held."""
+        found: list[str] = []
+        for wanted_id in sorted(ids):
+            found += [text for memory in self.memories.get(wanted_id, ()) for text in texts_of(memory)]
+            found += [text for text in self._unreadable.get(wanted_id, ()) if is_sentence(text)]
+            if wanted_id in self.events:
+                found += spoken_in(self.events[wanted_id])
+        return list(dict.fromkeys(found))
+
+    def blank(self, asked: Collection[str], everywhere: Sequence[str]) -> dict[str, Event]:
+        """Events that are wanted, those a memory asked for was derived from, and those that hold its very words."""
+        found = dict(self.events)
+        for memory in (memory for i in asked for memory in self.memories.get(i, ())):
+            derived = (events.find(self._parts, evidence.event) for evidence in memory.evidence)
+            found |= {event.id: event for event in derived if event is not None}
+        if sentences := [text for text in everywhere if is_sentence(text)]:
+            others = _other_events(self._parts, found.copy())
+            found |= {event.id: event for event in others if any(says(words_of(event), text) for text in sentences)}
+        return found
+
+    def scopes(self, blank: Iterable[Event]) -> tuple[str, ...]:
+        """The scopes of the memories in all their versions, and of the events."""
+        held = [memory.scope for versions in self.memories.values() for memory in versions]
+        return _union(held, (scope for event in blank if (scope := scope_of(self._parts, event.id))))
+
+
+def _as_it_stands(parts: Parts, row: tuple[int, str, str]) -> Iterator[Memory]:
+    """A memory as the index has it and as its file does: an edit may not have been taken in yet."""
+    yield decode_record(row[2])
+    place = following.place_of(parts, row[1])
+    with contextlib.suppress(EngramError, OSError):
+        yield from (memory for memory in memories.read(parts.path(place)) if memory.id == row[1])
+
+
+def _other_events(parts: Parts, known: Collection[str]) -> Iterator[Event]:
+    """The events of every ledger besides these; of one that cannot be read whole, those the index has of it, too."""
+    for name in parts.ledger.sizes():
+        whole = True
+        try:
+            for line, event in parts.ledger.lines(name):
+                whole = whole and (event is not None or not line.strip())
+                if event is not None and event.id not in known:
+                    yield event
+        except OSError:
+            whole = False
+        if not whole:
+            yield from (event for event in _indexed(parts, name) if event.id not in known)
+
+
+def _indexed(parts: Parts, ledger: str) -> Iterator[Event]:
+    rows = parts.index.db.execute("SELECT DISTINCT parent FROM docs WHERE kind = 'event'").fetchall()
+    for session in (parent for (parent,) in rows if ledger_name(parent) == ledger):
+        yield from events.of_ledger(parts, session)
+
+
+def scope_of(parts: Parts, document_id: str) -> str:
+    """The scope a memory or an event belongs to, as the index has it."""
+    row = parts.index.db.execute("SELECT scope FROM docs WHERE id = ?", (document_id,)).fetchone()
+    return str(row[0]) if row else ""

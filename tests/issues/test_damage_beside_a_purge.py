@@ -1,0 +1,268 @@
+"""A damaged file costs only itself: a purge beside it goes through, everything else goes on, and the damage is reported."""
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from engram import Engram
+from engram.cli.main import main
+from engram.store.files import purging
+from engram.store.files.purge_plan import MARKER
+from tests.faults.consistency import free_of
+from tests.homes import home_of
+
+SECRET = "The quagga enclosure opens with the brindled keycard"
+NULS = b"\0" * 200
+
+
+class Told(NamedTuple):
+    """A store with one memory to purge, and what lies beside it."""
+
+    folder: Path
+    target: str
+    task: str
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    def opened(self) -> Engram:
+        return Engram.open(self.home, cache=self.folder / "cache", directory=self.folder)
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Told:
+    found = Told(tmp_path, "", "")
+    with found.opened() as mem:
+        mem.add("Okapis are fed at noon")
+        target = mem.add(SECRET).id
+        mem.observe("unrelated", "user", "The rain stopped in the evening")
+        mem.observe("unrelated", "user", "The sun came out after that")
+        mem.observe("talk", "user", f"They said: {SECRET}")
+        task = mem.start_task("Paint the fence").id
+        mem.create_checkpoint(task, "One side is painted")
+        mem.create_checkpoint(mem.start_task("Mow the lawn").id, "Half of it is mown")
+        mem.session("Walk the dog").end("It was a long walk")
+    return found._replace(target=target, task=task)
+
+
+def _write(path: Path, data: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def _flip(path: Path, at: int = 0) -> Path:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    return _write(path, bytes(data))
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir(parents=True)
+    return path
+
+
+def _only(folder: Path, pattern: str) -> Path:
+    return sorted(folder.glob(pattern))[0]
+
+
+DAMAGE: dict[str, Callable[[Told], Path]] = {
+    "a job of NULs": lambda told: _write(told.home / "state/jobs/x.json", NULS),
+    "a folder named like a job": lambda told: _folder(told.home / "state/jobs/x.json"),
+    "a torn checkpoint": lambda told: _write(
+        path := told.home / f"tasks/{told.task}.checkpoints.jsonl", path.read_bytes() + b'{"id":"CKP'
+    ),
+    "a checkpoint that is no JSON": lambda told: _flip(told.home / f"tasks/{told.task}.checkpoints.jsonl"),
+    "a task of NULs": lambda told: _write(told.home / f"tasks/{told.task}.json", NULS),
+    "a folder named like a task": lambda told: _folder(told.home / "tasks/x.json"),
+    "a flipped byte in an unrelated ledger": lambda told: _flip(told.home / "ledger/unrelated.jsonl"),
+    "a flipped byte in its own ledger": lambda told: _flip(told.home / "ledger/talk.jsonl"),
+    "a session that was cut": lambda told: _write(
+        path := _only(told.home / "state/sessions", "*.json"), path.read_bytes()[:40]
+    ),
+    "a session that is a list": lambda told: _write(told.home / "state/sessions/x.json", b"[1]"),
+    "a flipped byte in the journal": lambda told: _flip(_only(told.home / "journal", "*.jsonl")),
+    "a folder in quarantine": lambda told: _write(told.home / "quarantine/folder/inside.txt", SECRET.encode()).parent,
+}
+UNREPORTED = {"a folder in quarantine"}
+"""It is searched like anything else there."""
+BY_CRASHES = {"a torn checkpoint"}
+"""What a crash leaves is no checkpoint, and nothing is wrong with the others."""
+COSTS_A_TASK = {"a task of NULs"}
+
+
+@pytest.fixture(params=DAMAGE)
+def damaged(request: pytest.FixtureRequest, told: Told) -> tuple[str, Told, Path]:
+    return request.param, told, DAMAGE[request.param](told)
+
+
+def test_a_purge_goes_through_and_names_what_it_could_not_read(damaged: tuple[str, Told, Path]) -> None:
+    kind, told, path = damaged
+    with told.opened() as mem:
+        purged = mem.upkeep.purge([told.target])
+        assert told.target in purged.ids
+        assert any(str(path) in line for line in purged.remaining) is (kind not in UNREPORTED)
+        assert all(str(path) in line for line in purged.remaining)
+    assert not (told.home / "state" / MARKER).exists()
+    assert free_of(told.folder, b"quagga")
+
+
+def test_everything_else_goes_on(damaged: tuple[str, Told, Path]) -> None:
+    kind, told, _ = damaged
+    with told.opened() as mem:
+        mem.upkeep.purge([told.target])
+    with told.opened() as mem:
+        assert [memory.statement for memory in mem.list()] == ["Okapis are fed at noon"]
+        assert mem.add("Giraffes are tall").id != told.target
+        goals = {"Mow the lawn"} if kind in COSTS_A_TASK else {"Mow the lawn", "Paint the fence"}
+        assert {task.goal for task in mem.list_tasks()} == goals
+        for task in mem.list_tasks():
+            mem.tasks.checkpoints(task.id)
+        assert mem.store.jobs() == []
+        assert mem.upkeep.backup(told.folder / "saved.tgz")["files"] > 5
+        assert isinstance(mem.store.verify_ledgers(), list)
+        assert [one.content for one in mem.store.events("unrelated")][1] == "The sun came out after that"
+        mem.observe("fresh", "user", "Hello again, all of you")
+        assert [one.content for one in mem.store.events("fresh")] == ["Hello again, all of you"]
+
+
+def test_the_doctor_names_it_and_repair_goes_through(
+    damaged: tuple[str, Told, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kind, told, path = damaged
+    monkeypatch.setenv("XDG_CACHE_HOME", str(told.folder))
+    monkeypatch.setenv("ENGRAM_CACHE", str(told.folder / "cache"))
+    monkeypatch.chdir(told.folder)
+    found = _asked(told, capsys, "doctor")
+    assert (str(path) in json.dumps(found["checks"])) is (kind not in UNREPORTED | BY_CRASHES)
+    assert "repaired" in _asked(told, capsys, "doctor", "--repair")
+    with told.opened() as mem:
+        assert told.target in mem.upkeep.purge([told.target]).ids
+        assert [memory.statement for memory in mem.list()] in (["Okapis are fed at noon"], [])
+    assert free_of(told.folder, b"quagga")
+
+
+def _asked(told: Told, capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    with contextlib.suppress(SystemExit):
+        main([*words, "--json", "--home", str(told.home)])
+    answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return answer
+
+
+# -- an interrupted purge
+
+
+@contextlib.contextmanager
+def _interrupted(told: Told, monkeypatch: pytest.MonkeyPatch, step: str) -> Iterator[None]:
+    with told.opened() as mem, monkeypatch.context() as crashing:
+        crashing.setattr(purging, step, lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            mem.upkeep.purge([told.target])
+    yield
+
+
+STEPS = ("_clean_sessions", "_note_redactions", "_remove_files", "_blank_journal", "reindex_journal", "_squeeze")
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_readers_neither_end_an_interrupted_purge_nor_show_what_it_is_about(
+    told: Told, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    with _interrupted(told, monkeypatch, step), told.opened() as mem:
+        assert [memory.statement for memory in mem.list(status="any")] == ["Okapis are fed at noon"]
+        assert mem.store.get(told.target) is None
+        assert not any("quagga" in hit.text for hit in mem.search(SECRET, kinds=("memory", "event")))
+        assert not any(image.memory for image in mem.store.history(told.target))
+        assert [event.content for event in mem.store.events("talk")] == [""]
+        check = next(check for check in mem.doctor()["checks"] if check["name"] == "purge")
+        assert not check["ok"] and "--repair" in check["advice"]
+        assert (told.home / "state" / MARKER).exists()
+
+
+@pytest.mark.parametrize("how", ["add", "observe", "sync", "purge"])
+def test_the_next_writer_ends_it(told: Told, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    with _interrupted(told, monkeypatch, "_remove_files"), told.opened() as mem:
+        writers: dict[str, Callable[[], object]] = {
+            "add": lambda: mem.add("Giraffes are tall"),
+            "observe": lambda: mem.observe("talk", "user", "Something else entirely"),
+            "sync": mem.upkeep.sync,
+            "purge": lambda: mem.upkeep.purge([mem.list()[0].id]),
+        }
+        writers[how]()
+        assert not (told.home / "state" / MARKER).exists()
+        assert mem.store.verify_ledgers() == []
+    assert free_of(told.folder, b"quagga")
+
+
+def test_an_index_made_anew_meanwhile_does_not_show_it_either(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    with _interrupted(told, monkeypatch, "_remove_files"):
+        other = Engram.open(told.home, cache=told.folder / "other", directory=told.folder)
+        with other as mem:
+            assert [memory.statement for memory in mem.list()] == ["Okapis are fed at noon"]
+            mem.upkeep.sync()
+        assert free_of(told.home, b"quagga") and free_of(told.folder / "other", b"quagga")
+
+
+def test_a_purge_that_cannot_be_ended_keeps_nobody_from_writing(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    marker = told.home / "state" / MARKER
+    marker.write_bytes(NULS)
+    with told.opened() as mem:
+        assert len(mem.list()) == 2
+        mem.add("Giraffes are tall")
+        assert any(str(marker) in warning for warning in mem.store.warnings)
+        check = next(check for check in mem.doctor()["checks"] if check["name"] == "purge")
+        assert not check["ok"]
+
+
+def test_a_purge_that_begins_while_another_cannot_be_ended_ends_both(
+    told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with _interrupted(told, monkeypatch, "_remove_files"), told.opened() as mem:
+        with monkeypatch.context() as failing:
+            failing.setattr(purging, "resume", lambda _: (_ for _ in ()).throw(OSError(5, "Input/output error")))
+            mem.upkeep.purge([mem.list()[0].id])
+        assert mem.list(status="any") == []
+    assert not (told.home / "state" / MARKER).exists()
+    assert free_of(told.folder, b"quagga") and free_of(told.folder, b"Okapis")
+
+
+def test_a_marker_of_an_older_engram_is_ended_too(told: Told) -> None:
+    (told.home / "state" / MARKER).write_text(json.dumps({"ids": [told.target], "drawn": [], "actor": "human"}))
+    with told.opened() as mem:
+        assert mem.store.get(told.target) is None
+        mem.add("Giraffes are tall")
+        assert not (told.home / "state" / MARKER).exists()
+    assert free_of(told.folder, b"quagga")
+
+
+def test_a_file_that_cannot_be_read_is_left_out_of_a_backup_and_named(
+    told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = told.home / "ledger/unrelated.jsonl"
+    reads = Path.read_bytes
+
+    def failing(path: Path) -> bytes:
+        if path == broken:
+            raise OSError(5, "Input/output error")
+        return reads(path)
+
+    with told.opened() as mem:
+        whole = mem.upkeep.backup(told.folder / "whole.tgz")["files"]
+        monkeypatch.setattr(Path, "read_bytes", failing)
+        assert mem.upkeep.backup(told.folder / "part.tgz")["files"] == whole - 1
+        assert any(str(broken) in warning for warning in mem.store.warnings)
+
+
+def test_the_words_in_a_line_that_cannot_be_read_go_too(told: Told) -> None:
+    ledger = told.home / "ledger/unrelated.jsonl"
+    _write(ledger, ledger.read_bytes() + f'{{"content": "{SECRET}", broken\n'.encode())
+    with told.opened() as mem:
+        home_of(mem)
+        purged = mem.upkeep.purge([told.target])
+        assert any(str(ledger) in line for line in purged.remaining)
+    assert free_of(told.folder, b"quagga")
