@@ -42,6 +42,8 @@ NOTICE_EVERY = 0.25
 """Seconds between two looks at the folders' times."""
 LEDGERS_EVERY = 2.0
 """Seconds between two looks at the sizes of all ledgers."""
+OPENING = 2.0
+"""How long opening waits for the lock to fill a new index; after that it reads what there is without it."""
 BRIEFLY = 0.05
 """How long a reader waits for the lock to take in what others wrote; after that it answers from what the index has."""
 OWN_PATIENCE = 0.5
@@ -65,6 +67,8 @@ class KeepingUp(Mendable):
         super().__init__()
         self._deadline = deadline
         self._noticed_at = self._ledgers_at = float("-inf")
+        self._unread_teams: dict[Path, None] = {}
+        """Team stores that were not read when the store was opened: somebody else was writing."""
         self._parts = Parts(
             home=home,
             journal=Journal(home.journal, home.quarantine),
@@ -82,17 +86,20 @@ class KeepingUp(Mendable):
         """Fill a new index; finish what a crash left; on a read-only home only read, and say so."""
         try:
             if self.parts.index.fresh:
-                self._fill()
+                self._fill(min(OPENING, self._deadline))
             else:
                 self._look_up()
+        except StoreBusy as error:
+            # Whoever holds the lock may do so for long (a backup, say); what there is can be read without it.
+            self._read_without_lock(error)
         except StoreReadOnly as error:
             self.parts.warnings.append(str(error))
             if self.parts.index.fresh:
                 self._fill_unlocked()
 
     @healing
-    def _fill(self) -> None:
-        with self.parts.lock.held(self._deadline):
+    def _fill(self, deadline: float) -> None:
+        with self.parts.lock.held(deadline):
             # Another process may have filled it while this one waited.
             if self.parts.index.get("filled") is None:
                 self.rebuild()
@@ -102,17 +109,50 @@ class KeepingUp(Mendable):
     @healing
     def _look_up(self) -> None:
         self._catch_up_if_free()
-        self._fill_vectors()
+        self._fill_if_free()
 
     def _fill_unlocked(self) -> None:
         """Where the home cannot be written nobody needs to be kept out."""
-        try:
-            from engram.store.files.rebuilding import rebuild
+        from engram.store.files.rebuilding import read_in
 
-            self.parts.warnings += rebuild(self.parts).problems
-        except StoreReadOnly as error:
-            self._warn(f"files changed by hand were not taken in: {error}")
+        self.parts.warnings += read_in(self.parts).problems
         self.parts.index.fresh = False
+
+    def _read_without_lock(self, busy: StoreBusy) -> None:
+        """Fill a new index from what there is, for as long as somebody else writes: it is made anew under the lock."""
+        try:
+            self._read_provisionally()
+        except StoreBusy:
+            # It is the index that is being filled: nothing can be said before that is done.
+            self._fill(self._deadline)
+        else:
+            self._warn(f"what was changed by hand is not found yet: {busy}")
+
+    @healing
+    def _read_provisionally(self) -> None:
+        from engram.store.files.rebuilding import read_in
+
+        self.parts.warnings += read_in(self.parts, provisionally=True).problems
+        self.parts.index.fresh = False
+
+    @healing
+    def sync_team_if_free(self, folder: Path) -> None:
+        """Take in what a team store holds; where somebody else is writing, at the next look."""
+        self._unread_teams[folder] = None
+        self._read_teams(BRIEFLY)
+
+    def _read_teams(self, deadline: float) -> None:
+        if not self._unread_teams:
+            return
+        try:
+            with self.parts.lock.held(deadline):
+                self._finish(ledger="")
+                for folder in list(self._unread_teams):
+                    following.sync_folder(self.parts, folder)
+                    del self._unread_teams[folder]
+        except (StoreBusy, StoreReadOnly) as error:
+            self._warn(f"what changed in {', '.join(map(str, self._unread_teams))} is not found yet: {error}")
+        self._fill_if_free()
 
     def follow_replacement(self) -> None:
         """Use the index that lies at its place, should another process have put a new one there."""
@@ -256,6 +296,7 @@ class KeepingUp(Mendable):
         if not force and now - self._noticed_at < NOTICE_EVERY:
             return False
         self._noticed_at = now
+        self._read_teams(BRIEFLY)
         self._fill_if_free()
         changed = following.changed_folders(self.parts, following.roots(self.parts))
         if not changed:

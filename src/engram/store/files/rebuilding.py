@@ -14,7 +14,7 @@ from engram.store.documents import event_document, memory_document
 from engram.store.files import following, memories
 from engram.store.files.index.writing import DocumentWriter, Row
 from engram.store.files.journal import Placed as PlacedEntry
-from engram.store.files.journal import Position
+from engram.store.files.journal import Position, whole_lines
 from engram.store.files.memories import UNSEEN, Stamp, stamp_of
 from engram.store.files.parts import Parts, index_entry, index_event, note_file, note_ledger, note_place
 from engram.store.files.recovery import redo_file
@@ -50,14 +50,7 @@ def rebuild(parts: Parts, progress: Progress = lambda *_: None) -> Noticed:
         parts.warnings += [*parts.journal.mend(), *parts.ledger.mend()]
     noticed = Noticed()
     with parts.index.writing() as writer:
-        parts.index.clear()
-        writer.start_generation(parts.index.generation)
-        last, final = _read_journal(parts)
-        _finish_last(parts, last, final)
-        differing = _read_files(parts, writer, last, progress, noticed)
-        _add_without_file(parts, writer, last, noticed)
-        _add_events(parts, writer, progress)
-        parts.index.set("filled", 1)
+        differing = _fill(parts, writer, progress, noticed, alone=True)
     parts.index.drop_stale_matrices()
     try:
         following.pick_up(parts, differing, noticed)
@@ -66,6 +59,40 @@ def rebuild(parts: Parts, progress: Progress = lambda *_: None) -> Noticed:
             parts.index.db.execute("DELETE FROM folders")
         raise
     return noticed
+
+
+def read_in(parts: Parts, *, provisionally: bool = False) -> Noticed:
+    """Fill an empty index without the lock: nothing in the home is changed, and what was changed by hand waits.
+
+    Where others may be writing it is provisional: it claims to have read no journal, so the next writer makes it anew.
+    """
+    noticed = Noticed()
+    with parts.index.writing() as writer:
+        if parts.index.get("filled") is not None:
+            return noticed
+        if _fill(parts, writer, lambda *_: None, noticed, alone=False):
+            noticed.problems.append("some files changed by hand were not taken in yet")
+            parts.index.db.execute("DELETE FROM folders")
+        if provisionally:
+            parts.index.set("journal", json.dumps(["", 0, 0]))
+    return noticed
+
+
+def _fill(parts: Parts, writer: DocumentWriter, progress: Progress, noticed: Noticed, *, alone: bool) -> list[str]:
+    """Everything there is, inside a transaction; returns the files that do not say what the journal says.
+
+    `alone` with the lock, files that a crash left out are written.
+    """
+    parts.index.clear()
+    writer.start_generation(parts.index.generation)
+    last, final = _read_journal(parts)
+    if alone:
+        _finish_last(parts, last, final)
+    differing = _read_files(parts, writer, last, progress, noticed)
+    _add_without_file(parts, writer, last, noticed, alone=alone)
+    _add_events(parts, writer, progress)
+    parts.index.set("filled", 1)
+    return differing
 
 
 def _read_journal(parts: Parts) -> tuple[dict[str, _Last], PlacedEntry | None]:
@@ -88,6 +115,8 @@ def _finish_last(parts: Parts, last: dict[str, _Last], final: PlacedEntry | None
         return
     with contextlib.suppress(StoreReadOnly):
         for change in final.entry.changes:
+            if following.is_team(change.file):
+                continue  # a journal read from its beginning may be anyone's: it makes no files in a repository
             known = last.get(change.id)
             older = [_mapping_at(parts, change.id, known.before)] if known and known.before else []
             redo_file(parts, change, older)
@@ -183,7 +212,9 @@ def _index_batch(parts: Parts, writer: DocumentWriter, batch: Sequence[_Read], l
     parts.index.flush(writer)
 
 
-def _add_without_file(parts: Parts, writer: DocumentWriter, last: dict[str, _Last], noticed: Noticed) -> None:
+def _add_without_file(
+    parts: Parts, writer: DocumentWriter, last: dict[str, _Last], noticed: Noticed, *, alone: bool
+) -> None:
     """Memories the journal knows and no file holds: removed by hand earlier, or their file is missing now."""
     for memory_id, known in last.items():
         try:
@@ -191,7 +222,8 @@ def _add_without_file(parts: Parts, writer: DocumentWriter, last: dict[str, _Las
         except EngramError as error:
             noticed.problems.append(f"{parts.home.journal}: {memory_id}: {error}")
             continue
-        _restore_file(parts, memory, known.file)
+        if alone:
+            _restore_file(parts, memory, known.file)
         document = memory_document(memory)
         vectors = parts.embed([document.meaning])
         put = writer.put(Row(document, image(memory), vectors[0] if vectors is not None else None))
@@ -222,5 +254,6 @@ def _add_events(parts: Parts, writer: DocumentWriter, progress: Progress) -> Non
         vectors = parts.embed([document.meaning for document in documents])
         for i, (event, document) in enumerate(zip(events, documents, strict=True)):
             index_event(parts, writer, event, document, vectors[i] if vectors is not None else None)
-        note_ledger(parts, name, size)
+        # A line that is being written, should somebody be, is read when it is whole.
+        note_ledger(parts, name, min(size, whole_lines(parts.home.ledger / name)[1]) if not broken else size)
         progress("sessions", done, len(sizes))

@@ -31,10 +31,7 @@ def attach_team(store: FilesStore, directory: Path) -> None:
     if folder is None or str(folder) in store.parts.teams:
         return
     store.parts.teams[str(folder)] = frozenset(trusted_digests(store.parts, folder))
-    try:
-        store.sync_team(folder)
-    except StoreReadOnly as error:
-        store.parts.warnings.append(str(error))
+    store.sync_team_if_free(folder)
     waiting = [f for f in team_files(store.parts, folder) if not f.trusted and not f.error]
     if waiting:
         store.parts.warnings.append(
