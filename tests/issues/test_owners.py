@@ -373,6 +373,16 @@ def test_two_owners_never_share_a_session_of_the_same_name(backend: Backend) -> 
     assert mem.list(**EVE) == []
 
 
+def test_in_a_projects_session_one_may_speak_for_what_the_project_sees(backend: Backend) -> None:
+    mem = backend.client()
+    with mem.session("Parade", scope="project:parade") as session:
+        remembered = mem.add_conversation("I live in Lisbon.", session=session.id, scope="user")
+        with pytest.raises(Refused):
+            mem.add_conversation("I live in Porto.", session=session.id, scope="project:other")
+    assert {memory.scope for memory in remembered} == {"user"}
+    assert {event.scope for event in mem.store.events(session.id)} == {"project:parade"}
+
+
 def test_what_is_said_in_an_owners_session_is_theirs_though_nobody_names_them(backend: Backend) -> None:
     mem = backend.client()
     with mem.session("Parade", **ANA) as session:
@@ -432,8 +442,10 @@ def test_a_version_that_was_anothers_is_no_part_of_the_way_of_a_fact(backend: Ba
 
 def test_an_argument_that_names_no_owner_is_refused(backend: Backend) -> None:
     mem = backend.client()
-    with pytest.raises(InvalidInput, match="user"):
+    with pytest.raises(TypeError, match=r"list_tasks.*'user'"):
         mem.list_tasks(user="ana")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"get.*'user'"):
+        mem.get("parade", user="ana")  # type: ignore[call-arg]
     with pytest.raises(InvalidInput, match="user_id"):
         mem.list_tasks(user_id="")
     with pytest.raises(InvalidInput, match="not both"):

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from engram.client.naming import Owner, named_owner, narrowed, owned
+from engram.client.naming import Owner, named_owner, narrowed, owned, owners_only
 from engram.model.arguments import words
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.event import EVENT_TYPES
@@ -52,9 +52,10 @@ class Facets:
 
     def __init_subclass__(cls) -> None:
         """Python names a call by its class when an argument is wrong: callers know `Engram`, not the parts it is written in."""
-        for name, part in vars(cls).items():
+        for name, part in list(vars(cls).items()):
             if isinstance(part, FunctionType):
                 part.__qualname__ = f"Engram.{name}"
+                setattr(cls, name, owners_only(part))
 
     def __init__(self, store: Store, settings: Settings, home: "Home | None", clock: Callable[[], datetime]) -> None:
         self.store = store
@@ -211,6 +212,7 @@ class Facets:
         named = words(rest.pop("scope"), "scope")
         return self._filters(**rest, scope=self._sight.scopes_from(named))
 
+    @owners_only
     def scopes_for(self, **owner: Unpack[Owner]) -> "tuple[str, ...] | None":
         """What an owner sees, as the facets' `scopes` takes it: their own scope, the wider ones, the user's and global.
 
@@ -290,6 +292,7 @@ class Facets:
 
         return Upkeep(self.store, self._clock, self.settings)
 
+    @owners_only
     def get(self, ref: str, **owner: Unpack[Owner]) -> "Memory":
         """A memory by id, name or alias; `NotFound` says so when there is none, or it is another's than the owner named."""
         memory = self.store.get(ref, self.scopes_for(**owner))

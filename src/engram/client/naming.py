@@ -1,7 +1,9 @@
 """Spec 2's names for what Engram calls otherwise, and the filters of a caller under Engram's names, every value checked."""
 
-from collections.abc import Mapping
-from typing import Any, TypedDict
+from collections.abc import Callable, Mapping
+from functools import wraps
+from types import FunctionType
+from typing import Any, TypedDict, TypeVar, cast
 
 from engram.model.arguments import (
     ANY,
@@ -29,6 +31,9 @@ class Owner(TypedDict, total=False):
 
 
 FILTERS = {"memory_types": "types", "metadata_filter": "metadata"}
+Verb = TypeVar("Verb", bound=Callable[..., Any])
+CO_VARKEYWORDS = 0x08
+"""As `inspect` has it, which is slow to import."""
 OWNERS = ("agent_id", "user_id")
 _OF_EVENTS = ("session", "roles")
 """Filters that only events can pass."""
@@ -72,11 +77,26 @@ def owned(given: Mapping[str, Any]) -> dict[str, Any]:
     return {**rest, "scope": owner_scope(**owner)}
 
 
+def owners_only(verb: Verb) -> Verb:
+    """A verb whose `**owner` takes the words of `Owner` and refuses any other, as Python does where none is taken."""
+    code = cast(FunctionType, verb).__code__
+    named = code.co_argcount + code.co_kwonlyargcount
+    if not code.co_flags & CO_VARKEYWORDS or code.co_varnames[named] != "owner":
+        return verb
+    known = {*code.co_varnames[:named], *Owner.__annotations__}
+
+    @wraps(verb)
+    def checked(*args: Any, **given: Any) -> Any:
+        unknown = next((name for name in given if name not in known), None)
+        if unknown is not None:
+            raise TypeError(f"{verb.__qualname__}() got an unexpected keyword argument {unknown!r}")
+        return verb(*args, **given)
+
+    return cast(Verb, checked)
+
+
 def named_owner(given: Mapping[str, Any]) -> tuple[str, ...] | None:
     """The scopes an owner goes by; None where nobody is named."""
-    unknown = sorted(set(given) - Owner.__annotations__.keys())
-    if unknown:
-        raise InvalidInput(f"unknown argument {unknown[0]!r}; an owner is named by scope, or by agent_id and user_id")
     return words(owned(given).get("scope"), "scope")
 
 

@@ -58,5 +58,10 @@ def seen_from(scopes: Sequence[str]) -> tuple[str, ...]:
 
     `agent:shop/ana` and `user:ana` are people of their own: they do not see the store's `user`.
     """
-    others = scopes and all(scope.startswith(_PEOPLE) for scope in scopes)
+    others = scopes and all(map(is_person, scopes))
     return visible_from(scopes if others else [*scopes, USER])
+
+
+def is_person(scope: str) -> bool:
+    """Whether a scope is an agent's or one of its users', and not a place such as a project."""
+    return scope.startswith(_PEOPLE)

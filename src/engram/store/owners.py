@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from engram.model.errors import InvalidInput, Refused
 from engram.model.event import Session
 from engram.model.task import TaskRun
-from engram.rules.scopes import GLOBAL, parse_scope, shows
+from engram.rules.scopes import GLOBAL, is_person, parse_scope, seen_from, shows
 
 if TYPE_CHECKING:
     from engram.store.protocol import Store
@@ -37,8 +37,11 @@ def _named_after(name: str) -> str:
 
 
 def owner_of_new(name: str, owner: str, scope: str) -> str:
-    """The owner of new events in a ledger; `Refused` where the writer names another than the ledger's."""
-    if scope and owner and scope != owner:
+    """The owner of new events in a ledger; `Refused` where the writer names another than the ledger's.
+
+    In a project's session one may speak for what the project sees, such as the store's own `user`: the words stay the project's.
+    """
+    if scope and owner and scope != owner and (is_person(owner) or scope not in seen_from([owner])):
         raise Refused(f"{name!r} belongs to another owner; nothing was written. Choose another name for the session")
     return owner or scope or GLOBAL
 
