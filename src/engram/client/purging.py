@@ -1,5 +1,6 @@
 """Destroying all that belongs to one scope: its memories, what was said in its sessions and tasks, and what those were about."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,6 +15,7 @@ from engram.upkeep.destroying import Destroying
 
 PURGED = "purged"
 """What a purged task is about, for whoever finds its id."""
+_WORD = re.compile(r"[^\W\d_]{6,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,19 +26,22 @@ class _Holdings:
     tasks: tuple[TaskRun, ...]
     sessions: tuple[Session, ...]
     events: tuple[str, ...]
+    named: tuple[str, ...]
+    """Its ledgers whose names, given by callers, hold a word of what is said there."""
 
 
 def purge_scope(store: Store, clock: Callable[[], datetime], scope: str, *, actor: str) -> Purged:
     """Destroy it. What others say in the same words stays theirs, and `remaining` of the answer names it."""
     held = _holdings(store, scope)
-    purged = Destroying(store, clock).purge_owned([memory.id for memory in held.memories], held.events, actor=actor)
+    # First: the purge itself is carried to its end after a crash, and by then nothing of these may be left.
     for session in held.sessions:
-        told = store.session(session.id) or session
-        store.save_session(replace(told, task="", summary="", summary_through=0, summary_style="", summary_by=""))
+        store.save_session(replace(session, task="", summary="", summary_through=0, summary_style="", summary_by=""))
     for task in held.tasks:
         store.change_checkpoints(task.id, _blanked)
         store.change_task(task.id, lambda run: _emptied(run, clock()))
-    return purged
+    purged = Destroying(store, clock).purge_owned([memory.id for memory in held.memories], held.events, actor=actor)
+    told = (f"{name}: the session's name stays, in its ledger and in the journal" for name in held.named)
+    return replace(purged, remaining=(*purged.remaining, *told))
 
 
 def _holdings(store: Store, scope: str) -> _Holdings:
@@ -46,11 +51,20 @@ def _holdings(store: Store, scope: str) -> _Holdings:
     ledgers = dict.fromkeys(
         [*(task.id for task in tasks), *(session.id for session in sessions), *_ledgers(store, scope)]
     )
-    said = [event.id for ledger in ledgers for event in store.events(ledger)]
+    spoken = {ledger: store.events(ledger) for ledger in ledgers}
+    said = [event.id for told in spoken.values() for event in told]
     # Wherever else it was said what these memories say, it was said for them.
     known = [evidence.event for memory in memories for evidence in memory.evidence]
     events = dict.fromkeys([*said, *(event for event in known if store.event(event) is not None)])
-    return _Holdings(tuple(memories), tuple(tasks), tuple(sessions), tuple(events))
+    words = {word for told in spoken.values() for event in told for word in _words(event.content)}
+    words |= {word for memory in memories for text in (memory.statement, *memory.tags) for word in _words(text)}
+    named = [name for name in ledgers if not name.startswith(CONVERSATION) and words & _words(name)]
+    return _Holdings(tuple(memories), tuple(tasks), tuple(sessions), tuple(events), tuple(named))
+
+
+def _words(text: str) -> set[str]:
+    """Words that are long enough to tell something."""
+    return set(_WORD.findall(text.casefold()))
 
 
 def _ledgers(store: Store, scope: str) -> list[str]:

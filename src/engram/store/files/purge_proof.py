@@ -31,19 +31,15 @@ def left_over(parts: Parts, plan: PurgePlan, quotes: Quotations) -> tuple[str, .
         if path.name == MARKER or not quotes.in_file(path):
             continue
         try:
-            for holder, words in _records(parts, path):
-                found = _said_in(words, quotes.said)
+            for holder, told in _records(parts, path):
+                words = list(told)
+                found = {text for text in quotes.said if any(text in one for one in words)}
                 held |= found
-                holders += [holder] if found else []
+                holders += [holder] if any(says(one, text) for text in found for one in words) else []
         except (OSError, EngramError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             places.append(str(path))
     places += _in_index(parts, [text for text in quotes.said if text not in held])
     return tuple(dict.fromkeys([*named(holders, plan.scopes), *places, *quotes.unread]))
-
-
-def _said_in(words: Iterable[str], said: Iterable[str]) -> set[str]:
-    texts = list(words)
-    return {text for text in said if any(says(one, text) for one in texts)}
 
 
 def _records(parts: Parts, path: Path) -> Records:

@@ -1,0 +1,226 @@
+"""What a purge calls clean is clean: a word planted by every road is gone from every byte, or `remaining` names its place."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engram import AsyncEngram, Engram
+from engram.cli.main import main
+from engram.model.event import Session
+from engram.model.memory import Memory
+from engram.store.files.journal import keep_aside
+from engram.store.protocol import Purged
+from tests.backends import Backend
+from tests.clock import Clock
+from tests.faults.consistency import free_of, index_terms
+from tests.homes import home_of
+
+WORD = "quaggaword"
+ANA: dict[str, Any] = {"agent_id": "bot", "user_id": "ana"}
+BEN: dict[str, Any] = {"agent_id": "bot", "user_id": "ben"}
+
+
+def _memories(mem: Engram) -> str:
+    """A memory with the word in every field, in several versions, and its life."""
+    memory = mem.add(
+        f"The {WORD} is a fact about Ana", name=f"{WORD}-name", aliases=[f"{WORD}-alias"], tags=[WORD], entities=[WORD],
+        domain=f"{WORD}/zoo", context=f"{WORD} was said", rationale=f"{WORD}, of course", situation=f"when {WORD}",
+        metadata={WORD: {"deep": [WORD]}}, anchors=[{"path": f"{WORD}.md", "snippet": f"see {WORD}"}], **ANA,
+    )  # fmt: skip
+    mem.learn(f"Ana prefers {WORD} with milk", **ANA)
+    mem.remember(f"Ana never eats {WORD} at night", **ANA)
+    mem.update(memory.id, statement=f"The {WORD} is another fact about Ana", reason=f"because of {WORD}")
+    newest = mem.revise(memory.id, statement=f"The {WORD} is the last fact about Ana", reason=f"{WORD} again")
+    other = mem.add(f"One more thing about {WORD}", **ANA)
+    mem.relate(newest.id, other.id, "supports", metadata={"why": WORD}, reason=f"{WORD} supports it")
+    mem.forget(other.id, reason=f"{WORD} is over")
+    return newest.id
+
+
+def _talk(mem: Engram) -> None:
+    """Conversations with and without facts, and a session with a rolling summary and one that was given."""
+    mem.add_conversation(f"My landlord is called {WORD.title()}.", f"Noted: {WORD}", **ANA)
+    mem.add_conversation(f"What do you make of {WORD}?", **ANA)
+    with mem.session(f"Plan the {WORD}", **ANA) as session:
+        session.observe("user", f"We start at {WORD}", key=WORD, payload={"q": WORD}, metadata={WORD: WORD})
+        session.end(f"We talked about {WORD}")
+    running = mem.session(f"Plan another {WORD}", **ANA)
+    running.observe("user", f"I love {WORD} and cakes very much")
+    running.observe("assistant", f"So {WORD} it is")
+    running.summarise()
+
+
+def _work(mem: Engram) -> None:
+    """A task with turns, tool results, checkpoints, jobs and a long input."""
+    task = mem.start_task(f"Book the {WORD}", metadata={"x": WORD}, session=f"S-{WORD}", **ANA)
+    mem.record_turn(task.id, f"Which pier for {WORD}?", f"The one of {WORD}")
+    mem.record_event(task.id, "tool", f"out: {WORD}", payload={WORD: [WORD]}, metadata={WORD: WORD}, key=WORD)
+    mem.create_checkpoint(task.id, f"went to {WORD}", pending_steps=[WORD], decisions=[WORD], data={WORD: WORD})
+    text = f"# The {WORD} lease\n\nThe tenant must not keep {WORD} reptiles. Cats are welcome.\n"
+    mem.record_long_input(task.id, text, title=f"{WORD} lease.md", path=f"{WORD}/lease.md")
+
+
+def _plant(mem: Engram) -> str:
+    memory_id = _memories(mem)
+    _talk(mem)
+    _work(mem)
+    mem.feedback(memory_id, "positive")
+    mem.inject(f"what about {WORD}", **ANA)
+    mem.recall(f"what is {WORD}", **ANA)
+    return memory_id
+
+
+def test_everything_of_an_owner_is_gone_by_every_road(backend: Backend) -> None:
+    mem = backend.client()
+    kept = mem.add("Quito is where Ben was born", **BEN)
+    _plant(mem)
+    assert WORD in backend.everything()
+    purged = mem.purge(**ANA)
+    assert purged.remaining == ()
+    assert WORD not in backend.everything().casefold()
+    assert [memory.id for memory in mem.list(status="any")] == [kept.id]
+    assert mem.store.verify_ledgers() == []
+
+
+def test_no_index_made_before_the_home_was_moved_keeps_a_word(tmp_path: Path) -> None:
+    def opened(name: str) -> Engram:
+        return Engram.open(tmp_path / name, cache=tmp_path / "cache", directory=tmp_path)
+
+    with opened("home") as mem:
+        _plant(mem)
+        torn = f"torn: We start at {WORD}".encode()
+        keep_aside(home_of(mem).ledger / "x.jsonl", torn, home_of(mem).quarantine, "torn last line")
+    with Engram.open(tmp_path / "another", cache=tmp_path / "cache", directory=tmp_path) as other:
+        neighbour = other.add("A store of its own in the same cache")
+    (tmp_path / "home").rename(tmp_path / "moved")
+    with opened("moved") as mem:
+        mem.add_conversation(f"What became of {WORD}?", **ANA)
+        assert mem.purge(**ANA).remaining == ()
+    assert free_of(tmp_path, WORD.encode()) and not index_terms(tmp_path / "cache") & {WORD}
+    assert len(list((tmp_path / "cache").iterdir())) == 2
+    with opened("another") as other:
+        assert [memory.id for memory in other.list()] == [neighbour.id]
+
+
+def test_a_title_does_not_stay_in_the_journal_as_who_decided(backend: Backend) -> None:
+    mem = backend.client()
+    task = mem.start_task("Read", scope="global").id
+    report = mem.record_long_input(task, "The tenant must not keep reptiles.\n", title=f"{WORD} lease.md")
+    mem.upkeep.purge([event.id for event in mem.list_events(task)])
+    assert next(image.actor for image in mem.store.history(report.facts[0])) == "document"
+    assert mem.store.events(task)[0].content == ""
+    assert f"document:{WORD}" not in backend.everything()
+
+
+def test_a_session_of_the_owners_goes_whatever_its_caller_named_it(backend: Backend) -> None:
+    mem = backend.client()
+    mem.store.save_session(Session("chat-7", "", (mem.scope_for("bot", "ana"),), backend.clock()))
+    mem.observe("chat-7", "user", f"What do you make of {WORD}?")
+    assert mem.purge(**ANA).remaining == ()
+    assert WORD not in backend.everything()
+
+
+def test_a_session_named_after_what_was_said_is_named(backend: Backend) -> None:
+    mem = backend.client()
+    mem.store.save_session(Session(f"{WORD}-1", "", (mem.scope_for("bot", "ana"),), backend.clock()))
+    mem.observe(f"{WORD}-1", "user", f"What do you make of {WORD}?")
+    (line,) = mem.purge(**ANA).remaining
+    assert line.startswith(f"{WORD}-1: the session's name stays")
+
+
+# -- who is named
+
+
+@pytest.mark.parametrize("common", ["coffee", "Thanks!", "Berlin", "good morning"])
+def test_a_word_in_common_accuses_nobody(mem_of: Callable[[], Engram], common: str) -> None:
+    mem = mem_of()
+    mem.observe("ben", "user", f"I had {common} with my breakfast")
+    mem.add(f"Ben is fond of {common}", **BEN)
+    mem.start_task(f"Say {common} to Ben", **BEN)
+    mine = mem.add(common, situation=f"when {common}", **ANA)
+    said = mem.observe("ana", "user", common)
+    remaining = [*mem.upkeep.purge([mine.id]).remaining, *mem.upkeep.purge([said.id]).remaining]
+    if " " not in common:
+        assert remaining == []
+    assert mem.store.events("ben")[0].content == f"I had {common} with my breakfast"
+
+
+def test_part_of_a_longer_word_is_not_the_word(mem_of: Callable[[], Engram]) -> None:
+    mem = mem_of()
+    mem.add("my cathedral is tall", scope="global")
+    mine = mem.add("my cat", scope="global")
+    assert mem.upkeep.purge([mine.id]).remaining == ()
+
+
+def test_a_shared_line_of_a_longer_text_accuses_nobody(mem_of: Callable[[], Engram]) -> None:
+    mem = mem_of()
+    closing = "With the very best regards from all of us"
+    mem.add("A letter of Ben", context=f"Dear Ben\n{closing}\n", scope="global")
+    mine = mem.add("A letter of Ana", context=f"Dear Ana, you are invited\n{closing}\n", scope="global")
+    assert mem.upkeep.purge([mine.id]).remaining == ()
+
+
+def test_records_of_other_owners_are_counted_and_not_named(backend: Backend) -> None:
+    mem = backend.client()
+    ben = mem.add("The key lies under the third flower pot", **BEN)
+    mine = mem.add("The key lies under the third flower pot", **ANA)
+    (line,) = mem.upkeep.purge([mine.id]).remaining
+    assert line.startswith("1 record of other owners") and ben.id not in line
+    assert mem.get(ben.id).statement == "The key lies under the third flower pot"
+
+
+def test_a_record_next_to_it_that_says_the_same_is_named(backend: Backend) -> None:
+    mem = backend.client()
+    kept = mem.add("The key lies under the third flower pot", scope="project:house")
+    mine = mem.add("The key lies under the third flower pot", scope="project:garden")
+    (line,) = mem.upkeep.purge([mine.id]).remaining
+    assert line == f"{kept.id}: it says the same words; `engram forget {kept.id} --purge` destroys it too"
+
+
+# -- what forget returns
+
+
+def test_forget_returns_the_proof_of_a_purge_and_the_memory_it_retires(backend: Backend) -> None:
+    mem = backend.client()
+    one, two = mem.add("The key lies under the mat"), mem.add("The spare key is lost")
+    proof = mem.forget(one.id, purge=True)
+    assert isinstance(proof, Purged) and proof.ids == (one.id,) and proof.remaining == () and proof.out_of_reach
+    retired = mem.forget(two.id)
+    assert isinstance(retired, Memory) and retired.status == "retired"
+
+
+async def _forgotten(folder: Path) -> object:
+    async with await AsyncEngram.open(folder / "home", cache=folder / "cache", directory=folder) as mem:
+        made = await mem.add("The key lies under the mat")
+        return await mem.forget(made.id, purge=True)
+
+
+def test_so_does_the_async_client(tmp_path: Path) -> None:
+    import asyncio
+
+    assert isinstance(asyncio.run(_forgotten(tmp_path)), Purged)
+
+
+def test_so_does_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ENGRAM_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as mem:
+        made = mem.add("The key lies under the mat")
+    main(["forget", made.id, "--purge", "--yes", "--json", "--home", str(tmp_path / "home")])
+    told = json.loads(capsys.readouterr().out)
+    assert told["purged"] == [made.id] and told["remaining"] == [] and told["out_of_reach"]
+
+
+@pytest.fixture
+def mem_of(tmp_path: Path, clock: Clock, request: pytest.FixtureRequest) -> Callable[[], Engram]:
+    def opened() -> Engram:
+        mem = Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path, clock=clock)
+        request.addfinalizer(mem.close)
+        return mem
+
+    return opened
