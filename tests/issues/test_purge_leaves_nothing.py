@@ -131,6 +131,15 @@ def test_a_session_named_after_what_was_said_is_named(backend: Backend) -> None:
     assert line.startswith(f"{WORD}-1: the session's name stays")
 
 
+def test_the_reason_of_another_decision_quotes_it_no_longer(backend: Backend) -> None:
+    mem = backend.client()
+    mine, other = mem.add(f"The {WORD} lies under the mat"), mem.add("The spare key is lost")
+    mem.update(other.id, statement="The spare key is found", reason=f"they say: The {WORD} lies under the mat")
+    assert mem.upkeep.purge([mine.id]).remaining == ()
+    assert WORD not in backend.everything()
+    assert mem.store.history(other.id)[-1].reason == "they say: [purged]"
+
+
 # -- who is named
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from engram import Engram
 from engram.store.files import purging
-from engram.store.files.purging import MARKER
+from engram.store.files.purge_plan import MARKER
 from tests.faults.consistency import assert_consistent, free_of, index_terms, last_images, store_of
 from tests.faults.processes import ending, finish, learners, let_go
 from tests.homes import home_of

@@ -68,13 +68,8 @@ def _words(text: str) -> set[str]:
 
 
 def _ledgers(store: Store, scope: str) -> list[str]:
-    """Ledgers that belong to a scope, whatever their callers named them: by their events, or by the scope they are named after."""
-    return [name for name in store.ledgers() if any(_within(owner, scope) for owner in _owners(store, name))]
-
-
-def _owners(store: Store, ledger: str) -> list[str]:
-    told = [store.owner_of(event.id) or "" for event in store.events(ledger, last=1)]
-    return [*told, ledger.removeprefix(CONVERSATION)] if ledger.startswith(CONVERSATION) else told
+    """Ledgers that belong to a scope, whatever their callers named them."""
+    return [name for name in store.ledgers() if _within(store.ledger_scope(name), scope)]
 
 
 def _within(scope: str, wanted: str) -> bool:

@@ -78,7 +78,6 @@ class FilesSource:
         self._heads, self._events = dict(events), len(events)
         problems: list[str] = []
         runs = list(tasks.all_tasks(self.home, problems))
-        points = [point for task in runs for point in tasks.checkpoints(self.home, task.id, problems)]
         if problems:
             raise StoreCorrupt(problems[0])
         self._small = Small(
@@ -88,7 +87,7 @@ class FilesSource:
             numbers=self._standing.numbers(),
             paused=pausing.is_paused(self.home),
             tasks=runs,
-            checkpoints=points,
+            checkpoints=[point for task in runs for point in tasks.checkpoints(self.home, task.id)],
             jobs=tasks.all_jobs(self.home),
         )
 

@@ -233,7 +233,7 @@ class Ledger:
         return whole_lines(path)[1] - length
 
     def blank(self, name: str, ids: frozenset[str], damaged: Callable[[bytes], bytes] = bytes) -> None:
-        """Take content, payload, metadata, key and salt of some events away; `damaged` gives what stays of other lines."""
+        """Take content, payload, metadata, key and salt of some events away; `damaged` gives what stays of a line that is none."""
         after = []
         touched = False
         for line, event in self.lines(name):

@@ -9,7 +9,9 @@ import json
 import re
 import shutil
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from engram.model.errors import EngramError
 from engram.store.documents import event_document
@@ -35,9 +37,12 @@ from engram.store.files.reindexing import reindex_journal
 from engram.store.files.tasks import quoting_files
 from engram.store.ledgers import blanked, to_fields
 from engram.store.protocol import Purged
-from engram.store.witnesses import REDACTED, redaction_text
+from engram.store.purged_words import without
+from engram.store.witnesses import ANCHOR, REDACTED, redaction_text
 
 OUT_OF_REACH = ("git history of a team store", "backups and copies made earlier", "other machines")
+_ID = re.compile(rb'"id": ?"((?:[^"\\]|\\.)*)"')
+_OF_LEDGERS = tuple(f'"op":"{op}"'.encode() for op in (ANCHOR, REDACTED))
 HIDDEN = "hidden"
 """The index's own fact: the purge whose records it no longer has."""
 
@@ -184,9 +189,7 @@ def _blank_ledgers(parts: Parts, plan: PurgePlan, quotes: Quotations) -> None:
     for name in parts.ledger.sizes():
         path = parts.home.ledger / name
         try:
-            if any(event is None and line.strip() for line, event in parts.ledger.lines(name)):
-                quotes.note(path, ValueError("a line of it is no event"))
-            parts.ledger.blank(name, ids, quotes.blanked)
+            parts.ledger.blank(name, ids, partial(_damaged, path, quotes))
         except OSError as error:
             quotes.note(path, error)
     with parts.index.writing():
@@ -194,6 +197,11 @@ def _blank_ledgers(parts: Parts, plan: PurgePlan, quotes: Quotations) -> None:
             name = parts.ledger.path(session).name
             if (size := parts.ledger.size(name)) is not None:
                 note_ledger(parts, name, size)
+
+
+def _damaged(path: Path, quotes: Quotations, line: bytes) -> bytes:
+    quotes.note(path, ValueError("a line of it is no event"))
+    return quotes.blanked(line)
 
 
 # -- memory files
@@ -263,6 +271,7 @@ def _blank_journal(parts: Parts, plan: PurgePlan, quotes: Quotations) -> None:
         if change.after is not None
     }
     quotes.unread += [problem for problem in unread if problem not in quotes.unread]
+    ids = frozenset(_spelled(i) for i in plan.ids)
     if named := sorted(i for i in plan.ids if i in standing):
         placed = append_entry(parts, "purge", plan.actor, "", [Change(i, None) for i in named])
         with parts.index.writing():
@@ -270,7 +279,7 @@ def _blank_journal(parts: Parts, plan: PurgePlan, quotes: Quotations) -> None:
     for month in parts.journal.months():
         path = parts.journal.path(month)
         before = list(_lines(path))
-        after = [_blanked(line, plan.wanted, quotes) for line in before]
+        after = [_blanked(line, ids, quotes, damaged=bool(unread)) for line in before]
         if after != before:
             replace_file(path, b"".join(after))
 
@@ -280,24 +289,39 @@ def _lines(path: Path) -> Iterator[bytes]:
         yield from file
 
 
-def _blanked(line: bytes, wanted: frozenset[str], quotes: Quotations) -> bytes:
-    """A line of the journal without the images, the reason and the name of whoever decided, where that names a document.
-
-    Who decided stays by kind (`human`, `document`) where nothing else was decided with it.
-    """
-    if not any(memory_id.encode() in line for memory_id in wanted) and not quotes.in_bytes(line):
+def _blanked(line: bytes, ids: frozenset[bytes], quotes: Quotations, *, damaged: bool) -> bytes:
+    """A line of the journal without the images of what is purged, and without its words in the reasons of others."""
+    concerned = not ids.isdisjoint(_ID.findall(line))
+    quoting = b'"reason":' in line and not any(op in line for op in _OF_LEDGERS) and quotes.in_bytes(line)
+    if not (concerned or quoting or damaged):
         return line
     try:
         fields = json.loads(line)
-        concerned = [change for change in fields["changes"] if change["id"] in wanted]
+        changes = list(fields["changes"])
     except (ValueError, KeyError, TypeError, RecursionError):
         return quotes.blanked(line)
-    if not concerned:
+    before = json.dumps(fields)
+    if "reason" in fields:
+        fields["reason"] = without(str(fields["reason"]), quotes.said)
+    if concerned:
+        _take_away(fields, changes, ids)
+    if json.dumps(fields) == before:
         return line
-    for change in concerned:
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def _take_away(fields: dict[str, Any], changes: Sequence[dict[str, Any]], ids: frozenset[bytes]) -> None:
+    """Images, files and the reason go. Who decided stays by kind (`human`, `document`) where nothing else was decided with it."""
+    gone = [change for change in changes if _spelled(str(change["id"])) in ids]
+    for change in gone:
         change["after"] = None
         change.pop("file", None)
-    fields.pop("reason", None)
-    if all(change["after"] is None for change in fields["changes"]):
-        fields["actor"] = str(fields.get("actor", "")).partition(":")[0]
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
+    if gone:
+        fields.pop("reason", None)
+        if all(change["after"] is None for change in changes):
+            fields["actor"] = str(fields.get("actor", "")).partition(":")[0]
+
+
+def _spelled(record_id: str) -> bytes:
+    """An id as the journal spells it."""
+    return json.dumps(record_id, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")

@@ -40,26 +40,20 @@ class TaskKeeping(Mendable):
             for task in tasks.all_tasks(self.parts.home, problems)
             if (statuses is None or task.status in statuses) and shows(scopes, task.scope)
         ]
-        self._note(problems)
+        self.parts.warnings += [problem for problem in problems if problem not in self.parts.warnings]
         return sorted(found, key=lambda t: (t.created, t.id), reverse=True)[:limit]
 
     def add_checkpoint(self, task_id: str, make: Callable[[int], Checkpoint]) -> Checkpoint:
         """Append the checkpoint that `make` gives for the next number."""
         with self.guard, self.parts.lock.held():
-            known = tasks.checkpoints(self.parts.home, task_id, self.parts.warnings)
+            known = tasks.checkpoints(self.parts.home, task_id)
             made = make(known[-1].number + 1 if known else 1)
             tasks.add_checkpoint(self.parts.home, made)
             return made
 
     def checkpoints(self, task_id: str, limit: int | None = None) -> list[Checkpoint]:
         """A task's checkpoints, newest first."""
-        problems: list[str] = []
-        found = tasks.checkpoints(self.parts.home, task_id, problems)
-        self._note(problems)
-        return found[::-1][:limit]
-
-    def _note(self, problems: Sequence[str]) -> None:
-        self.parts.warnings += [problem for problem in problems if problem not in self.parts.warnings]
+        return tasks.checkpoints(self.parts.home, task_id)[::-1][:limit]
 
     def change_checkpoints(self, task_id: str, change: Callable[[Checkpoint], Checkpoint]) -> None:
         """Write every checkpoint of a task anew."""

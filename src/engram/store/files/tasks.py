@@ -99,28 +99,34 @@ def add_checkpoint(home: Home, checkpoint: Checkpoint) -> None:
             sync_directory(home.tasks)
 
 
-def checkpoints(home: Home, task_id: str, problems: list[str]) -> list[Checkpoint]:
+def checkpoints(home: Home, task_id: str, problems: list[str] | None = None) -> list[Checkpoint]:
     """A task's checkpoints, oldest first; a torn last line, which only a crash leaves, is not one.
 
-    Lines that cannot be read cost only themselves; what is wrong with them is added to `problems`.
+    `StoreCorrupt` for a line that cannot be read; with `problems`, what is wrong with it goes there, and the others are returned.
     """
     if task_path(home, task_id) is None:
         return []
     path = _checkpoints_path(home, task_id)
+    found: list[Checkpoint] = []
     try:
-        lines = [line for line in read_bytes(path).splitlines(keepends=True) if line.endswith(b"\n")]
+        lines = read_bytes(path).splitlines(keepends=True)
     except FileNotFoundError:
         return []
     except OSError as error:
-        problems.append(f"{path}: cannot be read ({error.strerror}); restore the file from a backup")
-        return []
-    found: list[Checkpoint] = []
-    for number, line in enumerate(lines, 1):
+        lines = _unreadable(f"{path}: cannot be read ({error.strerror}); restore the file from a backup", problems)
+    for line in (line for line in lines if line.endswith(b"\n") and line.strip()):
         try:
-            found += [from_fields(Checkpoint, json.loads(line))] if line.strip() else []
+            found.append(from_fields(Checkpoint, json.loads(line)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            problems.append(f"{path}:{number}: not a checkpoint ({error}); restore the file from a backup")
+            _unreadable(f"{path}: not a checkpoint ({error}); restore the file from a backup", problems)
     return found
+
+
+def _unreadable(problem: str, problems: list[str] | None) -> list[bytes]:
+    if problems is None:
+        raise StoreCorrupt(problem)
+    problems.append(problem)
+    return []
 
 
 def change_checkpoints(home: Home, task_id: str, change: Callable[[Checkpoint], Checkpoint]) -> None:

@@ -76,6 +76,7 @@ def purge(parts: Parts, ids: Sequence[str], actor: str, drawn: Collection[str] =
         said = [*everywhere, *said_elsewhere(quoting, own, evidence.values())]
         _blank_sessions(parts, connection, said)
         _blank_tasks(parts, connection, said)
+        _blank_reasons(parts, connection, said)
         _blank_journal(parts, connection, wanted, actor)
         _remove(parts, connection, [*wanted, *evidence])
         _blank_events(parts, connection, evidence, actor)
@@ -142,6 +143,13 @@ def _blank_tasks(parts: Parts, connection: Connection, said: Sequence[str]) -> N
         fields = reworded(json.loads(record), lambda text: without(text, said))
         blank = {"id": task_id, "number": number, "record": dumped(fields)}
         parts.database.within(connection, statement(f"blank_{kind}"), blank)
+
+
+def _blank_reasons(parts: Parts, connection: Connection, said: Sequence[str]) -> None:
+    """The reason of a decision about another memory may quote it, too."""
+    rows = parts.database.within(connection, statement("quoting_reasons"), {"texts": list(said)}) if said else []
+    for seq, reason in rows:
+        parts.database.within(connection, statement("blank_reason"), {"seq": seq, "reason": without(reason, said)})
 
 
 def _blank_journal(parts: Parts, connection: Connection, wanted: Sequence[str], actor: str) -> None:

@@ -139,6 +139,13 @@ UPDATE engram.journal j SET reason = '', actor = CASE WHEN EXISTS (
 ) THEN actor ELSE split_part(actor, ':', 1) END
 WHERE tenant = %(tenant)s AND ids && %(ids)b::text[]
 
+-- name: quoting_reasons
+SELECT seq, reason FROM engram.journal WHERE tenant = %(tenant)s AND op NOT IN ('ledger', 'redact') AND reason <> ''
+    AND EXISTS (SELECT FROM unnest(%(texts)b::text[]) said WHERE strpos(reason, said) > 0)
+
+-- name: blank_reason
+UPDATE engram.journal SET reason = %(reason)s WHERE tenant = %(tenant)s AND seq = %(seq)s
+
 -- name: put_tombstones
 INSERT INTO engram.tombstones (tenant, id) SELECT %(tenant)s, id FROM unnest(%(ids)b::text[]) AS id ON CONFLICT DO NOTHING
 
