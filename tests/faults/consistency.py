@@ -142,7 +142,7 @@ def digest_of_tree(root: Path) -> str:
     """Tells whether anything below a folder changed."""
     told = hashlib.sha256()
     for path in sorted(root.rglob("*")):
-        if path.is_file() and path.name != "lock":
+        if path.is_file() and path.name not in ("lock", "durable.json"):
             told.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
     return told.hexdigest()
 

@@ -16,6 +16,8 @@ from engram.store.ledgers import Head, is_marked
 ANCHOR = "ledger"
 BEGUN, PRUNED = "begun", "pruned"
 """In place of a digest, behind the number 0: a ledger that is about to begin, and one that was let go."""
+TASK = "task"
+"""The entry that says that a task was begun, or which checkpoint it got: `session` is the task's id, `reason` says which."""
 FIRST = "-"
 """In place of a link, where the journal held no word before."""
 REDACTED = "redact"

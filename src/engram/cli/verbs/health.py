@@ -83,7 +83,7 @@ def doctor(surface: Surface, repair: Repair = False) -> None:
             if check["advice"]:
                 drawing.lines([(f"  {'':<11}→ {check['advice']}", "yellow")])
         for line in moved:
-            drawing.lines([("moved to quarantine  ", "yellow"), line])
+            drawing.lines([("repaired  ", "yellow"), line])
 
     surface.answer({**found, "repaired": moved} if repair else found, draw)
     if not found["ok"]:
@@ -154,16 +154,18 @@ def _repair(surface: Surface) -> list[str]:
     from engram.store.files.index.connection import discard
     from engram.store.files.journal import Journal
     from engram.store.files.lock import WriterLock
+    from engram.store.files.missing import accept_gaps
 
     surface.refuse_server(
         "--repair mends a journal of files; a server keeps its own log and is mended with its own tools"
     )
     home = open_home(surface.home, create=False)
     with WriterLock(home.lock).held():
-        moved = Journal(home.journal, home.quarantine).repair()
+        journal = Journal(home.journal, home.quarantine)
+        moved = journal.repair()
         if moved:
             discard(home.index / "index.db")
-    return moved
+        return moved + accept_gaps(home, journal)
 
 
 def status(surface: Surface) -> None:

@@ -3,6 +3,7 @@
 Everything here is for the holder of the writer lock.
 """
 
+import contextlib
 import glob
 import hashlib
 import os
@@ -14,7 +15,9 @@ from engram.dialects.mapping import hand_problem
 from engram.model.errors import EngramError
 from engram.model.memory import Memory
 from engram.store.files import memories
+from engram.store.files.durability import sync_files
 from engram.store.files.journal import Change
+from engram.store.files.journal import Placed as PlacedEntry
 from engram.store.files.memories import UNSEEN, Stamp, stamp_of
 from engram.store.files.parts import (
     Parts,
@@ -48,6 +51,8 @@ def _pick_up_one(parts: Parts, stored: str, noticed: Noticed) -> None:
     team = team_of(parts, stored)
     if is_team(stored) and not team:
         # Another repository's: which of its contents are trusted is known only while it is attached.
+        return
+    if stored in parts.durability.unrepaired:
         return
     path = parts.path(stored)
     stamp = stamp_of(path)
@@ -115,7 +120,7 @@ def _index_hand_edit(parts: Parts, stored: str, stamp: Stamp, found: list[Memory
     gone = _gone_from(parts, stored, {memory.id for memory in found})
     changes = [Change(memory.id, image(memory), stored) for memory in accepted]
     changes += [Change(memory.id, image(memory), "") for memory in gone]
-    placed = append_entry(parts, EDIT, HAND, "", changes) if changes else None
+    placed = _journaled(parts, EDIT, "", stored, changes)
     with parts.index.writing() as writer:
         for memory, change in zip([*accepted, *gone], changes, strict=True):
             index_memory(writer, memory, change.after or {})
@@ -124,6 +129,15 @@ def _index_hand_edit(parts: Parts, stored: str, stamp: Stamp, found: list[Memory
             index_entry(parts, placed)
         note_file(parts, stored, stamp, "; ".join(problems))
     noticed.problems += problems
+
+
+def _journaled(parts: Parts, op: str, reason: str, stored: str, changes: list[Change]) -> PlacedEntry | None:
+    """Journal what a person did. Their file is on disk by then: a cut one in their own layout could not be told from an edit."""
+    if not changes:
+        return None
+    with contextlib.suppress(OSError):
+        sync_files(parts.home, [stored])
+    return append_entry(parts, op, HAND, reason, changes)
 
 
 def _sort_edits(parts: Parts, stored: str, found: list[Memory], noticed: Noticed) -> tuple[list[Memory], list[str]]:
@@ -188,7 +202,7 @@ def _removed(parts: Parts, stored: str, noticed: Noticed) -> None:
             note_file(parts, stored, None)
         return
     changes = [Change(memory.id, image(memory), "") for memory in gone]
-    placed = append_entry(parts, "remove", HAND, f"{stored} was removed", changes) if changes else None
+    placed = _journaled(parts, "remove", f"{stored} was removed", stored, changes)
     with parts.index.writing() as writer:
         for memory, change in zip(gone, changes, strict=True):
             index_memory(writer, memory, change.after or {})

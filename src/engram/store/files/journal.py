@@ -5,6 +5,7 @@ so a batch is whole or absent. Order is by `seq`, never by clock. Months only mo
 writing to the newest file.
 """
 
+import contextlib
 import itertools
 import json
 import os
@@ -130,6 +131,13 @@ class Journal:
                     return int(found[1])
         return 0
 
+    def backwards(self) -> Iterator[Entry]:
+        """Every whole entry, the newest first; what cannot be read is passed over."""
+        for month in reversed(self.months()):
+            for line in lines_backwards(self.path(month)):
+                with contextlib.suppress(ValueError, KeyError, TypeError):
+                    yield decode(json.loads(line))
+
     def cut(self, position: Position) -> None:
         """Take back what was appended from `position` on and never acknowledged. For the holder of the writer lock."""
         os.truncate(self.path(position.month), position.offset)
@@ -208,7 +216,7 @@ class Journal:
             if bad:
                 keep_aside(path, b"".join(bad), self._quarantine, "unreadable lines")
                 replace_file(path, b"".join(good))
-                moved.append(f"{path}: {len(bad)} unreadable line(s)")
+                moved.append(f"{path}: {len(bad)} unreadable line(s), moved to quarantine")
         return moved
 
 

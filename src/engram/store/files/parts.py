@@ -14,6 +14,7 @@ from engram.model.memory import Memory
 from engram.store.documents import Document, memory_document
 from engram.store.files.anchors import Anchors, index_anchor, last_witnessed
 from engram.store.files.confinement import memory_file, refuse_links
+from engram.store.files.durability import Durability, is_own
 from engram.store.files.home import Home
 from engram.store.files.index.index import Index
 from engram.store.files.index.writing import DocumentWriter, Row
@@ -50,6 +51,7 @@ class Parts:
     """Team stores in use: their folder, and the digests of the files their reader trusts."""
     warnings: list[str] = field(default_factory=list)
     anchors: Anchors = field(init=False)
+    durability: Durability = field(default_factory=Durability)
     awaiting: "Awaiting | None" = None
     """What this process has appended to ledgers and the index does not have yet."""
 
@@ -207,7 +209,8 @@ def append_entry(
 ) -> PlacedEntry:
     """Journal one decision: the commit point. `tail` is for whoever has just looked where the journal ends."""
     tail = tail or journal_tail(parts)
-    entry = Entry(tail.seq + 1, parts.clock(), op, actor, reason, tuple(changes), session)
+    entry = Entry(max(tail.seq, parts.durability.floor) + 1, parts.clock(), op, actor, reason, tuple(changes), session)
+    parts.durability.written(sum(1 for change in changes if is_own(change.file) or not change.file))
     return parts.journal.append(entry, tail.end, durably=durably)
 
 

@@ -1,10 +1,12 @@
 """Letting go of old history: journal images no longer in force, uses already folded in, ledgers of ended sessions."""
 
 import json
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from engram.store.files.confinement import reading
+from engram.store.files.durability import read_mark, write_mark
 from engram.store.files.journal import decode, replace_file
 from engram.store.files.parts import Parts, index_entry, journal_tail, witness
 from engram.store.files.recovery import forget_ledgers
@@ -63,6 +65,11 @@ def _old_images(parts: Parts, cutoff: datetime) -> set[tuple[int, str]]:
 
 
 def _drop_images(parts: Parts, old: set[tuple[int, str]]) -> None:
+    mark = read_mark(parts.home)
+    if mark is not None:
+        # First: decisions that went without this would count as lost.
+        pruned = max(mark.unbroken_since, *(seq for seq, _ in old))
+        write_mark(parts.home, replace(mark, unbroken_since=pruned))
     for month in parts.journal.months():
         path = parts.journal.path(month)
         kept = []

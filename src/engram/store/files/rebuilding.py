@@ -17,6 +17,7 @@ from engram.store.files.journal import Placed as PlacedEntry
 from engram.store.files.journal import Position, whole_lines
 from engram.store.files.memories import UNSEEN, Stamp, stamp_of
 from engram.store.files.parts import Parts, index_entry, index_event, note_file, note_ledger, note_place
+from engram.store.files.power_loss import look_after_restart
 from engram.store.files.recovery import redo_file
 from engram.store.files.sessions import session_scope
 from engram.store.protocol import Noticed, Progress
@@ -48,6 +49,7 @@ def rebuild(parts: Parts, progress: Progress = lambda *_: None) -> Noticed:
     """Fill the index from scratch, then pick up what differs from the journal as hand edits."""
     with contextlib.suppress(PermissionError):
         parts.warnings += [*parts.journal.mend(), *parts.ledger.mend()]
+    look_after_restart(parts)
     noticed = Noticed()
     with parts.index.writing() as writer:
         differing = _fill(parts, writer, progress, noticed, alone=True)

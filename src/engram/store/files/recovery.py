@@ -4,7 +4,6 @@ Everything here is for the holder of the writer lock.
 """
 
 import contextlib
-import glob
 import json
 import os
 import sqlite3
@@ -19,13 +18,15 @@ from engram.store.documents import event_document
 from engram.store.files import following, memories
 from engram.store.files.awaiting import take_in, vectors_of
 from engram.store.files.index.writing import DocumentWriter
-from engram.store.files.journal import Change, Position, keep_aside
+from engram.store.files.journal import Change, Position
 from engram.store.files.journal import Placed as PlacedEntry
 from engram.store.files.ledger import ledger_name
+from engram.store.files.leftovers import clear_leftovers, is_torn
 from engram.store.files.memories import UNSEEN, stamp_of
 from engram.store.files.parts import (
     Parts,
     Tail,
+    append_entry,
     forget_memory,
     index_entry,
     index_event,
@@ -35,9 +36,10 @@ from engram.store.files.parts import (
     note_ledger,
     note_place,
 )
+from engram.store.files.power_loss import look_after_restart
 from engram.store.files.sessions import session_scope
 from engram.store.records import from_image, image
-from engram.store.witnesses import ANCHOR
+from engram.store.witnesses import ANCHOR, TASK
 
 Images = Sequence[Mapping[str, Any]]
 FEW = 512
@@ -56,6 +58,7 @@ def catch_up(parts: Parts, *, ledger: str | None = None) -> Tail:
     A decision about memories needs no ledger (""), an event only its own; all of them are looked at when a store is opened.
     Returns the journal's end.
     """
+    look_after_restart(parts)
     take_in(parts)
     end = parts.journal.end()
     known = dict(parts.index.db.execute(_READ_SO_FAR, (ledger or "",)).fetchall())
@@ -87,6 +90,17 @@ def _follow_journal(parts: Parts) -> None:
             for placed in together:
                 _replay(parts, writer, placed)
     following.pick_up(parts, [stored for stored in touched if stored])
+
+
+def witness_task(parts: Parts, task_id: str, what: str) -> None:
+    """Tell the journal of a task or checkpoint that was written, so that it is missed should it get lost. It stands without."""
+    try:
+        tail = catch_up(parts, ledger="")
+        placed = append_entry(parts, TASK, "engram", what, (), task_id, durably=False, tail=tail)
+        with parts.index.writing():
+            index_entry(parts, placed)
+    except (StoreError, sqlite3.Error, OSError) as error:
+        parts.warnings.append(f"{task_id}: the journal was not told of it: {error}")
 
 
 def check_continuity(parts: Parts) -> None:
@@ -133,7 +147,7 @@ def redo_file(parts: Parts, change: Change, older: Images) -> None:
     if following.is_team(change.file) and not path.parent.is_dir():
         return
     spellings = [memories.rendered([memory]), *(memories.rendered([from_image(old)]) for old in older)]
-    _clear_leftovers(parts, path, spellings)
+    clear_leftovers(parts.home, path, spellings)
     stamp = stamp_of(path)
     if stamp is None or _is_ours(path, spellings, older, change):
         memories.write(path, memory, stamp)
@@ -152,29 +166,6 @@ def _is_ours(path: Path, spellings: Sequence[bytes], older: Images, change: Chan
         found = [image(memory) for memory in memories.parse(data, path)]
         return len(found) == 1 and found[0] != change.after and found[0] in older
     return False
-
-
-def is_torn(data: bytes, spellings: Sequence[bytes]) -> bool:
-    """Whether a file's bytes are what a crash leaves of one of ours: nothing, blanks, or a beginning."""
-    return not data.strip(b"\0 \r\n") or any(len(data) < len(s) and s.startswith(data) for s in spellings)
-
-
-def _clear_leftovers(parts: Parts, path: Path, spellings: Sequence[bytes]) -> None:
-    """Remove temporary files of a crash; one that holds what a person saved meanwhile takes its place again."""
-    for leftover in list(path.parent.glob(f".{glob.escape(path.name)}.*.tmp")):
-        try:
-            data = memories.content(leftover)
-        except EngramError:
-            continue  # nothing that a crash of ours leaves
-        if any(spelling.startswith(data) for spelling in spellings):
-            leftover.unlink()
-            continue
-        try:
-            memories.parse(data, path)
-            leftover.replace(path)
-        except EngramError as error:
-            keep_aside(path, data, parts.home.quarantine, str(error))
-            leftover.unlink()
 
 
 def readable_image(parts: Parts, change: Change) -> Memory | None:

@@ -7,7 +7,7 @@ import re
 from datetime import UTC, datetime
 from pathlib import Path
 
-from engram.model.errors import StoreReadOnly
+from engram.model.errors import StoreCorrupt, StoreReadOnly
 from engram.model.event import Session
 from engram.rules.scopes import GLOBAL
 from engram.store.files.confinement import read_bytes
@@ -19,6 +19,8 @@ from engram.store.owners import ledger_owner
 _PLAIN = re.compile(r"(?:S-|(?!s-)[a-z0-9])[a-z0-9._-]{0,99}")
 """Ids that are file names as they are, each in one case only: some file systems do not tell capitals from small letters."""
 _UNSAFE = re.compile(r"[^a-z0-9._-]")
+
+_OWN_ID = re.compile(r"(?:S|TASK)-\d{8}-\d{6}-[0-9a-f]+")
 
 
 def session_path(home: Home, session_id: str) -> Path:
@@ -37,7 +39,7 @@ def _former_path(home: Home, session_id: str) -> Path:
 
 
 def save_session(home: Home, session: Session) -> None:
-    """Write a session's file in one step."""
+    """Write a session's file in one step, durably: by it the scope of what was said in it is known."""
     path = session_path(home, session.id)
     fields: dict[str, object] = {
         "id": session.id,
@@ -102,8 +104,23 @@ def _read(path: Path) -> Session | None:
     return None
 
 
+def is_lost(home: Home, session_id: str) -> bool:
+    """Whether a session or task was begun whose file is gone or cannot be read: one that has an id of Engram's own had one."""
+    with contextlib.suppress(StoreCorrupt):
+        if load_task(home, session_id) is not None or load_session(home, session_id) is not None:
+            return False
+        path = session_path(home, session_id)
+        return _OWN_ID.fullmatch(session_id) is not None or (path.exists() and _read(path) is None)
+    return True
+
+
 def session_scope(home: Home, session_id: str) -> str:
-    """The scope of events that carry none of their own: their task's, or their session's first, else global."""
+    """The scope of events that carry none of their own: their task's, or their session's first, else global.
+
+    Where the file that said so is lost nobody else may see them: they are shown in their own session alone.
+    """
+    if is_lost(home, session_id):
+        return f"session:{session_id}"
     return ledger_owner(session_id, load_task(home, session_id), load_session(home, session_id)) or GLOBAL
 
 

@@ -16,6 +16,7 @@ from engram.store.files import (
     events,
     examining,
     following,
+    missing,
     pausing,
     purging,
     sessions,
@@ -24,6 +25,7 @@ from engram.store.files import (
     verdicts,
     verifying,
 )
+from engram.store.files.durability import make_due_durable, make_durable
 from engram.store.files.healing import healing, healing_append
 from engram.store.files.ledger import ledger_name
 from engram.store.files.parts import indexed_size
@@ -104,6 +106,7 @@ class FilesStore(Reading, TaskKeeping):
                 except (sqlite3.DatabaseError, OSError) as error:
                     self._mend_midway(error, transaction)
             self._fill_vectors()
+            make_due_durable(self.parts)
 
     def _mend_midway(self, error: sqlite3.DatabaseError | OSError, transaction: FilesTransaction) -> None:
         self.mend(error)
@@ -254,6 +257,7 @@ class FilesStore(Reading, TaskKeeping):
         """Let go of history older than so many days, or say what would go."""
         from engram.store.files import pruning
 
+        make_durable(self.parts)
         with self.parts.lock.held(self._deadline):
             self._finish()
             return (pruning.plan if dry_run else pruning.prune)(self.parts, now, journal, usage, ledger)
@@ -288,4 +292,4 @@ class FilesStore(Reading, TaskKeeping):
         noticed = self._looked_through()
         damaged = [*tasks.damage(self.parts.home), *sessions.damage(self.parts.home)]
         found = examining.checks(self.facts(), [*noticed.problems, *damaged])
-        return [*found, *examining.interrupted(self.parts)]
+        return [*found, *missing.checks(self.parts), *examining.interrupted(self.parts)]

@@ -8,6 +8,8 @@ from engram.model.task import Checkpoint, Job, TaskRun
 from engram.rules.scopes import GLOBAL, shows
 from engram.store.files import tasks
 from engram.store.files.healing import Mendable
+from engram.store.files.missing import BEGUN, CHECKPOINT
+from engram.store.files.recovery import witness_task
 
 
 class TaskKeeping(Mendable):
@@ -17,6 +19,7 @@ class TaskKeeping(Mendable):
         """Write a new task."""
         with self.guard, self.parts.lock.held():
             tasks.save_task(self.parts.home, task)
+            witness_task(self.parts, task.id, BEGUN)
 
     def change_task(self, task_id: str, change: Callable[[TaskRun], TaskRun]) -> TaskRun:
         """Change a task as it stands, alone with it."""
@@ -49,6 +52,7 @@ class TaskKeeping(Mendable):
             known = tasks.checkpoints(self.parts.home, task_id)
             made = make(known[-1].number + 1 if known else 1)
             tasks.add_checkpoint(self.parts.home, made)
+            witness_task(self.parts, task_id, f"{CHECKPOINT} {made.number}")
             return made
 
     def checkpoints(self, task_id: str, limit: int | None = None) -> list[Checkpoint]:

@@ -87,7 +87,7 @@ def add_checkpoint(home: Home, checkpoint: Checkpoint) -> None:
     """Append a checkpoint, durably."""
     if task_path(home, checkpoint.task) is None:
         raise InvalidInput(f"{checkpoint.task!r} cannot be the id of a task: letters, digits, dots and dashes only")
-    path = _checkpoints_path(home, checkpoint.task)
+    path = checkpoints_path(home, checkpoint.task)
     with _writing(path):
         home.tasks.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
         fresh = not path.exists()
@@ -106,7 +106,7 @@ def checkpoints(home: Home, task_id: str, problems: list[str] | None = None) -> 
     """
     if task_path(home, task_id) is None:
         return []
-    path = _checkpoints_path(home, task_id)
+    path = checkpoints_path(home, task_id)
     found: list[Checkpoint] = []
     try:
         lines = read_bytes(path).splitlines(keepends=True)
@@ -133,7 +133,7 @@ def change_checkpoints(home: Home, task_id: str, change: Callable[[Checkpoint], 
     """Write a task's checkpoints anew; what a crash left behind them, or damage among them, goes."""
     known = checkpoints(home, task_id, [])
     if known:
-        path = _checkpoints_path(home, task_id)
+        path = checkpoints_path(home, task_id)
         with _writing(path):
             replace_file(path, b"".join(_line(to_fields(change(checkpoint))) for checkpoint in known))
 
@@ -155,7 +155,8 @@ def quoting_files(home: Home) -> list[tuple[Path, bool]]:
     return [(path, True) for path in sorted(found)]
 
 
-def _checkpoints_path(home: Home, task_id: str) -> Path:
+def checkpoints_path(home: Home, task_id: str) -> Path:
+    """The file of a task's checkpoints."""
     return home.tasks / f"{task_id}{_CHECKPOINTS}"
 
 

@@ -1,0 +1,204 @@
+"""Up to which decision the memory files are known to be on disk, remembered in `state/durable.json`.
+
+A decision is committed by the journal's fsync; its files are written after that and reach the disk when the system finds the
+time. Until they have, a power loss may take them back, and what it leaves looks like the work of a person: a file that is gone,
+or that says what it said before. This mark tells the two apart, and `power_loss` acts on it.
+"""
+
+import contextlib
+import json
+import os
+import stat
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engram.model.errors import StoreBusy, StoreReadOnly
+from engram.store.files.confinement import read_bytes
+from engram.store.files.home import DIRECTORY_MODE, Home
+from engram.store.files.index.matrix import boot_id
+from engram.store.files.journal import Change, Entry, Position, replace_file, sync_directory
+
+if TYPE_CHECKING:
+    from engram.store.files.parts import Parts
+
+FILE = "durable.json"
+AGE = 60.0
+"""Seconds after which a file is made durable on the way of a later decision: the system has mostly written it by then."""
+FEW = 256
+"""So many files are waited for when a store is closed; more are left to whoever writes next, when it costs less."""
+BRIEFLY = 0.05
+_MOVING = frozenset({"edit", "remove", "split"})
+"""Decisions after which a memory may lie elsewhere, or nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What is known to be on disk. `boot` names the run of the machine in which it was said, "" where nothing names one."""
+
+    seq: int = 0
+    boot: str = ""
+    unbroken_since: int = 0
+    """Behind this number no decision is missing; before it some may have been pruned."""
+    repaired: tuple[str, ...] = ()
+    repaired_at: str = ""
+    """What the last power loss took, and when it was put right."""
+
+
+def read_mark(home: Home) -> Mark | None:
+    """The store's mark; None in one that an earlier Engram wrote."""
+    try:
+        fields = json.loads(read_bytes(home.state / FILE))
+        told = fields.get("repaired") or {}
+        return Mark(
+            seq=int(fields["seq"]),
+            boot=str(fields["boot"]),
+            unbroken_since=int(fields["unbroken_since"]),
+            repaired=tuple(str(file) for file in told.get("files", ())),
+            repaired_at=str(told.get("at", "")),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def write_mark(home: Home, mark: Mark) -> None:
+    """Replace the mark, durably."""
+    fields: dict[str, Any] = {"seq": mark.seq, "boot": mark.boot, "unbroken_since": mark.unbroken_since}
+    if mark.repaired:
+        fields["repaired"] = {"at": mark.repaired_at, "files": list(mark.repaired)}
+    try:
+        home.state.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        replace_file(home.state / FILE, json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+    except OSError as error:
+        raise StoreReadOnly(f"cannot write {home.state / FILE}: {error.strerror}") from error
+
+
+@dataclass(slots=True)
+class Durability:
+    """What one process knows of it."""
+
+    boot: str = field(default_factory=lambda: boot_id())
+    is_checked: bool = False
+    """Whether it was looked at since the machine started."""
+    unrepaired: set[str] = field(default_factory=set)
+    """Files a power loss took that could not be written again yet: nobody's edit."""
+    floor: int = 0
+    """No decision gets this number or a lower one: should lines be lost at the journal's end, their numbers stay missing."""
+    waiting: int = 0
+    """Files this process has written since it last waited for the disk."""
+    _aging: tuple[float, int] | None = None
+
+    def written(self, files: int) -> None:
+        """Count what was written."""
+        self.waiting += files
+
+    def due(self, seq: int) -> int:
+        """The decision up to which files should be made durable now, 0 for none; `seq` is the newest.
+
+        Without a name for this run of the machine a power loss could not be told from a person's work: every decision waits.
+        """
+        if not self.waiting:
+            return 0
+        if not self.boot:
+            return seq
+        now = time.monotonic()
+        if self._aging is None:
+            self._aging = now, seq
+        since, aged = self._aging
+        if now - since < AGE:
+            return 0
+        self._aging = now, seq
+        return aged
+
+
+def make_durable(parts: "Parts", upto: int | None = None) -> None:
+    """Wait until the files of all decisions, or of those up to a number, are on disk; then say so.
+
+    The lock is not held while the disk works. Where somebody else holds it, they or the next writer do the same.
+    """
+    with contextlib.suppress(StoreBusy, StoreReadOnly, OSError):
+        with parts.lock.held(BRIEFLY):
+            mark = read_mark(parts.home)
+            # Decisions of a process that was killed may not have reached their files: the index has not read them yet.
+            through = parts.seq if upto is None else min(upto, parts.seq)
+            if mark is None or not parts.durability.is_checked or through <= mark.seq:
+                return
+            entries = list(_between(parts, mark.seq, through))
+            files = {place for entry in entries for place in _places(parts, entry)}
+        sync_files(parts.home, files)
+        for month in parts.journal.months()[-1:]:
+            _sync(parts.journal.path(month))
+        with parts.lock.held(BRIEFLY):
+            mark = read_mark(parts.home)
+            if mark is not None and mark.seq < through:
+                write_mark(parts.home, replace(mark, seq=through))
+        if upto is None:
+            parts.durability.waiting = 0
+
+
+def make_few_durable(parts: "Parts") -> None:
+    """The same for a store that is about to be closed, unless it would take long."""
+    if 0 < parts.durability.waiting <= FEW:
+        make_durable(parts)
+
+
+def make_due_durable(parts: "Parts") -> None:
+    """The same for what was written a while ago; after a decision, when the lock is free again."""
+    if parts.durability.waiting and (upto := parts.durability.due(parts.seq)):
+        make_durable(parts, upto if parts.durability.boot else None)
+
+
+def is_own(stored: str) -> bool:
+    """Whether a journaled place is one of this store's own memory files."""
+    return stored.startswith("engrams/") and ".." not in stored.split("/")
+
+
+def sync_files(home: Home, files: Iterable[str]) -> None:
+    """Wait until files and their names are on disk; one that is gone is gone durably."""
+    folders: set[Path] = set()
+    for stored in files:
+        path = home.root / stored
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            _sync(path)
+        folders.update(parent for parent in path.parents if parent == home.engrams or home.engrams in parent.parents)
+    for folder in sorted(folders):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            sync_directory(folder)
+
+
+def _sync(path: Path) -> None:
+    if not stat.S_ISREG(os.lstat(path).st_mode):
+        return
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _between(parts: "Parts", after: int, upto: int) -> Iterator[Entry]:
+    for entry in parts.journal.backwards():
+        if entry.seq <= after:
+            return
+        if entry.seq <= upto:
+            yield entry
+
+
+def _places(parts: "Parts", entry: Entry) -> Iterator[str]:
+    """The files a decision wrote, and those it took away."""
+    for change in entry.changes:
+        for stored in (change.file, _place_before(parts, change, entry) if entry.op in _MOVING else ""):
+            if is_own(stored):
+                yield stored
+
+
+def _place_before(parts: "Parts", change: Change, entry: Entry) -> str:
+    row = parts.index.db.execute(
+        "SELECT month, offset FROM images WHERE id = ? AND seq < ? ORDER BY seq DESC LIMIT 1", (change.id, entry.seq)
+    ).fetchone()
+    if row is None:
+        return ""
+    before = parts.journal.at(Position(*row))
+    return next((known.file for known in before.changes if known.id == change.id), "")

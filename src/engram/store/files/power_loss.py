@@ -1,0 +1,208 @@
+"""What a machine that stopped without notice took from the memory files, put right from the journal.
+
+The rule: only after the machine has started anew, and only for memories that were decided about after the mark of `durability`,
+a file that is missing, empty, cut, or that says what an earlier decision said is no edit of a person's: it is written again, and
+one whose removal was undone is removed again. Whatever else stands in a file is its owner's, then as always.
+
+Everything here is for the holder of the writer lock.
+"""
+
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC
+from pathlib import Path
+from typing import Any
+
+from engram.model.errors import EngramError, StoreReadOnly
+from engram.model.memory import Memory
+from engram.store.files import memories
+from engram.store.files.durability import Mark, is_own, read_mark, sync_files, write_mark
+from engram.store.files.home import DIRECTORY_MODE
+from engram.store.files.journal import Position, replace_file
+from engram.store.files.leftovers import clear_leftovers, is_torn
+from engram.store.files.memories import stamp_of
+from engram.store.files.parts import Parts
+from engram.store.records import from_image, image
+
+Image = Mapping[str, Any]
+MOST_NAMED = 50
+
+
+def look_after_restart(parts: Parts) -> None:
+    """Once in a process, before anything in the files counts as a person's work."""
+    known = parts.durability
+    if known.is_checked:
+        return
+    mark = read_mark(parts.home)
+    if mark is None:
+        # An earlier Engram's store, or a new one: what is there is taken as it is.
+        last = parts.journal.last_seq()
+        _note(parts, Mark(last, known.boot, last))
+        return
+    known.floor = mark.seq
+    if known.boot and mark.boot == known.boot:
+        known.is_checked = True
+        return
+    with contextlib.suppress(PermissionError):
+        # The line of a word that did not wait for the disk may be there without its letters.
+        parts.warnings += parts.journal.mend()
+    last = parts.journal.last_seq()
+    found = _Window(parts, mark.seq).repair() if last > mark.seq else []
+    if known.unrepaired:
+        return
+    mark = replace(mark, seq=max(last, mark.seq), boot=known.boot)
+    if found:
+        at = parts.clock().astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        mark = replace(mark, repaired=tuple(found[:MOST_NAMED]), repaired_at=at)
+        parts.warnings.append(told(mark))
+    if found or mark != read_mark(parts.home):
+        _note(parts, mark)
+    known.is_checked = True
+
+
+def _note(parts: Parts, mark: Mark) -> None:
+    """Without a mark of this run the files' owner wins everywhere, as before there was one."""
+    try:
+        write_mark(parts.home, mark)
+        parts.durability.is_checked = True
+    except StoreReadOnly as error:
+        if str(error) not in parts.warnings:
+            parts.warnings.append(str(error))
+
+
+def told(mark: Mark) -> str:
+    """What was put right, in words."""
+    named = ", ".join(mark.repaired[:5]) + (", …" if len(mark.repaired) > 5 else "")
+    return (
+        f"the machine stopped before {len(mark.repaired)} memory file(s) were on disk; "
+        f"they were put right from the journal at {mark.repaired_at}: {named}"
+    )
+
+
+@dataclass(slots=True)
+class _Past:
+    """A memory that was decided about since the mark: every image a file of it may still hold, the newest last."""
+
+    images: list[Image | None] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)
+    is_new: bool = False
+
+
+class _Window:
+    """The decisions after the mark, and what their files look like."""
+
+    def __init__(self, parts: Parts, after: int) -> None:
+        self._parts = parts
+        self._last: dict[str, tuple[Position, str]] = {}
+        self._past: dict[str, _Past] = {}
+        for placed in parts.journal.read():
+            for change in placed.entry.changes:
+                if placed.entry.seq > after:
+                    past = self._past.get(change.id) or self._begin(change.id)
+                    past.images.append(change.after)
+                    past.places.append(change.file)
+                self._last[change.id] = placed.start, change.file
+
+    def _begin(self, memory_id: str) -> _Past:
+        before = self._last.get(memory_id)
+        past = self._past[memory_id] = _Past(is_new=before is None)
+        if before is not None:
+            past.images.append(self._image_at(memory_id, before[0]))
+            past.places.append(before[1])
+        return past
+
+    def _image_at(self, memory_id: str, position: Position) -> Image | None:
+        changes = self._parts.journal.at(position).changes
+        return next((change.after for change in reversed(changes) if change.id == memory_id), None)
+
+    def repair(self) -> list[str]:
+        """Put every file right that the power loss changed; returns those."""
+        repaired = []
+        places = dict.fromkeys(place for past in self._past.values() for place in past.places if is_own(place))
+        for stored, expected in self._expected(places).items():
+            try:
+                if self._repair_file(stored, expected):
+                    repaired.append(stored)
+                self._parts.durability.unrepaired.discard(stored)
+            except (StoreReadOnly, OSError) as error:
+                self._parts.durability.unrepaired.add(stored)
+                self._parts.warnings.append(f"{self._parts.path(stored)}: not put right after a power loss: {error}")
+        if repaired:
+            sync_files(self._parts.home, repaired)
+        return repaired
+
+    def _expected(self, places: Iterable[str]) -> dict[str, dict[str, Image]]:
+        """What each file should say by the journal, other memories in it included."""
+        found: dict[str, dict[str, Image]] = {place: {} for place in places}
+        for memory_id, (position, place) in self._last.items():
+            if place in found:
+                past = self._past.get(memory_id)
+                newest = past.images[-1] if past else self._image_at(memory_id, position)
+                if newest is not None:
+                    found[place][memory_id] = newest
+        return found
+
+    def _repair_file(self, stored: str, expected: Mapping[str, Image]) -> bool:
+        path = self._parts.path(stored)
+        known = self._known(stored)
+        try:
+            wanted = [from_image(one) for one in expected.values()]
+            spellings = self._spellings(known, wanted)
+        except EngramError:
+            return False  # only a newer Engram can read these
+        clear_leftovers(self._parts.home, path, spellings)
+        if not path.is_symlink() and not path.exists():
+            return bool(wanted) and _write(path, wanted)
+        if not path.is_file() or path.is_symlink() or not self._was_set_back(path, expected, known, spellings):
+            return False
+        if wanted:
+            return _write(path, wanted)
+        path.unlink()
+        return True
+
+    def _known(self, stored: str) -> dict[str, list[Image]]:
+        """The images of each memory that this file may have held since the mark was set."""
+        return {
+            memory_id: [one for one in past.images if one is not None]
+            for memory_id, past in self._past.items()
+            if stored in past.places
+        }
+
+    def _spellings(self, known: Mapping[str, Sequence[Image]], wanted: Sequence[Memory]) -> list[bytes]:
+        alone = [memories.rendered([from_image(one)]) for images in known.values() for one in images]
+        return [memories.rendered(list(wanted)), *alone] if wanted else alone
+
+    def _was_set_back(
+        self,
+        path: Path,
+        expected: Mapping[str, Image],
+        known: Mapping[str, Sequence[Image]],
+        spellings: Sequence[bytes],
+    ) -> bool:
+        try:
+            data = memories.content(path)
+            if is_torn(data, spellings):
+                return True
+            found = {memory.id: image(memory) for memory in memories.parse(data, path)}
+        except EngramError:
+            return False
+        if found == expected:
+            return False
+        # A record that was always there, and is not now, was taken out by hand.
+        taken_out = any(not self._is_new(memory_id) for memory_id in expected.keys() - found.keys())
+        return not taken_out and all(
+            one in known.get(memory_id, ()) or one == expected.get(memory_id) for memory_id, one in found.items()
+        )
+
+    def _is_new(self, memory_id: str) -> bool:
+        past = self._past.get(memory_id)
+        return past is not None and past.is_new
+
+
+def _write(path: Path, wanted: Sequence[Memory]) -> bool:
+    if len(wanted) == 1:
+        return memories.write(path, wanted[0], stamp_of(path)) is not None
+    path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+    replace_file(path, memories.rendered(list(wanted)))
+    return True
