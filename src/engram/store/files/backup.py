@@ -13,7 +13,7 @@ from pathlib import Path
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly
 from engram.store.files.confinement import PointsOutside
 from engram.store.files.home import DIRECTORY_MODE, FOLDERS, Home
-from engram.store.files.journal import decode
+from engram.store.files.journal import decode, sync_directory
 from engram.store.files.lock import WriterLock
 
 MANIFEST = "MANIFEST.json"
@@ -79,6 +79,7 @@ def restore(source: Path, root: Path, *, force: bool = False) -> dict[str, int]:
         elif root.exists():
             root.rmdir()
         staging.rename(root)
+        sync_directory(root.parent)
     finally:
         if staging.exists():
             import shutil
@@ -112,6 +113,9 @@ def _unpack(source: Path, staging: Path) -> int:
         path.chmod(DIRECTORY_MODE if path.is_dir() else 0o600)
     for name in FOLDERS:
         (staging / name).mkdir(mode=DIRECTORY_MODE, exist_ok=True)
+    # A file that a power loss takes from what was restored would count as removed by hand.
+    for path in [staging, *staging.rglob("*")]:
+        sync_directory(path)
     return len(manifest)
 
 

@@ -8,6 +8,7 @@ or that says what it said before. This mark tells the two apart, and `power_loss
 import contextlib
 import json
 import os
+import sqlite3
 import stat
 import time
 from collections.abc import Iterable, Iterator
@@ -15,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engram.model.errors import StoreBusy, StoreReadOnly
+from engram.model.errors import EngramError, StoreReadOnly
+from engram.store.files import memories
 from engram.store.files.confinement import read_bytes
 from engram.store.files.home import DIRECTORY_MODE, Home
 from engram.store.files.index.matrix import boot_id
@@ -29,6 +31,8 @@ AGE = 60.0
 """Seconds after which a file is made durable on the way of a later decision: the system has mostly written it by then."""
 FEW = 256
 """So many files are waited for when a store is closed; more are left to whoever writes next, when it costs less."""
+AT_ONCE = 1024
+"""So many files at a time, unless a single decision is about more."""
 BRIEFLY = 0.05
 _MOVING = frozenset({"edit", "remove", "split"})
 """Decisions after which a memory may lie elsewhere, or nowhere."""
@@ -114,19 +118,19 @@ class Durability:
 
 
 def make_durable(parts: "Parts", upto: int | None = None) -> None:
-    """Wait until the files of all decisions, or of those up to a number, are on disk; then say so.
+    """Wait until the files of all decisions, or of those up to a number, are on disk; then say so. Of many, only the oldest.
 
-    The lock is not held while the disk works. Where somebody else holds it, they or the next writer do the same.
+    The lock is not held while the disk works. Where somebody else holds it, they or the next writer do the same: nothing that
+    was acknowledged hangs on this, so no failure of it concerns the caller.
     """
-    with contextlib.suppress(StoreBusy, StoreReadOnly, OSError):
+    with contextlib.suppress(EngramError, sqlite3.Error, OSError):
         with parts.lock.held(BRIEFLY):
             mark = read_mark(parts.home)
             # Decisions of a process that was killed may not have reached their files: the index has not read them yet.
             through = parts.seq if upto is None else min(upto, parts.seq)
             if mark is None or not parts.durability.is_checked or through <= mark.seq:
                 return
-            entries = list(_between(parts, mark.seq, through))
-            files = {place for entry in entries for place in _places(parts, entry)}
+            through, files = _oldest(parts, mark.seq, through)
         sync_files(parts.home, files)
         for month in parts.journal.months()[-1:]:
             _sync(parts.journal.path(month))
@@ -146,8 +150,9 @@ def make_few_durable(parts: "Parts") -> None:
 
 def make_due_durable(parts: "Parts") -> None:
     """The same for what was written a while ago; after a decision, when the lock is free again."""
-    if parts.durability.waiting and (upto := parts.durability.due(parts.seq)):
-        make_durable(parts, upto if parts.durability.boot else None)
+    with contextlib.suppress(sqlite3.Error):
+        if parts.durability.waiting and (upto := parts.durability.due(parts.seq)):
+            make_durable(parts, upto if parts.durability.boot else None)
 
 
 def is_own(stored: str) -> bool:
@@ -168,6 +173,20 @@ def sync_files(home: Home, files: Iterable[str]) -> None:
             sync_directory(folder)
 
 
+def sync_folders(home: Home) -> None:
+    """Wait until every name that was taken away in the store's folders is gone from the disk."""
+    others = (home.tasks, home.quarantine, home.ledger, home.state, home.state / "sessions", home.state / "jobs")
+    for folder in (*memories.walk(home.engrams), *others):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            sync_directory(folder)
+
+
+def sync_path(path: Path) -> None:
+    """Wait until one file and its name are on disk."""
+    _sync(path)
+    sync_directory(path.parent)
+
+
 def _sync(path: Path) -> None:
     if not stat.S_ISREG(os.lstat(path).st_mode):
         return
@@ -176,6 +195,16 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _oldest(parts: "Parts", after: int, upto: int) -> tuple[int, set[str]]:
+    """The files of the oldest decisions after a number, and the last of these decisions."""
+    files: set[str] = set()
+    for entry in reversed(list(_between(parts, after, upto))):
+        files.update(_places(parts, entry))
+        if len(files) >= AT_ONCE:
+            return entry.seq, files
+    return upto, files
 
 
 def _between(parts: "Parts", after: int, upto: int) -> Iterator[Entry]:

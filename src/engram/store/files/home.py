@@ -1,5 +1,6 @@
 """The store's directory: where each thing lies, and whether this Engram may use it."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -148,19 +149,30 @@ def _present(card: Path) -> bool:
 
 def _create(root: Path, card: Path) -> None:
     try:
+        known = next((folder for folder in root.parents if folder.exists()), root)
         for name in FOLDERS:
             (root / name).mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
         root.chmod(DIRECTORY_MODE)
         fresh = card.with_name(f".store.{os.getpid()}.{os.urandom(3).hex()}")
         write_private(fresh, json.dumps({"format": FORMAT, "id": os.urandom(6).hex()}).encode() + b"\n")
+        wait_for(fresh)
         try:
             os.link(fresh, card)
         except FileExistsError:
             pass
         finally:
             fresh.unlink()
+        for folder in (root, *_up_to(root, known)):
+            with contextlib.suppress(PermissionError):
+                wait_for(folder)
     except OSError as error:
         raise StoreReadOnly(f"cannot create a store in {root}: {error.strerror}; choose another with --home") from error
+
+
+def _up_to(root: Path, known: Path) -> list[Path]:
+    """The folders a store lies in, up to one that was there before."""
+    above = list(root.parents)
+    return above[: above.index(known) + 1] if known in above else []
 
 
 def _read_card(card: Path) -> dict[str, str]:
@@ -176,6 +188,15 @@ def _read_card(card: Path) -> dict[str, str]:
             f"{card} has store format {found}; this Engram knows up to {FORMAT}. Upgrade Engram to open this store."
         )
     return {"id": re.sub(r"[^0-9a-zA-Z-]", "", store_id) or "store"}
+
+
+def wait_for(path: Path) -> None:
+    """Wait until a file's content, or the names in a folder, are on disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def write_private(path: Path, data: bytes) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly
 from engram.store.files.backwards import lines_backwards
 from engram.store.files.confinement import memory_file, open_plain, reading
-from engram.store.files.home import DIRECTORY_MODE, FILE_MODE
+from engram.store.files.home import DIRECTORY_MODE, FILE_MODE, wait_for
 
 _serial = itertools.count()
 LAST_SEQ = 2**63 - 1
@@ -137,6 +137,16 @@ class Journal:
             for line in lines_backwards(self.path(month)):
                 with contextlib.suppress(ValueError, KeyError, TypeError):
                     yield decode(json.loads(line))
+
+    def readable(self) -> Iterator[Placed]:
+        """Every entry that can be read, in order."""
+        for month in self.months():
+            offset = 0
+            with self.path(month).open("rb") as file:
+                for line in file:
+                    start, offset = offset, offset + len(line)
+                    with contextlib.suppress(ValueError, KeyError, TypeError):
+                        yield Placed(decode(json.loads(line)), Position(month, start), Position(month, offset))
 
     def cut(self, position: Position) -> None:
         """Take back what was appended from `position` on and never acknowledged. For the holder of the writer lock."""
@@ -316,11 +326,14 @@ def append_durably(path: Path, data: bytes, *, sync: bool = True) -> int:
 
 def sync_directory(folder: Path) -> None:
     """Make a new name in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    wait_for(folder)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, durably, unless it is there."""
+    if not folder.is_dir():
+        folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        sync_directory(folder.parent)
 
 
 _MONTH_FILE = re.compile(r"\d{4}-\d{2}\.jsonl")

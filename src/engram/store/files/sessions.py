@@ -11,8 +11,8 @@ from engram.model.errors import StoreCorrupt, StoreReadOnly
 from engram.model.event import Session
 from engram.rules.scopes import GLOBAL
 from engram.store.files.confinement import read_bytes
-from engram.store.files.home import DIRECTORY_MODE, Home
-from engram.store.files.journal import replace_file
+from engram.store.files.home import Home
+from engram.store.files.journal import make_folder, replace_file
 from engram.store.files.tasks import load_task
 from engram.store.owners import ledger_owner
 
@@ -53,7 +53,7 @@ def save_session(home: Home, session: Session) -> None:
         fields |= {"through": session.summary_through, "style": session.summary_style, "by": session.summary_by}
     former = _former_path(home, session.id)
     try:
-        path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        make_folder(path.parent)
         replace_file(path, json.dumps(fields, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n")
         if former.name != path.name and (held := _read(former)) is not None and held.id == session.id:
             former.unlink(missing_ok=True)

@@ -25,7 +25,7 @@ from engram.store.files import (
     verdicts,
     verifying,
 )
-from engram.store.files.durability import make_due_durable, make_durable
+from engram.store.files.durability import make_due_durable, make_durable, sync_folders
 from engram.store.files.healing import healing, healing_append
 from engram.store.files.ledger import ledger_name
 from engram.store.files.parts import indexed_size
@@ -250,7 +250,11 @@ class FilesStore(Reading, TaskKeeping):
         """Destroy memories and events, and prove it."""
         with self.parts.lock.held(self._deadline):
             self._finish()
-            return purging.purge(self.parts, ids, actor, drawn)
+            purged = purging.purge(self.parts, ids, actor, drawn)
+            with contextlib.suppress(OSError):
+                # A power loss must not bring back what was destroyed.
+                sync_folders(self.parts.home)
+            return purged
 
     @healing
     def prune(self, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:

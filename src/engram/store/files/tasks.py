@@ -17,8 +17,8 @@ from typing import Any
 from engram.model.errors import InvalidInput, NotFound, StoreCorrupt, StoreReadOnly
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.store.files.confinement import read_bytes
-from engram.store.files.home import DIRECTORY_MODE, Home
-from engram.store.files.journal import append_durably, replace_file, set_aside, sync_directory, torn_tail
+from engram.store.files.home import Home
+from engram.store.files.journal import append_durably, make_folder, replace_file, set_aside, sync_directory, torn_tail
 from engram.store.tasks import from_fields, leasable, to_fields
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -89,7 +89,7 @@ def add_checkpoint(home: Home, checkpoint: Checkpoint) -> None:
         raise InvalidInput(f"{checkpoint.task!r} cannot be the id of a task: letters, digits, dots and dashes only")
     path = checkpoints_path(home, checkpoint.task)
     with _writing(path):
-        home.tasks.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        make_folder(home.tasks)
         fresh = not path.exists()
         # Behind a torn line, which only a crash leaves, the next one would be torn too.
         if not fresh and (torn := torn_tail(path)) is not None:
@@ -230,7 +230,7 @@ def _job_path(home: Home, job_id: str) -> Path:
 
 def _keep(path: Path, fields: dict[str, Any]) -> None:
     with _writing(path):
-        path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        make_folder(path.parent)
         replace_file(path, _line(fields))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from engram.model.errors import EngramError, NotFound, StoreCorrupt, StoreError
 from engram.model.memory import Memory
 from engram.store.files import following, memories
+from engram.store.files.durability import sync_path
 from engram.store.files.index.writing import DocumentWriter
 from engram.store.files.journal import Change, Entry
 from engram.store.files.journal import Placed as PlacedEntry
@@ -233,6 +234,9 @@ def write_through(parts: Parts, placed: PlacedEntry, pending: Sequence[_Pending]
             if item.file and not item.broken:
                 item.stamp = memories.write(parts.confined(item.file), item.memory, item.expected, change.after)
                 written.append(item)
+                if following.is_team(item.file):
+                    # What git takes away or sets back looks like a power loss: here nothing may be uncertain.
+                    _wait_for(parts.path(item.file))
     except EngramError:
         _take_back(parts, placed, written)
         raise
@@ -242,6 +246,11 @@ def write_through(parts: Parts, placed: PlacedEntry, pending: Sequence[_Pending]
         following.note_folders(parts, steady)
     trust_own_writes(parts, [item.file for item in written if item.stamp and following.is_team(item.file)])
     following.pick_up(parts, [item.file for item in written if item.stamp is None])
+
+
+def _wait_for(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        sync_path(path)
 
 
 def _index_pending(parts: Parts, writer: DocumentWriter, entry: Entry, pending: Sequence[_Pending]) -> None:
