@@ -138,16 +138,6 @@ class Journal:
                 with contextlib.suppress(ValueError, KeyError, TypeError):
                     yield decode(json.loads(line))
 
-    def readable(self) -> Iterator[Placed]:
-        """Every entry that can be read, in order."""
-        for month in self.months():
-            offset = 0
-            with self.path(month).open("rb") as file:
-                for line in file:
-                    start, offset = offset, offset + len(line)
-                    with contextlib.suppress(ValueError, KeyError, TypeError):
-                        yield Placed(decode(json.loads(line)), Position(month, start), Position(month, offset))
-
     def cut(self, position: Position) -> None:
         """Take back what was appended from `position` on and never acknowledged. For the holder of the writer lock."""
         os.truncate(self.path(position.month), position.offset)

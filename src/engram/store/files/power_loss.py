@@ -96,7 +96,7 @@ class _Window:
         self._parts = parts
         self._last: dict[str, tuple[Position, str]] = {}
         self._past: dict[str, _Past] = {}
-        for placed in parts.journal.readable():
+        for placed in parts.journal.readable([]):
             for change in placed.entry.changes:
                 if placed.entry.seq > after:
                     past = self._past.get(change.id) or self._begin(change.id)
