@@ -169,7 +169,7 @@ def test_a_merge_with_conflicts_leaves_the_last_trusted_version_in_force(tmp_pat
         assert b"<<<<<<<" in conflict
         store_of(mem).sync_team(repository / ".engram" / "engrams")
         assert _finds(mem, trusted)
-        assert any(str(path) in problem for problem in mem.upkeep.sync().problems)
+        assert any(str(path.parent.parent) in problem for problem in mem.upkeep.sync().problems)
         assert [item.path for item in team_files(store_of(mem).parts, path.parent.parent) if item.error] == [path]
         assert path.read_bytes() == conflict
 

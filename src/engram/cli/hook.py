@@ -19,7 +19,7 @@ from engram.store.files.index.searching import document_frequencies
 from engram.store.pruned_terms import prune
 from engram.store.scope_of import trusted_of
 from engram.store.scopes import scopes_seen
-from engram.text.shown import HIDDEN, one_line
+from engram.text.shown import one_line, visible_json
 from engram.text.tokens import query_terms
 
 USAGE = """Usage: engram hook recall [OPTIONS] [TEXT]
@@ -56,13 +56,8 @@ def main(arguments: list[str]) -> int:
         return 2
     cwd = options.get("cwd") or payload.get("cwd") or Path.cwd()
     answer = recall(str(payload.get("prompt", "")), str(cwd), options.get("home", ""), limit)
-    sys.stdout.write(_visible(json.dumps(answer, ensure_ascii=False)) + "\n")
+    sys.stdout.write(visible_json(json.dumps(answer, ensure_ascii=False)) + "\n")
     return 0
-
-
-def _visible(dumped: str) -> str:
-    """The same JSON with hidden characters as JSON's own escapes: agents put a hook's output into the prompt as it is."""
-    return HIDDEN.sub(lambda found: found[0] if found["flag"] else json.dumps(found[0])[1:-1], dumped)
 
 
 def _parsed(arguments: list[str]) -> tuple[list[str], dict[str, str]]:

@@ -207,6 +207,10 @@ class Importing:
         if theirs <= ours:
             self.done.skipped.append((memory.id, self._why_ours_stays(memory, known)))
             return None
+        if known.id not in self.read and not self.mem.store.owned([known.id]):
+            # Its file is committed with the code: what someone imports for themselves is not everybody's to read.
+            self.done.skipped.append((memory.id, "belongs to a team's store; `engram update` changes it there"))
+            return None
         self.done.updated.append(known.id)
         return self._relinked(memory.but(id=known.id, name=known.name, aliases=known.aliases or memory.aliases))
 

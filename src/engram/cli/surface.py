@@ -68,10 +68,11 @@ class Surface:
         import json
 
         from engram.cli.records import plain
+        from engram.text.shown import visible_json
 
         text = json.dumps(plain(data), ensure_ascii=False, indent=2, allow_nan=False)
         self.answered = True
-        sys.stdout.write(text.encode("utf-8", "backslashreplace").decode() + "\n")
+        sys.stdout.write(visible_json(text) + "\n")
 
     def failed(self, message: str, code: int) -> None:
         """Tell a program that reads JSON what went wrong, unless it has its answer."""

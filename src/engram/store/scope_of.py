@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Container
+from collections.abc import Callable, Container
 from pathlib import Path
 
 from engram.model.errors import InvalidInput
@@ -15,10 +15,10 @@ _NOT_IN_SCOPE = re.compile(r"[^\w.@+-]+")
 def scope_of(path: Path, trusted: Container[str] = ()) -> str | None:
     """The project scope of a directory: `.engram/config.toml`'s override, the repository's remote, or its folder's name.
 
-    The override counts only where its digest is among `trusted`: a cloned repository must not choose whose memories it
-    sees. None outside of any repository.
+    The override counts only where its digest is among `trusted`, and a team store without a repository only where
+    something of it is: what was downloaded must not choose whose memories it sees. None outside of any repository.
     """
-    top = repository_of(path)
+    top = repository_of(path) if trusted else _git_above(path)
     if top is None:
         return None
     return _override(top, trusted) or _from_remote(top) or f"project:{_clean(_main_worktree(top).name)}"
@@ -26,11 +26,26 @@ def scope_of(path: Path, trusted: Container[str] = ()) -> str | None:
 
 def repository_of(path: Path) -> Path | None:
     """The nearest folder upwards that is a repository or holds a team store."""
+    return _nearest(path, lambda folder: (folder / ".git").exists() or _holds_team(folder))
+
+
+def _git_above(path: Path) -> Path | None:
+    return _nearest(path, lambda folder: (folder / ".git").exists())
+
+
+def _nearest(path: Path, fits: Callable[[Path], bool]) -> Path | None:
     path = path.absolute()
-    for folder in (path, *path.parents):
-        if (folder / ".git").exists() or (folder / ".engram" / "engrams").is_dir():
-            return folder
-    return None
+    return next((folder for folder in (path, *path.parents) if fits(folder)), None)
+
+
+def _holds_team(top: Path) -> bool:
+    """Whether a folder has a team store of its own; one that is a link leads out of the repository and is none."""
+    return is_plain_folder(top / ".engram") and is_plain_folder(top / ".engram" / "engrams")
+
+
+def is_plain_folder(path: Path) -> bool:
+    """Whether this is a folder, and no link to one."""
+    return path.is_dir() and not path.is_symlink()
 
 
 def trusted_of(state: Path, directory: Path) -> frozenset[str]:
@@ -53,10 +68,7 @@ def trusted_by_folder(state: Path) -> dict[str, list[str]]:
 def team_folder(path: Path) -> Path | None:
     """The team store that a directory's repository carries, if any."""
     top = repository_of(path)
-    folder = top / ".engram" / "engrams" if top else None
-    if folder is None or not folder.is_dir() or folder.is_symlink() or folder.parent.is_symlink():
-        return None  # a link would let a clone say where its reader's files are written
-    return folder
+    return top / ".engram" / "engrams" if top is not None and _holds_team(top) else None
 
 
 def config_of(top: Path) -> Path:
@@ -64,20 +76,34 @@ def config_of(top: Path) -> Path:
     return top / ".engram" / "config.toml"
 
 
+def decoded_settings(data: bytes, path: Path) -> str:
+    """The text of a repository's settings; InvalidInput where it is none that could be read."""
+    import tomllib
+
+    try:
+        text = data.decode()
+        scope = tomllib.loads(text).get("scope")
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InvalidInput(f"{path}: {error}") from None
+    if isinstance(scope, str):
+        parse_scope(scope)
+    return text
+
+
 def _override(top: Path, trusted: Container[str]) -> str | None:
     config = config_of(top)
-    if trusted == () or not config.is_file():
+    if not trusted or config.is_symlink() or not config.is_file():
         return None
     import hashlib
     import tomllib
 
     try:
         data = config.read_bytes()
-        if hashlib.sha256(data).hexdigest() not in trusted:
-            return None
-        scope = tomllib.loads(data.decode()).get("scope")
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInput(f"{config}: {error}") from None
+    except OSError as error:
+        raise InvalidInput(f"{config}: {error.strerror}") from None
+    if hashlib.sha256(data).hexdigest() not in trusted:
+        return None
+    scope = tomllib.loads(decoded_settings(data, config)).get("scope")
     return parse_scope(scope) if isinstance(scope, str) else None
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-__all__ = ["HIDDEN", "one_line", "quoted", "shown"]
+__all__ = ["HIDDEN", "one_line", "quoted", "shown", "visible_json"]
 
 _SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _OTHER_SCRIPTS = "[^\x00-\x7f\u200b-\u200f]"
@@ -36,6 +36,17 @@ def one_line(text: str) -> str:
 def quoted(text: str) -> str:
     """The text on one line in “quotation marks” that nothing inside can close, and without working markup."""
     return f"“{_MARKUP.sub('‹', one_line(text)).translate(_CLOSING)}”"
+
+
+def visible_json(dumped: str) -> str:
+    """The same JSON with hidden characters as JSON's own escapes: people and agents read it as it is."""
+    return HIDDEN.sub(_json_escaped, dumped)
+
+
+def _json_escaped(found: re.Match[str]) -> str:
+    import json
+
+    return found[0] if found["flag"] else json.dumps(found[0])[1:-1]
 
 
 def _escaped(found: re.Match[str]) -> str:

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from engram.cli.declared import Argument, Option
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Yes
-from engram.model.errors import InvalidInput, NotFound, Refused
+from engram.model.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from engram.cli.drawing import Cell
+    from engram.model.memory import Memory
     from engram.store.files.store import FilesStore
     from engram.store.files.team import TeamFile
 
@@ -19,8 +21,9 @@ Revoke = Annotated[bool, Option("--revoke", help="Trust nothing of it any more."
 def trust(surface: Surface, directory: Directory = None, revoke: Revoke = False, yes: Yes = False) -> None:
     """Trust a repository's own memories (.engram/).
 
-    What it holds now is listed and, once confirmed, counts; anything that changes later must be trusted again. Where nobody
-    can be asked, --yes confirms; without it nothing is trusted and the exit code is 2.
+    Before that they take part in nothing, and no word of theirs is shown to an agent. What the repository holds now is listed,
+    every field of it, with hidden characters written out; once confirmed, it counts. Anything that changes later must be
+    trusted again. Where nobody can be asked, --yes confirms; without it nothing is trusted and the exit code is 2.
     """
     from engram.store.files import team
 
@@ -33,8 +36,8 @@ def trust(surface: Surface, directory: Directory = None, revoke: Revoke = False,
             surface.answer({"trusted": [], "revoked": True}, lambda: None)
             surface.hint("engram: nothing of it is trusted any more")
             return
-        folder = _team_folder(place)
-        waiting = [file for file in team.team_files(store.parts, folder) if not file.trusted]
+        folder = team.settings_folder(place)
+        waiting = team.waiting_files(store.parts, folder)
         readable = [file for file in waiting if not file.error]
         surface.answer(
             {"waiting": [_file_data(file) for file in waiting], "trusted": yes}, lambda: _draw(waiting, folder)
@@ -44,10 +47,18 @@ def trust(surface: Surface, directory: Directory = None, revoke: Revoke = False,
         elif not yes and not surface.person:
             raise InvalidInput("nothing was trusted; read what is listed, then add --yes to trust it")
         elif yes or surface.confirm(f"Trust these {len(readable)} file(s)?"):
-            _trust_exactly(store, place, readable)
+            team.trust(store, place, readable)
             surface.hint(f"engram: trusted {len(readable)} file(s); `engram trust --revoke` takes it back")
+            _say_if_changed(surface, team.waiting_files(store.parts, folder))
         else:
             surface.hint("engram: nothing was trusted")
+
+
+def _say_if_changed(surface: Surface, waiting: "list[TeamFile]") -> None:
+    """Only what was listed is trusted: a pull may run while a person reads."""
+    changed = sum(not file.error for file in waiting)
+    if changed:
+        surface.say(f"engram: {changed} file(s) changed while you read; they are not trusted. Run `engram trust` again")
 
 
 def files_store(mem: Any) -> "FilesStore":
@@ -62,45 +73,42 @@ def files_store(mem: Any) -> "FilesStore":
     return mem.store
 
 
-def _team_folder(place: Path) -> Path:
-    from engram.store.scope_of import team_folder
-
-    folder = team_folder(place)
-    if folder is None:
-        raise NotFound(f"{place} lies in no repository with a team store (.engram/engrams)")
-    return folder
-
-
-def _trust_exactly(store: "FilesStore", place: Path, listed: "list[TeamFile]") -> None:
-    """Trust what was listed and nothing that came after: a pull may run while a person reads."""
-    from engram.store.files import team
-
-    now = {
-        file.digest for file in team.team_files(store.parts, _team_folder(place)) if not file.trusted and not file.error
-    }
-    if now != {file.digest for file in listed}:
-        raise Refused("the files changed while you read them; nothing was trusted. Run `engram trust` again")
-    team.trust(store, place)
-
-
 def _file_data(file: "TeamFile") -> dict[str, Any]:
+    from engram.store.records import image
+
     return {
         "path": str(file.path),
         "error": file.error,
-        "memories": [{"id": m.id, "type": m.type, "scope": m.scope, "statement": m.statement} for m in file.memories],
+        "settings": file.settings,
+        "memories": [image(memory) for memory in file.memories],
     }
 
 
 def _draw(waiting: "list[TeamFile]", folder: Path) -> None:
+    """Everything the files say, whole: what is not read here may stand in a prompt afterwards."""
     from engram.cli import drawing
-    from engram.cli.drawing import Column
     from engram.cli.plain_text import line
 
-    rows: list[list[drawing.Cell]] = []
     for file in waiting:
-        name = str(file.path.relative_to(folder))
-        rows += [[(m.id, "cyan"), m.type, m.scope, line(m.statement)] for m in file.memories]
-        if file.error:
-            rows.append([(name, "red"), ("unreadable", "red"), "", line(file.error)])
-    if rows:
-        drawing.table([Column("id"), Column("type"), Column("scope", "bright_black"), Column("says", grows=True)], rows)
+        name = line(str(file.path.relative_to(folder.parent)))
+        drawing.lines([(name, "bold"), *([(f"  cannot be read: {line(file.error)}", "red")] if file.error else [])])
+        drawing.lines(*[[f"  {line(row)}"] for row in file.settings.splitlines()])
+        for memory in file.memories:
+            drawing.lines(*_told(memory))
+
+
+def _told(memory: "Memory") -> "list[list[Cell]]":
+    """A memory as rows: what it is, then every field of its record, on one line each, with nothing left out or hidden."""
+    import json
+
+    from engram.cli.plain_text import line
+    from engram.store.records import image
+
+    fields = image(memory)
+    pinned = "  pinned: stands in every prompt of its scope" if memory.pinned else ""
+    head = [line(str(fields.pop(key, getattr(memory, key)))) for key in ("id", "type", "scope", "status")]
+    rows: list[list[Cell]] = [[(f"  {head[0]}", "cyan"), f"  {'  '.join(head[1:])}", (pinned, "yellow")]]
+    for key, value in fields.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        rows.append([(f"    {line(key)}: ", "bright_black"), line(text)])
+    return rows

@@ -5,7 +5,6 @@ Everything here is for the holder of the writer lock.
 
 import contextlib
 import glob
-import hashlib
 import os
 import time
 from collections.abc import Iterable
@@ -27,6 +26,7 @@ from engram.store.files.parts import (
     note_file,
     note_place,
 )
+from engram.store.files.trust import digest_of, trusted_digests
 from engram.store.protocol import Noticed
 from engram.store.records import decode_record, image
 
@@ -59,23 +59,23 @@ def _pick_up_one(parts: Parts, stored: str, noticed: Noticed) -> None:
     try:
         parts.confined(stored)
     except EngramError as error:
-        _unreadable(parts, stored, stamp or UNSEEN, str(error), noticed)
+        if not team:
+            _unreadable(parts, stored, stamp or UNSEEN, str(error), noticed)
         return
     if stamp is None:
         _removed(parts, stored, noticed)
         return
     if stamp_known(parts, stored) == stamp:
         return
+    if team:
+        _pick_up_team_file(parts, stored, stamp, noticed)
+        return
     try:
-        data = memories.content(path)
-        found = memories.parse(data, path)
+        found = memories.read(path)
     except EngramError as error:
         _unreadable(parts, stored, stamp, str(error), noticed)
         return
-    if team:
-        _index_team_file(parts, stored, stamp, data, found)
-    else:
-        _index_hand_edit(parts, stored, stamp, found, noticed)
+    _index_hand_edit(parts, stored, stamp, found, noticed)
 
 
 def stamp_known(parts: Parts, stored: str) -> Stamp | None:
@@ -93,7 +93,7 @@ def is_broken(parts: Parts, stored: str) -> bool:
 def _unreadable(parts: Parts, stored: str, stamp: Stamp, error: str, noticed: Noticed) -> None:
     """Leave the file where it is; its last good version stays in force. A settled empty file is filled again."""
     settled = stamp.size == 0 and stamp != UNSEEN and time.time() - stamp.mtime_ns / 1e9 > SETTLED_SECONDS
-    if settled and not is_team(stored) and _restore(parts, stored, noticed):
+    if settled and _restore(parts, stored, noticed):
         return
     with parts.index.writing():
         note_file(parts, stored, stamp, error)
@@ -278,11 +278,13 @@ def list_folder(parts: Parts, folder: Path, noticed: Noticed) -> None:
     except (FileNotFoundError, NotADirectoryError):
         found = []
     except OSError as error:
-        noticed.problems.append(f"{folder}: cannot be listed: {error.strerror}")
+        noticed.problems.append(f"{team_of(parts, stored) or folder}: cannot be listed: {error.strerror}")
         return
     names = [entry.name for entry in found]
+    # A name in a team's folder is text of whoever wrote it: nothing is said of it before it is trusted.
     noticed.problems += [f"{folder / name}: a conflicted copy; merge it by hand and remove it"
-                         for name in names if name.endswith(_SUFFIXES) and memories.is_conflicted_copy(name)]  # fmt: skip
+                         for name in names if not is_team(stored)
+                         and name.endswith(_SUFFIXES) and memories.is_conflicted_copy(name)]  # fmt: skip
     here = {f"{stored}/{name}" for name in names if memories.is_memory_file(name)}
     known = _files_in(parts, stored)
     pick_up(parts, sorted(here - known), noticed)
@@ -386,23 +388,95 @@ def is_team(stored: str) -> bool:
     return stored.startswith("/")
 
 
-def _index_team_file(parts: Parts, stored: str, stamp: Stamp, data: bytes, found: list[Memory]) -> None:
-    """A team's file goes into the index alone; unless its reader trusts this very content, nothing sees it."""
-    trusted = hashlib.sha256(data).hexdigest() in parts.teams[team_of(parts, stored)]
+def is_trusted(parts: Parts, stored: str, team: str = "") -> bool:
+    """Whether a team's file holds, right now, a content that its reader trusts; `team` names one that is not in use."""
+    try:
+        data = memories.content(parts.path(stored))
+    except EngramError:
+        return False
+    return digest_of(data) in trusted_digests(parts, team or team_of(parts, stored))
+
+
+def _pick_up_team_file(parts: Parts, stored: str, stamp: Stamp, noticed: Noticed) -> None:
+    """A team's file goes into the index alone, and only while its reader trusts its very content."""
+    path = parts.path(stored)
+    data = b""
+    try:
+        data = memories.content(path)
+        trusted = digest_of(data) in trusted_digests(parts, team_of(parts, stored))
+        found = memories.parse(data, path) if trusted or _holds_memories(parts, stored) else []
+    except EngramError:
+        _keep_last_trusted(parts, stored, stamp, noticed)
+        return
+    if trusted:
+        _index_team_file(parts, stored, stamp, found)
+    else:
+        _hold_back(parts, stored, stamp, noticed)
+
+
+def _holds_memories(parts: Parts, stored: str) -> bool:
+    return parts.index.db.execute("SELECT 1 FROM places WHERE path = ? LIMIT 1", (stored,)).fetchone() is not None
+
+
+def _keep_last_trusted(parts: Parts, stored: str, stamp: Stamp, noticed: Noticed) -> None:
+    """In the middle of a merge the version that was trusted last stays in force; not a word of the file itself is told."""
+    held = _holds_memories(parts, stored)
+    problem = (
+        f"{team_of(parts, stored)}: a file there cannot be read as it stands; what was trusted of it last stays in force. "
+        "`engram trust` says which, and why"
+    )
+    with parts.index.writing():
+        note_file(parts, stored, stamp, problem if held else "")
+    if held and problem not in noticed.problems:
+        noticed.problems.append(problem)
+
+
+def _hold_back(parts: Parts, stored: str, stamp: Stamp, noticed: Noticed) -> None:
+    """What is not trusted takes part in nothing: all that is remembered of its file is how it looked."""
+    with parts.index.writing() as writer:
+        for memory in _gone_from(parts, stored, set()):
+            writer.delete(memory.id)
+            note_place(parts, memory.id, "")
+        note_file(parts, stored, stamp)
+    problem = (
+        f"{team_of(parts, stored)}: something there is new or has changed, and you have not trusted it; nothing of it is used. "
+        "`engram trust` lists it"
+    )
+    if problem not in noticed.problems:
+        noticed.problems.append(problem)
+
+
+def _index_team_file(parts: Parts, stored: str, stamp: Stamp, found: list[Memory]) -> None:
     gone = _gone_from(parts, stored, {memory.id for memory in found})
     problems = []
+    seen: set[str] = set()
     with parts.index.writing() as writer:
         for memory in gone:
             writer.delete(memory.id)
             note_place(parts, memory.id, "")
         for memory in found:
-            place = place_of(parts, memory.id)
-            if place and place != stored and parts.path(place).exists():
-                problems.append(f"{parts.path(stored)}: id {memory.id} is already taken by {place}")
+            if _stands_elsewhere(parts, stored, memory):
                 continue
-            if problem := hand_problem(memory):
+            problem = hand_problem(memory) or _objection(parts, stored, memory, seen) or _taken_here(parts, memory)
+            seen.add(memory.id)
+            if problem:
                 problems.append(f"{parts.path(stored)}: {problem}")
                 continue
-            index_memory(writer, memory, image(memory), trusted=trusted)
+            index_memory(writer, memory, image(memory))
             note_place(parts, memory.id, stored)
         note_file(parts, stored, stamp, "; ".join(problems))
+
+
+def _stands_elsewhere(parts: Parts, stored: str, memory: Memory) -> bool:
+    """Whether another checkout of the repository has brought this very memory already."""
+    place = place_of(parts, memory.id)
+    if place == stored or not is_team(place) or not parts.path(place).exists():
+        return False
+    row = parts.index.one("by_ref", memory.id)
+    return row is not None and image(decode_record(row[2])) == image(memory)
+
+
+def _taken_here(parts: Parts, memory: Memory) -> str:
+    """A team's file never takes the id of a memory of the owner's own, not even of one whose file was removed."""
+    own = parts.index.one("by_ref", memory.id) is not None and not is_team(place_of(parts, memory.id))
+    return f"id {memory.id} is that of a memory of your own; yours stays" if own else ""

@@ -47,8 +47,10 @@ class Parts:
     embedder: "Embedder | None"
     clock: Callable[[], datetime] = utc_now
     token: Callable[[int], str] = random_hex
-    teams: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Team stores in use: their folder, and the digests of the files their reader trusts."""
+    teams: set[str] = field(default_factory=set)
+    """The folders of the team stores in use."""
+    trust: tuple[Stamp | None, dict[str, frozenset[str]]] | None = None
+    """What was last read of the contents that the owner trusts, by folder, and how its file looked then."""
     warnings: list[str] = field(default_factory=list)
     anchors: Anchors = field(init=False)
     durability: Durability = field(default_factory=Durability)

@@ -22,6 +22,7 @@ from engram.store.files.recovery import redo_file
 from engram.store.files.sessions import session_scope
 from engram.store.protocol import Noticed, Progress
 from engram.store.records import from_image, image
+from engram.store.scope_of import trusted_by_folder
 
 BATCH = 512
 
@@ -143,7 +144,8 @@ def _read_files(
     for path in _memory_files(parts, noticed):
         done += 1
         stored = parts.stored(path)
-        agreed = _agreed(path, stored, last)
+        held_back = following.is_team(stored) and not following.is_trusted(parts, stored)
+        agreed = None if held_back else _agreed(path, stored, last)
         if agreed is None:
             differing.append(stored)
             continue
@@ -166,12 +168,13 @@ def _memory_files(parts: Parts, noticed: Noticed) -> Iterator[Path]:
             except FileNotFoundError:
                 continue
             except OSError as error:
-                noticed.problems.append(f"{folder}: cannot be listed: {error.strerror}")
+                place = following.team_of(parts, parts.stored(folder)) or folder
+                noticed.problems.append(f"{place}: cannot be listed: {error.strerror}")
                 continue
             for path in found:
                 if memories.is_memory_file(path.name):
                     yield path
-                elif memories.is_conflicted_copy(path.name):
+                elif root == parts.home.engrams and memories.is_conflicted_copy(path.name):
                     noticed.problems.append(f"{path}: a conflicted copy; merge it by hand and remove it")
 
 
@@ -219,6 +222,8 @@ def _add_without_file(
 ) -> None:
     """Memories the journal knows and no file holds: removed by hand earlier, or their file is missing now."""
     for memory_id, known in last.items():
+        if following.is_team(known.file) and not _stands_trusted(parts, known.file):
+            continue
         try:
             memory = _image_of(parts, memory_id, known)
         except EngramError as error:
@@ -231,6 +236,12 @@ def _add_without_file(
         put = writer.put(Row(document, image(memory), vectors[0] if vectors is not None else None))
         writer.put_memory_relations(memory, fresh=put.fresh)
         note_place(parts, memory_id, known.file)
+
+
+def _stands_trusted(parts: Parts, stored: str) -> bool:
+    """Whether a team's file is there and trusted, its team store in use or not: what the journal says of it counts then."""
+    folder = next((f for f in trusted_by_folder(parts.home.state) if stored.startswith(f + "/")), "")
+    return bool(folder) and following.is_trusted(parts, stored, folder)
 
 
 def _restore_file(parts: Parts, memory: Memory, stored: str) -> None:

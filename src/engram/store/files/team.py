@@ -1,17 +1,18 @@
 """A repository's own `.engram/engrams`: read only after its reader trusted that very content (as direnv does)."""
 
-import hashlib
+import contextlib
+import os
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engram.model.errors import EngramError, NotFound, StoreReadOnly
+from engram.model.errors import EngramError, NotFound, Refused, StoreReadOnly
 from engram.model.memory import Memory
 from engram.store.files import memories
-from engram.store.files.confinement import refuse_links
 from engram.store.files.parts import Parts
 from engram.store.files.store import FilesStore
-from engram.store.files.trust import save_trust, trusted_digests
-from engram.store.scope_of import repository_of, team_folder
+from engram.store.files.trust import digest_of, save_trust, trusted_digests
+from engram.store.scope_of import decoded_settings, is_plain_folder, repository_of, team_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +24,18 @@ class TeamFile:
     trusted: bool
     memories: tuple[Memory, ...]
     error: str = ""
+    settings: str = ""
+    """The text of the repository's settings, where this is their file."""
 
 
 def attach_team(store: FilesStore, directory: Path) -> None:
-    """Let the store see the team store of a directory's repository; nothing of it is found before it is trusted."""
+    """Let the store see the team store of a directory's repository; before it is trusted, nothing of it takes part."""
     folder = team_folder(directory)
     if folder is None or str(folder) in store.parts.teams:
         return
-    store.parts.teams[str(folder)] = frozenset(trusted_digests(store.parts, folder))
+    store.parts.teams.add(str(folder))
     store.sync_team_if_free(folder)
-    waiting = [f for f in team_files(store.parts, folder) if not f.trusted and not f.error]
+    waiting = [f for f in waiting_files(store.parts, folder) if not f.error]
     if waiting:
         store.parts.warnings.append(
             f"{folder.parent} holds {len(waiting)} file(s) you have not trusted; nothing of them is used. "
@@ -50,7 +53,8 @@ def begin_team(store: FilesStore, directory: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreReadOnly(f"cannot make {folder}: {error.strerror}") from error
-    refuse_links(top, f"{folder}/")
+    if team_folder(directory) is None:
+        raise Refused(f"{folder} is a link; a team's memories stay inside their repository: make it a folder")
     attach_team(store, directory)
     return folder
 
@@ -58,50 +62,56 @@ def begin_team(store: FilesStore, directory: Path) -> Path:
 def team_files(parts: Parts, folder: Path) -> list[TeamFile]:
     """Every file of a team store, and the repository's settings, with their trust."""
     known = trusted_digests(parts, folder)
-    found = [_config_file(config, known)] if (config := folder.parent / "config.toml").is_file() else []
+    return [_team_file(path, known) for path in _paths(folder)]
+
+
+def waiting_files(parts: Parts, folder: Path) -> list[TeamFile]:
+    """Those that are not trusted as they are now."""
+    return [file for file in team_files(parts, folder) if not file.trusted]
+
+
+def _paths(folder: Path) -> list[Path]:
+    found = [config] if os.path.lexists(config := folder.parent / "config.toml") else []
     for place in memories.walk(folder):
-        for path in sorted(place.iterdir()) if place.is_dir() else []:
-            if memories.is_memory_file(path.name):
-                found.append(_team_file(path, known))
+        with contextlib.suppress(OSError):
+            found += [path for path in sorted(place.iterdir()) if memories.is_memory_file(path.name)]
     return found
 
 
-def _config_file(path: Path, known: set[str]) -> TeamFile:
-    try:
-        digest = hashlib.sha256(memories.content(path)).hexdigest()
-    except EngramError as error:
-        return TeamFile(path, "", False, (), str(error))
-    return TeamFile(path, digest, digest in known, ())
-
-
-def _team_file(path: Path, known: set[str]) -> TeamFile:
+def _team_file(path: Path, known: Container[str]) -> TeamFile:
     try:
         data = memories.content(path)
-        read = tuple(memories.parse(data, path))
-        digest = hashlib.sha256(data).hexdigest()
+        digest = digest_of(data)
+        if path.suffix == ".toml":
+            return TeamFile(path, digest, digest in known, (), settings=decoded_settings(data, path))
+        return TeamFile(path, digest, digest in known, tuple(memories.parse(data, path)))
     except (EngramError, OSError) as error:
         return TeamFile(path, "", False, (), str(error))
-    return TeamFile(path, digest, digest in known, read)
 
 
-def trust(store: FilesStore, directory: Path) -> list[TeamFile]:
-    """Trust what the team store holds now; return what was not trusted before."""
-    folder = _trusted_folder(directory)
+def trust(store: FilesStore, directory: Path, listed: Sequence[TeamFile] | None = None) -> list[TeamFile]:
+    """Trust these files with the content they were read with, or all as they are now; return what was not trusted before.
+
+    Files that were trusted before stay so while their content stands.
+    """
+    folder = settings_folder(directory)
     files = team_files(store.parts, folder)
-    save_trust(store.parts, folder, {f.digest for f in files if f.digest})
+    new = [file for file in files if not file.trusted] if listed is None else listed
+    save_trust(store.parts, folder, {f.digest for f in (*files, *new) if f.digest and (f.trusted or f in new)})
     store.sync_team(folder, again=True)
-    return [f for f in files if not f.trusted]
+    return list(new)
 
 
-def _trusted_folder(directory: Path) -> Path:
+def settings_folder(directory: Path) -> Path:
+    """Where a repository has its team store, there or not; NotFound where it has neither memories nor settings."""
     top = repository_of(directory)
-    if top is None or not (top / ".engram").is_dir():
+    if top is None or not is_plain_folder(top / ".engram"):
         raise NotFound(f"{directory} lies in no repository that has memories or settings of its own (.engram)")
     return top / ".engram" / "engrams"
 
 
 def distrust(store: FilesStore, directory: Path) -> None:
     """Trust nothing of the team store any more."""
-    folder = _trusted_folder(directory)
-    save_trust(store.parts, folder, set())
+    folder = settings_folder(directory)
+    save_trust(store.parts, folder, ())
     store.sync_team(folder, again=True)

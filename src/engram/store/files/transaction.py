@@ -244,7 +244,9 @@ def write_through(parts: Parts, placed: PlacedEntry, pending: Sequence[_Pending]
         _index_pending(parts, writer, placed.entry, pending)
         index_entry(parts, placed)
         following.note_folders(parts, steady)
-    trust_own_writes(parts, [item.file for item in written if item.stamp and following.is_team(item.file)])
+    trust_own_writes(
+        parts, [(item.file, item.stamp) for item in written if item.stamp and following.is_team(item.file)]
+    )
     following.pick_up(parts, [item.file for item in written if item.stamp is None])
 
 

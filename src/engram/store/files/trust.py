@@ -8,16 +8,26 @@ from pathlib import Path
 
 from engram.store.files.confinement import read_bytes
 from engram.store.files.home import write_private
+from engram.store.files.memories import Stamp, stamp_of
 from engram.store.files.parts import Parts
 from engram.store.scope_of import TRUST_FILE, trusted_by_folder
 
 
-def trusted_digests(parts: Parts, folder: Path) -> set[str]:
-    """The digests of the contents a reader trusted in a folder."""
-    return set(trusted_by_folder(parts.home.state).get(str(folder), []))
+def digest_of(data: bytes) -> str:
+    """What stands for a file's content among the trusted ones."""
+    return hashlib.sha256(data).hexdigest()
 
 
-def save_trust(parts: Parts, folder: Path, digests: set[str]) -> None:
+def trusted_digests(parts: Parts, folder: Path | str) -> frozenset[str]:
+    """The digests of the contents a reader trusts in a folder, as any process left them last."""
+    stamp = stamp_of(parts.home.state / TRUST_FILE)
+    if parts.trust is None or parts.trust[0] != stamp:
+        by_folder = trusted_by_folder(parts.home.state)
+        parts.trust = stamp, {name: frozenset(digests) for name, digests in by_folder.items()}
+    return parts.trust[1].get(str(folder), frozenset())
+
+
+def save_trust(parts: Parts, folder: Path, digests: Iterable[str]) -> None:
     """Trust exactly these contents of a folder from now on."""
     with parts.lock.held():
         everything = trusted_by_folder(parts.home.state)
@@ -26,13 +36,17 @@ def save_trust(parts: Parts, folder: Path, digests: set[str]) -> None:
         fresh = path.with_name(f".trust.{os.getpid()}.tmp")
         write_private(fresh, json.dumps(everything, indent=1).encode() + b"\n")
         fresh.replace(path)
-    parts.teams[str(folder)] = frozenset(digests)
+    parts.trust = None
 
 
-def trust_own_writes(parts: Parts, stored: Iterable[str]) -> None:
-    """What the reader's own decision wrote to a team's file needs no second look by the same reader."""
-    for path in map(Path, stored):
+def trust_own_writes(parts: Parts, written: Iterable[tuple[str, Stamp]]) -> None:
+    """What the reader's own decision wrote to a team's file needs no second look by the same reader.
+
+    `written` are files with their stamps: one that changed since holds what someone else wrote, which does.
+    """
+    for path, stamp in ((Path(stored), stamp) for stored, stamp in written):
         team = next((team for team in parts.teams if path.is_relative_to(team)), "")
         if team:
-            digest = hashlib.sha256(read_bytes(path)).hexdigest()
-            save_trust(parts, Path(team), trusted_digests(parts, Path(team)) | {digest})
+            data = read_bytes(path)
+            if stamp_of(path) == stamp:
+                save_trust(parts, Path(team), trusted_digests(parts, team) | {digest_of(data)})
