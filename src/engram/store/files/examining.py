@@ -10,7 +10,7 @@ from engram.store.protocol import Check
 
 def facts(parts: Parts) -> dict[str, Any]:
     """What `status` and `doctor` say of the store."""
-    rows = parts.index.db.execute("SELECT status, count(*) FROM docs WHERE kind = 'memory' AND trusted GROUP BY status")
+    rows = parts.index.db.execute("SELECT status, count(*) FROM docs WHERE kind = 'memory' GROUP BY status")
     broken = parts.index.db.execute("SELECT error FROM files WHERE error <> ''")
     return {
         "store": str(parts.home.root),

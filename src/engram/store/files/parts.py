@@ -106,11 +106,9 @@ def index_memory(
     memory: Memory,
     mapping: Mapping[str, Any],
     vector: "Vectors | None" = None,
-    *,
-    trusted: bool = True,
 ) -> None:
     """Put a memory and its relations into the index."""
-    known = writer.put(Row(memory_document(memory), mapping, vector, trusted))
+    known = writer.put(Row(memory_document(memory), mapping, vector))
     writer.put_memory_relations(memory, fresh=known.fresh)
 
 

@@ -27,7 +27,6 @@ def where(filters: Filters) -> Clause:
     """The condition and its parameters."""
     found = _Conditions()
     found.among("d.kind", filters.kinds)
-    found.add("d.trusted")
     found.among("d.scope", filters.scopes)
     found.among("d.type", filters.types)
     found.among("d.parent", filters.parents)
@@ -52,7 +51,7 @@ def where(filters: Filters) -> Clause:
     _add_truth(filters, found)
     for key, value in filters.metadata.items():
         _add_metadata(key, value, found)
-    return " AND ".join(found.parts), found.values
+    return " AND ".join(found.parts) or "TRUE", found.values
 
 
 def _add_truth(filters: Filters, found: _Conditions) -> None:

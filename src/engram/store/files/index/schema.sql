@@ -24,7 +24,6 @@ CREATE TABLE docs (
     pinned      INTEGER NOT NULL,
     hash        TEXT NOT NULL,
     change      INTEGER NOT NULL,
-    trusted     INTEGER NOT NULL,
     lineage     TEXT NOT NULL,
     conflict    TEXT NOT NULL,
     critical    TEXT NOT NULL,

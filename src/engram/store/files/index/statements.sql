@@ -1,12 +1,12 @@
 -- name: put_doc
 INSERT INTO docs (n, id, kind, scope, status, type, domain, parent, position, time, known, valid_from, valid_until,
-                  pinned, hash, change, trusted, lineage, conflict, critical, role)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                  pinned, hash, change, lineage, conflict, critical, role)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET
     kind = excluded.kind, scope = excluded.scope, status = excluded.status, type = excluded.type,
     domain = excluded.domain, parent = excluded.parent, position = excluded.position, time = excluded.time,
     known = excluded.known, valid_from = excluded.valid_from, valid_until = excluded.valid_until,
-    pinned = excluded.pinned, hash = excluded.hash, change = excluded.change, trusted = excluded.trusted,
+    pinned = excluded.pinned, hash = excluded.hash, change = excluded.change,
     lineage = excluded.lineage, conflict = excluded.conflict, critical = excluded.critical, role = excluded.role
 
 -- name: old_texts
@@ -53,18 +53,18 @@ INSERT INTO numbers (day, last) VALUES (?, ?) ON CONFLICT (day) DO UPDATE SET la
 
 -- name: exact
 SELECT r.n, r.record FROM docs d INDEXED BY docs_hash JOIN records r ON r.n = d.n
-WHERE d.hash = ? AND d.hash <> '' AND d.scope = ? AND d.kind = 'memory' AND d.trusted
+WHERE d.hash = ? AND d.hash <> '' AND d.scope = ? AND d.kind = 'memory'
     AND d.status IN ('active', 'dormant', 'candidate')
 ORDER BY d.status = 'active' DESC, d.n LIMIT 1
 
 -- name: heads
 SELECT d.id FROM docs d INDEXED BY docs_conflict
-WHERE d.conflict = ? AND d.conflict <> '' AND d.scope = ? AND d.kind = 'memory' AND d.trusted AND d.status IN ('active', 'dormant')
+WHERE d.conflict = ? AND d.conflict <> '' AND d.scope = ? AND d.kind = 'memory' AND d.status IN ('active', 'dormant')
 ORDER BY d.n
 
 -- name: lineage
 SELECT r.record FROM docs d INDEXED BY docs_lineage JOIN records r ON r.n = d.n
-WHERE d.lineage = ? AND d.lineage <> '' AND d.kind = 'memory' AND d.trusted ORDER BY d.n
+WHERE d.lineage = ? AND d.lineage <> '' AND d.kind = 'memory' ORDER BY d.n
 
 -- name: events_of
 SELECT r.record FROM docs d INDEXED BY docs_parent JOIN records r ON r.n = d.n
@@ -78,14 +78,14 @@ SELECT name, size FROM ledgers WHERE ?1 IS NULL OR name IN (SELECT value FROM js
 SELECT DISTINCT parent FROM docs INDEXED BY docs_parent WHERE parent <> '' AND kind = 'event' ORDER BY parent
 
 -- name: changed_since
-SELECT r.n, r.record FROM docs d INDEXED BY docs_change JOIN records r ON r.n = d.n WHERE d.change > ? AND d.kind = 'memory' AND d.scope = ? AND d.trusted ORDER BY d.change
+SELECT r.n, r.record FROM docs d INDEXED BY docs_change JOIN records r ON r.n = d.n WHERE d.change > ? AND d.kind = 'memory' AND d.scope = ? ORDER BY d.change
 
 -- name: by_ref
 SELECT d.n, d.id, r.record FROM docs d JOIN records r ON r.n = d.n WHERE d.kind = 'memory' AND d.id = ?
 
 -- name: by_name
 SELECT DISTINCT d.n, d.id, d.status, r.record, d.scope FROM names s JOIN docs d ON d.id = s.id JOIN records r ON r.n = d.n
-WHERE s.name = ? AND d.trusted
+WHERE s.name = ?
 
 -- name: stands
 SELECT d.n, d.parent, d.position, CASE d.parent WHEN '' THEN 0 ELSE
@@ -112,12 +112,11 @@ ORDER BY d.parent, d.position
 -- Whether any of the documents that hold a term lies in these scopes; of a term that very many hold that is taken for granted.
 SELECT 1 WHERE EXISTS (
     SELECT 1 FROM (SELECT rowid AS n FROM words WHERE words MATCH ?1 LIMIT ?3) w CROSS JOIN docs d ON d.n = w.n
-    WHERE d.trusted AND d.scope IN (SELECT value FROM json_each(?2))
+    WHERE d.scope IN (SELECT value FROM json_each(?2))
 ) OR (SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ?1 LIMIT ?3)) = ?3
 
 -- name: links_to
 SELECT l.source, l.target, l.type, l.strength FROM json_each(?) t CROSS JOIN links l ON l.target = t.value
-CROSS JOIN docs d ON d.id = l.source WHERE d.trusted
 
 -- name: stamps
 SELECT d.n, d.id, p.path, f.mtime_ns, f.size, f.inode FROM json_each(?) j

@@ -22,7 +22,6 @@ class Row:
     document: Document
     record: Mapping[str, Any]
     vector: "Vectors | None" = None
-    trusted: bool = True
 
 
 _NEW_ROWS = (
@@ -71,7 +70,7 @@ class DocumentWriter:
         if old is None:
             return Put(self._collect(row, record), True)
         n: int = old[0]
-        self._run(self._sql["put_doc"], _doc_values(None, row.document, self._change, row.trusted))
+        self._run(self._sql["put_doc"], _doc_values(None, row.document, self._change))
         self._run(self._sql["put_record"], (n, record))
         self._update_texts(n, row.document, old)
         self._run("DELETE FROM tags WHERE n = ?", (n,))
@@ -83,7 +82,7 @@ class DocumentWriter:
         n = self._next_number()
         document, new = row.document, self._new
         texts = (n, document.statement, document.about, document.support)
-        new["put_doc"].append(_doc_values(n, document, self._change, row.trusted))
+        new["put_doc"].append(_doc_values(n, document, self._change))
         new["put_record"].append((n, record))
         new["put_texts"].append((*texts, meaning_digest(document.meaning)))
         new["put_words"].append(texts)
@@ -184,11 +183,11 @@ class DocumentWriter:
         self.cleared.append(n)
 
 
-def _doc_values(n: int | None, d: Document, change: int, trusted: bool) -> tuple[Any, ...]:
+def _doc_values(n: int | None, d: Document, change: int) -> tuple[Any, ...]:
     return (
         n, d.id, d.kind, d.scope, d.status, d.type, d.domain, d.parent, d.position,
         seconds(d.time), seconds(d.known), seconds(d.valid_from), seconds(d.valid_until),
-        d.pinned, d.hash, change, trusted, d.lineage, d.conflict_key, d.critical_slot, d.role,
+        d.pinned, d.hash, change, d.lineage, d.conflict_key, d.critical_slot, d.role,
     )  # fmt: skip
 
 
