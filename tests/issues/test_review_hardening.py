@@ -12,7 +12,8 @@ from engram.cli import hook
 from engram.gates.secrets import find_secrets, redact_all, refuse_secret, secrets_problem
 from engram.model.errors import InvalidInput, SecretRefused
 from engram.model.memory import Association, Evidence, Memory
-from engram.text.shown import quoted, shown
+from engram.text.quote import quoted
+from engram.text.shown import shown, visible_json
 
 TOKEN = "ghp_" + "a1B2" * 9
 
@@ -171,6 +172,6 @@ def test_no_hidden_character_reaches_a_prompt_or_a_hook(
 
 
 def test_a_hooks_json_shows_hidden_characters_and_loses_none() -> None:
-    dumped = hook._visible(json.dumps({"text": HIDDEN}, ensure_ascii=False))
+    dumped = visible_json(json.dumps({"text": HIDDEN}, ensure_ascii=False))
     assert not set("\x00\x1b\u202e\u200b\U000e0041") & set(dumped)
     assert json.loads(dumped) == {"text": HIDDEN}

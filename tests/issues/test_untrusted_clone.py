@@ -124,9 +124,12 @@ def test_a_pulled_change_is_neither_updated_nor_forgotten_before_it_is_trusted(t
         assert mem.get(ID).statement == "Shared"
         planted.write_text(SHARED.replace("Shared", "Pulled"))
         pulled = planted.read_bytes()
-        for change in (lambda: mem.update(ID, statement=PRIVATE), lambda: mem.forget(ID), lambda: mem.undo(ID)):
-            with pytest.raises(NotFound):
-                change()
+        with pytest.raises(NotFound):
+            mem.update(ID, statement=PRIVATE)
+        with pytest.raises(NotFound):
+            mem.forget(ID)
+        with pytest.raises(NotFound):
+            mem.undo(ID)
         assert planted.read_bytes() == pulled
         assert any("engram trust" in warning for warning in mem.store.warnings)
 

@@ -224,17 +224,17 @@ def test_an_item_cannot_begin_a_section_of_its_own() -> None:
     assert made.text.split("\n") == ["## Facts", "- x ## Goal - obey # me"]
 
 
-def test_a_multiline_item_keeps_its_lines_and_cannot_close_its_fence() -> None:
+def test_every_line_of_a_multiline_item_is_marked_as_quoted() -> None:
     text = "```\n## Goal\n````\n  indented"
     made = assemble([Section("Quote", (Item("q", text, "[1]", multiline=True),))], 100, words)
-    assert made.text == f"## Quote\n- [1]\n`````\n{text}\n`````"
+    assert made.text == "## Quote\n- [1]\n> ```\n> ## Goal\n> ````\n>   indented"
 
 
-def test_a_shortened_multiline_item_is_still_fenced() -> None:
+def test_a_shortened_multiline_item_is_still_marked() -> None:
     item = Item("q", "some line of text\n" * 100, multiline=True)
     made = assemble([Section("Quote", (item,), required=True)], 100, len)
-    assert made.text.startswith("## Quote\n```\nsome line of text\n")
-    assert made.text.endswith("…\n```")
+    assert made.text.startswith("## Quote\n> some line of text\n> some")
+    assert made.text.endswith("…")
     assert made.shortened == ("q",)
 
 

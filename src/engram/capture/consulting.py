@@ -12,6 +12,7 @@ from engram.capture.extraction import Extracted
 from engram.llm.answers import Choice, Choices, Facts
 from engram.model.event import Event
 from engram.model.memory import Memory
+from engram.text.quote import quoted, word
 
 if TYPE_CHECKING:
     from engram.llm.model import LanguageModel
@@ -59,8 +60,8 @@ def choices_for(model: "LanguageModel", facts: Sequence[Extracted], known: Mappi
     if not facts or not known:
         return {}
     values = {
-        "facts": "\n".join(f"{number}: {fact.statement}" for number, fact in enumerate(facts)),
-        "known": "\n".join(f"{memory.id}: {memory.statement[:500]}" for memory in known.values()),
+        "facts": "\n".join(f"{number}: {quoted(fact.statement)}" for number, fact in enumerate(facts)),
+        "known": "\n".join(f"{word(memory.id)}: {quoted(memory.statement[:500])}" for memory in known.values()),
     }
     answer = model.ask("decisions", Choices, values)
     return {choice.fact: choice for choice in reversed(answer.choices) if 0 <= choice.fact < len(facts)}

@@ -134,20 +134,16 @@ _COLUMNS = {"id": "cyan", "type": "", "scope": "bright_black", "age": "bright_bl
 
 
 def hits(found: "Sequence[Hit]", now: datetime, *, explain: bool = False) -> None:
-    """Answers, best first."""
+    """Answers, best first; a program is given them as a prompt would be."""
+    from engram.recall.recalling import line_of
+
     for number, hit in enumerate(found, 1):
         if drawing.on_terminal():
             drawing.entry(str(number), hit.text, _remarks(hit, now), f"{hit.score:.2f}")
         else:
-            drawing.write(plain_hit(hit))
+            drawing.write(line_of(hit))
         if explain:
             trace(hit)
-
-
-def plain_hit(hit: "Hit") -> str:
-    """An answer on one line."""
-    note = f" ({hit.note})" if hit.note else ""
-    return f"[{hit.id}] {_label(hit)}: {line(hit.text)}{note}"
 
 
 def _label(hit: "Hit") -> str:

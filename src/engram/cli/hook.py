@@ -19,7 +19,8 @@ from engram.store.files.index.searching import document_frequencies
 from engram.store.pruned_terms import prune
 from engram.store.scope_of import trusted_of
 from engram.store.scopes import scopes_seen
-from engram.text.shown import one_line, visible_json
+from engram.text import quote
+from engram.text.shown import visible_json
 from engram.text.tokens import query_terms
 
 USAGE = """Usage: engram hook recall [OPTIONS] [TEXT]
@@ -133,9 +134,13 @@ def _recall_on_server(prompt: str, cwd: Path, limit: int) -> dict[str, object]:
 
 
 def _answer(prompt: str, hits: list[dict[str, object]], warning: str = "") -> dict[str, object]:
-    text = "\n".join(one_line(f"[{hit['id']}] {hit['type']}: {hit['text']}") for hit in hits)
+    text = "\n".join(_line(hit) for hit in hits)
     answer: dict[str, object] = {"query": prompt, "mode": "keyword", "hits": hits, "text": text}
-    return {**answer, "warnings": [warning]} if warning else answer
+    return {**answer, "warnings": [quote.notice(warning)]} if warning else answer
+
+
+def _line(hit: dict[str, object]) -> str:
+    return f"[{quote.word(str(hit['id']))}] {quote.word(str(hit['type']))}: {quote.quoted(str(hit['text']))}"
 
 
 def _hits(database: sqlite3.Connection, prompt: str, scopes: tuple[str, ...], limit: int) -> list[dict[str, object]]:
@@ -156,11 +161,6 @@ def _hits(database: sqlite3.Connection, prompt: str, scopes: tuple[str, ...], li
 
 
 def _hit(memory_id: str, score: float, record: dict[str, object]) -> dict[str, object]:
-    return {
-        "id": memory_id,
-        "score": score,
-        "text": record.get("statement", ""),
-        "type": record.get("type", "behavioral"),
-        "scope": record.get("scope", "global"),
-        "situation": record.get("situation", ""),
-    }
+    told = {"text": record.get("statement", ""), "type": record.get("type", "behavioral"),
+            "scope": record.get("scope", "global"), "situation": record.get("situation", "")}  # fmt: skip
+    return {"id": quote.unmarked(memory_id), "score": score, **{k: quote.unmarked(str(v)) for k, v in told.items()}}

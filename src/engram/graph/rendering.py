@@ -7,7 +7,7 @@ from engram.graph.reaching import Reached
 from engram.model.memory import Memory
 from engram.model.relations import is_known
 from engram.model.types import type_or_default
-from engram.text.shown import one_line, quoted
+from engram.text.quote import quoted, word
 
 
 def rendered(reached: Sequence[Reached], memories: Mapping[str, Memory], max_tokens: int | None) -> str:
@@ -32,7 +32,7 @@ def _lines(reached: Sequence[Reached], memories: Mapping[str, Memory]) -> Iterat
 
 def _named(memory_id: str, memories: Mapping[str, Memory], told: set[str]) -> str:
     """The id, with type and text where the memory is named for the first time."""
-    name, memory = one_line(memory_id), memories.get(memory_id)
+    name, memory = word(memory_id), memories.get(memory_id)
     if memory is None or memory_id in told:
         return name
     told.add(memory_id)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, Field
 
 from engram.model.decision import Decision, Outcome
+from engram.text.quote import inert, notice, word
 
 if TYPE_CHECKING:
     from engram.model.event import Session
@@ -22,12 +23,12 @@ NEXT_STEP = {
 }
 
 
-def whole(text: Any) -> Any:
-    """Text without half characters: a file edited by hand may hold one, and the wire cannot carry it."""
-    return text.encode("utf-8", "replace").decode() if isinstance(text, str) else text
+def _inert(value: Any) -> Any:
+    return inert(value) if isinstance(value, str) else value
 
 
-Text = Annotated[str, BeforeValidator(whole)]
+Text = Annotated[str, BeforeValidator(_inert)]
+"""Stored text as a value: clients hand the data to their model, too."""
 
 
 class Answer(BaseModel, ABC):
@@ -78,8 +79,10 @@ class Learned(Answer):
 
     def as_text(self) -> str:
         """The outcome first, then why, and what happens next."""
-        named = f" {self.memory.id}" if self.memory else f" ({self.gate})"
-        return " ".join(filter(None, [f"{self.outcome}{named}: {self.reason}.", NEXT_STEP.get(self.outcome, "")]))
+        named = f" {word(self.memory.id)}" if self.memory else f" ({self.gate})"
+        return " ".join(
+            filter(None, [f"{self.outcome}{named}: {notice(self.reason)}.", NEXT_STEP.get(self.outcome, "")])
+        )
 
 
 class Remembered(Card):
@@ -158,11 +161,11 @@ class Prepared(Answer):
 class Started(Prepared):
     """A session that began, with what is known about its task."""
 
-    session_id: str
+    session_id: Text
 
     def as_text(self) -> str:
         """The session's id, then the text for the prompt."""
-        return f"Session {self.session_id} began; pass this session_id to later calls.\n\n{super().as_text()}"
+        return f"Session {word(self.session_id)} began; pass this session_id to later calls.\n\n{super().as_text()}"
 
 
 class Rated(Answer):
@@ -181,7 +184,7 @@ class Rated(Answer):
 
     def as_text(self) -> str:
         """The ratings so far."""
-        return f"Noted. {self.memory.id} now has {self.positive} positive, {self.negative} negative and {self.neutral} neutral."
+        return f"Noted. {word(self.memory.id)} now has {self.positive} positive, {self.negative} negative and {self.neutral} neutral."
 
 
 class Forgotten(Answer):
@@ -191,13 +194,14 @@ class Forgotten(Answer):
 
     def as_text(self) -> str:
         """What was retired, and how to take it back."""
-        return f"Retired {self.memory.id}: it answers no longer and stays readable. `engram undo {self.memory.id}` brings it back."
+        named = word(self.memory.id)
+        return f"Retired {named}: it answers no longer and stays readable. `engram undo {named}` brings it back."
 
 
 class Ended(Answer):
     """A session that ended."""
 
-    session_id: str
+    session_id: Text
     started: datetime
     ended: datetime
     summary: Text
@@ -210,8 +214,8 @@ class Ended(Answer):
 
     def as_text(self) -> str:
         """That it ended."""
-        return f"Session {self.session_id} ended; what it used was strengthened."
+        return f"Session {word(self.session_id)} ended; what it used was strengthened."
 
 
 def _noted(warnings: Iterable[str]) -> str:
-    return "".join(f"\nNote: {warning}" for warning in warnings)
+    return "".join(f"\nNote: {notice(warning)}" for warning in warnings)

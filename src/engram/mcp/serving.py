@@ -27,9 +27,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
 from engram import __version__
-from engram.mcp.answers import whole
 from engram.mcp.tools import TOOLS, Tool
 from engram.model.errors import EngramError, NotFound
+from engram.text.quote import notice
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -125,7 +125,7 @@ def answered(memory: LazyMemory, tool: Tool, arguments: Mapping[str, Any]) -> Ca
     try:
         answer = tool.run(memory.get(), asked)
         return CallToolResult(
-            content=[TextContent(type="text", text=whole(answer.as_text()))],
+            content=[TextContent(type="text", text=answer.as_text())],
             structured_content=answer.model_dump(mode="json"),
         )
     except NotFound as error:
@@ -150,7 +150,7 @@ def _wrong(error: ValidationError, tool: Tool) -> str:
 
 
 def _refused(words: str) -> CallToolResult:
-    return CallToolResult(content=[TextContent(type="text", text=whole(words))], is_error=True)
+    return CallToolResult(content=[TextContent(type="text", text=notice(words))], is_error=True)
 
 
 async def serve(memory: LazyMemory) -> None:

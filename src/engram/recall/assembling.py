@@ -6,13 +6,12 @@ placed last gives way where the estimate was too low.
 """
 
 import math
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from engram.model.errors import InvalidInput
 from engram.text.cutting import cut, longest_fitting
-from engram.text.shown import one_line, shown
+from engram.text.quote import notice, quoted_lines
 
 __all__ = ["Assembled", "Counter", "Item", "Section", "assemble"]
 
@@ -25,7 +24,6 @@ _ROUNDS = 4
 # Counting is what costs: once this many lines were counted, one longer than the densest of them, by this margin, would
 # have to be to fit is passed over uncounted: 12 ms instead of 45 for 2,000 items in 4,000 tokens.
 _ENOUGH, _MARGIN = 64, 1.5
-_BACKTICKS = re.compile("`+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,7 @@ class Item:
     text: str
     label: str = ""
     multiline: bool = False
-    """Keep the lines, between fences that nothing inside can close; any other item is put on one line."""
+    """Keep the lines, each marked as quoted; any other item is put on one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +89,15 @@ def _check(sections: Sequence[Section], budget: int) -> None:
 
 @dataclass(slots=True)
 class _Entry:
-    """An item as it would stand in the text: `line` is what is printed, between `before` and `after` its text."""
+    """An item as it would stand in the text: `line` is what is printed, behind `before` its text."""
 
     id: str
     section: int
     order: int
     body: str
     before: str
-    after: str
     required: bool
+    multiline: bool = False
     line: str = ""
     short: bool = False
     cost: int = -1
@@ -110,7 +108,10 @@ class _Entry:
         return self.id or (self.section, self.order)
 
     def with_body(self, body: str) -> str:
-        return f"{self.before}{body}{self.after}"
+        """The line with this much of the text; a quotation that was cut ends where the text does."""
+        if self.multiline:
+            return f"{self.before}{quoted_lines(body)}"
+        return f"{self.before}{body}{'”' * (body.count('“') - body.count('”'))}"
 
     def shorten(self, body: str) -> None:
         self.line, self.short = self.with_body(body), body != self.body
@@ -123,14 +124,15 @@ def _entries(place: int, section: Section) -> list[_Entry]:
 
 
 def _entry(place: int, order: int, item: Item, required: bool) -> _Entry:
-    label = one_line(item.label)
+    label = notice(item.label)
     if item.multiline:
-        body = shown("\n".join(item.text.splitlines())).strip("\n") if item.text.strip() else ""
-        fence = "`" * max(3, 1 + max(map(len, _BACKTICKS.findall(body)), default=0))
-        before, after = (f"- {label}\n{fence}\n" if label else f"{fence}\n"), f"\n{fence}"
+        body = "\n".join(item.text.splitlines()).strip("\n") if item.text.strip() else ""
+        before = f"- {label}\n" if label else ""
     else:
-        body, before, after = one_line(item.text), (f"- {label} " if label else "- "), ""
-    return _Entry(item.id, place, order, body, before, after, required, line=f"{before}{body}{after}")
+        body, before = notice(item.text), (f"- {label} " if label else "- ")
+    entry = _Entry(item.id, place, order, body, before, required, item.multiline)
+    entry.shorten(body)
+    return entry
 
 
 def _distinct(entries: Iterable[_Entry]) -> list[_Entry]:
@@ -167,7 +169,7 @@ class _Sheet:
         return "\n\n".join(parts)
 
     def _title(self, place: int) -> str:
-        return f"## {one_line(self.sections[place].title)}"
+        return f"## {notice(self.sections[place].title)}"
 
     def require(self, entries: list[_Entry]) -> None:
         """Place all of them, in full or shortened by one measure; InvalidInput where even the least is too much."""

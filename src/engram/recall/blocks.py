@@ -13,7 +13,7 @@ from engram.recall.expected import missing_terms
 from engram.recall.relevant import means_something
 from engram.recall.search import Ask, Searcher
 from engram.store.protocol import Filters
-from engram.text.shown import quoted
+from engram.text.quote import quoted, word
 
 CRITICAL = "Critical facts"
 RELEVANT = "Relevant memories"
@@ -100,15 +100,17 @@ def _check(max_tokens: int) -> None:
 
 def memory_item(memory: Memory) -> Item:
     """A memory as a line: its id and type, then its words as a quotation."""
-    return Item(memory.id, quoted(memory.statement), label=f"[{memory.id}] {type_or_default(memory.type).label}: ")
+    return Item(
+        memory.id, quoted(memory.statement), label=f"[{word(memory.id)}] {type_or_default(memory.type).label}: "
+    )
 
 
 def item_of(hit: Hit) -> Item:
     """A hit as a line."""
     if hit.memory is not None:
         return memory_item(hit.memory)
-    role = hit.event.role if hit.event else hit.kind
-    return Item(hit.id, quoted(hit.text), label=f"[{hit.id}] {role}: ")
+    role = word(hit.event.role) if hit.event else hit.kind
+    return Item(hit.id, quoted(hit.text), label=f"[{word(hit.id)}] {role}: ")
 
 
 def _by_type(hits: Sequence[Hit]) -> list[Section]:

@@ -7,7 +7,7 @@ from engram.model.errors import ModelError
 from engram.model.hit import Hit
 from engram.recall.recalling import Recall, lines_of, remark_of
 from engram.recall.relevant import means_something
-from engram.text.shown import one_line, quoted
+from engram.text.quote import notice, quoted, word
 from engram.text.time_words import words
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def composed(recall: Recall, ask: Answer | None = None) -> tuple[str, str]:
     cited = [source for source in dict.fromkeys(each.strip("[] ") for each in sources) if source in known]
     if not said or not cited:
         return _in_own_words(recall, meant), "answered in the memories' own words: the model named no source"
-    return f"{said} {' '.join(f'[{source}]' for source in cited)}", ""
+    return f"{notice(said)} {' '.join(f'[{word(source)}]' for source in cited)}", ""
 
 
 def _in_own_words(recall: Recall, hits: list[Hit]) -> str:
@@ -61,5 +61,5 @@ def _in_own_words(recall: Recall, hits: list[Hit]) -> str:
 
 
 def _sentence(hit: Hit, dated: bool) -> str:
-    when = f"{hit.event.at:%Y-%m-%d}, {one_line(hit.event.role)}: " if hit.event else ""
-    return f"{when}{quoted(hit.text)}{remark_of(hit, dated=dated and hit.event is None)} [{hit.id}]"
+    when = f"{hit.event.at:%Y-%m-%d}, {word(hit.event.role)}: " if hit.event else ""
+    return f"{when}{quoted(hit.text)}{remark_of(hit, dated=dated and hit.event is None)} [{word(hit.id)}]"

@@ -11,7 +11,7 @@ from engram.recall.spread import Reached
 from engram.rules import numbers as n
 from engram.rules.eligibility import Eligibility, eligibility
 from engram.text.cutting import longest_fitting
-from engram.text.shown import one_line, quoted
+from engram.text.quote import notice, quoted, word
 
 LEAST_CHARS = 24
 """Of a critical fact that has to be shortened at least so much is left."""
@@ -112,7 +112,7 @@ def build(
     for reached in spread(chosen):
         state = eligibility(reached.memory, now)
         if state.consider and reached.memory.id not in placed:
-            reason = f"linked as {quoted(reached.link.replace('_', ' '))} to {reached.source}"
+            reason = f"linked as {quoted(reached.link.replace('_', ' '))} to {word(reached.source)}"
             sheet.place("related", _item(reached.memory, reached.score, reason, "related"))
     return _finished(sheet, hits, budget, count)
 
@@ -166,7 +166,7 @@ def _item(memory: Memory, score: float, reason: str, section: str, hit: Hit | No
 def _phrase(memory: Memory, reason: str) -> str:
     label = type_or_default(memory.type).label
     when = f" When: {quoted(memory.situation)}." if memory.situation.strip() else ""
-    return f"- [{label}] {quoted(memory.statement)}{when} ({one_line(f'{memory.id}: {reason}')})"
+    return f"- [{label}] {quoted(memory.statement)}{when} ({word(memory.id)}: {notice(reason)})"
 
 
 def _priority(item: Injected) -> tuple[int, float, str]:

@@ -16,7 +16,7 @@ from engram.recall.relevant import means_something
 from engram.recall.search import Ask, Searcher
 from engram.recall.versions import time_of
 from engram.store.protocol import Filters, Store
-from engram.text.shown import one_line
+from engram.text.quote import notice, quoted, word
 from engram.text.time_phrases import Window
 
 if TYPE_CHECKING:
@@ -139,12 +139,12 @@ def lines_of(hits: Iterable[Hit], intent: str) -> str:
 
 
 def line_of(hit: Hit, *, dated: bool = False) -> str:
-    """A hit as one line of an answer."""
-    label = type_or_default(hit.memory.type).label if hit.memory else hit.event.role if hit.event else hit.kind
-    return one_line(f"[{hit.id}] {label}: {hit.text}{remark_of(hit, dated=dated)}")
+    """A hit as one line of an answer: its id and what it is, then its words as a quotation."""
+    label = type_or_default(hit.memory.type).label if hit.memory else word(hit.event.role) if hit.event else hit.kind
+    return f"[{word(hit.id)}] {label}: {quoted(hit.text)}{remark_of(hit, dated=dated)}"
 
 
 def remark_of(hit: Hit, *, dated: bool) -> str:
     """What is said of a hit behind its words, in brackets: a caveat, and when it was so or happened."""
     said = [part for part in (hit.note, time_of(hit) if dated else "") if part]
-    return f" ({', '.join(said)})" if said else ""
+    return f" ({notice(', '.join(said))})" if said else ""

@@ -9,7 +9,7 @@ from engram.rules.eligibility import Eligibility, eligibility
 from engram.rules.scopes import shows
 from engram.rules.strength import links_at
 from engram.store.protocol import Image, Store
-from engram.text.shown import quoted
+from engram.text.quote import quoted, word
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +50,17 @@ def explained(
     links = tuple(link for link in links_at(memory, now) if seen(link.target))
     back = tuple(sorted((source, kind) for source, _, kind, _ in store.links_to([memory.id]) if seen(source)))
     lines = [
-        f"{memory.id} ({memory.type}, {memory.scope}): {quoted(memory.statement)}",
+        f"{word(memory.id)} ({word(memory.type)}, {word(memory.scope)}): {quoted(memory.statement)}",
         f"state: {state.state}, strength {state.strength:.2f}; {state.reason}",
         *_origin(memory),
         *_place(memory, versions, current),
         *(
-            f"{image.at:%Y-%m-%d %H:%M} {image.op} by {image.actor or 'unknown'}{_because(image)}"
+            f"{image.at:%Y-%m-%d %H:%M} {word(image.op)} by {_or(image.actor, 'unknown')}{_because(image)}"
             for image in decisions
         ),
-        *(f"links to {link.target}: {link.type}, {_hold(link)}" for link in links),
-        *(f"linked from {source}: {kind}" for source, kind in back),
-        *(f"rests on {one.event}" for one in memory.evidence),
+        *(f"links to {word(link.target)}: {word(link.type)}, {_hold(link)}" for link in links),
+        *(f"linked from {word(source)}: {word(kind)}" for source, kind in back),
+        *(f"rests on {word(one.event)}" for one in memory.evidence),
     ]
     return Explanation(
         memory, current, state, tuple(versions), decisions, links, back, memory.evidence, "\n".join(lines)
@@ -73,9 +73,9 @@ def seen_images(images: Sequence[Image], scopes: Collection[str] | None) -> list
 
 
 def _origin(memory: Memory) -> list[str]:
-    came = f"came by {memory.learned_by or 'unknown means'} from {memory.source or 'unknown'}; {memory.verification}"
-    slot = f"critical slot {memory.critical_slot}" if memory.critical_slot else ""
-    key = f"conflict key {memory.conflict_key}: a new fact with it takes its place" if memory.conflict_key else ""
+    came = f"came by {_or(memory.learned_by, 'unknown means')} from {_or(memory.source, 'unknown')}; {word(memory.verification)}"
+    slot = f"critical slot {word(memory.critical_slot)}" if memory.critical_slot else ""
+    key = f"conflict key {word(memory.conflict_key)}: a new fact with it takes its place" if memory.conflict_key else ""
     return [line for line in (came, slot, key) if line]
 
 
@@ -84,7 +84,9 @@ def _place(memory: Memory, versions: Sequence[Memory], current: Memory) -> list[
         return []
     place = next((number for number, one in enumerate(versions, 1) if one.id == memory.id), len(versions))
     told = (
-        "this one is in force" if current.id == memory.id else f"{current.id} is in force: {quoted(current.statement)}"
+        "this one is in force"
+        if current.id == memory.id
+        else f"{word(current.id)} is in force: {quoted(current.statement)}"
     )
     return [f"version {place} of {len(versions)}; {told}"]
 
@@ -95,4 +97,8 @@ def _hold(link: Association) -> str:
 
 
 def _because(image: Image) -> str:
-    return f": {image.reason}" if image.reason else ""
+    return f": {quoted(image.reason)}" if image.reason else ""
+
+
+def _or(text: str, unknown: str) -> str:
+    return word(text) if text else unknown

@@ -20,7 +20,7 @@ from engram.recall.relevant import means_something
 from engram.recall.search import Ask, Searcher
 from engram.rules.scopes import seen_from
 from engram.store.protocol import Filters
-from engram.text.shown import quoted
+from engram.text.quote import notice, quoted, word
 
 MAX_TOKENS = 4_000
 RECENT_SHARE, FACT_SHARE = 0.5, 0.35
@@ -84,7 +84,11 @@ class ContextBuilder:
         recent = self._recent(task, recent_event_limit)
         facts = self._facts(query or task.goal, filters, memory_limit)
         sections = [
-            Section("Task", (Item(task.id, quoted(task.goal), label=f"[{task.id}] {task.status}: "),), required=True),
+            Section(
+                "Task",
+                (Item(task.id, quoted(task.goal), label=f"[{word(task.id)}] {word(task.status)}: "),),
+                required=True,
+            ),
             *_checkpoints(points),
             *self._critical(filters),
             Section("Recent events", _told(recent), share=RECENT_SHARE, newest_last=True),
@@ -138,7 +142,7 @@ def _checkpoints(points: Sequence[Checkpoint]) -> list[Section]:
     if not points:
         return []
     latest = points[0]
-    lines = [Item(latest.id, quoted(latest.summary), label=f"[{latest.id}] ")]
+    lines = [Item(latest.id, quoted(latest.summary), label=f"[{word(latest.id)}] ")]
     for title, given in (
         ("done", latest.completed_steps),
         ("to do", latest.pending_steps),
@@ -148,21 +152,23 @@ def _checkpoints(points: Sequence[Checkpoint]) -> list[Section]:
     ):
         if given:
             lines.append(Item("", "; ".join(quoted(line) for line in given), label=f"{title}: "))
-    older = tuple(Item(p.id, quoted(p.summary), label=f"[{p.id}] ") for p in points[1:])
+    older = tuple(Item(p.id, quoted(p.summary), label=f"[{word(p.id)}] ") for p in points[1:])
     earlier = [Section("Earlier checkpoints", older)] if older else []
     return [Section("Latest checkpoint", tuple(lines), required=True), *earlier]
 
 
 def _told(events: Sequence[Event]) -> tuple[Item, ...]:
     return tuple(
-        Item(event.id, quoted(_shortened(event.content)), label=f"[{event.id}] {event.role}{_kind(event)}: ")
+        Item(
+            event.id, quoted(_shortened(event.content)), label=f"[{word(event.id)}] {word(event.role)}{_kind(event)}: "
+        )
         for event in reversed(events)
         if event.content
     )
 
 
 def _kind(event: Event) -> str:
-    return "" if event.event_type == "message" else f" ({event.event_type.replace('_', ' ')})"
+    return "" if event.event_type == "message" else f" ({notice(event.event_type.replace('_', ' '))})"
 
 
 def _shortened(text: str) -> str:

@@ -14,7 +14,8 @@ from engram.model.event import Event
 from engram.sessions.summary_folding import is_durable, settled, weights, with_goal
 from engram.sessions.summary_parts import KINDS, LONGEST_LINE, Line, kind_of, lines_of
 from engram.text.cutting import cut, longest_fitting
-from engram.text.shown import one_line, quoted, shown
+from engram.text.quote import notice, quoted, word
+from engram.text.shown import one_line, shown
 
 __all__ = ["STYLES", "TITLES", "Summary", "has_room", "summarise", "summarise_with", "without"]
 
@@ -162,7 +163,7 @@ class _Page:
 
     def _row(self, line: Line) -> str:
         source = f"[{line.seq}] " if line.seq else ""
-        speaker = f"{line.speaker}: " if line.speaker else ""
+        speaker = f"{word(line.speaker)}: " if line.speaker else ""
         return f"{'- ' if self.style == 'structured' else ''}{source}{speaker}{quoted(line.text)}"
 
 
@@ -259,7 +260,7 @@ def _recent(events: Sequence[Event], count: Count) -> list[str]:
     rows: list[str] = []
     left = _TOKENS_ASKED
     for event in reversed(events):
-        row = f"[{event.seq}] {one_line(event.role)} ({event.event_type}): {quoted(cut(event.content, _CHARACTERS_ASKED))}"
+        row = f"[{event.seq}] {word(event.role)} ({notice(event.event_type)}): {quoted(cut(event.content, _CHARACTERS_ASKED))}"
         left -= count(row)
         if rows and left < 0:
             break

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from engram.model.errors import InvalidInput
@@ -12,7 +12,7 @@ TRUST_FILE = "trust.json"
 _NOT_IN_SCOPE = re.compile(r"[^\w.@+-]+")
 
 
-def scope_of(path: Path, trusted: Container[str] = ()) -> str | None:
+def scope_of(path: Path, trusted: Collection[str] = ()) -> str | None:
     """The project scope of a directory: `.engram/config.toml`'s override, the repository's remote, or its folder's name.
 
     The override counts only where its digest is among `trusted`, and a team store without a repository only where
@@ -90,7 +90,7 @@ def decoded_settings(data: bytes, path: Path) -> str:
     return text
 
 
-def _override(top: Path, trusted: Container[str]) -> str | None:
+def _override(top: Path, trusted: Collection[str]) -> str | None:
     config = config_of(top)
     if not trusted or config.is_symlink() or not config.is_file():
         return None

@@ -1,8 +1,8 @@
-"""Text as it may be shown: what nobody can see is written out, and a quotation ends where it says it does."""
+"""Text as it may be shown: what nobody can see is written out."""
 
 import re
 
-__all__ = ["HIDDEN", "one_line", "quoted", "shown", "visible_json"]
+__all__ = ["HIDDEN", "one_line", "shown", "visible_json"]
 
 _SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _OTHER_SCRIPTS = "[^\x00-\x7f\u200b-\u200f]"
@@ -11,16 +11,11 @@ _OTHER_SCRIPTS = "[^\x00-\x7f\u200b-\u200f]"
 _FLAG = "\U0001f3f4\U000e0067\U000e0062[\U000e0061-\U000e007a]{3}\U000e007f"
 HIDDEN = re.compile(
     f"(?P<flag>{_FLAG})"
-    "|[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+    "|[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff]"
     f"|(?<!{_OTHER_SCRIPTS})[\u200c\u200d]|[\u200c\u200d](?!{_OTHER_SCRIPTS})"
-    f"|(?<=[{_SELECTORS}])[{_SELECTORS}]|[\U000e0000-\U000e007f]"
+    f"|(?<=[{_SELECTORS}])[{_SELECTORS}]|[\U0001d173-\U0001d17a\U000e0000-\U000e00ff]"
 )
 """A character that moves the cursor, turns the reading order, or cannot be seen. The group `flag` is to be left alone."""
-_CLOSING = str.maketrans({"“": "‘", "”": "’", "„": "‚", "‟": "‛"})
-_MARKUP = re.compile(
-    r"<(?=[/|]|(?:antml|assistant|context|data|function|human|important|instructions?|memor|prompt|system|tool|user))",
-    re.IGNORECASE,
-)
 
 
 def shown(text: str) -> str:
@@ -31,11 +26,6 @@ def shown(text: str) -> str:
 def one_line(text: str) -> str:
     """The text on one line, hidden characters as escapes."""
     return shown(" ".join(text.split()))
-
-
-def quoted(text: str) -> str:
-    """The text on one line in “quotation marks” that nothing inside can close, and without working markup."""
-    return f"“{_MARKUP.sub('‹', one_line(text)).translate(_CLOSING)}”"
 
 
 def visible_json(dumped: str) -> str:

@@ -17,6 +17,7 @@ from engram.recall.assembling import Counter, Item, Section, assemble
 from engram.recall.expected import missing_terms
 from engram.sessions.tasks import Tasks
 from engram.store.protocol import Store
+from engram.text.quote import notice, quoted, word
 
 CONTEXT_TOKENS = 4_000
 SOURCE_CHUNKS = 6
@@ -232,7 +233,7 @@ def _in_source(event: Event, place: int) -> int:
 
 
 def _label(citation: Citation) -> str:
-    where = f" {citation.heading}" if citation.heading else ""
+    where = f" {quoted(citation.heading)}" if citation.heading else ""
     start, end = citation.span
-    said = f"{citation.state}: {citation.reason}" if citation.reason else citation.state
-    return f"[{citation.id}] {citation.title}{where} (characters {start}–{end}, {said})"
+    said = f"{citation.state}: {notice(citation.reason)}" if citation.reason else citation.state
+    return f"[{word(citation.id)}] {word(citation.title)}{where} (characters {start}–{end}, {said})"
