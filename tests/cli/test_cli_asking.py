@@ -17,7 +17,7 @@ def test_recall_prints_one_line_per_answer(cli: Console) -> None:
     deploys, *_ = taught(cli)
     result = cli("recall", "how do deploys work?")
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[0] == f"[{deploys}] Convention: Deploys go through the staging cluster first"
+    assert result.stdout.splitlines()[0] == f"[{deploys}] Convention: “Deploys go through the staging cluster first”"
 
 
 def test_recall_in_json_carries_the_memory_and_its_score(cli: Console) -> None:

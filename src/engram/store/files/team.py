@@ -17,12 +17,12 @@ from engram.store.scope_of import decoded_settings, is_plain_folder, repository_
 
 @dataclass(frozen=True, slots=True)
 class TeamFile:
-    """A file of a team store: what it says, and whether its reader trusts this content."""
+    """A file of a team store: whether its reader trusts its content and, where that is to be decided, what it says."""
 
     path: Path
     digest: str
     trusted: bool
-    memories: tuple[Memory, ...]
+    memories: tuple[Memory, ...] = ()
     error: str = ""
     settings: str = ""
     """The text of the repository's settings, where this is their file."""
@@ -82,11 +82,13 @@ def _team_file(path: Path, known: Container[str]) -> TeamFile:
     try:
         data = memories.content(path)
         digest = digest_of(data)
+        if digest in known:
+            return TeamFile(path, digest, True)
         if path.suffix == ".toml":
-            return TeamFile(path, digest, digest in known, (), settings=decoded_settings(data, path))
-        return TeamFile(path, digest, digest in known, tuple(memories.parse(data, path)))
+            return TeamFile(path, digest, False, settings=decoded_settings(data, path))
+        return TeamFile(path, digest, False, tuple(memories.parse(data, path)))
     except (EngramError, OSError) as error:
-        return TeamFile(path, "", False, (), str(error))
+        return TeamFile(path, "", False, error=str(error))
 
 
 def trust(store: FilesStore, directory: Path, listed: Sequence[TeamFile] | None = None) -> list[TeamFile]:
