@@ -213,9 +213,23 @@ def test_a_team_store_that_is_a_link_is_none(tmp_path: Path, clone: Path) -> Non
     (clone / ".engram" / "engrams").rmdir()
     (clone / ".engram" / "engrams").symlink_to(outside, target_is_directory=True)
     assert team_folder(clone) is None
-    with opened(tmp_path, clone) as mem, pytest.raises(Refused, match="link"):
-        mem.add("Write the changelog in the imperative", team=True)
-    assert list(outside.iterdir()) == []
+    (outside / "mine.yaml").write_text(SHARED)
+    (clone / ".engram" / "config.toml").write_text('scope = "project:shop"\n')
+    with opened(tmp_path, clone) as mem:
+        with pytest.raises(Refused, match="link"):
+            mem.add("Write the changelog in the imperative", team=True)
+        assert [file.path.name for file in trust(files_of(mem), clone)] == ["config.toml"]
+        assert mem.store.get(ID) is None
+    assert [path.name for path in outside.iterdir()] == ["mine.yaml"]
+
+
+def test_a_file_far_too_large_is_not_read(tmp_path: Path, clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engram.store.files.trust.LARGEST_FILE", 1000)
+    plant(clone, SHARED + "  context: " + "x" * 1000 + "\n")
+    with opened(tmp_path, clone) as mem:
+        [file] = trust(files_of(mem), clone)
+        assert "at most 1,000" in file.error
+        assert mem.store.get(ID) is None
 
 
 # -- after trust

@@ -26,7 +26,7 @@ from engram.store.files.parts import (
     note_file,
     note_place,
 )
-from engram.store.files.trust import digest_of, trusted_digests
+from engram.store.files.trust import content, digest_of, trusted_digests
 from engram.store.protocol import Noticed
 from engram.store.records import decode_record, image
 
@@ -391,7 +391,7 @@ def is_team(stored: str) -> bool:
 def is_trusted(parts: Parts, stored: str, team: str = "") -> bool:
     """Whether a team's file holds, right now, a content that its reader trusts; `team` names one that is not in use."""
     try:
-        data = memories.content(parts.path(stored))
+        data = content(parts.path(stored))
     except EngramError:
         return False
     return digest_of(data) in trusted_digests(parts, team or team_of(parts, stored))
@@ -400,9 +400,8 @@ def is_trusted(parts: Parts, stored: str, team: str = "") -> bool:
 def _pick_up_team_file(parts: Parts, stored: str, stamp: Stamp, noticed: Noticed) -> None:
     """A team's file goes into the index alone, and only while its reader trusts its very content."""
     path = parts.path(stored)
-    data = b""
     try:
-        data = memories.content(path)
+        data = content(path)
         trusted = digest_of(data) in trusted_digests(parts, team_of(parts, stored))
         found = memories.parse(data, path) if trusted or _holds_memories(parts, stored) else []
     except EngramError:

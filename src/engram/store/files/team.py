@@ -11,7 +11,7 @@ from engram.model.memory import Memory
 from engram.store.files import memories
 from engram.store.files.parts import Parts
 from engram.store.files.store import FilesStore
-from engram.store.files.trust import digest_of, save_trust, trusted_digests
+from engram.store.files.trust import content, digest_of, save_trust, trusted_digests
 from engram.store.scope_of import decoded_settings, is_plain_folder, repository_of, team_folder
 
 
@@ -72,7 +72,7 @@ def waiting_files(parts: Parts, folder: Path) -> list[TeamFile]:
 
 def _paths(folder: Path) -> list[Path]:
     found = [config] if os.path.lexists(config := folder.parent / "config.toml") else []
-    for place in memories.walk(folder):
+    for place in memories.walk(folder) if is_plain_folder(folder) else ():
         with contextlib.suppress(OSError):
             found += [path for path in sorted(place.iterdir()) if memories.is_memory_file(path.name)]
     return found
@@ -80,7 +80,7 @@ def _paths(folder: Path) -> list[Path]:
 
 def _team_file(path: Path, known: Container[str]) -> TeamFile:
     try:
-        data = memories.content(path)
+        data = content(path)
         digest = digest_of(data)
         if digest in known:
             return TeamFile(path, digest, True)

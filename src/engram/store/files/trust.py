@@ -6,11 +6,24 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from engram.model.errors import StoreCorrupt
+from engram.store.files import memories
 from engram.store.files.confinement import read_bytes
 from engram.store.files.home import write_private
 from engram.store.files.memories import Stamp, stamp_of
 from engram.store.files.parts import Parts
 from engram.store.scope_of import TRUST_FILE, trusted_by_folder
+
+LARGEST_FILE = 4_000_000
+"""Bytes of a team's file that are read at all: a clone is opened before anyone has looked at it."""
+
+
+def content(path: Path) -> bytes:
+    """The bytes of a team's file; StoreCorrupt for a link, for what is no file, and for one that is far too large."""
+    found = stamp_of(path)
+    if found is not None and found.size > LARGEST_FILE:
+        raise StoreCorrupt(f"{path}: {found.size:,} bytes; a team's file has at most {LARGEST_FILE:,}")
+    return memories.content(path)
 
 
 def digest_of(data: bytes) -> str:
