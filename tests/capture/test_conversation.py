@@ -58,7 +58,7 @@ class Desk:
         return [(event.role, event.content) for event in self.mem.store.events(session)]
 
     def known(self, statement: str, **fields: Any) -> Memory:
-        return self.mem.add(statement, **fields)
+        return self.mem.add(statement, **{"source": "agent", **fields})
 
 
 @pytest.fixture

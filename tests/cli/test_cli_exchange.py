@@ -89,13 +89,14 @@ def test_a_dry_run_writes_nothing(cli: Console, plur: Path) -> None:
     assert cli.json("list", "--status", "any") == []
 
 
+@pytest.mark.usefixtures("person")
 @pytest.mark.parametrize("name", ["out", "out.yaml"])
 def test_yaml_goes_from_one_store_to_another_whole(cli: Console, name: str) -> None:
     known = cli.learned("Use tabs, not spaces", "--type", "preference", "--tag", "style", "--meta", "a=1")
     cli("feedback", known, "positive")
     cli("export", str(cli.folder / name))
     other = ("--home", str(cli.folder / "other"))
-    assert cli.json("import", str(cli.folder / name), *other)["created"] == [known]
+    assert cli.json("import", "--trusted", str(cli.folder / name), *other)["created"] == [known]
     before, after = cli.json("show", known), cli.json("show", known, *other)
     for volatile in ("file", "strength", "state_reason"):
         before.pop(volatile), after.pop(volatile)
@@ -176,6 +177,7 @@ def test_two_stores_with_the_same_id_for_different_memories_keep_both(cli: Conso
     assert cli.json("import", str(file))["created"] == []
 
 
+@pytest.mark.usefixtures("person")
 def test_what_changed_later_elsewhere_replaces_ours_and_can_be_undone(cli: Console) -> None:
     known = cli.learned("The API listens on port 8080")
     target = cli.folder / "one.json"
@@ -183,7 +185,7 @@ def test_what_changed_later_elsewhere_replaces_ours_and_can_be_undone(cli: Conso
     record = json.loads(target.read_text())[0]
     record |= {"statement": "The API listens on port 9090", "updated": "2100-01-01T00:00:00Z"}
     target.write_text(json.dumps([record]))
-    assert cli.json("import", str(target))["updated"] == [known]
+    assert cli.json("import", "--trusted", str(target))["updated"] == [known]
     assert cli.json("show", known)["statement"] == "The API listens on port 9090"
     assert cli.json("undo", known)["statement"] == "The API listens on port 8080"
 

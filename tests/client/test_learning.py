@@ -88,7 +88,7 @@ def test_what_came_meanwhile_and_is_unrelated_hides_nothing_that_is_superseded(
 ) -> None:
     old = mem.add("The api listens on port 8080 in production", conflict_key="api-port")
     Meanwhile(mem, monkeypatch, lambda: mem.add("The staging server is called nightshift"))
-    answer = mem.learn("The api listens on port 9090 in production", conflict_key="api-port")
+    answer = mem.learn("The api listens on port 9090 in production", conflict_key="api-port", source="manual")
     assert (answer.outcome, mem.get(old.id).status) == (Outcome.SUPERSEDED, "superseded")
 
 

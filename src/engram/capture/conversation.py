@@ -26,6 +26,7 @@ from engram.model.event import Event
 from engram.model.memory import Evidence, Memory
 from engram.model.types import memory_type
 from engram.rules.scopes import parse_scope
+from engram.rules.sources import may_replace
 from engram.store.documents import meaning_of
 from engram.store.lineages import IN_FORCE, start_of
 from engram.store.protocol import Store
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 JOB = "conversation"
 """The kind of the jobs that wait for the model; their payload is what `Conversations.retry` takes."""
 LEARNED_BY = "harvest"
+ASSISTANT = "assistant"
+"""The role, and the source, of what an assistant said: overheard, and nobody's own word."""
 PLAIN_FACT = "fact"
 HELD_BACK = ("identity", "fiscal")
 """Types whose facts wait for a person however plainly they were said: numbers of documents, accounts and taxes."""
@@ -111,6 +114,10 @@ class _Exchange:
     result: Conversation
     task: str = ""
 
+    def source_of(self, fact: Extracted) -> str:
+        """Who said a fact: for the user's words whoever hands them over vouches, for an assistant's nobody does."""
+        return ASSISTANT if fact.role == ASSISTANT else self.source
+
     @property
     def payload(self) -> dict[str, Any]:
         return {
@@ -119,7 +126,7 @@ class _Exchange:
             "source": self.source,
             "task": self.task,
             "events": [event.id for event in self.events],
-            "extract_assistant_response": "assistant" in self.roles,
+            "extract_assistant_response": ASSISTANT in self.roles,
         }
 
 
@@ -270,11 +277,13 @@ class Conversations:
         proposal = propose(self._drafted(exchange, fact), autonomous=self.autonomous)
         verdict = judge(proposal, LateKnown([]), self.learner.settings)
         operation, said = choice.operation, fact.statement
+        above = not may_replace(exchange.source_of(fact), target)
         if not verdict.admitted:
             why = f"{verdict.gate}: {verdict.reason}"
             exchange.result.settle(FactDecision(said, operation, False, why, target_id=target.id))
-        elif verdict.status != "active":
-            learned = self._learn(exchange, fact)
+        elif verdict.status != "active" or above:
+            # Beside a more trusted word it is held against that one, and so waits.
+            learned = self._learn(exchange, fact, supersedes=[target.id] if above else [])
             held = learned.memory if learned.outcome != Outcome.DUPLICATE else None
             why = f"the model would {operation} {target.id} ({choice.reason}); {learned.gate}: {learned.reason}"
             memory_id = learned.memory.id if learned.memory is not None else ""
@@ -295,20 +304,21 @@ class Conversations:
         fields = self._given(exchange, fact)
         del fields["scope"], fields["type"]
         fields["valid_from"] = _begun(exchange.events[fact.turn], fact, [target])
-        reason = f"{choice.operation}: {choice.reason}"
-        return revise(target.id, actor=exchange.source, reason=reason, source=exchange.source, **fields)
+        reason, source = f"{choice.operation}: {choice.reason}", exchange.source_of(fact)
+        return revise(target.id, actor=source, reason=reason, source=source, **fields)
 
-    def _learn(self, exchange: _Exchange, fact: Extracted) -> Decision:
+    def _learn(self, exchange: _Exchange, fact: Extracted, supersedes: Sequence[str] = ()) -> Decision:
         return self.learner.learn(
-            self._given(exchange, fact),
-            source=exchange.source,
+            {**self._given(exchange, fact), **({"supersedes": supersedes} if supersedes else {})},
+            source=exchange.source_of(fact),
             learned_by=LEARNED_BY,
             session=exchange.session,
             autonomous=self.autonomous,
         )
 
     def _drafted(self, exchange: _Exchange, fact: Extracted) -> Memory:
-        return draft(self._given(exchange, fact), learned_by=LEARNED_BY, source=exchange.source, now=self.clock())
+        given, source = self._given(exchange, fact), exchange.source_of(fact)
+        return draft(given, learned_by=LEARNED_BY, source=source, now=self.clock())
 
     def _type_of(self, fact: Extracted) -> str:
         """The type the fact was read as. A plain fact, or one of a type that would wait for a person, is the policy's to name.
@@ -366,7 +376,7 @@ def _begun(event: Event, fact: Extracted, heads: Sequence[Memory]) -> datetime:
 
 
 def _exchange(events: Sequence[Event], scope: str, session: str, source: str, heard: bool, task: str = "") -> _Exchange:
-    roles = frozenset(("user", "assistant")) if heard else frozenset(("user",))
+    roles = frozenset(("user", ASSISTANT)) if heard else frozenset(("user",))
     return _Exchange(events, scope, session, source, roles, Conversation(events), task)
 
 

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from engram.capture.admission import admit_all
 from engram.capture.drafting import draft
-from engram.gates.pipeline import judge
+from engram.gates.pipeline import judge, outranked
 from engram.gates.policies import MemoryPolicy
 from engram.gates.proposal import GateSettings, Neighbour, Proposal, Verdict
+from engram.gates.trust import is_human, is_untrusted, tier_of
 from engram.model.decision import Decision, Outcome
 from engram.model.memory import CONTRADICTS, Association, Memory
 from engram.model.usage import Use
-from engram.review.lineage import Lineages, superseding, taken_over
+from engram.review.lineage import Lineages, contradicted, standing_above, superseding, taken_over
+from engram.rules.sources import CONFIRMED, Rank, is_evidence, rank_of, said_by
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
-from engram.store.lineages import heads_among
+from engram.store.lineages import IN_FORCE, heads_among
 from engram.store.protocol import Filters, Foreseen, Query, Store, Transaction
 from engram.text.content_hash import content_hash, same_text
 from engram.text.slug import slug
@@ -112,7 +114,7 @@ class Learner:
     ) -> Decision:
         """Judge one proposal and store it, or say why not."""
         now = self.clock()
-        memory = self._drafted(given, learned_by, source, now)
+        memory = _unclaimed(self._drafted(given, learned_by, source, now))
         proposal = propose(memory, autonomous=autonomous)
         vector = self._embed([memory])
         with self.store.reading():
@@ -123,7 +125,7 @@ class Learner:
         if verdict.outcome == Outcome.REJECTED:
             return Decision(Outcome.REJECTED, None, verdict.other, verdict.reason, verdict.gate)
         if verdict.outcome == Outcome.DUPLICATE and verdict.other is not None:
-            return self._derived_again(verdict, verdict.other.id, session, now)
+            return self._derived_again(verdict, verdict.other, memory, session, now)
         return self._write(proposal, verdict, vector, session, mark)
 
     def _write(
@@ -142,15 +144,17 @@ class Learner:
             verdict = self._judged_late(proposal, verdict, deciding, mark)
             if verdict.admitted:
                 now = self.clock()
+                heads = taken_over(deciding, memory.but(status=verdict.status))
+                if above := standing_above(heads, memory.source):
+                    verdict, heads = _waiting(verdict, memory.source, above), []
                 stored = _stored(deciding, memory, verdict, session, now)
-                heads = taken_over(deciding, stored)
                 if heads:
                     stored = superseding(deciding, stored, heads, now)
                     verdict = replace(verdict, outcome=Outcome.SUPERSEDED, other=heads[0])
                 deciding.put(stored, vector[0] if vector is not None else None)
                 return Decision(verdict.outcome, stored, verdict.other, verdict.reason, verdict.gate)
         if verdict.outcome == Outcome.DUPLICATE and verdict.other is not None:
-            return self._derived_again(verdict, verdict.other.id, session, self.clock())
+            return self._derived_again(verdict, verdict.other, memory, session, self.clock())
         return Decision(verdict.outcome, None, verdict.other, verdict.reason, verdict.gate)
 
     def _judged_late(self, proposal: Proposal, verdict: Verdict, deciding: Transaction, mark: int) -> Verdict:
@@ -162,23 +166,63 @@ class Learner:
         late = judge(proposal, LateKnown([m for m in changed if m.status in COMPARED]), self.settings)
         return late if outdated or _weight(late) >= _weight(verdict) else verdict
 
-    def _derived_again(self, verdict: Verdict, memory_id: str, session: str, now: datetime) -> Decision:
-        """A known fact met again: counted, and strengthened, at most once per session (without one, per day)."""
+    def _derived_again(self, verdict: Verdict, other: Memory, said: Memory, session: str, now: datetime) -> Decision:
+        """A known fact met again: counted, and strengthened, at most once per session (without one, per day).
+
+        What a more trusted source repeats is its word from then on; what was only read or overheard proves nothing.
+        """
         key = session or f"day:{now.date().isoformat()}"
         with self.store.deciding(
-            "derive", actor="engram", reason=_noted(verdict), session=session, about=[memory_id]
+            "derive", actor="engram", reason=_noted(verdict), session=session, about=[other.id]
         ) as deciding:
-            known = deciding.get(memory_id)
+            known = deciding.get(other.id)
             if known is None:
                 return Decision(Outcome.NOOP, None, verdict.other, "the known memory is gone", verdict.gate)
-            counted = any(use.kind == "derived" and use.session == key for use in self.store.uses_of([memory_id]))
+            counted = any(use.kind == "derived" and use.session == key for use in self.store.uses_of([other.id]))
             # A team's file is changed by decisions, never by use.
-            if not counted and self.store.owned([memory_id]):
+            if not counted and not is_untrusted(said.source) and self.store.owned([other.id]):
                 # Noted first: a crash in between may leave it uncounted, never counted twice.
-                self.store.note_use(Use("derived", (memory_id,), now, key))
+                self.store.note_use(Use("derived", (other.id,), now, key))
                 known = reinforced(known, now).but(derivation_count=known.derivation_count + 1, last_verified=now)
                 deciding.put(known)
+        known = self._vouched_for(known, said, now)
         return Decision(Outcome.DUPLICATE, known, known, verdict.reason, verdict.gate)
+
+    # -- what is said again by a more trusted source
+
+    def _vouched_for(self, known: Memory, said: Memory, now: datetime) -> Memory:
+        """A known fact after somebody said it again: the word of whoever is trusted most of those who said it."""
+        if not _vouches(said, known) or not self.store.owned([known.id]):
+            return known
+        with self.store.deciding(
+            "derive", actor=said.source, scopes=[known.scope], about=self._about_vouching(known)
+        ) as deciding:
+            found = deciding.get(known.id)
+            if found is None or not _vouches(said, found):
+                return known
+            vouched = self._vouched(deciding, found, said, now)
+            if vouched != found:
+                deciding.put(vouched)
+        return vouched
+
+    def _about_vouching(self, known: Memory) -> list[str]:
+        """What may change when a memory is vouched for: itself, and every version of what it would take the place of."""
+        heads = self.store.heads(known.conflict_key, known.scope) if known.conflict_key else []
+        lineages = Lineages(self.store, self.clock)
+        older = [version.id for head in heads for version in lineages.versions(head.id)]
+        return list(dict.fromkeys([known.id, *older, *self._about([known])]))
+
+    def _vouched(self, deciding: Transaction, known: Memory, said: Memory, now: datetime) -> Memory:
+        """A known fact as the word of a more trusted source that repeats it; a candidate is in force by a person's."""
+        if not is_human(said.source):
+            waits = known.status not in IN_FORCE or tier_of(known) > 1
+            return known if waits else known.but(source=said.source, learned_by=said.learned_by, updated=now)
+        known = known.but(verification=CONFIRMED, last_verified=now, updated=now)
+        if known.status != "candidate" or contradicted(deciding.get, known) is not None:
+            return known
+        known = known.but(status="active")
+        heads = taken_over(deciding, known)
+        return superseding(deciding, known, heads, now) if heads else known
 
     # -- trusted programs
 
@@ -212,6 +256,7 @@ class Learner:
     def _add_slice(self, proposals: Sequence[Proposal], source: str, now: datetime, team: str) -> list[Memory]:
         vectors = self._embed([proposal.memory for proposal in proposals])
         stored: list[Memory] = []
+        again: list[int] = []
         mine: dict[tuple[str, str], Memory] = {}
         scopes = sorted({proposal.memory.scope for proposal in proposals})
         names = [_wanted_name(proposal.memory) for proposal in proposals]
@@ -230,12 +275,18 @@ class Learner:
                 if known is None or not same_text(known.statement, memory.statement):
                     known = _named(deciding, memory, names[i], now, team=bool(team))
                     heads = taken_over(deciding, known)
-                    if heads:
+                    if above := standing_above(heads, known.source):
+                        known = _contradicting(known.but(status="candidate"), above, now)
+                    elif heads:
                         known = superseding(deciding, known, heads, self.clock())
                     deciding.put(known, vectors[i] if vectors is not None else None, team=team)
                     if proposal.content_hash:
                         mine[key] = known
+                else:
+                    again.append(i)
                 stored.append(known)
+        for i in again:
+            stored[i] = self._vouched_for(stored[i], proposals[i].memory, now)
         return stored
 
     def _about(self, memories: Sequence[Memory]) -> list[str]:
@@ -283,9 +334,38 @@ def _noted(verdict: Verdict) -> str:
 def _stored(deciding: Transaction, memory: Memory, verdict: Verdict, session: str, now: datetime) -> Memory:
     memory = memory.but(status=verdict.status, session=session or memory.session)
     if verdict.outcome == Outcome.CONTRADICTION and verdict.other is not None:
-        link = Association(verdict.other.id, CONTRADICTS, 0.5, last_reinforced=now)
-        memory = memory.but(associations=(*memory.associations, link))
+        memory = _contradicting(memory, verdict.other, now)
     return _named(deciding, memory, _wanted_name(memory), now)
+
+
+def _contradicting(memory: Memory, other: Memory, now: datetime) -> Memory:
+    link = Association(other.id, CONTRADICTS, 0.5, last_reinforced=now)
+    return memory.but(associations=(*memory.associations, link))
+
+
+def _waiting(verdict: Verdict, source: str, above: Memory) -> Verdict:
+    """What would supersede a more trusted word waits beside it instead."""
+    reason = outranked(source, above)
+    return replace(verdict, outcome=Outcome.CONTRADICTION, gate="trust", reason=reason, other=above, status="candidate")
+
+
+def _unclaimed(memory: Memory) -> Memory:
+    """A proposal without what only others can give it: a person's confirmation, ratings, and for what was read, a pin."""
+    if rank_of(memory.source) >= Rank.PROGRAM:
+        return memory
+    blank = Memory("", "")
+    claimed = "unverified" if memory.verification == CONFIRMED else memory.verification
+    return memory.but(
+        verification=claimed, feedback=blank.feedback, derivation_count=blank.derivation_count,
+        pinned=memory.pinned and not is_untrusted(memory.source), source=memory.source or "unknown",
+    )  # fmt: skip
+
+
+def _vouches(said: Memory, known: Memory) -> bool:
+    """Whether a known fact gains by being said again: by a more trusted source, and not yet fully believed."""
+    return rank_of(said.source) > said_by(known) and (
+        is_human(said.source) or (is_evidence(known) and not is_untrusted(said.source))
+    )
 
 
 def _wanted_name(memory: Memory) -> str:

@@ -1,7 +1,9 @@
 """Taking memories in from elsewhere: what this store does not have yet.
 
 Ids are kept where they can be, so that a second import finds what the first one brought. A record that is here already
-and was changed later elsewhere replaces ours; one that is older does not.
+and was changed later elsewhere replaces ours; one that is older does not. Nothing a file says about trust counts (who said
+it, that a person confirmed or pinned it), and it takes the place of nothing that a more trusted source said, unless the person
+at the terminal vouches for the file.
 """
 
 import re
@@ -18,13 +20,13 @@ from engram.gates.instructions import injection_problem
 from engram.gates.proposal import GateSettings
 from engram.gates.secrets import secrets_problem
 from engram.gates.shape import added_problem
-from engram.gates.trust import is_human
+from engram.gates.trust import is_human, tier_of
 from engram.model.errors import EngramError
-from engram.model.memory import Memory
-from engram.model.types import type_or_default
-from engram.review.lineage import refuse_cycle
+from engram.model.memory import CONTRADICTS, Association, Memory
+from engram.review.lineage import refuse_cycle, standing_above
 from engram.rules.numbers import HORIZON_DAYS
 from engram.rules.scopes import parse_scope
+from engram.rules.sources import CONFIRMED, IMPORTED, is_evidence, may_replace, said_by, who
 from engram.text.content_hash import content_hash
 from engram.text.slug import slug
 
@@ -34,9 +36,9 @@ if TYPE_CHECKING:
 
 BATCH = 500
 """Memories per decision: bounds how long other writers wait."""
-PERSON_ONLY = 3
 _ID = re.compile(r"(?:ENG|ABS|META|EP)-[A-Za-z0-9-]{1,80}")
 _FIELDS = frozenset(Memory.__dataclass_fields__)
+_VOUCH = "`engram import --trusted` at a terminal puts the file's newer words in their place"
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -48,6 +50,8 @@ class Imported:
     updated: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
+    evidence: list[str] = field(default_factory=list)
+    """Those of them in force that direct nobody until a person confirms them."""
     skipped: list[tuple[str, str]] = field(default_factory=list)
     not_read: tuple[str, ...] = ()
 
@@ -60,6 +64,8 @@ class Importing:
     name: str
     by_person: bool
     candidates: bool = False
+    trusted: bool = False
+    """The person at the terminal vouches for the file: it is taken in as it stands."""
     done: Imported = field(default_factory=Imported)
     here: dict[str, str] = field(default_factory=dict)
     """The id a record had elsewhere → the id it has here."""
@@ -111,21 +117,20 @@ class Importing:
         return record.but(scope=parse_scope(record.scope), created=record.created or now, decay_days=days)
 
     def _stamped(self, memory: Memory) -> Memory:
-        """Nothing read from a file speaks as a person, unless a person at a terminal brings it."""
+        """A record as what it is here: the file's word, or where a person vouches for the file, what it says of itself."""
         claimed = is_human(memory.source) and not self.by_person
-        return memory.but(
-            source=self.source if claimed or not memory.source else memory.source,
-            learned_by=memory.learned_by or "import",
-        )
+        source = self.source if claimed or not memory.source else memory.source
+        if not self.trusted:
+            doubted = "unverified" if memory.verification == CONFIRMED else memory.verification
+            return memory.but(source=source, learned_by=IMPORTED, pinned=False, verification=doubted)
+        memory = memory.but(source=source, learned_by=memory.learned_by or IMPORTED)
+        vouched = memory.learned_by == IMPORTED and memory.verification == "unverified"
+        return memory.but(verification=CONFIRMED) if vouched else memory
 
     def _trusted(self, memory: Memory) -> Memory:
         if memory.status not in ("active", "dormant"):
             return memory
-        waits = (
-            self.candidates
-            or bool(injection_problem(memory))
-            or (type_or_default(memory.type).tier >= PERSON_ONLY and not self.by_person)
-        )
+        waits = self.candidates or bool(injection_problem(memory)) or (tier_of(memory) > 1 and not self.trusted)
         return memory.but(status="candidate") if waits else memory
 
     def _look_up_aliases(self, memories: Sequence[Memory]) -> None:
@@ -150,10 +155,27 @@ class Importing:
                 taken = self._judged(memory, deciding)
                 if taken is None:
                     continue
+                taken = taken if self.trusted else self._beside(taken, deciding)
                 if not dry_run:
                     deciding.put(taken)
                 if taken.status == "candidate":
                     self.done.waiting.append(taken.id)
+                elif taken.status == "active" and is_evidence(taken):
+                    self.done.evidence.append(taken.id)
+
+    def _beside(self, memory: Memory, deciding: "Transaction") -> Memory:
+        """A record beside more trusted words: what it would take the place of, it waits for a person to be held against."""
+        ours = [i for i in memory.supersedes if (known := deciding.get(i)) and not may_replace(self.source, known)]
+        versions = deciding.lineage(memory.lineage) if memory.lineage else ()
+        if ours or standing_above(versions, self.source):
+            apart = tuple(i for i in memory.supersedes if i not in ours)
+            memory = memory.but(lineage="", revision=1, supersedes=apart)
+        heads = deciding.heads(memory.conflict_key, memory.scope) if memory.conflict_key else ()
+        above = standing_above([head for head in heads if head.id != memory.id], self.source)
+        if above is None or memory.status not in ("active", "dormant"):
+            return memory
+        link = Association(above.id, CONTRADICTS, 0.5, last_reinforced=self.mem.upkeep.clock())
+        return memory.but(status="candidate", associations=(*memory.associations, link))
 
     def _here_already(self, memories: Sequence[Memory]) -> list[Memory]:
         """The memories here that records of this slice may replace."""
@@ -199,9 +221,12 @@ class Importing:
         return memory
 
     def _merged(self, memory: Memory, known: Memory) -> Memory | None:
-        if _same(memory, known):
-            self.done.unchanged.append(known.id)
-            return None
+        better = self.trusted and said_by(memory) > said_by(known)
+        claims = {"verification": known.verification} | (
+            {} if self.trusted and not better else {"pinned": known.pinned}
+        )
+        if _same(memory.but(**claims), known):
+            return self._known_better(memory, known) if better else self._unchanged(known)
         theirs = memory.updated or memory.created or _LONG_AGO
         ours = known.updated or known.created or _LONG_AGO
         if theirs <= ours:
@@ -211,8 +236,20 @@ class Importing:
             # Its file is committed with the code: what someone imports for themselves is not everybody's to read.
             self.done.skipped.append((memory.id, "belongs to a team's store; `engram update` changes it there"))
             return None
+        if not self.trusted and not may_replace(self.source, known):
+            self.done.skipped.append((memory.id, f"is the word of {who(known)} here; {_VOUCH}"))
+            return None
         self.done.updated.append(known.id)
         return self._relinked(memory.but(id=known.id, name=known.name, aliases=known.aliases or memory.aliases))
+
+    def _unchanged(self, known: Memory) -> None:
+        self.done.unchanged.append(known.id)
+
+    def _known_better(self, memory: Memory, known: Memory) -> Memory:
+        """What came as evidence, once a person vouches for where it came from."""
+        self.done.updated.append(known.id)
+        stamped = {name: getattr(memory, name) for name in ("source", "learned_by", "verification", "pinned", "status")}
+        return known.but(**stamped, updated=self.mem.upkeep.clock())
 
     def _why_ours_stays(self, memory: Memory, known: Memory) -> str:
         if memory.statement == known.statement:

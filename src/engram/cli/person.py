@@ -6,10 +6,8 @@ from pathlib import Path
 
 from engram.model.errors import Refused
 from engram.model.memory import Memory
-from engram.model.types import type_or_default
 from engram.text.shown import shown
 
-PERSON_ONLY = 3
 IN_FORCE = ("active", "dormant")
 _TERMINAL = Path("/dev/tty")
 
@@ -18,7 +16,9 @@ def reason_for_person(memory: Memory) -> str:
     """Why only a person may put this memory in force; "" when anyone may, or when it is in force already."""
     if memory.status in IN_FORCE:
         return ""
-    if type_or_default(memory.type).tier >= PERSON_ONLY:
+    from engram.gates.trust import HIGHEST_TIER, tier_of
+
+    if tier_of(memory) >= HIGHEST_TIER:
         return f"it is of type {memory.type!r}, which always waits for a person"
     from engram.gates.instructions import injection_problem
 
@@ -27,7 +27,9 @@ def reason_for_person(memory: Memory) -> str:
 
 def lowers_tier(memory: Memory, type_name: str) -> bool:
     """Whether another type would take a memory that is not in force out of a person's hands."""
-    return memory.status not in IN_FORCE and type_or_default(type_name).tier < type_or_default(memory.type).tier
+    from engram.gates.trust import tier_of
+
+    return memory.status not in IN_FORCE and tier_of(memory.but(type=type_name)) < tier_of(memory)
 
 
 def require_person(memory: Memory, reason: str) -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from engram.store.protocol import Purged
 
 Memories = list[Memory]
+VERIFY = "verify"
+"""The one change that only ever keeps a memory: anyone may find that it is still true."""
 
 
 class Writing(Facets):
@@ -127,6 +129,7 @@ class Writing(Facets):
         """A new version of a fact; the one before is superseded and stays readable."""
         given = self._given("", fields)
         self._check_commands(given, actor)
+        self._check_claims(given, actor)
         return self.lineages.revise(ref, actor=actor, reason=reason, **given)
 
     def update(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Any) -> Memory:
@@ -139,6 +142,7 @@ class Writing(Facets):
         if not changes:
             raise InvalidInput("nothing to change: name at least one field")
         self._check_commands(changes, actor)
+        self._check_claims(changes, actor)
 
         def updated(memory: Memory) -> Memory:
             self._check_name(memory, changes)
@@ -156,6 +160,16 @@ class Writing(Facets):
         problem = "" if actor == "human" else injection_problem(draft)
         if problem:
             raise Refused(f"{problem}; a person may change it at a terminal")
+
+    def _check_claims(self, changes: Mapping[str, Any], actor: str) -> None:
+        """Who said a memory, and whether a person confirmed it, is stamped, never claimed."""
+        from engram.rules.sources import Rank, rank_of
+
+        claimed = sorted(changes.keys() & {"source", "verification", "feedback", "derivation_count"})
+        if claimed and rank_of(actor, Rank.PROGRAM) < Rank.PROGRAM:
+            raise Refused(
+                f"{actor} may not set {claimed[0]}: surfaces stamp it; `engram verify` at a terminal confirms a memory"
+            )
 
     def _check_name(self, memory: Memory, changes: Mapping[str, Any]) -> None:
         """A name means one memory in its scope."""
@@ -180,7 +194,7 @@ class Writing(Facets):
         def verified(memory: Memory) -> Memory:
             return reinforced(memory, now).but(**confirmed, last_verified=now, updated=now)
 
-        return self._change(ref, "verify", actor, "", verified)
+        return self._change(ref, VERIFY, actor, "", verified)
 
     def reinforce(self, ref: str, *, boost: float = REINFORCE_RETRIEVAL, actor: str = "manual") -> Memory:
         """Strengthen a memory by hand: `boost`, above 0 and up to 1, is added to how readily it comes to mind."""
@@ -243,7 +257,7 @@ class Writing(Facets):
 
     def _change(self, ref: str, op: str, actor: str, reason: str, change: Callable[[Memory], Memory]) -> Memory:
         from engram.gates.secrets import redact
-        from engram.review.lineage import refuse_second_head
+        from engram.review.lineage import refuse_outranked, refuse_second_head
         from engram.review.queue import held
 
         reason = redact(reason)[0]
@@ -252,7 +266,10 @@ class Writing(Facets):
         meaning, vector = self._meaning_after(wanted, found)
         scopes = _scopes_touched(found, wanted)
         with self.store.deciding(op, actor=actor, reason=reason, scopes=scopes, about=[found.id]) as deciding:
-            memory = change(held(deciding, found.id))
+            before = held(deciding, found.id)
+            if op != VERIFY:
+                refuse_outranked(actor, before, op)
+            memory = change(before)
             refuse_second_head(deciding, memory, self._clock())
             deciding.put(memory, vector if meaning_of(memory) == meaning else None)
         return memory

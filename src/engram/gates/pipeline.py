@@ -24,8 +24,9 @@ from engram.gates.triviality import triviality_problem
 from engram.gates.trust import Trust, is_human, is_untrusted, trust
 from engram.model.decision import Outcome
 from engram.model.memory import Memory, Status
+from engram.rules.sources import may_replace, who
 
-__all__ = ["GATES", "judge", "judge_trusted"]
+__all__ = ["GATES", "judge", "judge_trusted", "outranked"]
 
 GATES = (
     "shape",
@@ -154,13 +155,13 @@ class _Passage:
         return self._trusted(paraphrased(self.proposal, neighbours))
 
     def _policy(self, known: Known) -> Verdict | None:
-        """Whoever holds the same conflict key is superseded, by what may be in force; what may not waits beside it."""
+        """Whoever holds the same conflict key is superseded, by what may be in force in their place; the rest waits."""
         key = self.memory.conflict_key
         heads = known.heads(key, self.memory.scope) if key else ()
         if not heads:
             self.passed.append("policy")
             return None
-        head, found = heads[-1], self._trust()
+        head, found = heads[-1], self._trusted_over(heads)
         if found.status == "active":
             return self.answer(
                 Outcome.SUPERSEDED, "policy", f"{_named(head)} was {key} so far; the newer takes its place", head
@@ -171,7 +172,7 @@ class _Passage:
     def _contradicts(self, conflict: Conflict) -> Verdict:
         other, why = conflict.other, f"{_named(conflict.other)} is contradicted: {conflict.why}"
         key = self.memory.conflict_key
-        if key and key == other.conflict_key and self._trust().status == "active":
+        if key and key == other.conflict_key and self._trusted_over([other]).status == "active":
             return self.answer(Outcome.SUPERSEDED, "contradiction", f"{why}; the newer takes its place", other)
         return self.answer(Outcome.CONTRADICTION, "contradiction", f"{why}; both are kept for review", other)
 
@@ -179,6 +180,14 @@ class _Passage:
         if self.held:
             return Trust("candidate", f"{self.held}; a person should look at it")
         return trust(self.memory, self.proposal.autonomous, self.settings)
+
+    def _trusted_over(self, heads: Sequence[Memory]) -> Trust:
+        """The trust it takes to stand in others' place: a source never supersedes what a more trusted one said."""
+        found, source = self._trust(), self.memory.source
+        above = [head for head in heads if not may_replace(source, head)]
+        if found.status != "active" or not above:
+            return found
+        return Trust("candidate", outranked(source, above[-1]))
 
     def _trusted(self, similar: Memory | None) -> Verdict:
         if similar is None:
@@ -190,6 +199,11 @@ class _Passage:
             return self.answer(Outcome.CREATED, "paraphrase" if similar else "trust", reason, similar)
         reason = f"{found.reason}; {merging}" if merging else found.reason
         return self.answer(Outcome.PENDING, "instructions" if self.held else "trust", reason, similar)
+
+
+def outranked(source: str, memory: Memory) -> str:
+    """Why what a source says waits beside a memory, in words."""
+    return f"{memory.id} is the word of {who(memory)}, and a change of it from {source or 'unknown'} waits for a person"
 
 
 def _named(memory: Memory) -> str:

@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from engram.gates.proposal import GateSettings
 from engram.model.memory import Memory, Status
 from engram.model.types import type_or_default
+from engram.rules.sources import Rank, rank_of
 
-__all__ = ["HIGHEST_TIER", "Trust", "is_human", "is_untrusted", "trust"]
+__all__ = ["HIGHEST_TIER", "Trust", "is_human", "is_untrusted", "tier_of", "trust"]
 
 HIGHEST_TIER = 3
 """Identity, money, health: always a person's decision."""
-
-# What these bring was written by someone unknown: transcripts, files, pages, tool output, other people's stores.
-_UNTRUSTED = ("harness", "harvest", "import", "web", "document", "tool_result", "team", "pack", "untrusted", "mail")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +28,17 @@ def is_human(source: str) -> bool:
 
 def is_untrusted(source: str) -> bool:
     """Whether the text came from content rather than from someone Engram works for."""
-    return source.partition(":")[0] in _UNTRUSTED
+    return rank_of(source) < Rank.AGENT
+
+
+def tier_of(memory: Memory) -> int:
+    """How much harm a wrong memory of this kind does, from 1 to 3: what every surface that asks about a tier goes by."""
+    return type_or_default(memory.type).tier
 
 
 def trust(memory: Memory, autonomous: bool, settings: GateSettings) -> Trust:
     """Human → active. Tier 1 → active as far as autopromotion allows. Everything else waits."""
-    tier = type_or_default(memory.type).tier
+    tier = tier_of(memory)
     source = memory.source or "unknown"
     if is_human(memory.source):
         return Trust("active", "a person said so")

@@ -12,6 +12,7 @@ from engram.recall.assembling import Assembled, Counter, Item, Section, assemble
 from engram.recall.expected import missing_terms
 from engram.recall.relevant import means_something
 from engram.recall.search import Ask, Searcher
+from engram.rules.sources import is_evidence
 from engram.store.protocol import Filters
 from engram.text.quote import quoted, word
 
@@ -89,7 +90,8 @@ class Blocks:
         return [hit for hit in self.searcher.search(Ask(query, POOL, filters=filters)) if means_something(hit)]
 
     def _critical(self, filters: Filters) -> list[Section]:
-        found = self.searcher.store.listing(replace(filters, critical=True))
+        listed = self.searcher.store.listing(replace(filters, critical=True))
+        found = [memory for memory in listed if not is_evidence(memory)]
         return [Section(CRITICAL, tuple(memory_item(memory) for memory in found), required=True)] if found else []
 
 

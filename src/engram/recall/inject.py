@@ -129,11 +129,13 @@ def _eligible(hits: Hits, now: datetime, sheet: _Sheet) -> list[tuple[Hit, Eligi
     return sorted(found, key=lambda pair: _order(*pair))
 
 
-def _order(hit: Hit, state: Eligibility) -> tuple[bool, bool, bool, float]:
-    """What is critical first, what is pinned next, then what is not fading, then by score; equals as they came."""
+def _order(hit: Hit, state: Eligibility) -> tuple[bool, bool, bool, bool, float]:
+    """What somebody said before what was only read; critical first, pinned next, then what is not fading, then by score."""
     assert hit.memory is not None
-    first = hit.memory.pinned or bool(hit.memory.critical_slot)
-    return (not hit.memory.critical_slot, not hit.memory.pinned, state.state == "fading" and not first, -hit.score)
+    critical = bool(hit.memory.critical_slot) and not state.evidence
+    pinned = hit.memory.pinned and not state.evidence
+    fading = state.state == "fading" and not (critical or pinned)
+    return (state.evidence, not critical, not pinned, fading, -hit.score)
 
 
 def _fill(sheet: _Sheet, section: str, candidates: Sequence[tuple[Hit, Eligibility]]) -> set[str]:
@@ -148,7 +150,7 @@ def _fill(sheet: _Sheet, section: str, candidates: Sequence[tuple[Hit, Eligibili
 
 def _reason(hit: Hit, state: Eligibility) -> str:
     why = []
-    if hit.memory is not None and hit.memory.pinned:
+    if hit.memory is not None and hit.memory.pinned and not state.evidence:
         why.append("pinned")
     if hit.memory is not None and hit.memory.critical_slot:
         why.append("critical")
@@ -156,6 +158,8 @@ def _reason(hit: Hit, state: Eligibility) -> str:
         why.append("matched by " + " and ".join(sorted(hit.trace.found_by)))
     if state.state != "active":
         why.append(state.state)
+    if state.evidence:
+        why.append("evidence")
     return ", ".join(why) or "relevant"
 
 

@@ -15,6 +15,7 @@ from engram.recall.question import Question, understand
 from engram.recall.relevant import means_something
 from engram.recall.search import Ask, Searcher
 from engram.recall.versions import time_of
+from engram.rules.sources import is_evidence
 from engram.store.protocol import Filters, Store
 from engram.text.quote import notice, quoted, word
 from engram.text.time_phrases import Window
@@ -106,9 +107,15 @@ class Recaller:
         return kept
 
     def _always(self, filters: Filters) -> list[Memory]:
-        """What is offered whatever the task is: all that is critical, and the newest of what is pinned."""
-        critical = self.store.listing(replace(filters, critical=True))
-        return critical + self.store.listing(replace(filters, pinned=True), PINNED_POOL)
+        """What is offered whatever the task is: all that is critical, and the newest of what is pinned.
+
+        A slot or a pin that a file brought along holds no place.
+        """
+
+        def said(narrowed: Filters) -> list[Memory]:
+            return [memory for memory in self.store.listing(narrowed) if not is_evidence(memory)]
+
+        return said(replace(filters, critical=True)) + said(replace(filters, pinned=True))[:PINNED_POOL]
 
     def _spread(
         self, directives: Sequence[tuple[Memory, float]], hits: Hits, filters: Filters, now: datetime

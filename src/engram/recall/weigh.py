@@ -1,5 +1,6 @@
 """From relevance to score: every factor named, so that the trace replays to the number (DESIGN §10)."""
 
+import math
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
@@ -26,18 +27,20 @@ def weigh(
     schema: float = 0.0,
 ) -> tuple[Part, ...]:
     """The parts of a memory's score. `relevance` runs from 0 to 10."""
+    # Praise and certainty that came with a file are its own claim: they may lower it, never lift it above what was said.
+    most = 1.0 if state.evidence else math.inf
     anchors = anchor_boost(terms, [tokens(anchor.snippet) for anchor in memory.anchors]) if memory.anchors else 0.0
     added = {
         "relevance": relevance,
         "anchors": anchors,
         "schema": schema,
         "recency": recency_boost(memory.when, now),
-        "importance": importance_boost(memory.importance),
+        "importance": min(most - 1, importance_boost(memory.importance)),
     }
     factors = {
-        "feedback": feedback_weight(memory.feedback),
-        "derived": derivation_weight(memory.derivation_count),
-        "confidence": confidence_weight(memory.confidence),
+        "feedback": min(most, feedback_weight(memory.feedback)),
+        "derived": min(most, derivation_weight(memory.derivation_count)),
+        "confidence": min(most, confidence_weight(memory.confidence)),
         state.state: state.weight,
     }
     return _parts(added, factors)

@@ -10,10 +10,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from engram.model.errors import InvalidInput, NotFound, Refused
-from engram.model.memory import Memory, render_form
+from engram.model.memory import CONTRADICTS, Memory, render_form
 from engram.review.timeline import settled
 from engram.rules.eligibility import is_valid
 from engram.rules.scopes import shows
+from engram.rules.sources import may_decide, may_replace, who
 from engram.store.documents import meaning_of
 from engram.store.lineages import IN_FORCE, start_of
 from engram.store.protocol import Store, Transaction
@@ -38,6 +39,26 @@ def taken_over(deciding: Transaction, memory: Memory) -> list[Memory]:
     heads = list(deciding.heads(memory.conflict_key, memory.scope)) if memory.conflict_key else []
     named = [head for older in memory.supersedes for head in _heads_of(deciding, older)]
     return [head for head in {head.id: head for head in (*heads, *named)}.values() if head.id != memory.id]
+
+
+def standing_above(heads: Sequence[Memory], source: str) -> Memory | None:
+    """The one of several heads whose place this source may not take: a more trusted one said it."""
+    return next((head for head in heads if not may_replace(source, head)), None)
+
+
+def contradicted(get: Callable[[str], Memory | None], memory: Memory) -> Memory | None:
+    """The memory in force that another one is linked to as contradicting it."""
+    linked = (get(link.target) for link in memory.associations if link.type == CONTRADICTS)
+    return next((other for other in linked if other is not None and other.status in IN_FORCE), None)
+
+
+def refuse_outranked(actor: str, memory: Memory, what: str) -> None:
+    """An agent, a transcript or a document decides about nothing that a more trusted source said."""
+    if not may_decide(actor, memory):
+        raise Refused(
+            f"{memory.id} is the word of {who(memory)}, and {actor} may not {what} it: a person may, at a terminal "
+            "(`engram` there takes the same command); or `learn` what is true now, and it waits for review beside this one"
+        )
 
 
 def _heads_of(deciding: Transaction, memory_id: str) -> list[Memory]:
@@ -198,12 +219,15 @@ class Lineages:
         ) as deciding:
             # Whoever was faster made a newer version: this one follows it.
             head = _revisable(self._head_under_lock(deciding, head))
+            refuse_outranked(actor, head, "revise")
             now = self.clock()
             new = admit(_revised(head, changes, now)).but(id=deciding.new_id(now))
             new = self.described(head, new, changes)
             # Its name and aliases mean the fact, so they go on to the version in force.
             own = deciding.free_name(f"{head.name}-v{head.revision}", head.scope) if head.name else ""
             others = [other for other in taken_over(deciding, new) if other.id != head.id]
+            for other in others:
+                refuse_outranked(actor, other, "supersede")
             new = superseding(deciding, new, [head.but(name=own, aliases=()), *others], now)
             same = vectors is not None and meaning_of(new) == meaning_of(draft)
             deciding.put(new, vectors[0] if vectors is not None and same else None)
@@ -231,6 +255,7 @@ class Lineages:
             memory = deciding.get(found.id)
             if memory is None:
                 raise NotFound(f"{found.id} was purged meanwhile")
+            refuse_outranked(actor, memory, "retire")
             if memory.lineage == found.lineage:
                 now = self.clock()
                 retired = memory.but(status="retired", updated=now)

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 from engram.capture.admission import admit
 from engram.gates.secrets import redact
+from engram.gates.trust import is_human
 from engram.model.arguments import checked_fraction
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.memory import CONTRADICTS, Association, Memory
-from engram.review.lineage import Lineages, superseding, taken_over
+from engram.review.lineage import Lineages, contradicted, refuse_outranked, superseding, taken_over
 from engram.rules.eligibility import eligibility
 from engram.rules.numbers import REINFORCE_RETRIEVAL
 from engram.rules.scopes import shows
+from engram.rules.sources import CONFIRMED
 from engram.rules.strength import consolidated, reinforced
 from engram.store.protocol import Filters, Store, Transaction
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 DIFFERS = "valid_elsewhere"
 APPROVE = "approve"
 """The one decision about a single memory that depends on what else is in force."""
+REJECT = "reject"
 CHOICES = ("new", "old", "merge", "both")
 
 
@@ -60,19 +63,11 @@ class Review:
         return [item for item in items if not about or item.concerns(about)][:limit]
 
     def _candidate(self, memory: Memory, seen: tuple[str, ...] | None) -> ReviewItem:
-        other = self._contradicted(memory)
+        other = contradicted(self.store.get, memory)
         if other is not None and shows(seen, other.scope):
             reason = f"contradicts {other.id}: {other.statement[:80]}"
             return ReviewItem("contradiction", memory, other, reason, CHOICES)
         return ReviewItem("candidate", memory, None, f"from {memory.source or 'unknown'}", ("approve", "reject"))
-
-    def _contradicted(self, memory: Memory) -> Memory | None:
-        for link in memory.associations:
-            if link.type == CONTRADICTS:
-                other = self.store.get(link.target)
-                if other is not None and other.status in ("active", "dormant"):
-                    return other
-        return None
 
     def _fading(self, seen: tuple[str, ...] | None) -> list[ReviewItem]:
         now = self.clock()
@@ -96,10 +91,14 @@ class Review:
         scopes, about = sorted({new.scope, old.scope}), [new.id, old.id]
         with self.store.deciding("resolve", actor=actor, reason=f"keep {keep}", scopes=scopes, about=about) as deciding:
             new, old = held(deciding, new.id), held(deciding, old.id)
+            for changed in {"old": [new], "merge": [new, old]}.get(keep, [old]):
+                refuse_outranked(actor, changed, "settle a contradiction against")
+            if keep != "old":
+                new = _believed(new, actor)
             if keep == "both":
                 return _keep_both(deciding, new, old, situations, now)
             if keep == "merge":
-                return _merge(deciding, new, old, statement, now)
+                return _merge(deciding, new, _believed(old, actor), statement, now)
             winner, loser = (new, old) if keep == "new" else (old, new)
             return _keep_one(deciding, winner, loser, now)
 
@@ -107,7 +106,7 @@ class Review:
         new = self.store.get(ref)
         if new is None:
             raise NotFound(f"no memory {ref!r}")
-        old = self._contradicted(new)
+        old = contradicted(self.store.get, new)
         if old is None:
             raise InvalidInput(f"{new.id} contradicts nothing that is still in force; `engram review` lists what waits")
         return new, old
@@ -117,7 +116,7 @@ class Review:
     def approve(self, ref: str, *, actor: str = "manual") -> Memory:
         """A candidate becomes active. One that contradicts a memory in force is resolved, not approved."""
         waiting = self.store.get(ref)
-        if waiting is not None and waiting.status == "candidate" and (other := self._contradicted(waiting)):
+        if waiting is not None and waiting.status == "candidate" and (other := contradicted(self.store.get, waiting)):
             raise InvalidInput(f"{waiting.id} contradicts {other.id}: resolve it (keep new, old, both, or merge)")
         return self._set(
             ref,
@@ -130,7 +129,7 @@ class Review:
     def reject(self, ref: str, *, actor: str = "manual", reason: str = "") -> Memory:
         """A candidate is turned down; it stays readable."""
         return self._set(
-            ref, "reject", actor, {"candidate"}, lambda m, now: m.but(status="rejected", updated=now), reason
+            ref, REJECT, actor, {"candidate"}, lambda m, now: m.but(status="rejected", updated=now), reason
         )
 
     def retire(self, ref: str, *, actor: str = "manual") -> Memory:
@@ -164,15 +163,19 @@ class Review:
             memory = held(deciding, found.id)
             if allowed is not None and memory.status not in allowed:
                 raise InvalidInput(f"{memory.id} is {memory.status}; {op} takes {' or '.join(sorted(allowed))}")
+            if op == REJECT:
+                refuse_outranked(actor, memory, op)
             memory = change(memory, self.clock())
             if op == APPROVE:
-                memory = self._in_place_of(deciding, memory)
+                memory = self._in_place_of(deciding, memory, actor)
             deciding.put(memory)
         return memory
 
-    def _in_place_of(self, deciding: Transaction, memory: Memory) -> Memory:
+    def _in_place_of(self, deciding: Transaction, memory: Memory, actor: str) -> Memory:
         """What comes into force supersedes whatever holds its conflict key, and what it names."""
         heads = taken_over(deciding, memory)
+        for head in heads:
+            refuse_outranked(actor, head, "supersede")
         return superseding(deciding, memory, heads, self.clock()) if heads else memory
 
 
@@ -185,9 +188,13 @@ def held(deciding: Transaction, memory_id: str) -> Memory:
 
 
 def _approved(memory: Memory, actor: str, now: datetime) -> Memory:
-    """Only a person's approval confirms; anyone else's lets in. Either is a review, and reinforces."""
-    confirmed = "user_confirmed" if actor == "human" else memory.verification
-    return reinforced(memory, now).but(status="active", verification=confirmed, last_verified=now)
+    """An approval is a review, and reinforces."""
+    return _believed(reinforced(memory, now), actor).but(status="active", last_verified=now)
+
+
+def _believed(memory: Memory, actor: str) -> Memory:
+    """Only a person's approval confirms; anyone else's lets in."""
+    return memory.but(verification=CONFIRMED) if is_human(actor) else memory
 
 
 def _keep_one(deciding: Transaction, winner: Memory, loser: Memory, now: datetime) -> Memory:
@@ -199,7 +206,7 @@ def _keep_one(deciding: Transaction, winner: Memory, loser: Memory, now: datetim
             status="superseded", superseded_by=winner.id, valid_until=loser.valid_until or now, updated=now
         )
         winner = winner.but(
-            supersedes=(*winner.supersedes, loser.id),
+            supersedes=tuple(dict.fromkeys((*winner.supersedes, loser.id))),
             lineage=loser.lineage or loser.id,
             revision=loser.revision + 1,
             valid_from=winner.valid_from or now,

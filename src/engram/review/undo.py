@@ -4,8 +4,9 @@ from datetime import datetime
 
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Activation, Memory
-from engram.review.lineage import refuse_second_head, settle
+from engram.review.lineage import refuse_outranked, refuse_second_head, settle
 from engram.review.queue import held
+from engram.rules.sources import CONFIRMED, Rank, may_decide, rank_of
 from engram.store.lineages import IN_FORCE
 from engram.store.protocol import Image, Store, Transaction
 
@@ -27,6 +28,7 @@ def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Mem
     if not history:
         raise InvalidInput(f"nothing is known about how {memory.id} came to be (a team's memory has no journal here)")
     last = _last_decision(history)
+    _refuse_undoing(actor, memory, last)
     ids = (memory.id, *_settled_with(memory, last)) if last.op in SEPARATE else last.ids
     wanted = list(dict.fromkeys((memory.id, *ids)))
     reason = f"undo {last.op} of {last.at:%Y-%m-%d %H:%M}"
@@ -38,6 +40,15 @@ def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Mem
             deciding.put(other)
         _put_in_order(deciding, list(restored.values()), now)
         return _as_restored(deciding, restored[memory.id])
+
+
+def _refuse_undoing(actor: str, memory: Memory, last: Image) -> None:
+    """What a person decided, or said, only a person or their own program takes back."""
+    refuse_outranked(actor, memory, "undo")
+    if rank_of(last.actor) == Rank.PERSON and not may_decide(actor, memory.but(verification=CONFIRMED)):
+        raise Refused(
+            f"a person decided “{last.op}” about {memory.id}; {actor} may not undo that: a person may, at a terminal"
+        )
 
 
 def _settled_with(memory: Memory, last: Image) -> list[str]:

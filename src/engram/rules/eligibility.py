@@ -1,11 +1,12 @@
 """What a memory may do now, and why: one table over stored facts and the time (DESIGN §5)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.rules import numbers as n
+from engram.rules.sources import is_evidence
 from engram.rules.strength import band, days_between, strength
 
 FORBIDDEN = frozenset({"retired", "rejected"})
@@ -25,6 +26,8 @@ class Eligibility:
     reason: str
     weight: float = 1.0
     strength: float = 0.0
+    evidence: bool = False
+    """Read or overheard, and confirmed by nobody: it never directs, and comes after what somebody said."""
 
 
 def never_sinks(memory: Memory) -> bool:
@@ -58,7 +61,16 @@ def eligibility(memory: Memory, now: datetime) -> Eligibility:
     decided = _by_status(memory, value) or _by_validity(memory, now, value)
     if decided is not None:
         return decided
-    return _by_strength(memory, now, value)
+    return _by_trust(memory, _by_strength(memory, now, value))
+
+
+def _by_trust(memory: Memory, state: Eligibility) -> Eligibility:
+    """A document is evidence, not orders: what it says, pinned or not, directs nobody until a person confirms it."""
+    if not is_evidence(memory):
+        return state
+    how = memory.learned_by if memory.source in ("", "unknown") else memory.source
+    reason = f"{state.reason}; evidence from {how}: `engram verify` by a person lets it direct"
+    return replace(state, directive=False, evidence=True, reason=reason)
 
 
 def _by_status(memory: Memory, value: float) -> Eligibility | None:

@@ -19,6 +19,7 @@ from engram.recall.blocks import item_of, memory_item
 from engram.recall.relevant import means_something
 from engram.recall.search import Ask, Searcher
 from engram.rules.scopes import seen_from
+from engram.rules.sources import is_evidence
 from engram.store.protocol import Filters
 from engram.text.quote import notice, quoted, word
 
@@ -115,7 +116,8 @@ class ContextBuilder:
         return [event for event in found if event.role != DOCUMENT_ROLE][-limit:]
 
     def _critical(self, filters: Filters) -> list[Section]:
-        found = self.searcher.store.listing(replace(filters, critical=True))
+        listed = self.searcher.store.listing(replace(filters, critical=True))
+        found = [memory for memory in listed if not is_evidence(memory)]
         return [Section("Critical facts", tuple(memory_item(m) for m in found), required=True)] if found else []
 
     def _facts(self, query: str, filters: Filters, limit: int) -> list[Hit]:

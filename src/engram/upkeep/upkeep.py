@@ -41,8 +41,11 @@ class Upkeep:
         The words of a memory go wherever they stand, the events that say them included. An event takes the facts with it that
         rest on it alone; who says the same words independently keeps them, and `remaining` names those events and memories.
         """
+        from engram.review.lineage import refuse_outranked
         from engram.upkeep.destroying import Destroying
 
+        for memory in filter(None, map(self.store.get, ids)):
+            refuse_outranked(actor, memory, "purge")
         return Destroying(self.store, self.clock).purge(ids, actor=actor)
 
     def backup(self, target: str | Path) -> dict[str, int]:

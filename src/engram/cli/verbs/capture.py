@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 User = Annotated[str, Option("--user", metavar="TEXT", help="What the user said; - reads it from stdin.")]
 Assistant = Annotated[str, Option("--assistant", metavar="TEXT", help="What was answered; - reads it from stdin.")]
 Scope = Annotated[str, Option("--scope", "-s", metavar="SCOPE", help="Where it holds; `here` is this directory's.")]
-Listen = Annotated[bool, Option("--listen", help="Also take what the assistant says of the user, with less trust.")]
+Listen = Annotated[bool, Option("--listen", help="Also take what the assistant says of the user; it waits for review.")]
 Key = Annotated[str, Option("--key", metavar="KEY", help="Your own key, to tell apart two exchanges that read alike.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Only show what the rules would take; nothing is written.")]
 _OPERATIONS = {"ADD": "green", "UPDATE": "green", "SUPERSEDE": "magenta", "NOOP": "bright_black"}
@@ -80,7 +80,7 @@ def _keep(surface: Surface, mem: "Engram", asked: str, answered: str, *, listen:
         from engram.client import PAUSED
 
         raise Refused(PAUSED)
-    kept = mem.add_conversation(asked, answered, extract_assistant_response=listen, **given)
+    kept = mem.add_conversation(asked, answered, extract_assistant_response=listen, source=surface.actor, **given)
     surface.warn(kept.warnings)
     now = mem.upkeep.clock()
     data = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from engram.cli.declared import Argument, Option
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Scopes, filters
-from engram.model.errors import InvalidInput
+from engram.model.errors import InvalidInput, Refused
 
 if TYPE_CHECKING:
     from engram.cli.importing import Imported
@@ -23,33 +23,51 @@ Statuses = Annotated[
     Option("--status", metavar="STATUS", help="Only this status (repeatable). Default: all of them."),
 ]
 Wait = Annotated[bool, Option("--candidates", help="Let everything wait for review instead of keeping its status.")]
+Trusted = Annotated[
+    bool,
+    Option("--trusted", help="Vouch for the file, at a terminal: its memories count as they stand, as your own would."),
+]
 Packs = Annotated[bool, Option("--packs", help="Of a PLUR directory, take its packs too.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Only say what would be taken in and what would not.")]
 Force = Annotated[bool, Option("--force", help="Replace a file that is there.")]
 
 
 def import_(
-    surface: Surface, path: Path_, candidates: Wait = False, packs: Packs = False, dry_run: DryRun = False
+    surface: Surface,
+    path: Path_,
+    candidates: Wait = False,
+    trusted: Trusted = False,
+    packs: Packs = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Take memories in from elsewhere.
 
     Doing it twice changes nothing; everything left out is named with its reason. A record with a `statement` is read as the
-    store's own files are (confidence from 1 to 10), and keys Engram does not know are kept. Only what a person imports at a
-    terminal may say that it comes from a person.
+    store's own files are (confidence from 1 to 10), and keys Engram does not know are kept. What a file brings is evidence: it
+    answers when asked, directs nobody and replaces nothing that somebody said here. --trusted is for your own export, or a
+    store you used before.
     """
     from engram.cli import foreign, importing
+    from engram.cli.plain_text import count
     from engram.cli.progress import bar
 
+    if trusted and not surface.person:
+        raise Refused("only a person vouches for a file: run `engram import --trusted` at a terminal")
     source = path.expanduser().absolute()
     reading = foreign.read(source, packs=packs)
     with surface.memory() as mem:
-        plan = importing.Importing(mem, source.name, surface.person, candidates)
+        plan = importing.Importing(mem, source.name, surface.person, candidates, trusted)
         with bar("Importing") as report:
             done = plan.take(reading, report, dry_run=dry_run)
         surface.answer(_data(done, dry_run), lambda: _draw(done, dry_run))
         if not dry_run and (done.created or done.updated):
             waiting = f"; {len(done.waiting)} wait: `engram review`" if done.waiting else ""
             surface.hint(f"engram: read from {source}{waiting}")
+        if done.evidence:
+            surface.hint(
+                f"engram: {count(len(done.evidence), 'memory', 'memories')} came as evidence, found when asked and directing nobody; "
+                "`engram import --trusted` at a terminal vouches for all of them, `engram verify ID` for one"
+            )
 
 
 def _data(done: "Imported", dry_run: bool) -> dict[str, Any]:
@@ -58,6 +76,7 @@ def _data(done: "Imported", dry_run: bool) -> dict[str, Any]:
         "updated": done.updated,
         "unchanged": done.unchanged,
         "waiting": done.waiting,
+        "evidence": done.evidence,
         "skipped": [{"what": what, "reason": reason} for what, reason in done.skipped],
         "not_read": list(done.not_read),
         "dry_run": dry_run,

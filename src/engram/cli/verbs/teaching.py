@@ -147,7 +147,8 @@ def add(
     )  # fmt: skip
     with surface.memory() as mem:
         refuse_while_paused(surface, mem)
-        memory = mem.add(text_or_stdin(text), team=team, **given)
+        source = "human" if surface.person else "manual"
+        memory = mem.add(text_or_stdin(text), source=source, team=team, **given)
         now = mem.upkeep.clock()
         surface.answer(memory_data(memory, now), lambda: cards.listing([memory], now))
 
