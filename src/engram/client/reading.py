@@ -15,6 +15,7 @@ from engram.model.times import aware
 from engram.recall.recalling import Recall
 from engram.recall.search import Ask
 from engram.recall.sight import ScopeLike
+from engram.rules.sources import is_evidence
 from engram.store.protocol import LIVE, Image
 
 if TYPE_CHECKING:
@@ -138,7 +139,9 @@ class Reading(Facets):
     ) -> Memories:
         """What a policy put into critical slots, newest first: looked up, never searched for."""
         seen = self._seen(self._scope_of(scope, agent_id, user_id), {})
-        return self.list(scope=seen.scopes, types=types, limit=limit, critical=True)
+        found = self.list(scope=seen.scopes, types=types, limit=None, critical=True)
+        # What was only read is nothing that must never be missed: a document could fill every place.
+        return [memory for memory in found if not is_evidence(memory)][: checked_length(limit)]
 
     def trace_recall(
         self,

@@ -10,14 +10,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from engram.model.errors import InvalidInput, NotFound, Refused
-from engram.model.memory import CONTRADICTS, Memory, render_form
+from engram.model.memory import CONTRADICTS, Activation, Memory, render_form
 from engram.review.timeline import settled
 from engram.rules.eligibility import is_valid
 from engram.rules.scopes import shows
-from engram.rules.sources import may_decide, may_replace, who
+from engram.rules.sources import CONFIRMED, Rank, may_decide, may_replace, rank_of, who
 from engram.store.documents import meaning_of
 from engram.store.lineages import IN_FORCE, start_of
-from engram.store.protocol import Store, Transaction
+from engram.store.protocol import Image, Store, Transaction
 
 RENEWED = (
     "id", "updated", "lineage", "revision", "supersedes", "superseded_by", "status", "valid_from", "valid_until",
@@ -59,6 +59,28 @@ def refuse_outranked(actor: str, memory: Memory, what: str) -> None:
             f"{memory.id} is the word of {who(memory)}, and {actor} may not {what} it: a person may, at a terminal "
             "(`engram` there takes the same command); or `learn` what is true now, and it waits for review beside this one"
         )
+
+
+def refuse_undoing(actor: str, memory: Memory, history: Sequence[Image]) -> None:
+    """What a person said, or decided last, only a person or their own program takes back."""
+    refuse_outranked(actor, memory, "undo")
+    last = last_decision(history) if history else None
+    if last and rank_of(last.actor) == Rank.PERSON and not may_decide(actor, memory.but(verification=CONFIRMED)):
+        raise Refused(
+            f"a person decided “{last.op}” about {memory.id}, and {actor} may not undo that: a person may, at a terminal"
+        )
+
+
+def last_decision(history: Sequence[Image]) -> Image:
+    """The last entry that changed more than what use changes by itself."""
+    for later, earlier in zip(reversed(history), reversed(history[:-1]), strict=False):
+        if later.op == "reinforce" or _decided(later.memory) != _decided(earlier.memory):
+            return later
+    return history[0]
+
+
+def _decided(memory: Memory | None) -> Memory | None:
+    return memory.but(activation=Activation(), updated=None) if memory is not None else None
 
 
 def _heads_of(deciding: Transaction, memory_id: str) -> list[Memory]:
@@ -220,6 +242,8 @@ class Lineages:
             # Whoever was faster made a newer version: this one follows it.
             head = _revisable(self._head_under_lock(deciding, head))
             refuse_outranked(actor, head, "revise")
+            if head.status not in IN_FORCE:
+                refuse_undoing(actor, head, self.store.history(head.id))
             now = self.clock()
             new = admit(_revised(head, changes, now)).but(id=deciding.new_id(now))
             new = self.described(head, new, changes)

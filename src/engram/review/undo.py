@@ -3,10 +3,9 @@
 from datetime import datetime
 
 from engram.model.errors import InvalidInput, NotFound, Refused
-from engram.model.memory import Activation, Memory
-from engram.review.lineage import refuse_outranked, refuse_second_head, settle
+from engram.model.memory import Memory
+from engram.review.lineage import last_decision, refuse_second_head, refuse_undoing, settle
 from engram.review.queue import held
-from engram.rules.sources import CONFIRMED, Rank, may_decide, rank_of
 from engram.store.lineages import IN_FORCE
 from engram.store.protocol import Image, Store, Transaction
 
@@ -27,8 +26,8 @@ def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Mem
     history = store.history(memory.id)
     if not history:
         raise InvalidInput(f"nothing is known about how {memory.id} came to be (a team's memory has no journal here)")
-    last = _last_decision(history)
-    _refuse_undoing(actor, memory, last)
+    last = last_decision(history)
+    refuse_undoing(actor, memory, history)
     ids = (memory.id, *_settled_with(memory, last)) if last.op in SEPARATE else last.ids
     wanted = list(dict.fromkeys((memory.id, *ids)))
     reason = f"undo {last.op} of {last.at:%Y-%m-%d %H:%M}"
@@ -40,15 +39,6 @@ def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Mem
             deciding.put(other)
         _put_in_order(deciding, list(restored.values()), now)
         return _as_restored(deciding, restored[memory.id])
-
-
-def _refuse_undoing(actor: str, memory: Memory, last: Image) -> None:
-    """What a person decided, or said, only a person or their own program takes back."""
-    refuse_outranked(actor, memory, "undo")
-    if rank_of(last.actor) == Rank.PERSON and not may_decide(actor, memory.but(verification=CONFIRMED)):
-        raise Refused(
-            f"a person decided “{last.op}” about {memory.id}; {actor} may not undo that: a person may, at a terminal"
-        )
 
 
 def _settled_with(memory: Memory, last: Image) -> list[str]:
@@ -99,18 +89,6 @@ def _restored(deciding: Transaction, memory_id: str, history: list[Image], last:
     return current.but(status="retired", updated=now)
 
 
-def _last_decision(history: list[Image]) -> Image:
-    """The last entry that changed more than what use changes by itself."""
-    for later, earlier in zip(reversed(history), reversed(history[:-1]), strict=False):
-        if later.op == "reinforce" or _decided(later.memory) != _decided(earlier.memory):
-            return later
-    return history[0]
-
-
 def _before(history: list[Image], last: Image) -> Memory | None:
     earlier = [image.memory for image in history if image.seq < last.seq]
     return earlier[-1] if earlier else None
-
-
-def _decided(memory: Memory | None) -> Memory | None:
-    return memory.but(activation=Activation(), updated=None) if memory is not None else None
