@@ -226,7 +226,10 @@ class Importing:
             {} if self.trusted and not better else {"pinned": known.pinned}
         )
         if _same(memory.but(**claims), known):
-            return self._known_better(memory, known) if better else self._unchanged(known)
+            if better:
+                return self._known_better(memory, known)
+            self.done.unchanged.append(known.id)
+            return None
         theirs = memory.updated or memory.created or _LONG_AGO
         ours = known.updated or known.created or _LONG_AGO
         if theirs <= ours:
@@ -241,9 +244,6 @@ class Importing:
             return None
         self.done.updated.append(known.id)
         return self._relinked(memory.but(id=known.id, name=known.name, aliases=known.aliases or memory.aliases))
-
-    def _unchanged(self, known: Memory) -> None:
-        self.done.unchanged.append(known.id)
 
     def _known_better(self, memory: Memory, known: Memory) -> Memory:
         """What came as evidence, once a person vouches for where it came from."""
