@@ -6,6 +6,7 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
+from engram.model.arguments import refuse_deep
 from engram.model.errors import InvalidInput
 from engram.model.memory import (
     FORMS,
@@ -190,6 +191,7 @@ def _metadata(value: Any) -> dict[str, Any]:
 
     if not isinstance(value, Mapping):
         raise InvalidInput("metadata is a mapping of your own keys and values")
+    refuse_deep(value, "metadata")
     try:
         loaded: dict[str, Any] = json.loads(json.dumps(value, ensure_ascii=False, allow_nan=False))
     except (TypeError, ValueError) as error:

@@ -21,12 +21,14 @@ from engram.gates.proposal import GateSettings
 from engram.gates.secrets import secrets_problem
 from engram.gates.shape import added_problem
 from engram.gates.trust import is_human, tier_of
+from engram.model.arguments import refuse_deep
 from engram.model.errors import EngramError
 from engram.model.memory import CONTRADICTS, Association, Memory
 from engram.review.lineage import refuse_cycle, standing_above
 from engram.rules.numbers import HORIZON_DAYS
 from engram.rules.scopes import parse_scope
 from engram.rules.sources import CONFIRMED, IMPORTED, is_evidence, may_replace, said_by, who
+from engram.store.records import readable_image
 from engram.text.content_hash import content_hash
 from engram.text.slug import slug
 
@@ -96,6 +98,7 @@ class Importing:
     def _drafted(self, where: str, record: "Memory | Mapping[str, Any]") -> Memory | None:
         try:
             memory = self._stamped(self._memory(record))
+            readable_image(memory if memory.id else memory.but(id="the record"))
         except (EngramError, TypeError, ValueError) as error:
             reason = str(error) if isinstance(error, EngramError) else "its fields do not have the form of a memory's"
             self.done.skipped.append((called(record, where), reason))
@@ -109,6 +112,7 @@ class Importing:
     def _memory(self, record: "Memory | Mapping[str, Any]") -> Memory:
         """The memory a record describes; one without an id begins now."""
         now = self.mem.upkeep.clock()
+        refuse_deep(record.extra if isinstance(record, Memory) else record, "the record")
         if not isinstance(record, Memory):
             return _from_fields(record, now)
         if record.id:

@@ -13,6 +13,10 @@ from typing import Any
 
 _YES = frozenset({"true", "yes", "on"})
 _NO = frozenset({"false", "no", "off"})
+LARGEST_COUNT = 2**63 - 1
+"""The largest whole number every index can hold."""
+_DEEPEST = 150
+"""Levels from which free data is not even taken apart; what is written is held to fewer."""
 _MIDNIGHT = "T00:00:00+00:00"
 
 
@@ -92,10 +96,12 @@ def read_flag(value: Any) -> bool:
 
 def read_count(value: Any) -> int:
     """A whole number."""
-    if type(value) is int:
+    if type(value) is int and abs(value) <= LARGEST_COUNT:
         return value
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, float) and value.is_integer() and abs(value) <= LARGEST_COUNT:
         return int(value)
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) > LARGEST_COUNT:
+        raise FieldError(f"must not be beyond {LARGEST_COUNT}, is {shown(value)}")
     raise FieldError(f"must be a whole number, is {shown(value)}")
 
 
@@ -226,8 +232,10 @@ def write_confidence(value: float) -> float | str:
     return str(Decimal(repr(value)).scaleb(1))
 
 
-def plain_data(value: Any) -> Any:
+def plain_data(value: Any, depth: int = 0) -> Any:
     """Free data as JSON and YAML both can hold it; anything else is refused."""
+    if depth > _DEEPEST:
+        raise FieldError(f"is nested deeper than {_DEEPEST} levels")
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -237,9 +245,9 @@ def plain_data(value: Any) -> Any:
     if isinstance(value, float):
         return float(value)
     if isinstance(value, Mapping):
-        return {_plain_key(key): _plain_under(key, item) for key, item in value.items()}
+        return {_plain_key(key): _plain_under(key, item, depth) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain_under(f"[{index}]", item) for index, item in enumerate(value)]
+        return [_plain_under(f"[{index}]", item, depth) for index, item in enumerate(value)]
     raise FieldError(f"cannot be stored: {shown(value)} is no text, number, true, false, null, list or mapping")
 
 
@@ -249,8 +257,8 @@ def _plain_key(key: Any) -> str:
     raise FieldError(f"has a key that is not text: {shown(key)}")
 
 
-def _plain_under(name: Any, item: Any) -> Any:
+def _plain_under(name: Any, item: Any, depth: int) -> Any:
     try:
-        return plain_data(item)
+        return plain_data(item, depth + 1)
     except FieldError as error:
         raise error.under(str(name)) from None

@@ -6,7 +6,7 @@ from datetime import datetime
 from math import isfinite
 from typing import Any
 
-from engram.model.arguments import ANY, checked_statuses, words
+from engram.model.arguments import ANY, checked_statuses, refuse_deep, words
 from engram.model.errors import InvalidInput
 from engram.model.relations import HEAVIEST, LIGHTEST, relation
 from engram.rules.scopes import parse_scope
@@ -31,6 +31,7 @@ def checked_metadata(metadata: Any) -> dict[str, Any]:
         return {}
     if not isinstance(metadata, Mapping) or not all(isinstance(key, str) for key in metadata):
         raise InvalidInput("metadata of a relation is a mapping with text for keys")
+    refuse_deep(metadata, "metadata of a relation")
     try:
         text = json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:

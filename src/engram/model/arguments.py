@@ -14,6 +14,8 @@ KINDS = ("memory", "event")
 """What an answer may hold."""
 MOST = 1000
 """The largest limit of a ranked answer."""
+MOST_NESTED = 96
+"""Levels of a caller's own data; a memory's file as a whole is read to 100."""
 ANY = "any"
 Words = str | Sequence[str] | None
 
@@ -97,6 +99,17 @@ def checked_mapping(given: Any, name: str) -> dict[str, Any]:
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{name} can only be compared with what JSON holds: {error}") from None
     return found
+
+
+def refuse_deep(value: Any, what: str, most: int = MOST_NESTED) -> None:
+    """Raise `InvalidInput` for lists and mappings inside each other that no reader would take apart again."""
+    level = [value]
+    for _ in range(most + 1):
+        level = [item for held in level if isinstance(held, Mapping | list | tuple)
+                 for item in (held.values() if isinstance(held, Mapping) else held)]  # fmt: skip
+        if not level:
+            return
+    raise InvalidInput(f"{what} is nested deeper than {most} levels, which could not be read back; make it flatter")
 
 
 def same_as(given: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from engram.gates.secrets import find_secrets, redact, redact_all, refuse_secret
 from engram.gates.shape import RECORD
+from engram.model.arguments import refuse_deep
 from engram.model.errors import InvalidInput
 from engram.model.event import EVENT_TYPES
 from engram.model.times import aware
@@ -69,6 +70,7 @@ def json_data(what: str, given: Any) -> dict[str, Any]:
         return {}
     if not isinstance(given, Mapping):
         raise InvalidInput(f'{what} is an object such as {{"name": "pytest"}}, not {type(given).__name__}')
+    refuse_deep(given, what)
     try:
         kept: dict[str, Any] = _stored(redact_all(dict(given)))
         json.dumps(kept, allow_nan=False)

@@ -5,7 +5,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from engram.dialects import engram_yaml
+from engram.model.arguments import refuse_deep
 from engram.model.memory import Memory
+
+DEEPEST_RECORD = 99
+"""Levels of a record: a file is a list of them, and is read to 100."""
 
 
 def decode_record(text: str) -> Memory:
@@ -26,5 +30,6 @@ def image(memory: Memory) -> dict[str, Any]:
 def readable_image(memory: Memory) -> dict[str, Any]:
     """A memory's image, proven to read back: what is journaled must never be what no one can read."""
     mapping = image(memory)
+    refuse_deep(mapping, memory.id, DEEPEST_RECORD)
     from_image(mapping)
     return mapping

@@ -175,7 +175,7 @@ class Journal:
     def _parse(self, line: bytes, path: Path, offset: int) -> Entry:
         try:
             return decode(json.loads(line))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise StoreCorrupt(
                 f"{path}:{_line_at(path, offset)}: this line cannot be used: {error}. Run `engram doctor --repair` to move it "
                 "to quarantine"
@@ -195,7 +195,7 @@ class Journal:
                 file.seek(start.offset)
                 line = file.readline()
                 return start.offset + len(line) == end and bool(json.loads(line)["seq"] == seq)
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return False
 
     def mend(self) -> list[str]:
@@ -402,6 +402,6 @@ def _sort_lines(path: Path) -> tuple[list[bytes], list[bytes]]:
             try:
                 decode(json.loads(line))
                 good.append(line)
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 (bad if line.strip() else good).append(line)
     return good, bad

@@ -15,7 +15,15 @@ from engram.model.event import Event
 from engram.store.files.backwards import lines_backwards
 from engram.store.files.confinement import reading
 from engram.store.files.home import DIRECTORY_MODE
-from engram.store.files.journal import append_durably, replace_file, set_aside, sync_directory, torn_tail, whole_lines
+from engram.store.files.journal import (
+    LAST_SEQ,
+    append_durably,
+    replace_file,
+    set_aside,
+    sync_directory,
+    torn_tail,
+    whole_lines,
+)
 from engram.store.ledgers import NO_HEAD, Head, blanked, examined, from_fields, to_fields
 
 _SAFE = re.compile(r"[^A-Za-z0-9._-]")
@@ -201,7 +209,7 @@ class Ledger:
                         event, wrong = examined(line)
                         found.append(event)
                         problems += [f"{name}: {wrong}"] if wrong else []
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             problems.append(str(_unreadable(f"{path}:{number}", error)))
         except OSError as error:
             problems.append(_closed(path, error))
@@ -258,9 +266,19 @@ def encode(fields: Mapping[str, Any]) -> bytes:
 
 def _parse(line: bytes, where: str) -> Event:
     try:
-        return from_fields(json.loads(line))
-    except (ValueError, KeyError, TypeError) as error:
+        return _checked(from_fields(json.loads(line)))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _unreadable(where, error) from None
+
+
+def _checked(event: Event) -> Event:
+    """The event, if the index can hold what it says."""
+    texts = (event.id, event.session, event.role, event.event_type, event.content, event.task, event.key)
+    if not all(isinstance(text, str) for text in texts) or not event.id:
+        raise ValueError("its id and its words must be text")
+    if not 0 < event.seq <= LAST_SEQ:
+        raise ValueError(f"its number must be from 1 to {LAST_SEQ}, is {event.seq!r:.40}")
+    return event
 
 
 def _closed(path: Path, error: OSError) -> str:
