@@ -40,7 +40,6 @@ OUTSIDE = [
     "/etc/cron.d/x.yaml",
     "/repo/.engram/x.yaml",
     "/repo/.engram/engrams/../../x.yaml",
-    "/repo/../.engram/engrams/x.yaml",
     "/repo/.engram/engrams/.git/x.yaml",
     7,
     None,
@@ -53,6 +52,7 @@ INSIDE = [
     "engrams/project:acme%2Fapi/2026-11/ENG-2026-1116-001.yaml",
     "engrams/global/2026-11/an id with..dots.yaml",
     "/home/ana/.config/repo/.engram/engrams/shared/x.yaml",
+    "/home/ana/here/../repo/.engram/engrams/shared/x.yaml",
 ]
 
 

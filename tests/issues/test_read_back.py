@@ -48,7 +48,9 @@ def test_data_nested_over_100_levels_is_refused_everywhere(backend: Backend) -> 
 @pytest.mark.parametrize("lists", [False, True])
 @pytest.mark.parametrize("place", ["metadata", "extra"])
 def test_the_deepest_data_that_is_accepted_reads_back(place: str, lists: bool) -> None:
-    memory = Memory(id="ENG-1", statement="x", **{place: {"k": _nested(MOST_NESTED - 1, lists=lists)}})
+    data = {"k": _nested(MOST_NESTED - 1, lists=lists)}
+    memory = Memory(id="ENG-1", statement="x")
+    memory = memory.but(metadata=data) if place == "metadata" else memory.but(extra=data)
     readable_image(memory)
     assert engram_yaml.load(engram_yaml.dump([memory])) == [memory]
 

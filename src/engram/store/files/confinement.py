@@ -15,7 +15,7 @@ from typing import BinaryIO, cast
 from engram.model.errors import StoreCorrupt, StoreReadOnly
 
 _OWN_FILE = re.compile(r"engrams(?:/(?!\.)[^/\0]+)+\.ya?ml")
-_TEAM_FILE = re.compile(r"(?:/(?!\.{1,2}/)[^/\0]+)*/\.engram/engrams(?:/(?!\.)[^/\0]+)+\.ya?ml")
+_TEAM_FILE = re.compile(r"/(?:[^\0]*/)?\.engram/engrams(?:/(?!\.)[^/\0]+)+\.ya?ml")
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """A link is not followed, and a pipe is not waited for; neither means anything to a plain file."""
 

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from engram.dialects import engram_yaml
 from engram.model.errors import EngramError, StoreCorrupt, StoreReadOnly
 from engram.model.memory import Memory
-from engram.store.files.confinement import read_bytes
+from engram.store.files.confinement import open_plain, read_bytes
 from engram.store.files.home import DIRECTORY_MODE, FILE_MODE, scope_folder
 
 _RENAME_NOREPLACE, _RENAME_SWAP = 1, 2
@@ -149,12 +149,12 @@ def write(path: Path, memory: Memory, expected: Stamp | None, mapping: Mapping[s
 
 
 def _write_new(fresh: Path, data: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     try:
-        descriptor = os.open(fresh, flags, FILE_MODE)
+        descriptor = open_plain(fresh, flags, FILE_MODE)
     except FileNotFoundError:
         fresh.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-        descriptor = os.open(fresh, flags, FILE_MODE)
+        descriptor = open_plain(fresh, flags, FILE_MODE)
     try:
         _write_all(descriptor, data)
     finally:
