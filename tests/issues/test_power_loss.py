@@ -1,5 +1,6 @@
 """A power loss takes nothing back that was acknowledged, and what a person did to the files still counts."""
 
+import json
 import random
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -337,3 +338,46 @@ def test_events_of_a_task_whose_file_is_lost_are_not_shown_to_everybody(machine:
 def test_a_session_is_on_disk_before_anything_is_said_in_it(machine: Machine) -> None:
     session, path = told_in_private(machine)
     assert machine.is_durable(path), session
+
+
+# -- when files are waited for
+
+
+def mark_of(machine: Machine) -> int:
+    return int(json.loads((machine.home / "state" / "durable.json").read_bytes())["seq"])
+
+
+def test_closing_waits_for_what_was_written(machine: Machine) -> None:
+    with machine.open() as mem:
+        mem.add(sentence(1))
+        assert machine.uncertain()
+    assert not machine.uncertain() and mark_of(machine) == 1
+
+
+def test_a_big_batch_is_left_to_whoever_writes_later(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engram.store.files.durability.FEW", 2)
+    with machine.open() as mem:
+        mem.add_batch([{"statement": sentence(n)} for n in range(3)])
+    assert mark_of(machine) == 0
+    with machine.open() as mem:
+        mem.add(sentence(9))
+    assert mark_of(machine) == 2 and not machine.uncertain()
+
+
+def test_a_long_running_process_waits_for_what_it_wrote_a_while_ago(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engram.store.files.durability.AGE", 0.0)
+    with machine.open() as mem:
+        for n in range(3):
+            mem.add(sentence(n))
+        assert mark_of(machine) == 2
+
+
+def test_where_nothing_names_the_run_of_the_machine_every_decision_waits_for_its_files(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engram.store.files.durability.boot_id", lambda: "")
+    with machine.open() as mem:
+        mem.add(sentence(1))
+        assert not machine.uncertain() and mark_of(machine) == 1

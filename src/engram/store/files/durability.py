@@ -92,7 +92,8 @@ class Durability:
     """No decision gets this number or a lower one: should lines be lost at the journal's end, their numbers stay missing."""
     waiting: int = 0
     """Files this process has written since it last waited for the disk."""
-    _aging: tuple[float, int] | None = None
+    _aging: tuple[float, int, int] | None = None
+    """A moment, the newest decision then, and how many files waited."""
 
     def written(self, files: int) -> None:
         """Count what was written."""
@@ -109,28 +110,29 @@ class Durability:
             return seq
         now = time.monotonic()
         if self._aging is None:
-            self._aging = now, seq
-        since, aged = self._aging
+            self._aging = now, seq, self.waiting
+        since, aged, files = self._aging
         if now - since < AGE:
             return 0
-        self._aging = now, seq
+        self.waiting -= files
+        self._aging = now, seq, self.waiting
         return aged
 
 
-def make_durable(parts: "Parts", upto: int | None = None) -> None:
-    """Wait until the files of all decisions, or of those up to a number, are on disk; then say so. Of many, only the oldest.
+def make_durable(parts: "Parts", upto: int | None = None) -> bool:
+    """Wait until the files of all decisions, or of those up to a number, are on disk; then say so.
 
-    The lock is not held while the disk works. Where somebody else holds it, they or the next writer do the same: nothing that
-    was acknowledged hangs on this, so no failure of it concerns the caller.
+    Of many it takes only the oldest, and says whether there are more. The lock is not held while the disk works. Where somebody
+    else holds it, they or the next writer do the same: nothing acknowledged hangs on this, so no failure of it concerns the caller.
     """
     with contextlib.suppress(EngramError, sqlite3.Error, OSError):
         with parts.lock.held(BRIEFLY):
             mark = read_mark(parts.home)
             # Decisions of a process that was killed may not have reached their files: the index has not read them yet.
-            through = parts.seq if upto is None else min(upto, parts.seq)
-            if mark is None or not parts.durability.is_checked or through <= mark.seq:
-                return
-            through, files = _oldest(parts, mark.seq, through)
+            wanted = parts.seq if upto is None else min(upto, parts.seq)
+            if mark is None or not parts.durability.is_checked or wanted <= mark.seq:
+                return False
+            through, files = _oldest(parts, mark.seq, wanted)
         sync_files(parts.home, files)
         for month in parts.journal.months()[-1:]:
             _sync(parts.journal.path(month))
@@ -140,6 +142,14 @@ def make_durable(parts: "Parts", upto: int | None = None) -> None:
                 write_mark(parts.home, replace(mark, seq=through))
         if upto is None:
             parts.durability.waiting = 0
+        return through < wanted
+    return False
+
+
+def make_all_durable(parts: "Parts") -> None:
+    """The same, however many there are."""
+    while make_durable(parts):
+        pass
 
 
 def make_few_durable(parts: "Parts") -> None:
@@ -165,7 +175,7 @@ def sync_files(home: Home, files: Iterable[str]) -> None:
     folders: set[Path] = set()
     for stored in files:
         path = home.root / stored
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             _sync(path)
         folders.update(parent for parent in path.parents if parent == home.engrams or home.engrams in parent.parents)
     for folder in sorted(folders):

@@ -56,13 +56,14 @@ def look_after_restart(parts: Parts) -> None:
         at = parts.clock().astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         mark = replace(mark, repaired=tuple(found[:MOST_NAMED]), repaired_at=at)
         parts.warnings.append(told(mark))
-    if found or mark != read_mark(parts.home):
+    if mark == read_mark(parts.home):
+        known.is_checked = True
+    else:
         _note(parts, mark)
-    known.is_checked = True
 
 
 def _note(parts: Parts, mark: Mark) -> None:
-    """Without a mark of this run the files' owner wins everywhere, as before there was one."""
+    """Until this can be said, it is looked at again."""
     try:
         write_mark(parts.home, mark)
         parts.durability.is_checked = True

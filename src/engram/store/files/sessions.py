@@ -104,24 +104,31 @@ def _read(path: Path) -> Session | None:
     return None
 
 
-def is_lost(home: Home, session_id: str) -> bool:
-    """Whether a session or task was begun whose file is gone or cannot be read: one that has an id of Engram's own had one."""
-    with contextlib.suppress(StoreCorrupt):
-        if load_task(home, session_id) is not None or load_session(home, session_id) is not None:
-            return False
-        path = session_path(home, session_id)
-        return _OWN_ID.fullmatch(session_id) is not None or (path.exists() and _read(path) is None)
-    return True
-
-
 def session_scope(home: Home, session_id: str) -> str:
     """The scope of events that carry none of their own: their task's, or their session's first, else global.
 
     Where the file that said so is lost nobody else may see them: they are shown in their own session alone.
     """
-    if is_lost(home, session_id):
-        return f"session:{session_id}"
-    return ledger_owner(session_id, load_task(home, session_id), load_session(home, session_id)) or GLOBAL
+    with contextlib.suppress(StoreCorrupt):
+        task, session = load_task(home, session_id), load_session(home, session_id)
+        if task is not None or session is not None or not _had_a_file(home, session_id):
+            return ledger_owner(session_id, task, session) or GLOBAL
+    return f"session:{session_id}"
+
+
+def is_lost(home: Home, session_id: str) -> bool:
+    """Whether a session or task was begun whose file is gone or cannot be read."""
+    with contextlib.suppress(StoreCorrupt):
+        if load_task(home, session_id) is not None or load_session(home, session_id) is not None:
+            return False
+        return _had_a_file(home, session_id)
+    return True
+
+
+def _had_a_file(home: Home, session_id: str) -> bool:
+    """Whether something is left of it, or it has an id of Engram's own, which it got together with its file."""
+    path = session_path(home, session_id)
+    return _OWN_ID.fullmatch(session_id) is not None or (path.exists() and _read(path) is None)
 
 
 def _iso(moment: datetime) -> str:

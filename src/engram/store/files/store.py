@@ -25,7 +25,7 @@ from engram.store.files import (
     verdicts,
     verifying,
 )
-from engram.store.files.durability import make_due_durable, make_durable, sync_folders
+from engram.store.files.durability import make_all_durable, make_due_durable, sync_folders
 from engram.store.files.healing import healing, healing_append
 from engram.store.files.ledger import ledger_name
 from engram.store.files.parts import indexed_size
@@ -261,7 +261,7 @@ class FilesStore(Reading, TaskKeeping):
         """Let go of history older than so many days, or say what would go."""
         from engram.store.files import pruning
 
-        make_durable(self.parts)
+        make_all_durable(self.parts)
         with self.parts.lock.held(self._deadline):
             self._finish()
             return (pruning.plan if dry_run else pruning.prune)(self.parts, now, journal, usage, ledger)
