@@ -288,20 +288,24 @@ def test_whoever_names_nobody_is_the_operator_and_sees_everyones(world: World) -
     assert mem.get_task(world.task).id == world.task
 
 
-def test_another_owners_session_is_not_found_by_whoever_names_it(world: World) -> None:
+def test_another_owners_session_answers_as_one_that_is_not_there(world: World) -> None:
     mem = world.mem
-    asks: list[Callable[[str], Any]] = [
-        lambda session: mem.recall(QUESTION, session=session, **EVE),
-        lambda session: mem.inject("parade", session=session, **EVE),
-        lambda session: mem.get_context_block(QUESTION, session=session, **EVE),
-        lambda session: mem.start_task("Watch", session=session, **EVE),
-    ]
-    for session in (world.session, world.named):
-        for ask in asks:
-            with pytest.raises(NotFound):
-                ask(session)
+    for session in (world.session, world.named, "nobody's"):
+        for question in (QUESTION, SAID):
+            assert not world.shown(mem.recall(question, session=session, compose_answer=True, **EVE))
+        assert not world.shown(mem.inject("Begin the parade in Lisbon", session=session, **EVE))
+        with pytest.raises(NotFound):
+            mem.get_context_block(QUESTION, session=session, **EVE)
     assert world.shown(mem.get_context_block(QUESTION, session=world.session, **ANA))
-    assert mem.recall(QUESTION, session=world.session, **ANA).hits
+    assert world.shown(mem.recall(QUESTION, session=world.session, **ANA))
+
+
+def test_a_use_is_not_noted_in_anothers_session(world: World) -> None:
+    mem = world.mem
+    before = mem.store.uses_in(world.session)
+    own = mem.recall("When does the parade of Porto begin?", session=world.session, **EVE).hits
+    mem.inject("The parade of Porto", session=world.session, **EVE)
+    assert own and mem.store.uses_in(world.session) == before
 
 
 def test_the_words_of_another_do_not_tell_whether_a_name_is_known(world: World) -> None:

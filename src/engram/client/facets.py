@@ -235,13 +235,12 @@ class Facets:
             raise Refused(f"{found.id} belongs to {found.scope}, not to {writer}; nothing was changed")
         return found.id
 
-    def _check_session(self, session: str, owner: "Mapping[str, Any]") -> None:
-        """A session of another is not found."""
+    def _used_in(self, session: str, owner: "Mapping[str, Any]") -> str:
+        """The session a use is noted in; "" for another's: whoever names it is answered as if there were no such session."""
         from engram.store.owners import sees_ledger
 
         scopes = self.scopes_for(**cast(Owner, owner)) if session else None
-        if not sees_ledger(self.store, session, scopes):
-            raise NotFound(f"no session {session!r}; `engram session start` begins one")
+        return session if sees_ledger(self.store, session, scopes) else ""
 
     def _scope_of(self, scope: ScopeLike, agent_id: str | None, user_id: str | None) -> ScopeLike:
         """A scope, however its owner was named."""

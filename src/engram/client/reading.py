@@ -116,7 +116,7 @@ class Reading(Facets):
         where there is a model, else in the memories' own. `agent_id` and `user_id` (or `scope`) name who asks: nothing that
         is another's answers, neither memories nor what was said.
         """
-        self._check_session(session, _asker(scope, filters))
+        session = self._used_in(session, _asker(scope, filters))
         plainly = bool(_AS_ASKED & filters.keys())
         ask = Ask(question, limit, mode, fusion, self._seen(scope, filters), explain).checked()
         found = self._recaller.recall(ask, session, aware(question_date), plainly=plainly)
@@ -196,7 +196,7 @@ class Reading(Facets):
     ) -> Injection:
         """What an agent should know before a task: directives, consider, related, within a token budget."""
         filters = self._seen(self._scope_of(scope, agent_id, user_id), {})
-        self._check_session(session, {"scope": scope, "agent_id": agent_id, "user_id": user_id})
+        session = self._used_in(session, {"scope": scope, "agent_id": agent_id, "user_id": user_id})
         if self.upkeep.paused:
             return Injection(warnings=(PAUSED,))
         return self._recaller.inject(task, filters, self.settings.budget if budget is None else budget, session)

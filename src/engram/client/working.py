@@ -87,7 +87,6 @@ class Working(Facets):
     ) -> TaskRun:
         """Begin work that outlives a conversation. Its scope is that of the directory unless named."""
         own = self._own_scope(scope, agent_id, user_id)
-        self._check_session(session, {"scope": scope or None, "agent_id": agent_id, "user_id": user_id})
         return self.tasks.start(goal, scope=own, session=session, metadata=metadata)
 
     def get_task(self, task: str, **owner: Unpack[Owner]) -> TaskRun:

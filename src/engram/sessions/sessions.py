@@ -163,7 +163,8 @@ class SessionHandle:
 
     def observe(self, role: str, content: str, **fields: Any) -> Event:
         """Append one event to this session's ledger."""
-        return self.sessions.observe_batch(self.id, [{"role": role, "content": content, **fields}])[0]
+        item = {"role": role, "content": content, **fields}
+        return self.sessions.observe_batch(self.id, [item], scope=self.session.owner)[0]
 
     def summarise(self, style: str = "", max_tokens: int = SUMMARY_TOKENS) -> str:
         """Fold what was said so far into the session's summary, and return it."""
