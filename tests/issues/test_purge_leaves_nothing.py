@@ -172,6 +172,27 @@ def test_a_shared_line_of_a_longer_text_accuses_nobody(mem_of: Callable[[], Engr
     assert mem.upkeep.purge([mine.id]).remaining == ()
 
 
+def test_ids_and_digests_that_came_along_are_nobodys_words(backend: Backend) -> None:
+    mem = backend.client()
+    task = mem.start_task("Paint the fence", scope="global")
+    point = mem.create_checkpoint(task.id, "One side is painted")
+    payload = {"task": task.id, "checkpoint": point.id, "digest": "sha256:83bdca8fa57bca87af1bab1a07bd19d4"}
+    said = mem.observe("talk", "user", "Something that must go away", payload=payload)
+    mem.observe("talk", "user", "Something else", payload=payload)
+    assert mem.upkeep.purge([said.id]).remaining == ()
+    assert mem.get_task(task.id) == task and mem.tasks.checkpoints(task.id) == [point]
+
+
+def test_what_engram_notes_about_documents_accuses_no_other_document(backend: Backend) -> None:
+    mem = backend.client()
+    for number, (owner, text) in enumerate([(BEN, "Dogs are welcome here."), (ANA, "Cats must stay outside.")]):
+        task = mem.start_task("Read the house rules", **owner).id
+        mem.record_long_input(task, text, title=f"rules {number}", path=f"rules-{number}.md")
+    notes = [name for name in mem.store.ledgers() if name.startswith("document:")]
+    purged = mem.upkeep.purge([event.id for event in mem.store.events(notes[0])])
+    assert purged.remaining == ()
+
+
 def test_records_of_other_owners_are_counted_and_not_named(backend: Backend) -> None:
     mem = backend.client()
     ben = mem.add("The key lies under the third flower pot", **BEN)

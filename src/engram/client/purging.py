@@ -11,6 +11,7 @@ from engram.model.task import TASK_STATES, Checkpoint, TaskRun
 from engram.rules.scopes import ancestors
 from engram.store.owners import CONVERSATION
 from engram.store.protocol import Filters, Purged, Store
+from engram.store.purged_words import DOCUMENT
 from engram.upkeep.destroying import Destroying
 
 PURGED = "purged"
@@ -58,7 +59,7 @@ def _holdings(store: Store, scope: str) -> _Holdings:
     events = dict.fromkeys([*said, *(event for event in known if store.event(event) is not None)])
     words = {word for told in spoken.values() for event in told for word in _words(event.content)}
     words |= {word for memory in memories for text in (memory.statement, *memory.tags) for word in _words(text)}
-    named = [name for name in ledgers if not name.startswith(CONVERSATION) and words & _words(name)]
+    named = [name for name in ledgers if not name.startswith((CONVERSATION, DOCUMENT)) and words & _words(name)]
     return _Holdings(tuple(memories), tuple(tasks), tuple(sessions), tuple(events), tuple(named))
 
 

@@ -10,29 +10,30 @@ from engram.model.memory import Memory
 from engram.rules.scopes import ancestors
 
 BLANK = "[purged]"
+DOCUMENT = "document:"
+"""How a ledger begins in which Engram notes what it read of a document."""
 SHORTEST_NEEDLE = 6
 """Shorter texts occur by chance; their absence proves nothing."""
 SENTENCE = 3
-"""So many words are a sentence. Fewer than two are a word that anybody may use."""
+"""So many words are a sentence. What comes along with a record (ids, digests, tags) is shorter, and no needle."""
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _OWNERS = ("agent:", "user:")
 
 
-def is_telling(text: str, words: int = 2) -> bool:
-    """Whether finding a text elsewhere says that it was quoted: it has so many words, or is one like no other.
+def is_sentence(text: str, words: int = SENTENCE) -> bool:
+    """Whether a text is long enough to be destroyed wherever else it is said: so many words, or as much without spaces."""
+    return len(text) >= SHORTEST_NEEDLE and (
+        len(text.split()) >= words or len(_UNSPACED.findall(text)) >= SHORTEST_NEEDLE
+    )
+
+
+def is_telling(text: str) -> bool:
+    """Whether finding what a record says elsewhere means that it was quoted: it is two words, or one like no other.
 
     A single common word ("coffee", "Thanks!") is everybody's.
     """
-    if len(text) < SHORTEST_NEEDLE:
-        return False
-    if len(text.split()) >= words or len(_UNSPACED.findall(text)) >= SHORTEST_NEEDLE:
-        return True
-    return any(char.isdigit() for char in text) and any(char.isalpha() for char in text) and " " not in text.strip()
-
-
-def is_sentence(text: str) -> bool:
-    """Whether a text is long enough to be destroyed wherever else it is said."""
-    return is_telling(text, SENTENCE)
+    mixed = any(char.isdigit() for char in text) and any(char.isalpha() for char in text)
+    return is_sentence(text, 2) or (len(text) >= SHORTEST_NEEDLE and mixed)
 
 
 def texts_of(memory: Memory) -> list[str]:
@@ -44,9 +45,10 @@ def texts_of(memory: Memory) -> list[str]:
 
 
 def spoken_in(event: Event) -> list[str]:
-    """The same of an event."""
+    """The same of an event. What Engram itself notes about documents is nobody's words."""
+    said = [] if event.session.startswith(DOCUMENT) else [event.content]
     around = [*strings_in(event.payload), *strings_in(event.metadata)]
-    return list(dict.fromkeys([*filter(is_telling, [event.content]), *filter(is_sentence, around)]))
+    return list(dict.fromkeys([*filter(is_telling, said), *filter(is_sentence, around)]))
 
 
 def words_of(event: Event) -> str:
