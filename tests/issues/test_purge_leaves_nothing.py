@@ -123,6 +123,16 @@ def test_a_session_of_the_owners_goes_whatever_its_caller_named_it(backend: Back
     assert WORD not in backend.everything()
 
 
+def test_words_spoken_in_a_session_its_caller_named_go_with_their_owner(backend: Backend) -> None:
+    mem = backend.client()
+    mem.add_conversation(f"What do you make of {WORD}?", f"A fine {WORD}", session="chat-7", **ANA)
+    kept = mem.add_conversation("What do you make of Antananarivo?", session="chat-8", **BEN)
+    assert mem.purge(**ANA).remaining == ()
+    assert WORD not in backend.everything()
+    said = mem.store.event(kept.events[0])
+    assert said is not None and said.content.endswith("Antananarivo?")
+
+
 def test_a_session_named_after_what_was_said_is_named(backend: Backend) -> None:
     mem = backend.client()
     mem.store.save_session(Session(f"{WORD}-1", "", (mem.scope_for("bot", "ana"),), backend.clock()))
