@@ -40,14 +40,14 @@ def test_config_refuses_what_it_does_not_know(cli: Console, words: tuple[str, ..
 
 
 def test_an_embedder_nobody_answers_to_is_not_set(cli: Console) -> None:
-    assert cli("config", "embedder", "telepathy").exit_code == 1
+    assert cli("config", "embedder", "telepathy").exit_code == 2
     assert cli("config", "embedder").stdout == "static\n"
 
 
 def test_a_wrong_embedder_in_the_file_can_be_set_right(cli: Console) -> None:
     cli("init")
     (cli.folder / "home" / "config.toml").write_text('embedder = "telepathy"\n')
-    assert cli("list").exit_code == 1
+    assert cli("list").exit_code == 2
     assert cli("config", "embedder", "static").exit_code == 0
     assert cli("list").exit_code == 0
 

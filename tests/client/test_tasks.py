@@ -287,6 +287,7 @@ def test_what_no_store_can_hold_does_no_harm(mem: Engram) -> None:
     mem.record_event(task, f"user {odd}", odd, payload={odd: [odd]}, metadata={odd: odd}, key=f"key {odd}")
     mem.create_checkpoint(task, odd, decisions=[odd], data={odd: odd})
     mem.pause_task(task, odd)
+    mem.resume_task(task)
     (event,) = mem.list_events(task)
     assert event.content == mem.get_task(task).goal == "a\N{REPLACEMENT CHARACTER}b?c"
     mem.record_event(task, "user", "and on it goes")

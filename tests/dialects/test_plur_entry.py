@@ -110,7 +110,7 @@ def test_numbers_and_texts_beyond_plurs_limits_are_cut_there_and_whole_here() ->
     original = memory(
         confidence=0.07,
         emotional_weight=7.25,
-        associations=(Association("ENG-1", "contradicts", 1.0, weight=2),),
+        associations=(Association("ENG-1", "supports", 1.0, weight=2),),
         anchors=(Anchor("notes.md", "long " * 100),),
     )
     entry = to_plur(original, today=TODAY)
@@ -189,15 +189,18 @@ def test_plurs_fields_fill_engrams() -> None:
         type="factual",
         scope="project:demo",
         created=datetime(2026, 11, 15, 1, 53, 8, 495000, tzinfo=UTC),
-        valid_until=datetime(2027, 1, 1, tzinfo=UTC),
+        valid_until=datetime(2027, 1, 2, tzinfo=UTC),
         activation=Activation(0.7, 1, 2, datetime(2026, 11, 15, tzinfo=UTC)),
-        associations=(Association("ENG-1", "co_accessed", 0.3, last_reinforced=datetime(2026, 11, 14, tzinfo=UTC)),),
+        associations=(
+            Association("ENG-1", "co_accessed", 0.3, last_reinforced=datetime(2026, 11, 14, tzinfo=UTC)),
+            Association("ENG-9", "broader", 0.5),
+        ),
         anchors=(Anchor("notes.md", "pods", {"relevance": "primary"}),),
         supersedes=("ENG-0",),
         confidence=0.7,
         emotional_weight=8,
         trigger_context="review",
-        extra={"relations": {"broader": ["ENG-9"]}, "temporal": {"learned_at": "2026-11-15"}},
+        extra={"temporal": {"learned_at": "2026-11-15"}},
     )
 
 

@@ -3,15 +3,18 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from engram.cli.foreign import is_origin, without_origin
 from engram.cli.progress import Report
 from engram.dialects import engram_yaml
 from engram.dialects.json_records import dump_json
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
+from engram.rules.strength import links_at
 from engram.store.files.home import scope_folder, write_private
 
 Written = dict[str, Any]
@@ -39,26 +42,27 @@ def as_json(path: Path, memories: Sequence[Memory], now: datetime, force: bool, 
 
 
 def as_plur(path: Path, memories: Sequence[Memory], now: datetime, force: bool, report: Report) -> Written:
-    """Merged into a PLUR directory under PLUR's own lock; what others wrote there stays."""
+    """A new PLUR directory. One that is there is PLUR's own, and `--force` does not change that."""
     from engram.dialects.plur import write_plur
 
-    done = write_plur(path, [_without_stamp(memory) for memory in memories], now=now, actor="engram")
-    written = len(done.created) + len(done.updated) + len(done.unchanged)
-    return {
-        "written": written,
-        "created": done.created,
-        "updated": done.updated,
-        "unchanged": done.unchanged,
-        "left_out": done.left_out,
-        "kept": done.kept,
-    }
+    done = write_plur(path, [_for_plur(memory, now) for memory in memories], now=now, actor="engram")
+    return {"written": len(done.created), "created": done.created, "left_out": done.left_out}
 
 
 FORMATS: dict[str, Exporter] = {"engram": as_engram, "json": as_json, "plur": as_plur}
 
 
-def _without_stamp(memory: Memory) -> Memory:
-    """PLUR gets its own entries back as they were: that Engram imported them is Engram's note, not theirs."""
+def _for_plur(memory: Memory, now: datetime) -> Memory:
+    """PLUR gets its own entries back as they were: that Engram imported them is Engram's note. Links that faded stay here."""
+    alive = {(link.target, link.type) for link in links_at(memory, now)}
+    links = (link for link in memory.associations if (link.target, link.type) in alive)
+    memory = memory.but(
+        aliases=tuple(alias for alias in memory.aliases if not is_origin(alias)),
+        associations=tuple(replace(link, target=without_origin(link.target)) for link in links),
+        supersedes=tuple(map(without_origin, memory.supersedes)),
+        superseded_by=without_origin(memory.superseded_by),
+        lineage=without_origin(memory.lineage),
+    )
     if memory.learned_by != "import" or not memory.source.startswith("import:"):
         return memory
     return memory.but(source="", learned_by="")

@@ -1,6 +1,9 @@
 """What a path holds that could become memories: PLUR directories, engram YAML, JSON. Bad records are named, not fatal."""
 
+import hashlib
 import json
+import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +14,8 @@ from engram.dialects.engram_yaml import decode, from_mapping, load_mappings
 from engram.model.errors import EngramError, InvalidInput, NotFound
 from engram.model.memory import Memory
 
+FORMATS = ("", "plur", "engram", "json")
+_ORIGIN = re.compile(r"(?:plur|import)-[0-9a-f]{12}/")
 _LISTS = ("engrams", "memories", "records", "items")
 _PLURS_OWN = frozenset({"knowledge_anchors", "commitment", "write_count", "injection_count", "x_engram"})
 """Keys that only PLUR writes."""
@@ -23,15 +28,36 @@ class Reading:
     found: list[tuple[str, "Memory | Mapping[str, Any]"]] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     not_read: list[str] = field(default_factory=list)
+    origin: str = ""
+    """What the store it was read from is called here: ids mean something only within it."""
+    whole: bool = False
+    """Whether ids there say nothing about ids here, as PLUR's do not, so that every record is known by its origin."""
+
+    def name_of(self, record_id: str) -> str:
+        """The alias under which a record of this origin is found again."""
+        return f"{self.origin}/{record_id}"
 
 
-def read(path: Path, *, packs: bool = False) -> Reading:
+def is_origin(alias: str) -> bool:
+    """Whether an alias says which record of another store a memory came from."""
+    return _ORIGIN.match(alias) is not None
+
+
+def without_origin(name: str) -> str:
+    """The id that a record has in the store it came from, where a name says so."""
+    return _ORIGIN.sub("", name, count=1).partition("@")[0] if is_origin(name) else name
+
+
+def read(path: Path, *, packs: bool = False, format_: str = "") -> Reading:
     """Read whatever stands at a path; single bad records and files are named, not fatal."""
+    if format_ not in FORMATS:
+        raise InvalidInput(f"Unknown format {format_!r}; choose {', '.join(FORMATS[1:])}, or leave it out")
     if not path.exists():
         raise NotFound(f"{path} does not exist")
-    if (path / "engrams.yaml").is_file() or path.name == "engrams.yaml":
+    is_plur = (path / "engrams.yaml").is_file() or path.name == "engrams.yaml"
+    if format_ == "plur" or (is_plur and not format_):
         return _plur(path, packs)
-    reading = Reading()
+    reading = Reading(origin=_origin("import", path))
     files = [path] if path.is_file() else sorted(_files(path))
     if not files:
         raise InvalidInput(f"{path} holds no YAML or JSON files; `engram import` reads ~/.plur, engram YAML and JSON")
@@ -53,7 +79,14 @@ def _plur(path: Path, packs: bool) -> Reading:
         [(memory.id, memory) for memory in found.memories],
         [(bad.where, bad.reason) for bad in found.quarantined],
         list(found.not_read),
+        _origin("plur", path.parent if path.is_file() else path),
+        whole=True,
     )
+
+
+def _origin(kind: str, path: Path) -> str:
+    """A store is known by where it is: two of them at different places share no ids, whatever their records say."""
+    return f"{kind}-{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:12]}"
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -1,9 +1,11 @@
 """Taking memories in from elsewhere: what this store does not have yet.
 
-Ids are kept where they can be, so that a second import finds what the first one brought. A record that is here already
-and was changed later elsewhere replaces ours; one that is older does not. Nothing a file says about trust counts (who said
-it, that a person confirmed or pinned it), and it takes the place of nothing that a more trusted source said, unless the person
-at the terminal vouches for the file.
+Ids are kept where they can be, so that a second import finds what the first one brought; where one is taken here, the record gets
+another, and an alias that names the store it came from and its id there. Every id is known before any link is written: records
+that need a new id come first, and links among those are set last. A record that is here already and was changed later elsewhere
+replaces ours; one that is older does not. Of PLUR's, whose times do not tell, `reimport` says what to take over. Nothing a file says
+about trust counts (who said it, that a person confirmed or pinned it), and it takes the place of nothing that a more trusted source
+said, unless the person at the terminal vouches for the file.
 """
 
 import re
@@ -13,8 +15,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from engram.capture.drafting import ALIASES, draft
-from engram.cli.foreign import Reading, called
+from engram.cli import reimport
+from engram.cli.foreign import Reading, called, is_origin
 from engram.cli.progress import Report
+from engram.cli.reimport import IMPORT, was_imported
 from engram.dialects.engram_yaml import to_mapping
 from engram.gates.instructions import injection_problem
 from engram.gates.proposal import GateSettings
@@ -26,7 +30,7 @@ from engram.model.errors import EngramError
 from engram.model.memory import CONTRADICTS, Association, Memory
 from engram.review.lineage import refuse_cycle, standing_above
 from engram.rules.numbers import HORIZON_DAYS
-from engram.rules.scopes import parse_scope
+from engram.rules.scopes import parse_scope, visible_from
 from engram.rules.sources import CONFIRMED, IMPORTED, is_evidence, may_replace, said_by, who
 from engram.store.records import readable_image
 from engram.text.content_hash import content_hash
@@ -34,7 +38,7 @@ from engram.text.slug import slug
 
 if TYPE_CHECKING:
     from engram.client import Engram
-    from engram.store.protocol import Transaction
+    from engram.store.protocol import Image, Transaction
 
 BATCH = 500
 """Memories per decision: bounds how long other writers wait."""
@@ -56,6 +60,8 @@ class Imported:
     """Those of them in force that direct nobody until a person confirms them."""
     skipped: list[tuple[str, str]] = field(default_factory=list)
     not_read: tuple[str, ...] = ()
+    unseen: dict[str, int] = field(default_factory=dict)
+    """Scopes that a plain question asked here does not look into, and how many memories came into each."""
 
 
 @dataclass(slots=True)
@@ -75,19 +81,32 @@ class Importing:
     """What this import has taken in so far, by content and scope."""
     read: dict[str, Memory] = field(default_factory=dict)
     """The same by the id it has here."""
+    origin: Reading = field(default_factory=Reading)
+    """Where the records come from."""
+    wanted: set[str] = field(default_factory=set)
+    """Every id among them."""
+    occupied: set[str] = field(default_factory=set)
+    """Aliases of this origin that belong to other memories."""
+    unlinked: dict[str, Memory] = field(default_factory=dict)
+    """What was written before the new ids of all it links to were known, as it was read."""
 
     def take(self, reading: Reading, report: Report, *, dry_run: bool = False) -> Imported:
         """Take in what this store lacks; a dry run only says what that is."""
+        self.origin = reading
         self.done.skipped += reading.skipped
         self.done.not_read = tuple(reading.not_read)
         drafted = [memory for where, record in reading.found if (memory := self._drafted(where, record)) is not None]
         by_id = {memory.id: memory for memory in drafted if memory.id}
         for memory in by_id.values():
             refuse_cycle(memory, memory.id, by_id.get)
-        self._look_up_aliases(drafted)
+        self.wanted = set(by_id)
+        drafted = self._renamed_first(drafted)
         for start in range(0, len(drafted), BATCH):
             self._take_slice(drafted[start : start + BATCH], dry_run)
             report("Importing", min(start + BATCH, len(drafted)), len(drafted))
+        if self.unlinked and not dry_run:
+            self._link()
+        self._look_for_unseen(drafted)
         return self.done
 
     @property
@@ -137,19 +156,59 @@ class Importing:
         waits = self.candidates or bool(injection_problem(memory)) or (tier_of(memory) > 1 and not self.trusted)
         return memory.but(status="candidate") if waits else memory
 
-    def _look_up_aliases(self, memories: Sequence[Memory]) -> None:
-        """An id of another grammar lives here as an alias; an earlier import may have brought it."""
+    def _renamed_first(self, memories: Sequence[Memory]) -> list[Memory]:
+        """Find every record that is here already, and put those first whose id cannot stay."""
+        here = {memory.id: memory for memory in self._here_already(memories)}
+        renamed: list[Memory] = []
+        others: list[Memory] = []
         for memory in memories:
-            if memory.id and not _ID.fullmatch(memory.id):
-                known = self.mem.store.get(memory.id)
-                if known is not None and memory.id in known.aliases:
-                    self.here[memory.id] = known.id
+            known = self._found_again(memory, here.get(memory.id)) if memory.id else None
+            if known is not None:
+                self.here[memory.id] = known.id
+                others.append(memory)
+            elif memory.id in here or not _ID.fullmatch(memory.id):
+                renamed.append(memory)
+            else:
+                others.append(memory)
+        for memory in others:
+            self.here.setdefault(memory.id, memory.id)
+        for name in {name for memory in memories for name in _named_in(memory)}:
+            self._id_here(name)
+        return renamed + others
+
+    def _found_again(self, memory: Memory, same_id: Memory | None) -> Memory | None:
+        """The memory here that a record became when it was imported before, or that it is."""
+        if same_id is not None and self._is_same(memory, same_id):
+            return same_id
+        # An id of another grammar lives here as an alias by itself.
+        for alias in (*self._aliases(memory), *(() if _ID.fullmatch(memory.id) else (memory.id,))):
+            known = self.mem.store.get(alias)
+            if known is not None and alias in known.aliases:
+                if self._is_same(memory, known):
+                    return known
+                self.occupied.add(alias)
+        return None
+
+    def _aliases(self, memory: Memory) -> tuple[str, ...]:
+        """What a record of this origin may be called here; a time sets apart two that had one id, one after the other."""
+        name = self.origin.name_of(memory.id)
+        return (f"{name}@{memory.created:%Y%m%dT%H%M%S}", name) if memory.created else (name,)
+
+    def _is_same(self, memory: Memory, known: Memory) -> bool:
+        """Whether a memory here is the one that a record speaks of. Two stores give one id to different memories."""
+        if memory.created is not None and known.created is not None:
+            return memory.created == known.created
+        if any(alias in known.aliases for alias in self._aliases(memory)):
+            return True
+        if memory.created != known.created:
+            return False
+        return not self.origin.whole or (memory.statement, memory.scope) == (known.statement, known.scope)
 
     def _take_slice(self, memories: Sequence[Memory], dry_run: bool) -> None:
         known = self._here_already(memories)
         scopes = sorted({memory.scope for memory in (*memories, *known)})
         with self.mem.store.deciding(
-            "import",
+            IMPORT,
             actor=self.source,
             reason=f"from {self.name}",
             scopes=scopes,
@@ -190,10 +249,11 @@ class Importing:
     def _judged(self, memory: Memory, deciding: "Transaction") -> Memory | None:
         """What to write for a record, if anything. Two stores give the same id to different memories; they stay two."""
         known = self._known(memory.id, deciding) if memory.id else None
-        if known is not None and known.created == memory.created:
+        if known is not None and self._is_same(memory, known):
             self.here[memory.id] = known.id
             return self._merged(memory, known)
         if known is None and self._was_purged(memory.id):
+            self.here[memory.id] = self.origin.name_of(memory.id)
             self.done.skipped.append((memory.id, "was purged here; a purged memory does not come back"))
             return None
         key = (content_hash(memory.statement), memory.scope)
@@ -212,20 +272,39 @@ class Importing:
         return deciding.get(here) or self.read.get(here)
 
     def _new(self, memory: Memory, deciding: "Transaction", *, taken: bool) -> Memory:
-        old = memory.id
+        read, old = memory, memory.id
         if taken or not _ID.fullmatch(old):
-            memory = memory.but(id=deciding.new_id(memory.created or self.mem.upkeep.clock()))
-            if old and not taken:
-                memory = memory.but(aliases=(*memory.aliases, old))
+            memory = memory.but(id=self._new_id(memory, deciding))
+        if old:
+            memory = memory.but(aliases=(*memory.aliases, *self._new_aliases(read, taken)))
         self.here[old] = memory.id
         name = memory.name or slug(memory.situation or memory.statement)
-        memory = self._relinked(memory.but(name=deciding.free_name(name, memory.scope)))
+        memory = self._relinked(memory.but(name=deciding.free_name(name, memory.scope)), read)
         self.done.created.append(memory.id)
         self.read[memory.id] = memory
         return memory
 
+    def _new_id(self, memory: Memory, deciding: "Transaction") -> str:
+        """An id of the record's day that no other record brings along."""
+        while (made := deciding.new_id(memory.created or self.mem.upkeep.clock())) in self.wanted:
+            pass
+        return made
+
+    def _new_aliases(self, memory: Memory, taken: bool) -> tuple[str, ...]:
+        """What the record will be found by next time, unless its id says it all."""
+        if not _ID.fullmatch(memory.id) and not taken:
+            return () if memory.id in memory.aliases else (memory.id,)
+        if not taken and not self.origin.whole:
+            return ()
+        stamped, plain = self._aliases(memory)[0], self._aliases(memory)[-1]
+        return (stamped if plain in self.occupied else plain,)
+
     def _merged(self, memory: Memory, known: Memory) -> Memory | None:
         better = self.trusted and said_by(memory) > said_by(known)
+        if self.origin.whole and not better:
+            history = self.mem.store.history(known.id)
+            if was_imported(history):
+                return self._taken_over(memory, known, history)
         claims = {"verification": known.verification} | (
             {} if self.trusted and not better else {"pinned": known.pinned}
         )
@@ -239,15 +318,37 @@ class Importing:
         if theirs <= ours:
             self.done.skipped.append((memory.id, self._why_ours_stays(memory, known)))
             return None
+        if self._stays(memory, known):
+            return None
+        self.done.updated.append(known.id)
+        changed = memory.but(id=known.id, name=known.name, aliases=known.aliases or memory.aliases)
+        return self._relinked(changed, memory)
+
+    def _taken_over(self, memory: Memory, known: Memory, history: "Sequence[Image]") -> Memory | None:
+        """Our memory with what changed there since, if anything did."""
+        theirs = self._relinked(memory.but(id=known.id), memory)
+        found = reimport.merged(theirs, known, history)
+        if found.kept:
+            fields = " and ".join(found.kept)
+            self.done.skipped.append((memory.id, f"{fields} changed here and there since it was imported; ours stays"))
+        if found.memory == known:
+            self.done.unchanged.append(known.id)
+            return None
+        if self._stays(memory, known):
+            return None
+        self.done.updated.append(known.id)
+        return found.memory.but(updated=self.mem.upkeep.clock())
+
+    def _stays(self, memory: Memory, known: Memory) -> bool:
+        """Whether no file may change what is here: a team's memory, or the word of someone more trusted."""
         if known.id not in self.read and not self.mem.store.owned([known.id]):
             # Its file is committed with the code: what someone imports for themselves is not everybody's to read.
             self.done.skipped.append((memory.id, "belongs to a team's store; `engram update` changes it there"))
-            return None
-        if not self.trusted and not may_replace(self.source, known):
+        elif not self.trusted and not may_replace(self.source, known):
             self.done.skipped.append((memory.id, f"is the word of {who(known)} here; {_VOUCH}"))
-            return None
-        self.done.updated.append(known.id)
-        return self._relinked(memory.but(id=known.id, name=known.name, aliases=known.aliases or memory.aliases))
+        else:
+            return False
+        return True
 
     def _known_better(self, memory: Memory, known: Memory) -> Memory:
         """What came as evidence, once a person vouches for where it came from."""
@@ -262,16 +363,58 @@ class Importing:
             return "another record with this id stands before it and says something else; that one counts"
         return "is here with other words, and nothing says that these are newer; ours stay"
 
-    def _relinked(self, memory: Memory) -> Memory:
-        """Links follow memories that have another id here."""
-        moved = {old: new for old, new in self.here.items() if old != new}
-        if not moved:
-            return memory
-        return memory.but(
-            associations=tuple(replace(a, target=moved.get(a.target, a.target)) for a in memory.associations),
-            supersedes=tuple(moved.get(i, i) for i in memory.supersedes),
-            superseded_by=moved.get(memory.superseded_by, memory.superseded_by),
+    def _relinked(self, memory: Memory, read: Memory) -> Memory:
+        """The memory with every id it names as it is here; what is not known yet is left out, and set when all are."""
+        found = {name: self._id_here(name) for name in _named_in(read)}
+        if not all(found.values()):
+            self.unlinked[memory.id] = read
+        others = {name: new for name, new in found.items() if new and new != memory.id}
+        links = (
+            link if _leads_out(link) else replace(link, target=others[link.target])
+            for link in read.associations
+            if _leads_out(link) or link.target in others
         )
+        return memory.but(
+            associations=tuple(links),
+            supersedes=tuple(others[name] for name in read.supersedes if name in others),
+            superseded_by=others.get(read.superseded_by, ""),
+            lineage=(found.get(read.lineage) or memory.id) if read.lineage else "",
+        )
+
+    def _id_here(self, name: str) -> str:
+        """What a record's id is here; "" where it is not known yet. An id of PLUR's means nothing outside its store."""
+        if name in self.here:
+            return self.here[name]
+        if name in self.wanted:
+            return ""
+        if not self.origin.whole or is_origin(name):
+            return name
+        alias = self.origin.name_of(name)
+        known = self.mem.store.get(alias)
+        self.here[name] = known.id if known is not None and alias in known.aliases else alias
+        return self.here[name]
+
+    def _link(self) -> None:
+        """Set the links of what was written before all ids were known."""
+        waiting, self.unlinked = self.unlinked, {}
+        ids = list(waiting)
+        for start in range(0, len(ids), BATCH):
+            part = ids[start : start + BATCH]
+            with self.mem.store.deciding(
+                IMPORT, actor=self.source, reason=f"links of what came from {self.name}", about=part
+            ) as deciding:
+                for memory_id in part:
+                    memory = deciding.get(memory_id)
+                    if memory is not None and (linked := self._relinked(memory, waiting[memory_id])) != memory:
+                        deciding.put(linked)
+
+    def _look_for_unseen(self, memories: Sequence[Memory]) -> None:
+        """Count what came into scopes that a plain recall from here does not look into."""
+        seen = visible_from((self.mem.scope_here(), "user"))
+        taken = {*self.done.created, *self.done.updated}
+        for memory in memories:
+            if self.here.get(memory.id, memory.id) in taken and memory.scope not in seen:
+                self.done.unseen[memory.scope] = self.done.unseen.get(memory.scope, 0) + 1
 
     def _was_purged(self, memory_id: str) -> bool:
         history = self.mem.store.history(memory_id) if memory_id else []
@@ -299,3 +442,14 @@ def _compared(memory: Memory) -> dict[str, Any]:
             updated=None, associations=(), supersedes=(), superseded_by="",
         )
     )  # fmt: skip
+
+
+def _named_in(memory: Memory) -> set[str]:
+    """Every id that a memory names."""
+    links = {link.target for link in memory.associations if not _leads_out(link)}
+    return {*links, *memory.supersedes, memory.superseded_by, memory.lineage} - {""}
+
+
+def _leads_out(link: Association) -> bool:
+    """Whether a link of PLUR's leads to a document, whose path is no id."""
+    return bool(link.extra.get("target_type", "engram") != "engram")

@@ -23,13 +23,6 @@ def emit_list(items: Iterable[Mapping[str, Any]], pad: str = "") -> str:
     return "\n".join(out) if len(out) > 1 else f"{pad}[]\n"
 
 
-def emit_mapping(mapping: Mapping[str, Any]) -> str:
-    """A YAML mapping that is not empty, its keys at the left margin."""
-    out: list[str] = []
-    _mapping(out, mapping, "")
-    return "\n".join([*out, ""])
-
-
 def _mapping(out: list[str], mapping: Mapping[str, Any], pad: str) -> None:
     for key, value in mapping.items():
         head = pad + key_scalar(key)

@@ -214,12 +214,16 @@ def from_mapping(data: Mapping[str, Any], *, where: str = "") -> Memory:
         raise UnknownVersion(f"{where}: {error}" if where else str(error)) from None
 
 
-_BY_HAND: tuple[tuple[str, Callable[[Memory], float | None], float, float], ...] = (
-    ("confidence", lambda m: values.write_number(_tenfold(m.confidence)), 1, 10),
-    ("metadata.emotional_weight", lambda m: m.emotional_weight, 1, 10),
-    ("metadata.derivation_count", lambda m: m.derivation_count, 0, inf),
-    *((f"metadata.feedback_signals.{signal}", attrgetter(f"feedback.{signal}"), 0, inf) for signal in SIGNALS),
+_Ranges = tuple[tuple[str, Callable[[Memory], float | None], float, float], ...]
+_COUNTS: _Ranges = (
+    ("derivation_count", lambda m: m.derivation_count, 0, inf),
+    *((f"feedback_signals.{signal}", attrgetter(f"feedback.{signal}"), 0, inf) for signal in SIGNALS),
     ("activation.frequency", lambda m: m.activation.frequency, 0, inf),
+)
+_BY_HAND: _Ranges = (
+    ("confidence", lambda m: values.write_number(_tenfold(m.confidence)), 1, 10),
+    ("emotional_weight", lambda m: m.emotional_weight, 1, 10),
+    *_COUNTS,
     ("revision", lambda m: m.revision, 1, inf),
     ("decay_days", lambda m: m.decay_days, 0, inf),
 )
@@ -236,7 +240,16 @@ def hand_problem(memory: Memory, before: Memory | None = None) -> str:
     Engram itself may hold a confidence below .1, and reads whatever an earlier version wrote; that is why this is not asked
     of every record that is read.
     """
-    for key, value_of, low, high in _BY_HAND:
+    return _out_of_range(_BY_HAND, memory, before)
+
+
+def count_problem(memory: Memory) -> str:
+    """Which of its counters is negative, or ""."""
+    return _out_of_range(_COUNTS, memory)
+
+
+def _out_of_range(ranges: _Ranges, memory: Memory, before: Memory | None = None) -> str:
+    for key, value_of, low, high in ranges:
         value = value_of(memory)
         if value is not None and not low <= value <= high and (before is None or value_of(before) != value):
             wanted = f"between {low:g} and {high:g}" if high < inf else f"at least {low:g}"

@@ -16,8 +16,13 @@ Path_ = Annotated[
     Path,
     Argument("PATH", "A ~/.plur directory, engram YAML files or a folder of them, JSON or JSON lines."),
 ]
-Target = Annotated[Path, Argument("PATH", "A directory; for json, or one YAML file, a file (- for stdout).")]
+Target = Annotated[
+    Path, Argument("PATH", "A directory, for plur a new one; for json, or one YAML file, a file (- for stdout).")
+]
 Format = Annotated[str, Option("--format", "-f", metavar="FORMAT", help="engram (YAML), json or plur.")]
+FromFormat = Annotated[
+    str, Option("--format", "-f", metavar="FORMAT", help="plur, engram or json. Default: by what is there.")
+]
 Statuses = Annotated[
     list[str] | None,
     Option("--status", metavar="STATUS", help="Only this status (repeatable). Default: all of them."),
@@ -39,10 +44,12 @@ def import_(
     trusted: Trusted = False,
     packs: Packs = False,
     dry_run: DryRun = False,
+    format_: FromFormat = "",
 ) -> None:
     """Take memories in from elsewhere.
 
-    Doing it twice changes nothing; everything left out is named with its reason. A record with a `statement` is read as the
+    Doing it twice changes nothing; everything left out is named with its reason. Of a PLUR directory, which is only read, what
+    changed there since the last time is taken over, and what was changed here stays. A record with a `statement` is read as the
     store's own files are (confidence from 1 to 10), and keys Engram does not know are kept. What a file brings is evidence: it
     answers when asked, directs nobody and replaces nothing that somebody said here. --trusted is for your own export, or a
     store you used before.
@@ -54,7 +61,7 @@ def import_(
     if trusted and not surface.person:
         raise Refused("only a person vouches for a file: run `engram import --trusted` at a terminal")
     source = path.expanduser().absolute()
-    reading = foreign.read(source, packs=packs)
+    reading = foreign.read(source, packs=packs, format_=format_)
     with surface.memory() as mem:
         plan = importing.Importing(mem, source.name, surface.person, candidates, trusted)
         with bar("Importing") as report:
@@ -68,6 +75,8 @@ def import_(
                 f"engram: {count(len(done.evidence), 'memory', 'memories')} came as evidence, found when asked and directing nobody; "
                 "`engram import --trusted` at a terminal vouches for all of them, `engram verify ID` for one"
             )
+        for scope, number in done.unseen.items():
+            surface.say(f"engram: {number} in {scope}, which is not seen from here: ask with --scope {scope}")
 
 
 def _data(done: "Imported", dry_run: bool) -> dict[str, Any]:
@@ -79,6 +88,7 @@ def _data(done: "Imported", dry_run: bool) -> dict[str, Any]:
         "evidence": done.evidence,
         "skipped": [{"what": what, "reason": reason} for what, reason in done.skipped],
         "not_read": list(done.not_read),
+        "unseen_scopes": done.unseen,
         "dry_run": dry_run,
     }
 
@@ -111,7 +121,7 @@ def export(
     """Write memories out as YAML, JSON or for PLUR.
 
     Everything this store holds, superseded, expired and retired memories too, unless --status or --scope narrows it. A team's
-    memories stay with the team.
+    memories stay with the team. For PLUR the directory must be new or empty.
     """
     from engram.cli import drawing, exporting
     from engram.cli.progress import bar

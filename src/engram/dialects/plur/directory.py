@@ -1,4 +1,4 @@
-"""A PLUR directory as a whole: what is in it, and what Engram adds to it."""
+"""A PLUR directory as a whole: what is in one, and a new one made of memories. One that is there is never changed."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -7,24 +7,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from engram.dialects.careful import item_lines
 from engram.dialects.engram_yaml import as_written
 from engram.dialects.plur.entry import from_plur, to_plur
 from engram.dialects.plur.episodes import from_episode, is_episode, to_episode
-from engram.dialects.plur.lock import DEFAULT_WAIT, plur_lock
 from engram.dialects.plur.project import instant
-from engram.dialects.plur.records import append_synced, changed_text, read_records, replace_file
-from engram.dialects.plur.vocabulary import OWN_KEY
+from engram.dialects.plur.records import read_records, records_text, write_new
 from engram.dialects.scalars import check_text
-from engram.dialects.values import FieldError, read_time
 from engram.model.errors import InvalidInput, NotFound, StoreReadOnly, UnknownVersion
 from engram.model.memory import Memory
 
+IN_FORCE = ("active", "dormant")
 ENGRAMS, EPISODES, CANDIDATES, TENSIONS = "engrams.yaml", "episodes.yaml", "candidates.yaml", "tensions.yaml"
-
-_OURS = frozenset(
-    {"rationale", "source", "domain", "activation", "relations", "entities", "temporal", "episodic", "pinned"}
-) | {"created_at", "updated_at", "metadata", OWN_KEY}
-"""Optional keys that Engram decides: what a memory no longer has, leaves the entry too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +51,8 @@ class PlurReport:
     """What became of each memory written to a PLUR directory, by id there."""
 
     created: list[str] = field(default_factory=list)
-    updated: list[str] = field(default_factory=list)
-    unchanged: list[str] = field(default_factory=list)
     left_out: list[tuple[str, str]] = field(default_factory=list)
     """Id and reason of each memory that was not written."""
-    kept: int = 0
-    """Records of others that stayed as they were."""
 
 
 def read_plur(directory: Path, *, episodes: bool = True, packs: bool = False) -> PlurReading:
@@ -82,7 +72,20 @@ def read_plur(directory: Path, *, episodes: bool = True, packs: bool = False) ->
         else:
             reading.pass_over(pack, "engrams", "a pack")
     reading.pass_over(root / TENSIONS, "", "contradictions PLUR found")
-    return PlurReading(tuple(reading.memories.values()), tuple(reading.quarantined), tuple(reading.not_read))
+    found = _superseded(reading.memories)
+    return PlurReading(tuple(found), tuple(reading.quarantined), tuple(reading.not_read))
+
+
+def _superseded(memories: Mapping[str, Memory]) -> Iterator[Memory]:
+    """The memories; one that an entry in force supersedes is superseded, also where only that entry says so."""
+    heirs = {
+        older: memory.id for memory in memories.values() if memory.status in IN_FORCE for older in memory.supersedes
+    }
+    for memory in memories.values():
+        heir = heirs.get(memory.id)
+        if heir and heir != memory.id and memory.status in IN_FORCE and not memory.superseded_by:
+            memory = memory.but(status="superseded", superseded_by=heir)
+        yield memory
 
 
 def _candidate(entry: Mapping[str, Any], *, where: str = "") -> Memory:
@@ -99,12 +102,15 @@ class _Reading:
 
     def take(self, path: Path, key: str, read: Callable[..., Memory]) -> None:
         text, records = read_records(path, key)
+        lines: list[int] = []
         for index, record in enumerate(as_written(text, records, key=key)):
             where = f"{path} record {index + 1}"
             try:
                 memory = read(_block(record))
             except (InvalidInput, UnknownVersion) as error:
-                self.quarantined.append(Quarantined(where, str(error), record))
+                lines = lines or item_lines(text)
+                line = f", line {lines[index]}" if index < len(lines) else ""
+                self.quarantined.append(Quarantined(where + line, str(error), record))
                 continue
             if memory.id in self.memories and self.memories[memory.id] != memory:
                 reason = f"{memory.id} stands in the directory twice; the first one was read"
@@ -124,20 +130,12 @@ def _block(record: Any) -> Mapping[str, Any]:
     raise InvalidInput(f"a record must be a block of fields, is {record!r:.60}")
 
 
-def write_plur(
-    directory: Path, memories: Iterable[Memory], *, now: datetime, actor: str, wait: float = DEFAULT_WAIT
-) -> PlurReport:
-    """Merge memories into a PLUR directory under its own lock; records of others stay as they are.
+def write_plur(directory: Path, memories: Iterable[Memory], *, now: datetime, actor: str) -> PlurReport:
+    """Make a PLUR directory of memories. It must be empty or absent: what PLUR keeps and changes is PLUR's alone.
 
-    Raises `StoreBusy` when the lock is held for longer than `wait` seconds, `StoreCorrupt` when a file there cannot be
-    read; then nothing is written.
+    Raises `InvalidInput` where something is there already, `StoreReadOnly` where nothing can be written.
     """
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreReadOnly(
-            f"{directory}: cannot be made a directory: {error.strerror}; nothing was written"
-        ) from error
+    _refuse_used(directory)
     report = PlurReport()
     engrams: dict[str, dict[str, Any]] = {}
     episodes: dict[str, dict[str, Any]] = {}
@@ -147,11 +145,30 @@ def write_plur(
             _add(memory, today, engrams, episodes)
         except InvalidInput as error:
             report.left_out.append((memory.id, str(error)))
-    history = _merge(directory / ENGRAMS, "engrams", engrams, report, wait)
-    if episodes:
-        _merge(directory / EPISODES, "", episodes, report, wait)
-    _append_history(directory, history, now, actor)
+    try:
+        (directory / "history").mkdir(mode=0o700, parents=True, exist_ok=True)
+        history = directory / "history" / f"{now.astimezone(UTC):%Y-%m}.jsonl"
+        write_new(history, "".join(_event(entry, now, actor) for entry in engrams.values()))
+        if episodes:
+            write_new(directory / EPISODES, records_text(list(episodes.values())))
+        # Last: a directory without it is none of PLUR's.
+        write_new(directory / ENGRAMS, records_text(list(engrams.values()), "engrams"))
+    except OSError as error:
+        raise StoreReadOnly(f"{directory}: cannot be written: {error.strerror}; choose another place") from error
+    report.created += [*engrams, *episodes]
     return report
+
+
+def _refuse_used(directory: Path) -> None:
+    if directory.is_dir() and not any(directory.iterdir()):
+        return
+    if directory.is_dir():
+        raise InvalidInput(
+            f"{directory} is not empty, and a directory PLUR may have changed is not written to; give a new one, and "
+            "let PLUR import it from there, or start PLUR with PLUR_PATH set to it"
+        )
+    if directory.exists() or directory.is_symlink():
+        raise InvalidInput(f"{directory} is not a directory; give the name of a new one")
 
 
 def _add(memory: Memory, today: str, engrams: dict[str, dict[str, Any]], episodes: dict[str, dict[str, Any]]) -> None:
@@ -165,92 +182,14 @@ def _add(memory: Memory, today: str, engrams: dict[str, dict[str, Any]], episode
     group[entry["id"]] = entry
 
 
-def _merge(
-    path: Path, key: str, entries: Mapping[str, dict[str, Any]], report: PlurReport, wait: float
-) -> list[tuple[str, dict[str, Any], dict[str, Any] | None]]:
-    """Merge entries into one file; returns what changed as (event, entry, entry before)."""
-    with plur_lock(path, wait=wait):
-        text, records = read_records(path, key)
-        changes: dict[int, Any] = {}
-        events: list[tuple[str, dict[str, Any], dict[str, Any] | None]] = []
-        seen = set()
-        for index, record in enumerate(records):
-            name = record.get("id") if isinstance(record, dict) else None
-            if not isinstance(name, str) or name not in entries or name in seen:
-                report.kept += 1
-                continue
-            seen.add(name)
-            entry = _updated(record, entries[name], report)
-            if entry is not None:
-                changes[index] = entry
-                events.append(("engram_updated", entry, record))
-        added = [entry for name, entry in entries.items() if name not in seen]
-        report.created += [entry["id"] for entry in added]
-        events += [("engram_created", entry, None) for entry in added]
-        if events or not text:
-            replace_file(path, changed_text(text, key, records, changes, added))
-    return events
-
-
-def _updated(record: dict[str, Any], entry: dict[str, Any], report: PlurReport) -> dict[str, Any] | None:
-    """The record with Engram's values, or None if nothing changes. PLUR's own fields keep PLUR's values."""
-    theirs = {key: value for key, value in record.items() if key not in _OURS}
-    ours = {key: value for key, value in entry.items() if key in _OURS or key not in record or key in _MAPPED}
-    merged = {**theirs, **ours}
-    if merged == record or _same_memory(merged, record):
-        report.unchanged.append(entry["id"])
-        return None
-    if _moment(record) > _moment(entry):
-        report.left_out.append((entry["id"], "PLUR changed it later; import it from there first"))
-        return None
-    report.updated.append(entry["id"])
-    return merged
-
-
-def _same_memory(merged: dict[str, Any], record: dict[str, Any]) -> bool:
-    """Whether a record lacks nothing but defaults that Engram would spell out."""
-    read = from_episode if "summary" in merged else from_plur
-    try:
-        return read(merged) == read(record)
-    except (InvalidInput, UnknownVersion):
-        return False
-
-
-_MAPPED = frozenset(
-    {"version", "status", "consolidated", "type", "scope", "statement", "derivation_count", "tags", "associations"}
-) | {"knowledge_anchors", "feedback_signals", "content_hash", "summary", "timestamp", "session_id"}
-"""Keys every entry of Engram's carries; their values are Engram's."""
-
-
-def _moment(entry: Mapping[str, Any]) -> datetime:
-    try:
-        return read_time(entry.get("updated_at") or entry.get("created_at") or "0001-01-01")
-    except FieldError:
-        return datetime.min.replace(tzinfo=UTC)
-
-
-def _append_history(
-    directory: Path, events: Iterable[tuple[str, dict[str, Any], dict[str, Any] | None]], now: datetime, actor: str
-) -> None:
-    """Tell PLUR's history; it reads creations back so as never to give an id twice."""
-    lines = [
-        json.dumps(_event(name, entry, before, now, actor), ensure_ascii=False, separators=(",", ":"))
-        for name, entry, before in events
-    ]
-    if lines:
-        folder = directory / "history"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        append_synced(folder / f"{now.astimezone(UTC):%Y-%m}.jsonl", "\n".join(lines) + "\n")
-
-
-def _event(
-    name: str, entry: Mapping[str, Any], before: Mapping[str, Any] | None, now: datetime, actor: str
-) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": entry["type"], "scope": entry["scope"], "source": entry.get("source", actor)}
-    if before is not None:
-        data = {
-            "old_statement": before.get("statement"),
-            "new_statement": entry["statement"],
-            "reason": f"written by {actor}",
-        }
-    return {"event": name, "engram_id": entry["id"], "timestamp": instant(now), "data": data, "actor": actor}
+def _event(entry: Mapping[str, Any], now: datetime, actor: str) -> str:
+    """A line of PLUR's history, which it reads back so as never to give an id twice."""
+    data = {"type": entry["type"], "scope": entry["scope"], "source": entry.get("source", actor)}
+    event = {
+        "event": "engram_created",
+        "engram_id": entry["id"],
+        "timestamp": instant(now),
+        "data": data,
+        "actor": actor,
+    }
+    return json.dumps(event, ensure_ascii=False, separators=(",", ":")) + "\n"

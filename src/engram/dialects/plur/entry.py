@@ -9,7 +9,7 @@ fits the visible value; when the other program has since changed that value, the
 from collections.abc import Mapping
 from typing import Any
 
-from engram.dialects.mapping import MEMORY_KEYS, from_mapping, to_mapping
+from engram.dialects.mapping import MEMORY_KEYS, count_problem, from_mapping, to_mapping
 from engram.dialects.plur.lift import lifted
 from engram.dialects.plur.project import projected
 from engram.dialects.plur.remainder import ABSENT, changes_in, remainder, with_changes
@@ -49,6 +49,8 @@ def to_plur(memory: Memory, *, today: str) -> dict[str, Any]:
 def _read(entry: Mapping[str, Any], today: str, where: str = "") -> Memory:
     """The memory without Engram's remainder, PLUR's original wording kept where projecting would change it."""
     memory = from_mapping(lifted(entry), where=where)
+    if problem := count_problem(memory):
+        raise InvalidInput(f"{where}: {problem}" if where else problem)
     back = projected(memory, today)
     originals = {
         key: value

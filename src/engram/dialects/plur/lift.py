@@ -4,9 +4,10 @@ Only what Engram has a field for is moved; everything else stays where it stood 
 """
 
 from collections.abc import Mapping
+from datetime import date, timedelta
 from typing import Any
 
-from engram.dialects.plur.vocabulary import OWN_KEY, engram_type
+from engram.dialects.plur.vocabulary import DAY, OWN_KEY, RELATED_STRENGTH, RELATIONS, engram_type
 
 
 def lifted(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -32,6 +33,9 @@ def _lift_times(data: dict[str, Any], metadata: dict[str, Any]) -> None:
     if isinstance(temporal, Mapping):
         rest = dict(temporal)
         _move(rest, "valid_from", data, "valid_from")
+        if "valid_until" not in data and (end := _day_after(rest.get("valid_until"))):
+            data["valid_until"] = end
+            del rest["valid_until"]
         _move(rest, "valid_until", data, "valid_until")
         if isinstance(rest.get("learned_at"), str):
             metadata.setdefault("created", rest["learned_at"])
@@ -54,11 +58,36 @@ def _lift_relations(data: dict[str, Any]) -> None:
         rest = dict(relations)
         _move(rest, "supersedes", data, "supersedes")
         later = rest.get("superseded_by")
-        if isinstance(later, list) and len(later) <= 1 and "superseded_by" not in data:
+        if isinstance(later, list) and "superseded_by" not in data:
             del rest["superseded_by"]
             if later:
                 data["superseded_by"] = later[0]
+                if data.get("status") in (None, "active", "retired"):
+                    data["status"] = "superseded"
+        _lift_links(data, rest)
         _put_back(data, "relations", rest)
+
+
+def _lift_links(data: dict[str, Any], relations: dict[str, Any]) -> None:
+    """PLUR's relations between entries enter the graph, next to its associations."""
+    links = data.get("associations", [])
+    if not isinstance(links, list):
+        return
+    for key, kind in RELATIONS.items():
+        targets = relations.get(key)
+        if isinstance(targets, list) and all(isinstance(target, str) for target in targets):
+            del relations[key]
+            links = [*links, *({"target": target, "type": kind, "strength": RELATED_STRENGTH} for target in targets)]
+    if links:
+        data["associations"] = links
+
+
+def _day_after(last: Any) -> str:
+    """The day on which something that is true through `last` no longer is; "" for what is no plain date, or the last of all."""
+    try:
+        return (date.fromisoformat(last) + timedelta(days=1)).isoformat() if len(last) == DAY else ""
+    except (TypeError, ValueError, OverflowError):
+        return ""
 
 
 def _lift_lists(data: dict[str, Any]) -> None:

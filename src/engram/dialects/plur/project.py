@@ -5,13 +5,15 @@ and kept whole by `entry`, which compares the two.
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from engram.dialects.plur.vocabulary import (
     ASSOCIATION_TYPES,
+    DAY,
     LONGEST_SNIPPET,
     ORIGINALS_KEY,
+    RELATIONS,
     STRONGEST_ASSOCIATION,
     plur_id,
     plur_status,
@@ -45,7 +47,7 @@ def projected(memory: Memory, today: str) -> dict[str, Any]:
     entry["tags"] = list(memory.tags)
     _put(entry, "activation", _activation(memory, extra, today))
     _put(entry, "relations", _relations(memory, extra))
-    entry["associations"] = [_association(item) for item in memory.associations]
+    entry["associations"] = [_association(item) for item in memory.associations if not _is_relation(item)]
     entry["knowledge_anchors"] = [_anchor(item) for item in memory.anchors]
     entry["feedback_signals"] = _feedback(memory, extra)
     _put(entry, "entities", _entities(memory, extra))
@@ -98,10 +100,20 @@ def _activation(memory: Memory, extra: Mapping[str, Any], today: str) -> dict[st
 
 def _relations(memory: Memory, extra: Mapping[str, Any]) -> dict[str, Any] | None:
     rest = _block(extra, "relations")
-    if not (rest or memory.supersedes or memory.superseded_by):
+    links = {
+        key: targets
+        for key, kind in RELATIONS.items()
+        if (targets := [plur_id(one.target) for one in memory.associations if one.type == kind and _is_relation(one)])
+    }
+    if not (rest or links or memory.supersedes or memory.superseded_by):
         return None
     later = [plur_id(memory.superseded_by)] if memory.superseded_by else []
-    return {"supersedes": [plur_id(earlier) for earlier in memory.supersedes], "superseded_by": later, **rest}
+    return {**links, "supersedes": [plur_id(earlier) for earlier in memory.supersedes], "superseded_by": later, **rest}
+
+
+def _is_relation(link: Association) -> bool:
+    """Whether PLUR has a relation of its own for a link between entries."""
+    return link.type in RELATIONS.values() and link.extra.get("target_type", "engram") == "engram"
 
 
 def _association(item: Association) -> dict[str, Any]:
@@ -142,8 +154,14 @@ def _temporal(memory: Memory, extra: Mapping[str, Any], today: str) -> dict[str,
         return None
     entry = {"learned_at": write_time(memory.created) if memory.created else today}
     _put(entry, "valid_from", memory.valid_from and write_time(memory.valid_from))
-    _put(entry, "valid_until", memory.valid_until and write_time(memory.valid_until))
+    _put(entry, "valid_until", memory.valid_until and _last_day(memory.valid_until))
     return {**entry, **rest}
+
+
+def _last_day(end: datetime) -> str:
+    """The last day of what ends at a midnight; PLUR includes it. Any other moment as it is."""
+    written = write_time(end)
+    return write_time(end - timedelta(days=1)) if len(written) == DAY and end.year > 1 else written
 
 
 def _episodic(memory: Memory, extra: Mapping[str, Any]) -> dict[str, Any] | None:

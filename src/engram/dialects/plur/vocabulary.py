@@ -9,6 +9,12 @@ ID_GRAMMAR = re.compile(r"(ENG|ABS|META)-[A-Za-z0-9-]+")
 EPISODE_ID = re.compile(r"EP-[A-Za-z0-9-]+")
 
 ASSOCIATION_TYPES = frozenset({"semantic", "temporal", "causal", "co_accessed"})
+RELATIONS = {"broader": "broader", "narrower": "narrower", "related": "related_to", "conflicts": "contradicts"}
+"""PLUR's relations that are links here, and their type."""
+RELATED_STRENGTH = 0.5
+"""What a relation counts where PLUR spreads over it."""
+DAY = len("YYYY-MM-DD")
+"""A date; PLUR's last day of validity is included."""
 STRONGEST_ASSOCIATION = 0.95
 LONGEST_SNIPPET = 200
 
