@@ -73,6 +73,7 @@ def test_links_and_versions_of_two_stores_are_never_mixed(backend: Backend, tmp_
     assert (old.status, old.superseded_by, new.supersedes) == ("superseded", new.id, (old.id,))
     assert {a.target for a in old.associations} & {FIRST, SECOND, "ENG-2026-11-01-009"} == set()
     assert new.id in {a.target for a in old.associations}
+    assert {memory.id for memory in mem.lineage(old.id)} == {old.id, new.id}
     assert mem.get(SECOND).statement == "The queue is Kafka" and mem.get(SECOND).supersedes == ()
     assert bring(mem, tmp_path / "two").updated == []
 
@@ -128,6 +129,9 @@ def test_what_is_superseded_there_is_not_in_force_here(tmp_path: Path) -> None:
         FIRST: "superseded", SECOND: "active", THIRD: "active", "ENG-2026-11-15-004": "superseded",
     }  # fmt: skip
     assert found["ENG-2026-11-15-004"].superseded_by == THIRD
+    versions = {i: (m.lineage, m.revision) for i, m in found.items()}
+    assert versions[FIRST] == (FIRST, 1) and versions[SECOND] == (FIRST, 2)
+    assert versions[THIRD] == ("ENG-2026-11-15-004", 2) and versions["ENG-2026-11-15-004"] == ("ENG-2026-11-15-004", 1)
 
 
 def test_the_last_day_of_validity_is_included_there_and_here(clock: Clock) -> None:
@@ -160,12 +164,13 @@ def test_relations_enter_the_graph(backend: Backend, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("field", ["feedback_signals", "derivation_count", "frequency"])
 def test_a_negative_counter_is_refused_with_its_line(tmp_path: Path, field: str) -> None:
-    bad: dict[str, Any] = {
+    activation = {"retrieval_strength": 0.7, "storage_strength": 1, "frequency": -2, "last_accessed": "2026-01-01"}
+    fields: dict[str, dict[str, Any]] = {
         "feedback_signals": {"feedback_signals": {"positive": 0, "negative": -4, "neutral": 0}},
         "derivation_count": {"derivation_count": -1},
-        "frequency": {"activation": {"retrieval_strength": 0.7, "storage_strength": 1, "frequency": -2,
-                                     "last_accessed": "2026-01-01"}},
-    }[field]  # fmt: skip
+        "frequency": {"activation": activation},
+    }
+    bad = fields[field]
     reading = read_plur(keep(tmp_path / "plur", entry(FIRST, "Labels are blue"), entry(SECOND, "Pods restart", **bad)))
     assert [memory.id for memory in reading] == [FIRST]
     (refused,) = reading.quarantined

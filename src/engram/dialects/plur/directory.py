@@ -77,15 +77,35 @@ def read_plur(directory: Path, *, episodes: bool = True, packs: bool = False) ->
 
 
 def _superseded(memories: Mapping[str, Memory]) -> Iterator[Memory]:
-    """The memories; one that an entry in force supersedes is superseded, also where only that entry says so."""
-    heirs = {
-        older: memory.id for memory in memories.values() if memory.status in IN_FORCE for older in memory.supersedes
-    }
+    """The memories with every supersession told by both its ends, whichever of them PLUR has it from."""
+    heirs = {m.id: m.superseded_by for m in memories.values() if m.superseded_by in memories}
     for memory in memories.values():
-        heir = heirs.get(memory.id)
-        if heir and heir != memory.id and memory.status in IN_FORCE and not memory.superseded_by:
-            memory = memory.but(status="superseded", superseded_by=heir)
-        yield memory
+        for older in memory.supersedes if memory.status in IN_FORCE else ():
+            if older in memories:
+                heirs.setdefault(older, memory.id)
+    both = dict(memories)
+    for older, heir in heirs.items():
+        memory, later = both[older], both[heir]
+        if memory.status in IN_FORCE and older != heir:
+            both[older] = memory.but(status="superseded", superseded_by=heir)
+        if older not in later.supersedes and older != heir:
+            both[heir] = later.but(supersedes=(*later.supersedes, older))
+    return (_as_version(memory, both) for memory in both.values())
+
+
+def _as_version(memory: Memory, memories: Mapping[str, Memory]) -> Memory:
+    """The memory as a version of the fact that it and what it superseded tell of."""
+    chain = [memory]
+    while not chain[-1].lineage and len(chain) <= len(memories):
+        older = next((memories[name] for name in chain[-1].supersedes if name in memories), None)
+        if older is None:
+            break
+        chain.append(older)
+    if memory.lineage or (len(chain) == 1 and memory.superseded_by not in memories):
+        return memory
+    first = chain[-1]
+    number = (first.revision if first.lineage else 1) + len(chain) - 1
+    return memory.but(lineage=first.lineage or first.id, revision=number)
 
 
 def _candidate(entry: Mapping[str, Any], *, where: str = "") -> Memory:
