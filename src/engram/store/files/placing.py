@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from engram.model.errors import Refused
+from engram.store.files.durability import FILE as MARK
 from engram.store.files.journal import sync_directory
 
 _FOLDERS = ("engrams", "journal", "usage", "ledger", "tasks", "state", "quarantine")
-_FILES = ("store.json", "config.toml", "lock")
+_FILES = (("store.json",), ("config.toml",), ("lock",), ("state", MARK))
 
 
 def check_empty(root: Path) -> None:
@@ -25,7 +26,7 @@ def _files_in(root: Path) -> Iterator[Path]:
         raise Refused(f"{root} is a file; give a directory")
     for path in sorted(root.rglob("*")) if root.exists() else ():
         named = path.relative_to(root).parts
-        if not (path.is_dir() and named[0] in _FOLDERS) and not (len(named) == 1 and named[0] in _FILES):
+        if not (path.is_dir() and named[0] in _FOLDERS) and named not in _FILES:
             yield path
 
 
