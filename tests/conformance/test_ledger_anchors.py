@@ -173,6 +173,7 @@ def test_a_ledger_that_begins_anew_after_pruning_is_witnessed_again(
     store: Store, rewrite: Rewrite, clock: Clock
 ) -> None:
     prune(store, clock)
+    store.save_session(Session(TALK, "", ("global",), clock()))
     store.append_events(TALK, [said("Ann", f"anew {n}") for n in range(2)])
     assert [event.seq for event in store.events(TALK)] == [1, 2] and store.verify_ledgers() == []
     rewrite(lambda events: events[:1])

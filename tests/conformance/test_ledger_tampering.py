@@ -126,5 +126,6 @@ def test_what_comes_after_a_pruned_ledger_still_links_up(store: Store, backend: 
     assert len(store.prune(now + timedelta(days=800), 0, 0, 365, dry_run=False).ledgers) == 1
     again = backend.store(keyword_only=True)
     again.append_events(QUIET, [said("Ann", "and on")])
+    again.save_session(Session(TALK, "", ("global",), now))
     again.append_events(TALK, [said("Ann", "anew")])
     assert again.verify_ledgers() == []

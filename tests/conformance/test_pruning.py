@@ -48,8 +48,8 @@ def test_uses_of_months_gone_by_go_whole(store: Store, clock: Clock) -> None:
 def test_ledgers_of_sessions_that_ended_long_ago_go(store: Store, clock: Clock) -> None:
     start = clock()
     for name, ended in (("old", start), ("late", start + timedelta(days=90)), ("open", None)):
-        store.save_session(Session(name, "", ("global",), start, ended))
         store.append_events(name, [said("Ann", f"zebra in {name}")])
+        store.save_session(Session(name, "", ("global",), start, ended))
     store.append_events("loose", [said("Ann", "zebra in none")])
     now = start + timedelta(days=100)
     planned = store.prune(now, 0, 0, 30, dry_run=True)
