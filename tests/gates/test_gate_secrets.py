@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.gates import secrets
+from engram.gates import secret_naming
+from engram.gates.secret_values import Likeness, likeness
 from engram.gates.secrets import find_secrets, may_hold_secrets, redact, secrets_problem
 from engram.model.memory import Anchor, Memory
 
@@ -185,15 +186,15 @@ def test_spans_are_in_order_apart_and_inside_the_text(text: str) -> None:
 def test_work_grows_no_faster_than_the_text(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counts the characters the value rules look at: a bounded number for each of the text's."""
     looked_at = 0
-    judge_value = secrets._is_value
+    judge_value = likeness
 
-    def counted(value: str, *, strict: bool, signed: bool) -> bool:
+    def counted(value: str) -> Likeness:
         nonlocal looked_at
         looked_at += len(value)
-        return judge_value(value, strict=strict, signed=signed)
+        return judge_value(value)
 
-    monkeypatch.setattr(secrets, "_is_value", counted)
-    text = unit * (200_000 // len(unit))
+    monkeypatch.setattr(secret_naming, "likeness", counted)
+    text = unit * (50_000 // len(unit))
     find_secrets(text)
     assert looked_at <= 16 * len(text)
 

@@ -11,6 +11,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from engram.client.naming import Owner, named_owner, narrowed, owned, owners_only
+from engram.client.screening import DeferredScreen
 from engram.model.arguments import words
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.event import EVENT_TYPES
@@ -59,6 +60,7 @@ class Facets:
 
     def __init__(self, store: Store, settings: Settings, home: "Home | None", clock: Callable[[], datetime]) -> None:
         self.store = store
+        store.screen = DeferredScreen()
         self.settings = settings
         self.home = home
         """The store's directory; None where memories are not files."""

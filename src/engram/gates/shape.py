@@ -1,17 +1,28 @@
 """Shape and size: text that can be stored and read back, a known type, a scope that names a place."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from operator import attrgetter
+from typing import Any
 
 from engram.gates.proposal import GateSettings
 from engram.model.errors import InvalidInput
 from engram.model.memory import Activation, Feedback, Memory
 from engram.model.types import memory_type
 
-__all__ = ["BARE_SCOPES", "RECORD", "added_problem", "scope_problem", "statement_problem", "strings", "texts"]
+__all__ = [
+    "BARE_SCOPES",
+    "RECORD",
+    "added_problem",
+    "labels",
+    "listed",
+    "scope_problem",
+    "statement_problem",
+    "strings",
+    "texts",
+]
 
 BARE_SCOPES = ("global", "user", "local", "public")
 _MAX_SCOPE_CHARS = 512
@@ -19,11 +30,51 @@ _MAX_SCOPE_CHARS = 512
 _MAX_PART_BYTES = 200
 RECORD = "\n;\n"
 """Between two values: no pattern reads across it."""
-# The id is the store's own. Numbers and times hold no text; leaving them out halves the walk, which `add` makes for every memory.
+# Numbers and times hold no text; leaving them out halves the walk, which `add` makes for every memory.
 _NO_TEXT = (bool, int, float, datetime)
 _TEXTLESS = (*_NO_TEXT, datetime | None, float | None, Activation, Feedback)
-_FIELDS = tuple(part.name for part in fields(Memory) if part.type not in _TEXTLESS and part.name != "id")
+_FIELDS = tuple(part.name for part in fields(Memory) if part.type not in _TEXTLESS)
 _values = attrgetter(*_FIELDS)
+# A mapping's keys that hold the name of something, and those that hold its value.
+_NAMING = frozenset(
+    [
+        "name",
+        "key",
+        "field",
+        "label",
+        "id",
+        "title",
+        "variable",
+        "var",
+        "env",
+        "property",
+        "param",
+        "parameter",
+        "header",
+        "attribute",
+        "setting",
+        "k",
+    ]
+)
+_GENERIC = frozenset(
+    [
+        "value",
+        "val",
+        "content",
+        "data",
+        "text",
+        "default",
+        "string",
+        "secret",
+        "current",
+        "raw",
+        "plain",
+        "v",
+        "literal",
+        "answer",
+    ]
+)
+_LONGEST_LABEL = 80
 _KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}\Z")
 # C0 and C1 controls but tab, line feed and carriage return; lone surrogates cannot be written as UTF-8.
 _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -80,12 +131,38 @@ def _inside(key: str, item: object) -> list[tuple[str, object]]:
     if isinstance(item, _NO_TEXT) or not item:
         return []
     if isinstance(item, list | tuple | set | frozenset):
-        return [(key, deeper) for deeper in item]
+        return listed(item, key)
     if isinstance(item, Mapping):
-        return [("", key), *((str(inner), deeper) for inner, deeper in item.items())]
+        return [
+            ("", key),
+            *(((label if label == name else f"{name} {label}"), deeper) for name, label, deeper in labels(item, key)),
+        ]
     if is_dataclass(item):
         return [("", getattr(item, part.name)) for part in fields(item)]
     return []
+
+
+def labels(data: Mapping[Any, Any], key: str = "") -> Iterator[tuple[str, str, Any]]:
+    """Each name of a mapping with what tells what its value is: mostly the name itself.
+
+    In `{"name": "password", "value": …}` and `{"password": {"value": …}}` that is another word than "value".
+    """
+    called = next(
+        (word for name in data if str(name).casefold() in _NAMING and isinstance(word := data[name], str)), key
+    )
+    for name, value in data.items():
+        generic = str(name).casefold() in _GENERIC
+        yield str(name), called[:_LONGEST_LABEL] if generic and called else str(name), value
+
+
+def listed(items: Iterable[Any], key: str = "") -> list[tuple[str, Any]]:
+    """Each item of a list with what tells what it is: the list's key, or in `["--password", …]` the option before it."""
+    found: list[tuple[str, Any]] = []
+    for item in items:
+        before = found[-1][1] if found else None
+        is_option = isinstance(before, str) and before.startswith("-") and len(before) <= _LONGEST_LABEL
+        found.append((str(before).lstrip("-") if is_option else key, item))
+    return found
 
 
 def _problem(memory: Memory) -> str:

@@ -1,12 +1,10 @@
-"""What a caller observed, checked and redacted before anything touches the disk."""
+"""What a caller observed, checked before it is handed to the store, whose screen redacts secrets."""
 
 import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from engram.gates.secrets import find_secrets, redact, redact_all, refuse_secret
-from engram.gates.shape import RECORD
 from engram.model.arguments import refuse_deep
 from engram.model.errors import InvalidInput
 from engram.model.event import EVENT_TYPES
@@ -34,30 +32,16 @@ def new_event(item: Mapping[str, Any], now: datetime, of_task: str = "") -> NewE
     event_type = item.get("event_type") or "message"
     if event_type not in EVENT_TYPES:
         raise InvalidInput(f"{event_type!r} is no event type; one of {', '.join(EVENT_TYPES)}")
-    role, content, task, key = _redacted(
-        storable(role.strip()),
-        storable(content),
-        storable(str(item.get("task", "") or "")),
-        storable(str(item.get("key", "") or "")),
-    )
     return NewEvent(
-        role=role,
-        content=content,
+        role=storable(role.strip()),
+        content=storable(content),
         at=aware(item.get("at")) or now,
         event_type=event_type,
-        task=of_task or task,
-        key=key,
+        task=of_task or storable(str(item.get("task", "") or "")),
+        key=storable(str(item.get("key", "") or "")),
         payload=_data("payload", item.get("payload")),
         metadata=_data("metadata", item.get("metadata")),
     )
-
-
-def _redacted(role: str, content: str, task: str, key: str) -> tuple[str, str, str, str]:
-    # Nearly every event holds no secret, and reading all its texts at once is cheaper than one by one.
-    if find_secrets(RECORD.join((role, content, task, key))):
-        refuse_secret(key, "the event's key")
-        role, content, task = (redact(text)[0] for text in (role, content, task))
-    return role, content, task, key
 
 
 def _data(name: str, given: Any) -> dict[str, Any]:
@@ -65,14 +49,14 @@ def _data(name: str, given: Any) -> dict[str, Any]:
 
 
 def json_data(what: str, given: Any) -> dict[str, Any]:
-    """A caller's own data, redacted; `InvalidInput` for what is no object that JSON can hold."""
+    """A caller's own data; `InvalidInput` for what is no object that JSON can hold."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
         raise InvalidInput(f'{what} is an object such as {{"name": "pytest"}}, not {type(given).__name__}')
     refuse_deep(given, what)
     try:
-        kept: dict[str, Any] = _stored(redact_all(dict(given)))
+        kept: dict[str, Any] = _stored(dict(given))
         json.dumps(kept, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{what} cannot be kept as JSON ({error}); give texts, numbers, lists and objects") from None
@@ -84,7 +68,7 @@ def _stored(value: Any) -> Any:
         return storable(value)
     if isinstance(value, Mapping):
         return {storable(str(name)): _stored(item) for name, item in value.items()}
-    return [_stored(item) for item in value] if isinstance(value, list | tuple) else value
+    return [_stored(item) for item in value] if isinstance(value, list | tuple | set | frozenset) else value
 
 
 def storable(text: str) -> str:

@@ -18,6 +18,7 @@ from engram.model.usage import Use
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
+    from engram.store.screen import Screen
 
 Progress = Callable[[str, int, int], None]
 """Told what is being worked on, how far it is, and how far it goes."""
@@ -257,6 +258,9 @@ class Transaction(Protocol):
 
 class Store(Protocol):
     """A backend."""
+
+    screen: "Screen"
+    """What every record passes before it is written."""
 
     @property
     def place(self) -> str:

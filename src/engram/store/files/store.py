@@ -45,10 +45,13 @@ from engram.store.protocol import (
     no_jobs,
 )
 from engram.store.scope_of import trusted_of
+from engram.store.screen import LATEST, Screen, Unscreened, screened_jobs
 
 
 class FilesStore(Reading, TaskKeeping):
     """Implements `protocol.Store` on plain files."""
+
+    screen: Screen = Unscreened()
 
     @property
     def place(self) -> str:
@@ -92,6 +95,7 @@ class FilesStore(Reading, TaskKeeping):
     ) -> Iterator[FilesTransaction]:
         """One decision, alone with the store: there is one lock, whatever scopes and memories it is about."""
         process = os.getpid()
+        reason = self.screen.decision(actor, reason, session)
         with self.guard:
             with self.parts.lock.held(self._deadline):
                 self._ready_to_write()
@@ -102,6 +106,7 @@ class FilesStore(Reading, TaskKeeping):
                         raise StoreError(
                             "a forked child cannot commit its parent's decision; open the store anew there"
                         )
+                    self.screen.memories(transaction.proposed, transaction.stored)
                     transaction.commit()
                 except (sqlite3.DatabaseError, OSError) as error:
                     self._mend_midway(error, transaction)
@@ -117,7 +122,7 @@ class FilesStore(Reading, TaskKeeping):
 
     def note_use(self, use: Use) -> None:
         """Append a use; no lock, no wait."""
-        self.parts.usage.append(use)
+        self.parts.usage.append(self.screen.use(use))
 
     @healing
     def uses_of(self, memory_ids: Iterable[str]) -> list[Use]:
@@ -145,8 +150,9 @@ class FilesStore(Reading, TaskKeeping):
         self, session: str, new: Sequence[NewEvent], jobs: Following = no_jobs, *, scope: str = ""
     ) -> list[Event]:
         """Append to a ledger."""
+        kept = self.screen.events(session, new, lambda: self.events(session, last=LATEST), scope=scope)
         with self.guard:
-            written = self._append_events(session, new, jobs, scope)
+            written = self._append_events(session, kept, screened_jobs(self.screen, jobs), scope)
             if self.parts.awaiting is not None and self.parts.awaiting.is_due:
                 self._index_appended()
         return written
@@ -184,7 +190,7 @@ class FilesStore(Reading, TaskKeeping):
 
     def save_session(self, session: Session) -> None:
         """Create or update a session."""
-        sessions.save_session(self.parts.home, session)
+        sessions.save_session(self.parts.home, self.screen.session(session))
 
     def session(self, session_id: str) -> Session | None:
         """A session by id."""
@@ -248,6 +254,7 @@ class FilesStore(Reading, TaskKeeping):
     @healing
     def purge(self, ids: Sequence[str], *, actor: str, drawn: Collection[str] = ()) -> Purged:
         """Destroy memories and events, and prove it."""
+        self.screen.decision(actor, "", "")
         with self.parts.lock.held(self._deadline):
             self._finish()
             purged = purging.purge(self.parts, ids, actor, drawn)

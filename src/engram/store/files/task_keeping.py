@@ -10,21 +10,25 @@ from engram.store.files import tasks
 from engram.store.files.healing import Mendable
 from engram.store.files.missing import BEGUN, CHECKPOINT
 from engram.store.files.recovery import witness_task
+from engram.store.screen import Screen
 
 
 class TaskKeeping(Mendable):
     """Runs, checkpoints and jobs of a store on files."""
 
+    screen: Screen
+
     def save_task(self, task: TaskRun) -> None:
         """Write a new task."""
+        kept = self.screen.task(task)
         with self.guard, self.parts.lock.held():
-            tasks.save_task(self.parts.home, task)
-            witness_task(self.parts, task.id, BEGUN)
+            tasks.save_task(self.parts.home, kept)
+            witness_task(self.parts, kept.id, BEGUN)
 
     def change_task(self, task_id: str, change: Callable[[TaskRun], TaskRun]) -> TaskRun:
         """Change a task as it stands, alone with it."""
         with self.guard, self.parts.lock.held():
-            return tasks.change_task(self.parts.home, task_id, change)
+            return tasks.change_task(self.parts.home, task_id, lambda task: self.screen.task(change(task)))
 
     def task(self, task_id: str) -> TaskRun | None:
         """A task by id."""
@@ -50,7 +54,7 @@ class TaskKeeping(Mendable):
         """Append the checkpoint that `make` gives for the next number."""
         with self.guard, self.parts.lock.held():
             known = tasks.checkpoints(self.parts.home, task_id)
-            made = make(known[-1].number + 1 if known else 1)
+            made = self.screen.checkpoint(make(known[-1].number + 1 if known else 1))
             tasks.add_checkpoint(self.parts.home, made)
             witness_task(self.parts, task_id, f"{CHECKPOINT} {made.number}")
             return made
@@ -67,7 +71,7 @@ class TaskKeeping(Mendable):
     def enqueue(self, jobs: Sequence[Job]) -> None:
         """Add jobs; one that is known already stays as it is."""
         with self.guard, self.parts.lock.held():
-            tasks.enqueue(self.parts.home, jobs)
+            tasks.enqueue(self.parts.home, [self.screen.job(job) for job in jobs])
 
     def lease_jobs(
         self, owner: str, now: datetime, until: datetime, *, kinds: tuple[str, ...] | None = None, limit: int = 1
@@ -79,7 +83,7 @@ class TaskKeeping(Mendable):
     def settle_job(self, job: Job, then: Job | None) -> bool:
         """End a lease: the job goes, or is kept as `then` says."""
         with self.guard, self.parts.lock.held():
-            return tasks.settle(self.parts.home, job, then)
+            return tasks.settle(self.parts.home, job, then and self.screen.job(then))
 
     def tokens_spent(self, day: date) -> int:
         """Tokens a language model has cost on a day."""

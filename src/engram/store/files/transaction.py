@@ -79,6 +79,16 @@ class FilesTransaction:
         row = self._parts.index.one("by_ref", memory_id)
         return decode_record(row[2]) if row else None
 
+    @property
+    def proposed(self) -> list[Memory]:
+        """What this decision has put so far."""
+        return [item.memory for item in self._pending.values()]
+
+    def stored(self, memory_id: str) -> Memory | None:
+        """A memory as it was before this decision."""
+        row = self._parts.index.one("by_ref", memory_id)
+        return decode_record(row[2]) if row else None
+
     def exact(self, content_hash: str, scope: str) -> Memory | None:
         """The live memory with this content in this scope."""
         row = self._parts.index.one("exact", content_hash, scope) if content_hash else None

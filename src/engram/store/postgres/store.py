@@ -43,6 +43,7 @@ from engram.store.protocol import (
     no_jobs,
 )
 from engram.store.records import decode_record
+from engram.store.screen import LATEST, Screen, Unscreened, screened_jobs
 from engram.store.sources import random_hex, utc_now
 from engram.store.walks import PLAIN, Hops
 
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
 class PostgresStore(TaskKeeping):
     """Implements `protocol.Store` on a server. Safe for threads; every call is a transaction of its own."""
+
+    screen: Screen = Unscreened()
 
     def __init__(
         self,
@@ -248,11 +251,13 @@ class PostgresStore(TaskKeeping):
     ) -> Iterator[PostgresTransaction]:
         """One decision; its scopes and memories are locked first, in order."""
         lacking = False
+        reason = self.screen.decision(actor, reason, session)
         with self.parts.database.transaction() as connection:
             transaction = PostgresTransaction(self.parts, connection, Decision(op, actor, reason, session))
             transaction.lock_scopes(scopes)
             transaction.lock_memories(about)
             yield transaction
+            self.screen.memories(transaction.proposed, transaction.stored)
             transaction.commit()
             lacking = transaction.lacks_vectors
         transaction.give_back_numbers()
@@ -274,7 +279,7 @@ class PostgresStore(TaskKeeping):
 
     def note_use(self, use: Use) -> None:
         """Append a use."""
-        uses.note(self.parts.database, use)
+        uses.note(self.parts.database, self.screen.use(use))
 
     def uses_of(self, memory_ids: Iterable[str]) -> list[Use]:
         """Every noted use of these memories, oldest first."""
@@ -298,7 +303,8 @@ class PostgresStore(TaskKeeping):
         self, session: str, new: Sequence[NewEvent], jobs: Following = no_jobs, *, scope: str = ""
     ) -> list[Event]:
         """Append to a ledger."""
-        appended = events.append(self.parts, session, new, jobs, scope)
+        kept = self.screen.events(session, new, lambda: self.events(session, last=LATEST), scope=scope)
+        appended = events.append(self.parts, session, kept, screened_jobs(self.screen, jobs), scope)
         self._statistics.written(len(new))
         return appended
 
@@ -312,7 +318,7 @@ class PostgresStore(TaskKeeping):
 
     def save_session(self, session: Session) -> None:
         """Create or update a session."""
-        events.save_session(self.parts, session)
+        events.save_session(self.parts, self.screen.session(session))
 
     def session(self, session_id: str) -> Session | None:
         """A session by id."""
@@ -377,6 +383,7 @@ class PostgresStore(TaskKeeping):
         """Destroy memories and events, and prove it."""
         from engram.store.postgres.purging import purge
 
+        self.screen.decision(actor, "", "")
         purged = purge(self.parts, ids, actor, drawn)
         self._statistics = Statistics(self.parts.database)
         return purged

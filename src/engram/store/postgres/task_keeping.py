@@ -11,6 +11,7 @@ from engram.store.postgres.database import Connection
 from engram.store.postgres.parts import Parts
 from engram.store.postgres.sql import statement
 from engram.store.postgres.writing import Work, dumped
+from engram.store.screen import Screen
 from engram.store.tasks import from_fields, to_fields
 
 
@@ -18,10 +19,11 @@ class TaskKeeping:
     """Runs, checkpoints and jobs of a tenant."""
 
     parts: Parts
+    screen: Screen
 
     def save_task(self, task: TaskRun) -> None:
         """Write a new task."""
-        self.parts.database.change("put_task", **task_values(task))
+        self.parts.database.change("put_task", **task_values(self.screen.task(task)))
 
     def change_task(self, task_id: str, change: Callable[[TaskRun], TaskRun]) -> TaskRun:
         """Change a task as it stands, alone with it."""
@@ -30,7 +32,7 @@ class TaskKeeping:
             task = held_task(self.parts, connection, task_id, "lock_task")
             if task is None:
                 raise NotFound(f"no task {task_id!r}; `engram task list` shows what there is")
-            changed = change(task)
+            changed = self.screen.task(change(task))
             if changed != task:
                 database.within(connection, statement("put_task"), task_values(changed))
         return changed
@@ -57,7 +59,7 @@ class TaskKeeping:
         with database.transaction() as connection:
             held_task(self.parts, connection, task_id, "lock_task")
             ((last,),) = database.within(connection, statement("last_checkpoint"), {"task": task_id})
-            made = make(last + 1)
+            made = self.screen.checkpoint(make(last + 1))
             database.within(connection, statement("put_checkpoint"), checkpoint_values(made))
         return made
 
@@ -79,7 +81,7 @@ class TaskKeeping:
     def enqueue(self, jobs: Sequence[Job]) -> None:
         """Add jobs; one that is known already stays as it is."""
         if jobs:
-            self.parts.database.change("put_jobs", **job_columns(jobs))
+            self.parts.database.change("put_jobs", **job_columns([self.screen.job(job) for job in jobs]))
 
     def lease_jobs(
         self, owner: str, now: datetime, until: datetime, *, kinds: tuple[str, ...] | None = None, limit: int = 1
@@ -104,7 +106,9 @@ class TaskKeeping:
             held = _job(rows[0][0]) if rows else None
             if held is None or (held.owner, held.attempts) != (job.owner, job.attempts):
                 return False
-            work: Work = [("drop_job", {"id": job.id})] if then is None else [("change_job", _job_values(then))]
+            work: Work = (
+                [("drop_job", {"id": job.id})] if then is None else [("change_job", _job_values(self.screen.job(then)))]
+            )
             database.all_of(connection, work)
         return True
 

@@ -97,6 +97,15 @@ class PostgresTransaction:
         self.lock_memories([memory_id])
         return self._held[memory_id]
 
+    @property
+    def proposed(self) -> list[Memory]:
+        """What this decision has put so far."""
+        return [item.memory for item in self._pending.values()]
+
+    def stored(self, memory_id: str) -> Memory | None:
+        """A memory as it was before this decision."""
+        return self._held.get(memory_id)
+
     def exact(self, content_hash: str, scope: str) -> Memory | None:
         """The live memory with this content in this scope."""
         if not content_hash:

@@ -1,0 +1,168 @@
+"""No secret gets in: whatever kind it is of, whichever verb carries it, in whichever argument it stands."""
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from engram import Engram
+from engram.gates.secrets import find_secrets, redact, redact_all
+from engram.model.errors import EngramError, InvalidInput, SecretRefused
+from tests.backends import Backend
+from tests.gates.samples import samples
+
+TOKEN = "ghp_" + "a1B2" * 9
+PASSWORD = "tr0ub4dor" + "&3"
+FACT = "The deploy runs on Fridays."
+KEY = "-----BEGIN RSA " + "PRIVATE KEY-----\n"
+BODY = "\n".join("MIIEow1BAAKCAQEAr9Xk2pQzR7mN4vB1aB3cD5eF7gH9iJ1kL3mN5oP7qR9sT1u" for _ in range(8))
+
+
+@pytest.mark.parametrize("name", ["secrets_a.txt", "secrets_b.txt"])
+def test_at_least_97_of_100_kinds_of_secrets_are_cut_out(name: str) -> None:
+    found = samples(name)
+    missed = [sample.kind for sample in found if any(part in redact(sample.text)[0] for part in sample.secrets)]
+    assert len(missed) <= 0.03 * len(found), missed
+
+
+@pytest.mark.parametrize("name", ["innocents_a.txt", "innocents_b.txt"])
+def test_at_most_1_of_100_innocent_texts_is_taken_for_a_secret(name: str) -> None:
+    found = samples(name)
+    mistaken = [sample.text for sample in found if find_secrets(sample.text)]
+    assert len(mistaken) <= 0.01 * len(found), mistaken
+
+
+def _verbs(mem: Engram) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Every public verb of the client and of its facets."""
+    for owner in (mem, mem.tasks, mem.sessions, mem.review, mem.graph, mem.lineages):
+        for name, verb in inspect.getmembers(owner, callable):
+            if not name.startswith("_") and name not in ("open", "close", "store", "clock", "recaller", "searcher"):
+                yield f"{type(owner).__name__}.{name}", verb
+
+
+def _usual(mem: Engram) -> dict[str, Any]:
+    """An argument that each parameter takes."""
+    one, other = mem.add(FACT), mem.add("The office is in Berlin.")
+    task = mem.start_task("ship it")
+    return {
+        "statement": "Lunch is at noon.", "ref": one.id, "source": one.id, "target": other.id, "keep": one.id,
+        "task": task.id, "task_id": task.id, "session_id": "S-1", "session": "S-1", "goal": "ship it",
+        "role": "user", "content": "hello there", "summary": "half done", "user_message": "I live in Berlin.",
+        "signal": "positive", "relation_type": "related_to", "type": "related_to", "text": "The office is in Berlin.",
+        "title": "notes", "user": "hello", "items": [{"role": "user", "content": "hi"}], "state": "paused",
+        "turns": [{"role": "user", "content": "hi"}], "query": "office", "scopes": ("global",), "ids": [one.id],
+        "seeds": [one.id], "start": one.id, "reached": [],
+    }  # fmt: skip
+
+
+def _planted(verb: Callable[..., Any], usual: dict[str, Any], plant: str) -> Iterator[dict[str, Any]]:
+    """Arguments for a verb, with the secret in one of them after the other."""
+    takes = inspect.signature(verb).parameters
+    needed = {n: usual[n] for n, p in takes.items() if p.default is p.empty and n in usual}
+    texts = [n for n, p in takes.items() if "str" in str(p.annotation)]
+    nested = [n for n in ("metadata", "payload", "data") if n in takes]
+    for name in texts:
+        yield {**needed, name: plant}
+    for name in nested:
+        yield {**needed, name: {"deep": [{plant: 1, "note": plant}]}}
+        yield {**needed, name: {"name": "password", "value": PASSWORD}}
+    if "fields" in takes:
+        text = {"statement": "Lunch is at one."} if "ref" not in takes else {}
+        for name in ("statement", "situation", "context", "rationale", "name", "scope", "domain", "key", "task"):
+            yield {**needed, **text, name: plant if name != "scope" else f"project:{plant}"}
+        for name in ("tags", "entities", "aliases"):
+            yield {**needed, **text, name: [plant]}
+        yield {**needed, **text, "metadata": {"deep": [{plant: 1}]}}
+        yield {**needed, **text, "metadata": {"name": "password", "value": PASSWORD}}
+        yield {**needed, "payload": {"env": [{"name": "DB_PASSWORD", "value": PASSWORD}]}}
+
+
+def test_no_argument_of_any_verb_brings_a_secret_into_the_store(backend: Backend) -> None:
+    mem = backend.client()
+    usual, tried = _usual(mem), 0
+    for _, verb in _verbs(mem):
+        with contextlib.suppress(ValueError, TypeError):
+            for arguments in _planted(verb, usual, TOKEN):
+                tried += 1
+                with contextlib.suppress(EngramError, TypeError, ValueError, AttributeError, KeyError):
+                    verb(**arguments)
+    assert tried > 200
+    held = backend.everything()
+    assert TOKEN not in held
+    assert PASSWORD not in held
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda mem: mem.start_task("ship it", scope=f"project:{TOKEN}"),
+        lambda mem: mem.start_task("ship it", session=TOKEN),
+        lambda mem: mem.observe(TOKEN, "user", "hello"),
+        lambda mem: mem.add(FACT, source=TOKEN),
+        lambda mem: mem.pin(mem.add(FACT).id, actor=TOKEN),
+        lambda mem: mem.forget(mem.add(FACT).id, actor=TOKEN),
+        lambda mem: mem.recall("lunch", session=TOKEN) if mem.add("Lunch is at noon.") else None,
+        lambda mem: mem.session("work", scope=f"project:{TOKEN}"),
+    ],
+)
+def test_a_name_that_is_a_secret_is_refused(backend: Backend, write: Callable[[Engram], object]) -> None:
+    with pytest.raises((InvalidInput, SecretRefused), match="secret"):
+        write(backend.client())
+    assert TOKEN not in backend.everything()
+
+
+def test_a_reason_is_kept_without_its_secret(backend: Backend) -> None:
+    mem = backend.client()
+    memory = mem.add(FACT)
+    mem.forget(memory.id, reason=f"leaked {TOKEN}")
+    assert mem.history(memory.id)[-1].reason == "leaked [redacted:github-token]"
+
+
+def test_a_private_key_cut_between_two_events_is_redacted_in_both(backend: Backend) -> None:
+    mem = backend.client()
+    half = len(BODY) // 2
+    mem.observe("S-1", "user", f"here is the key\n{KEY}{BODY[:half]}")
+    mem.observe("S-1", "assistant", "go on")
+    event = mem.observe("S-1", "user", f"{BODY[half:]}\n-----END RSA PRIVATE KEY-----\nthat was it")
+    assert "MIIEow" not in backend.everything()
+    assert event.content.endswith("that was it")
+
+
+def test_a_private_key_cut_in_three_within_one_batch_is_redacted_everywhere(backend: Backend) -> None:
+    mem = backend.client()
+    parts = [KEY + BODY[:150], BODY[150:300], BODY[300:] + "\n-----END RSA PRIVATE KEY-----"]
+    events = mem.observe_batch("S-1", [{"role": "user", "content": part} for part in parts])
+    assert [event.content for event in events] == ["[redacted:private-key]"] * 3
+
+
+def test_words_after_a_private_key_are_kept(backend: Backend) -> None:
+    mem = backend.client()
+    mem.observe("S-1", "user", f"{KEY}{BODY}\n-----END RSA PRIVATE KEY-----")
+    assert mem.observe("S-1", "user", "Thanks, done").content == "Thanks, done"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"name": "password", "value": PASSWORD},
+        {"password": {"value": PASSWORD}},
+        {"env": [{"key": "API_TOKEN", "value": "8Xk2pQzR7mN4vB1"}]},
+        {"argv": ["psql", "--password", PASSWORD]},
+        {"login": {"pin": 4821}},
+    ],
+)
+def test_what_a_sibling_names_is_redacted(data: dict[str, Any]) -> None:
+    kept = str(redact_all(data))
+    assert "[redacted:" in kept
+    assert PASSWORD not in kept and "8Xk2" not in kept and "4821" not in kept
+
+
+def test_a_memory_that_holds_a_secret_already_can_still_be_forgotten(backend: Backend) -> None:
+    store = backend.store()
+    mem = backend.client()
+    memory = mem.add(FACT)
+    with store.deciding("edit", actor="hand") as deciding:
+        deciding.put(memory.but(statement=f"The token is {TOKEN}"))
+    assert mem.forget(memory.id) is not None
