@@ -181,24 +181,6 @@ _NUMBERS = (
         r"codice fiscale|fiscal code|\bc\.?f\.?\b",
         _anything,
     ),
-    _Number(
-        "passport-number",
-        r"[A-Z]{1,2}\d{6,8}|[A-Z]\d{2}[A-Z0-9]{6}|\d{9}|C[A-Z0-9]{8}",
-        r"passport(?: (?:no|number|nr|#))|reisepass\w*|passeport|pasaporte|passaporte|паспорт",
-        _anything,
-    ),
-    _Number(
-        "drivers-license",
-        r"[A-Z]\d{7}|[A-Z]\d{3}[- ]\d{4}[- ]\d{4}|[A-Z]\d{12}",
-        r"driver'?s? licen[cs]e|driving licen[cs]e|führerschein\w*",
-        _anything,
-    ),
-    _Number(
-        "bank-account",
-        r"\d{8,17}|\d{2}-\d{2}-\d{2} \d{8}",
-        r"bank account (?:number|no|#)|account number|routing number|sort code|kontonummer|numéro de compte|número de cuenta",
-        _anything,
-    ),
 )
 
 
