@@ -69,6 +69,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Console]:
     """The command line, on an empty store, in an empty directory that lies in no repository."""
     for name in [name for name in os.environ if name.startswith("ENGRAM_")]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("ENGRAM_DEBUG", "1")
     monkeypatch.setenv("ENGRAM_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("ENGRAM_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "100")

@@ -98,7 +98,7 @@ times = st.one_of(
 )
 maybe_time = st.none() | times
 unit = st.floats(0, 1) | st.sampled_from((0.0, 0.1, 0.57, 0.91, 0.95, 1.0)) | st.integers(0, 100).map(lambda n: n / 100)
-count = st.integers(0, 2**70)
+count = st.integers(0, 2**63 - 1)
 plain = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | multiline,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text | word, inner, max_size=3),

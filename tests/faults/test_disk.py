@@ -81,6 +81,7 @@ def test_a_home_that_cannot_be_written_still_answers(indexed: bool) -> None:
         assert answer["found"] == [sentence(3)] and answer["recalled"] == [sentence(4)] and answer["injected"]
         for verb in ("learn", "feedback", "observe", "purge"):
             assert answer[verb].startswith("StoreReadOnly"), (verb, answer[verb])
+        assert answer["doctor"][:1] == ["home"], answer["doctor"]
         assert any("cannot" in warning for warning in answer["warned"]) or indexed
         assert_consistent(home, folder / "third")
 

@@ -1,5 +1,6 @@
 """What goes wrong is said in words an agent can act on, and the server goes on."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,11 +8,11 @@ import pytest
 from mcp import MCPError
 
 from engram.mcp.answers import Card
-from engram.mcp.serving import LazyMemory, answered
+from engram.mcp.serving import LazyMemory, answered, whole_characters
 from engram.mcp.tools import TOOLS
 from engram.model.errors import StoreBusy
 from engram.model.memory import Memory
-from tests.mcp.talking import Talk, said, talking
+from tests.mcp.talking import Talk, exchange, initialize, process, said, talking
 
 
 @pytest.mark.parametrize("tool", ["feedback", "forget"])
@@ -110,3 +111,17 @@ def test_half_a_character_in_a_file_or_its_name_does_not_break_the_wire() -> Non
     assert b"/notes\\\\udcff" in result.model_dump_json().encode()
     card = Card.of(Memory(id="ENG-2026-0131-001", statement="half \ud83d an emoji"))
     assert r"half \\ud83d an emoji" in card.model_dump_json()
+
+
+def test_half_a_surrogate_pair_in_an_argument_is_answered(tmp_path: Path) -> None:
+    """JavaScript writes such a half where a text was cut inside a character; the protocol's parser refuses the whole line."""
+    with process(tmp_path) as running:
+        initialize(running)
+        for half in ("\ud83d tabs", "\udc00", "a\\ud800b", "\ud83d\ude00 whole"):
+            answer = exchange(running, "tools/call", name="recall", arguments={"question": f"what about {half}?"})
+            assert "result" in answer, answer
+
+
+def test_only_halves_of_pairs_are_replaced() -> None:
+    line = '{"a": "\\ud83d\\ude00 \\uD83D x \\\\ud83d \\udc00 \\u00e9"}'
+    assert json.loads(whole_characters(line)) == {"a": "\U0001f600 \ufffd x \\ud83d \ufffd é"}

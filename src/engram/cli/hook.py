@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+from engram.model.arguments import MOST
 from engram.model.errors import EngramError
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.files.home import open_home
@@ -51,7 +52,7 @@ def main(arguments: list[str]) -> int:
             sys.stdout.write(USAGE)
             return 0
         payload = _payload(words)
-        limit = int(options.get("limit", "5"))
+        limit = min(int(options.get("limit", "5")), MOST)
     except (_Usage, ValueError) as error:
         sys.stderr.write(f"engram: {error}\n{USAGE}")
         return 2
@@ -88,7 +89,7 @@ def _payload(words: list[str]) -> dict[str, object]:
     text = sys.stdin.buffer.read().decode("utf-8", "replace")
     try:
         loaded = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {"prompt": text}
     return loaded if isinstance(loaded, dict) else {"prompt": text}
 

@@ -1,5 +1,6 @@
 """Text as it may be shown: one line where one is wanted, control characters visible, never obeyed."""
 
+from contextlib import suppress
 from datetime import datetime
 
 from engram.text.shown import one_line, shown
@@ -46,8 +47,12 @@ def _span(seconds: float) -> str:
 
 
 def moment(value: datetime | None) -> str:
-    """A time in the reader's own zone."""
-    return value.astimezone().strftime("%Y-%m-%d %H:%M") if value else ""
+    """A time in the reader's own zone, or in its own where the reader's calendar does not reach."""
+    if value is None:
+        return ""
+    with suppress(OverflowError, ValueError, OSError):
+        value = value.astimezone()
+    return value.strftime("%Y-%m-%d %H:%M")
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

@@ -7,7 +7,10 @@ from typing import Any
 
 def loads(text: str) -> Any:
     """What the text holds. Raises `InvalidInput` for a number that is none, `ValueError` for what is not JSON."""
-    return json.loads(text, parse_constant=_refused, parse_float=_finite)
+    try:
+        return json.loads(text, parse_constant=_refused, parse_float=_finite)
+    except RecursionError:
+        raise ValueError("nested too deeply to be read") from None
 
 
 def _finite(text: str) -> float:

@@ -8,11 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engram.cli.exits import FAILED, code_of, words_of
+from engram.cli.exits import FAILED, USAGE, code_of, words_of
+from engram.model.arguments import LONGEST, half_character
 from engram.model.errors import EngramError, InvalidInput
 
 if TYPE_CHECKING:
     from engram.client import Engram
+
+DEBUG = "ENGRAM_DEBUG"
+"""Set to anything, an error nobody foresaw shows its traceback."""
 
 
 @dataclass(slots=True)
@@ -115,8 +119,16 @@ def perform(function: Callable[..., None], given: dict[str, Any]) -> None:
     surface = Surface(as_json=given.pop("as_json"))
     with _reporting(surface):
         surface.home = _home(home)
+        _check_numbers(given)
         function(surface, **given)
         sys.stdout.flush()
+
+
+def _check_numbers(given: dict[str, Any]) -> None:
+    """Refuse a number that no store can count to, whichever option it belongs to."""
+    for name, value in given.items():
+        if type(value) is int and abs(value) > LONGEST:
+            raise InvalidInput(f"--{name.replace('_', '-')} takes a number up to {LONGEST}")
 
 
 def _home(given: str | None) -> Path | None:
@@ -141,6 +153,17 @@ def _reporting(surface: Surface) -> Iterator[None]:
         sys.stderr.write(f"engram: {shown(words_of(error))}\n")
         surface.failed(words_of(error), code_of(error))
         raise SystemExit(code_of(error)) from None
+    except UnicodeEncodeError as error:
+        sys.stderr.write(f"engram: {half_character(error)}\n")
+        surface.failed(str(half_character(error)), USAGE)
+        raise SystemExit(USAGE) from None
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            raise
+        told = f"something went wrong inside Engram ({type(error).__name__}); {DEBUG}=1 shows where. Please report it"
+        sys.stderr.write(f"engram: {told}\n")
+        surface.failed(told, FAILED)
+        raise SystemExit(FAILED) from None
 
 
 def text_or_stdin(text: str) -> str:

@@ -23,13 +23,13 @@ _COMMAND = re.compile(
     r"`[^`]+`|(?<!\w)--?[a-z]|\b(?:make|npm|pnpm|yarn|pip|uv|cargo|go|git|docker|kubectl|pytest|cd|ls|curl) \w"
 )
 _REFERENCE = re.compile(
-    r"(?<!\w)#\d+|\b[A-Z]{2,}-\d+\b|\bline \d+|\bcommit [0-9a-f]{7,}|\b[0-9a-f]{12,40}\b|\d{1,2}:\d{2}(?::\d{2})?\b.*\b(?:today|log)"
+    r"(?<!\w)#\d+|\b[A-Z]{2,}-\d+\b|\bline \d+|\bcommit [0-9a-f]{7,}|\b[0-9a-f]{12,40}\b|\d{1,2}:\d{2}(?::\d{2})?\b.{0,200}?\b(?:today|log)"
 )
 _PLACE = re.compile(
-    r"(?<!\w)[\w.-]+/[\w./-]+|\b\w+\.(?:py|ts|js|go|rs|java|md|toml|ya?ml|json|sql|sh|c|h|cpp|rb)\b|\w\(\)"
+    r"(?<![\w.-])[\w.-]++/[\w./-]+|\b\w+\.(?:py|ts|js|go|rs|java|md|toml|ya?ml|json|sql|sh|c|h|cpp|rb)\b|\w\(\)"
 )
 # The first word of each clause: "…, so discard the first runs".
-_OPENING = re.compile(r"(?:^|[,;:.!] )\W*(?:(?:so|then|and|please|but) )?([a-z']+)")
+_OPENING = re.compile(r"(?:^|(?<=[,;:.!] ))\W{0,20}(?:(?:so|then|and|please|but) )?([a-z']+)")
 _CONDITIONS = frozenset(("if", "when", "whenever", "before", "after", "unless", "once"))
 _NARRATES_PAST = re.compile(
     r"^(?:\w+ly )?(?:i|we|the assistant|claude|the agent) (?:(?!need)\w+ed|ran|did|made|wrote|got|had|saw|went|took|began|found)\b"

@@ -11,6 +11,7 @@ from engram.gates.proposal import GateSettings
 from engram.model.errors import InvalidInput
 from engram.model.memory import Activation, Feedback, Memory
 from engram.model.types import memory_type
+from engram.rules.limits import excess
 
 __all__ = [
     "BARE_SCOPES",
@@ -168,6 +169,8 @@ def listed(items: Iterable[Any], key: str = "") -> list[tuple[str, Any]]:
 def _problem(memory: Memory) -> str:
     if not memory.statement or not _VISIBLE.search(memory.statement):
         return "the statement is empty"
+    if problem := excess(memory):
+        return problem
     for field, text in texts(memory):
         if bad := _UNWRITABLE.search(text):
             return f"{field} holds the control character U+{ord(bad[0]):04X}, which a text file cannot carry; remove it"

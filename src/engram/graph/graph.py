@@ -9,9 +9,10 @@ from engram.graph.asking import checked_metadata, checked_weight, hops
 from engram.graph.reaching import Reached, gathered
 from engram.graph.rendering import rendered
 from engram.model.arguments import checked_limit
-from engram.model.errors import InvalidInput, NotFound
+from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Association, Memory
 from engram.model.relations import relation
+from engram.rules.limits import MAX_LINKS
 from engram.rules.scopes import seen_from, shows
 from engram.store.protocol import LIVE, Step, Store, Transaction
 
@@ -66,6 +67,8 @@ class Graph:
             _present(deciding, other.id)
             memory = _present(deciding, one.id)
             links = _related(memory.associations, link, names, keep=metadata is None)
+            if len(links) > MAX_LINKS:
+                raise Refused(f"{memory.id} has {MAX_LINKS:,} links already, and takes no more; take some away first")
             if links != memory.associations:
                 memory = memory.but(associations=links, updated=self.clock())
                 deciding.put(memory)

@@ -2,11 +2,14 @@
 
 import logging
 import os
+import re
 import signal
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import anyio.to_thread
@@ -38,6 +41,8 @@ INSTRUCTIONS = Path(__file__).with_name("instructions.txt")
 GRACE = 1.5
 """Seconds a call may still take when the process is told to go; clients kill after two."""
 _log = logging.getLogger(__name__)
+_ESCAPE = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>u[dD][89a-fA-F]..)|.)")
+"""One escape of JSON: a whole pair, half of one, or any other."""
 
 
 class LazyMemory:
@@ -159,9 +164,27 @@ async def serve(memory: LazyMemory) -> None:
     server = build(memory, turn)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_leave_when_told, memory, turn)
-        async with stdio_server() as (read, write):
+        async with stdio_server(stdin=cast(Any, _lines(_own_stdin()))) as (read, write):
             await server.run(read, write, server.create_initialization_options())
         tasks.cancel_scope.cancel()
+
+
+def _own_stdin() -> TextIOWrapper:
+    """The client's lines, on a descriptor of the server's own: whatever is started from here reads an empty stdin."""
+    own, empty = os.dup(sys.stdin.fileno()), os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, sys.stdin.fileno())
+    os.close(empty)
+    return TextIOWrapper(os.fdopen(own, "rb", closefd=False), encoding="utf-8", errors="replace")
+
+
+async def _lines(stdin: TextIOWrapper) -> AsyncIterator[str]:
+    async for line in anyio.wrap_file(stdin):
+        yield whole_characters(line)
+
+
+def whole_characters(line: str) -> str:
+    """A line of JSON without halves of surrogate pairs, which JavaScript writes and the protocol's parser would not answer."""
+    return _ESCAPE.sub(lambda found: r"\ufffd" if found["half"] else found[0], line) if r"\u" in line else line
 
 
 async def _leave_when_told(memory: LazyMemory, turn: anyio.CapacityLimiter) -> None:

@@ -14,6 +14,8 @@ KINDS = ("memory", "event")
 """What an answer may hold."""
 MOST = 1000
 """The largest limit of a ranked answer."""
+LONGEST = 2**63 - 1
+"""The largest number a database counts to."""
 MOST_NESTED = 96
 """Levels of a caller's own data; a memory's file as a whole is read to 100."""
 ANY = "any"
@@ -29,15 +31,15 @@ def checked_limit(limit: Any, name: str = "limit", most: int = MOST) -> int:
 
 def checked_length(limit: Any, name: str = "limit") -> int | None:
     """How long a list may be: a whole number from 1 on, or None for all of it."""
-    if limit is not None and (type(limit) is not int or limit < 1):
-        raise InvalidInput(f"{name} {limit!r} must be a whole number, at least 1; None asks for all")
+    if limit is not None and (type(limit) is not int or not 1 <= limit <= LONGEST):
+        raise InvalidInput(f"{name} {limit!r:.40} must be a whole number from 1 to {LONGEST}; None asks for all")
     return limit
 
 
 def checked_place(number: Any, name: str) -> int:
     """Where a list begins: a whole number from 0 on."""
-    if type(number) is not int or number < 0:
-        raise InvalidInput(f"{name} {number!r} must be a whole number, at least 0")
+    if type(number) is not int or not 0 <= number <= LONGEST:
+        raise InvalidInput(f"{name} {number!r:.40} must be a whole number from 0 to {LONGEST}")
     return number
 
 
@@ -54,6 +56,13 @@ def checked_window(since: Any, until: Any) -> tuple[datetime | None, datetime | 
     if first is not None and last is not None and first > last:
         raise InvalidInput(f"since {first.isoformat()} comes after until {last.isoformat()}; exchange them")
     return first, last
+
+
+def half_character(error: UnicodeEncodeError) -> InvalidInput:
+    """What a text means that no file and no database can hold: half of a surrogate pair stands in it."""
+    return InvalidInput(
+        f"{error.object!r:.80} holds half of a character (U+{ord(error.object[error.start]):04X}); take it out"
+    )
 
 
 def words(given: Any, name: str) -> tuple[str, ...] | None:

@@ -1,13 +1,13 @@
 """Times as callers give them."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from engram.model.errors import InvalidInput
 
 
 def aware(value: Any) -> datetime | None:
-    """A time with its zone: naive ones are local time, text is ISO 8601."""
+    """A time with its zone: naive ones are local time, text is ISO 8601. `InvalidInput` for one that UTC cannot express."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -17,4 +17,9 @@ def aware(value: Any) -> datetime | None:
             raise InvalidInput(f"{value!r} is not a time; write it as 2026-01-31 or 2026-01-31T12:00:00Z") from None
     if not isinstance(value, datetime):
         raise InvalidInput(f"{value!r} is not a time")
-    return value if value.tzinfo else value.astimezone()
+    try:
+        known = value if value.tzinfo else value.astimezone()
+        known.astimezone(UTC)
+    except (OverflowError, ValueError, OSError):
+        raise InvalidInput(f"{value} lies outside the calendar; write a year from 2 to 9998") from None
+    return known

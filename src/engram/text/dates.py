@@ -42,10 +42,13 @@ def spans(text: str) -> list[Span]:
     found: list[Span] = []
     if not _HAS_YEAR.search(text):
         return found
+    read = bytearray(len(text))
     for form in _forms():
         for match in form.finditer(text):
-            if all(match.end() <= other.start or match.start() >= other.end for other in found):
-                found.extend(_span(match))
+            start, end = match.span()
+            if not any(read[start:end]) and (named := list(_span(match))):
+                found += named
+                read[start:end] = b"\1" * (end - start)
     return sorted(found, key=lambda span: span.start)
 
 

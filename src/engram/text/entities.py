@@ -36,7 +36,7 @@ _PIECE = re.compile(
     r"|(?P<name>[^\W\d_]{1,60})"
 )
 _CAMEL = re.compile(r"[a-z][A-Z]")
-_MIXED = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]|[A-Za-z]\d|\d[A-Za-z]|_|\.|::|->|\(\)$")
+_MIXED = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z]\d|\d[A-Za-z]|_|\.|::|->|\(\)$")
 _NAME_GAP = re.compile(r" (?:(?:of|de|van|von|der|da|del|la|al|bin|&) ){0,2}\Z")
 _NOT_NAMES_IN_SHAPE = frozenset(("e.g", "i.e", "etc", "vs", "a.m", "p.m", "and/or", "he/she", "n/a", "yes/no", "e.g."))
 

@@ -39,8 +39,8 @@ REDACTED = "[redacted:"
 """How what stands for a secret begins."""
 # What follows is another clause, unless it goes on with the first.
 _REMARK = re.compile(
-    r",\s+|\s+so\s+(?=(?:let's|we|i|my|our|the|it|this|that|there|you|please|don't|can|could)\b)"
-    r"|\s+(?:and|but)\s+(?=(?:the|it|there|they|this|that)\b)",
+    r",\s+|(?<!\s)\s+so\s+(?=(?:let's|we|i|my|our|the|it|this|that|there|you|please|don't|can|could)\b)"
+    r"|(?<!\s)\s+(?:and|but)\s+(?=(?:the|it|there|they|this|that)\b)",
     re.IGNORECASE,
 )
 _GOING_ON = re.compile(r"(?:not|and|or|but|nor|instead|rather|never|if|unless|although|though|except)\b", re.IGNORECASE)

@@ -28,10 +28,10 @@ _WRAPPED = re.compile(
     r"(?<=[^\s.!?:;])\n(?=[a-z])(?!i\b|we\b|my\b|our\b|always\b|never\b|don|please\b|use\b|let|no\b|actually\b|also\b|and\b|but\b)"
 )
 _BULLET = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,2}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
-_END = re.compile(r"[.!?…]+[)\"'”’]*(?=\s|$)|\n")
+_END = re.compile(r"(?<![.!?…])[.!?…]++[)\"'”’]*+(?=\s|$)|\n")
 _ABBREVIATED = re.compile(r"\b(?:e\.g|i\.e|vs|etc|mr|mrs|ms|dr|st|approx|no|a\.m|p\.m|jr|inc|ltd)\.$", re.IGNORECASE)
 _JOINT = re.compile(
-    r"(?:[,;]?\s+(?:and|but)\s+|;\s+)(?=(?:(?:also|now|then)\s+)?(?:i|i'm|i’m|i've|my|we|we're|our|always|never|please)\b)",
+    r"(?:(?:[,;]|(?<![,;\s]))\s++(?:and|but)\s++|;\s++)(?=(?:(?:also|now|then)\s+)?(?:i|i'm|i’m|i've|my|we|we're|our|always|never|please)\b)",
     re.IGNORECASE,
 )
 _REPORTS = re.compile(

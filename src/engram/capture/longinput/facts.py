@@ -7,6 +7,7 @@ readers (the first sentence of a docstring, a comment that warns or obliges).
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from engram.capture.longinput.chunking import Chunk
 from engram.capture.longinput.kinds import look_of
@@ -64,11 +65,14 @@ _FENCED = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1[`~]*[ \t\r]*$|\Z)", re.MU
 _DOCSTRING = re.compile(
     r'(?:^|:[ \t\r]*\n)[+ \t]*[rRuU]?"""[ \t]*\n?[+ \t]*(?P<said>[^\s"][^"\n]{10,300}?[.!])(?=\s|""")'
 )
-_COMMENT = re.compile(
-    r"(?:\#+|//+!?|/\*+|--|;;+|^\+?[ \t]*\*)[ \t]*(?P<said>(?:(?:TODO|FIXME|NOTE|WARNING|IMPORTANT|HACK|XXX|SAFETY|INVARIANT)\b"
-    r"|[^\n]{0,120}?\b(?:must|never|always|shall|do not|don't|required|at most|at least)\b)[^\n]*?)[ \t]*(?:\*/)?[ \t\r]*$",
-    re.MULTILINE | re.IGNORECASE,
+_COMMENT_MARK = re.compile(r"(?<!\#)\#++|(?<![:/])//++!?|(?<!/)/\*++|(?<!-)--|(?<!;);;++|^\+?[ \t]*+\*")
+_TELLING = re.compile(
+    r"(?:TODO|FIXME|NOTE|WARNING|IMPORTANT|HACK|XXX|SAFETY|INVARIANT)\b"
+    r"|.{0,120}?\b(?:must|never|always|shall|do not|don't|required|at most|at least)\b",
+    re.IGNORECASE,
 )
+# Marks tried on one line: a `#` may stand in a text, and a comment follow it.
+_MOST_MARKS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +148,27 @@ def _weight(statement: str) -> int:
 
 def _said_in_code(text: str, chunk: Chunk, kind: str) -> Iterator[tuple[int, Anchored]]:
     """What the code says to its readers; of a diff, what it adds."""
-    for weight, pattern in ((2, _DOCSTRING), (1, _COMMENT)):
-        for found in pattern.finditer(text, chunk.start, chunk.end):
-            start, end = found.span("said")
+    docstrings = (found.span("said") for found in _DOCSTRING.finditer(text, chunk.start, chunk.end))
+    for weight, spans in ((2, docstrings), (1, _comments(text, chunk))):
+        for start, end in spans:
             line = text.rfind("\n", 0, start) + 1
             statement = " ".join(text[start:end].split())
             if len(statement.split()) >= FEWEST_WORDS and (kind == "code" or text.startswith("+", line)):
                 yield weight, Anchored(statement, start, end)
+
+
+def _comments(text: str, chunk: Chunk) -> Iterator[tuple[int, int]]:
+    """The spans of comments that warn or oblige. Each line is read a fixed number of times, whatever it holds."""
+    at = chunk.start
+    for line in text[chunk.start : chunk.end].split("\n"):
+        if len(line) <= LONGEST and (found := _comment(line)):
+            yield at + found[0], at + found[1]
+        at += len(line) + 1
+
+
+def _comment(line: str) -> tuple[int, int] | None:
+    for mark in islice(_COMMENT_MARK.finditer(line), _MOST_MARKS):
+        start = len(line) - len(line[mark.end() :].lstrip(" \t"))
+        if _TELLING.match(line, start):
+            return start, len(line.rstrip(" \t\r").removesuffix("*/").rstrip(" \t"))
+    return None

@@ -34,7 +34,7 @@ _MARKDOWN = (
     re.compile(r"^[^\n]{1,200}\n(?:={3,}|-{3,})[ \t\r]*$", re.MULTILINE),
 )
 _CODE_LINE = re.compile(
-    r"^[ \t]*(?:(?:def|class|if|for|while|function|func|fn|public|private|struct|interface|elif|else|with|try|except)\b.*[:{)]"
+    r"^[ \t]*+(?:(?:def|class|if|for|while|function|func|fn|public|private|struct|interface|elif|else|with|try|except)\b.*[:{)]"
     r"[ \t\r]*$|(?:import|package|use|\#include|const|let|var)[ \t]+\S+[ \t\r;]*$|from[ \t]+\S+[ \t]+import\b|return\b|"
     r"[\w.$\[\]\"' :]{1,60}?[-+:]?=[ \t]*\S|.*[;{}][ \t\r]*$|[)\]}]+[,;]?[ \t\r]*$|@\w+|//|\#!|[\w.]+\(.*\)[ \t\r]*$)",
     re.MULTILINE,

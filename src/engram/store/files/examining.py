@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from engram.model.errors import StoreReadOnly
 from engram.store.files.parts import Parts
 from engram.store.files.purge_plan import unfinished
 from engram.store.protocol import Check
@@ -25,6 +26,13 @@ def facts(parts: Parts) -> dict[str, Any]:
 def checks(known: Mapping[str, Any], problems: Sequence[str]) -> list[Check]:
     """The doctor's checks of facts, and of problems met while the files were looked at."""
     return [_files([*problems, *known["problems"]]), _index(known), _embedder(known)]
+
+
+def read_only(error: StoreReadOnly) -> Check:
+    """A home that can only be read: everything in it answers, and nothing new is kept."""
+    return Check(
+        "home", False, f"{error}; what was edited by hand since is not looked at", "let Engram's user write there"
+    )
 
 
 def interrupted(parts: Parts) -> list[Check]:

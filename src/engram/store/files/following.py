@@ -13,6 +13,7 @@ from pathlib import Path
 from engram.dialects.mapping import hand_problem
 from engram.model.errors import EngramError
 from engram.model.memory import Memory
+from engram.rules.limits import excess
 from engram.store.files import memories
 from engram.store.files.durability import sync_files
 from engram.store.files.journal import Change
@@ -148,7 +149,7 @@ def _sort_edits(parts: Parts, stored: str, found: list[Memory], noticed: Noticed
     for memory in found:
         row = parts.index.one("by_ref", memory.id)
         before = decode_record(row[2]) if row else None
-        problem = _objection(parts, stored, memory, seen) or hand_problem(memory, before)
+        problem = _objection(parts, stored, memory, seen) or hand_problem(memory, before) or excess(memory)
         seen.add(memory.id)
         if problem:
             problems.append(f"{parts.path(stored)}: {problem}")
@@ -456,7 +457,8 @@ def _index_team_file(parts: Parts, stored: str, stamp: Stamp, found: list[Memory
         for memory in found:
             if _stands_elsewhere(parts, stored, memory):
                 continue
-            problem = hand_problem(memory) or _objection(parts, stored, memory, seen) or _taken_here(parts, memory)
+            problem = hand_problem(memory) or excess(memory)
+            problem = problem or _objection(parts, stored, memory, seen) or _taken_here(parts, memory)
             seen.add(memory.id)
             if problem:
                 problems.append(f"{parts.path(stored)}: {problem}")

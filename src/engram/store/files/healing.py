@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
+from engram.model.arguments import half_character
 from engram.model.errors import StoreBusy, StoreClosed, StoreCorrupt, StoreError, StoreReadOnly
 from engram.store.files.home import Home
 from engram.store.files.index.connection import is_busy, is_damaged, is_unwritable
@@ -78,6 +79,8 @@ def _healed(method: Callable[P, R], *, taking_in: bool) -> Callable[P, R]:
                     if taking_in:
                         store.take_in()
                     return method(*args, **kwargs)
+                except UnicodeEncodeError as error:
+                    raise half_character(error) from None
                 except (sqlite3.DatabaseError, OSError) as error:
                     if attempt == ATTEMPTS:
                         raise_explained(error, store.parts.home)

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from engram.model.errors import InvalidInput, StoreError
+from engram.model.errors import InvalidInput, StoreError, StoreReadOnly
 from engram.model.event import Event, Session
 from engram.model.usage import Use
 from engram.rules.scopes import shows
@@ -300,7 +300,11 @@ class FilesStore(Reading, TaskKeeping):
 
     def examine(self) -> list[Check]:
         """What the files, the index and the embedder are like; changes made by hand are taken in first."""
-        noticed = self._looked_through()
+        noticed, closed = Noticed(), list[Check]()
+        try:
+            noticed = self._looked_through()
+        except StoreReadOnly as error:
+            closed = [examining.read_only(error)]
         damaged = [*tasks.damage(self.parts.home), *sessions.damage(self.parts.home)]
         found = examining.checks(self.facts(), [*noticed.problems, *damaged])
-        return [*found, *missing.checks(self.parts), *examining.interrupted(self.parts)]
+        return [*closed, *found, *missing.checks(self.parts), *examining.interrupted(self.parts)]

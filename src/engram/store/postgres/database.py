@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
+from engram.model.arguments import half_character
 from engram.model.errors import StoreClosed, StoreError, StoreUnreachable, UnknownVersion
 from engram.store.postgres import texts, vectors
 from engram.store.postgres.explaining import explained, explanation, shown_url
@@ -302,7 +303,10 @@ class Database:
         self._refuse_forked(connection)
         # It would look like a statement without rows.
         assert not connection.pgconn.pipeline_status, "in pipeline mode nothing is known of an answer before the end"
-        cursor = connection.execute(text, {"tenant": self.tenant, **values})
+        try:
+            cursor = connection.execute(text, {"tenant": self.tenant, **values})
+        except UnicodeEncodeError as error:
+            raise half_character(error) from None
         return cursor.fetchall() if cursor.description is not None else []
 
     def all_of(self, connection: Connection, work: Sequence[tuple[str, dict[str, Any]]]) -> None:

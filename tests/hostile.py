@@ -1,0 +1,102 @@
+"""Texts that make slow rules slow: one piece over and over, and the rules that read whatever a user or a file says."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from engram.capture.extraction import extract
+from engram.capture.longinput.chunking import chunks_of
+from engram.capture.longinput.facts import facts_in
+from engram.capture.longinput.kinds import look_of
+from engram.cli import strict_json
+from engram.dialects import engram_yaml
+from engram.gates.instructions import injection_problem
+from engram.gates.policies import policy_named
+from engram.gates.proposal import GateSettings
+from engram.gates.quality import QUALITY_GATES, pattern
+from engram.gates.secrets import secrets_problem
+from engram.gates.shape import statement_problem
+from engram.gates.triviality import triviality_problem
+from engram.model.errors import EngramError
+from engram.model.event import Event
+from engram.model.memory import Memory
+from engram.recall.question import understand
+from engram.sessions.summary_parts import lines_of
+from engram.text import content_hash, dates, entities, numbers, polarity, quote, tokens
+from engram.text.time_phrases import time_phrase
+
+NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
+
+PIECES = (
+    *"/#*-=_.,:;!?'\"`~@$%^&()[]{}<>|\\+ \t\n0aA",
+    "a ", "1 ", "a.", "1.", "1,", "1-", "a-", "A ", "# ", "#\n", "- \n", "| ", "|\n", "\n\n", "\r\n", " \n", "```\n", "~~~\n", "<!--",
+    "-->", "[[", "[a](", "**", "{#", "/*", "//", "---\n", "===\n", '"""', '"""a', "a'", "'s ", "I ", "not ", "and ", "never ", "must ",
+    "a b ", "Aa ", "A.", "é", "漢", "漢。", "a\u0301", "👩\u200d👧", "\u200b", "\ud800", "http://", "a@", "a@a.", "a=", "a: ", "password ",
+    "password: ", "key=", "sk-", "AKIA", "eyJ", "-----BEGIN ", "-----BEGIN A-----", "2020-01-01 ", "2020-", "Monday ", "last ", "1 day ",
+    "in ", "at 5 ", "10:", "within ", "(1) ", "1) ", "ARTICLE ", "Section 1.", "$1", "€", "1%", "%20", "ENG-", "EVT-", "project:", "a/", "../",
+    "@@ -1 +1 @@\n", "+a\n", "diff --git a/a b/b\n", "def a", "class A", "<a>", "</", "&lt;", "${", "\\\\", "x: y\n", "- x\n", "a? ", "a! ",
+    "because ", "I prefer ", "my name is ", " - ", "…", "...", "&a ", "*a ", "!!a ", "? : ", "% ", "from now on ",
+)  # fmt: skip
+"""What is repeated; a text is one of them, or two in turn."""
+
+
+def _as_statement(rule: Callable[[Memory], Any], text: str) -> None:
+    rule(Memory("", text))
+
+
+def _documents(kind: str, text: str) -> None:
+    for chunk in chunks_of(text, kind=kind):
+        facts_in(text, chunk, kind=kind)
+
+
+def _quality(text: str) -> None:
+    found = pattern(text)
+    for _, gate in QUALITY_GATES:
+        gate(found)
+
+
+def _refusing(read: Callable[[str], Any], text: str) -> None:
+    try:
+        read(text)
+    except (ValueError, EngramError):
+        return
+
+
+def _conversation(text: str) -> None:
+    extract([{"role": "user", "content": text}], at=NOW)
+
+
+def _summary(text: str) -> None:
+    lines_of(Event("EVT-1", "s", 1, "user", text, NOW))
+
+
+def _read(spans: Any) -> None:
+    list(spans)
+
+
+RULES: Mapping[str, Callable[[str], Any]] = {
+    "shape": partial(_as_statement, lambda memory: statement_problem(memory, GateSettings())),
+    "secrets": partial(_as_statement, secrets_problem),
+    "instructions": partial(_as_statement, injection_problem),
+    "triviality": partial(_as_statement, triviality_problem),
+    "quality": _quality,
+    "policy": lambda text: policy_named("default").applied(Memory("", text), typed=False),
+    "extraction": _conversation,
+    "summary": _summary,
+    "look": look_of,
+    **{f"document {kind}": partial(_documents, kind) for kind in ("markdown", "text", "code", "diff")},
+    "question": lambda text: understand(text, NOW),
+    "time phrase": lambda text: time_phrase(text, NOW),
+    "tokens": tokens.tokens,
+    "query terms": tokens.query_terms,
+    "entities": entities.entities,
+    "numbers": numbers.numbers,
+    "polarity": polarity.read,
+    "dates": lambda text: _read(dates.spans(text)),
+    "content hash": content_hash.content_hash,
+    "quote": quote.quoted,
+    "yaml": partial(_refusing, engram_yaml.load),
+    "json": partial(_refusing, strict_json.loads),
+}
+"""Every gate, parser and splitter that reads what anyone may write."""

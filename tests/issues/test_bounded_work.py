@@ -1,0 +1,116 @@
+"""Whatever a text repeats, reading it costs about as much as reading any other of its length (issue 9, item 18)."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engram import Engram
+from engram.capture.longinput.chunking import Chunk
+from engram.capture.longinput.facts import facts_in
+from engram.model.errors import EngramError, Refused
+from engram.rules.limits import MAX_LISTED
+from tests.hostile import PIECES, RULES
+
+SIZE = 12_000
+SECONDS = 6.0
+"""Of processor time: ten times what the slowest rule takes, and a third of what one that goes back and forth took."""
+DEAR = {"question": 6, "time phrase": 6}
+"""Rules that read only the beginning of a text, and that slowly: they are tried on one piece in so many, the others on half."""
+
+
+class _TooLong(BaseException):
+    """Not an Exception: no rule may swallow it."""
+
+
+@contextmanager
+def bounded(what: str) -> Iterator[None]:
+    """Fail where the processor works longer than any sane reading takes, instead of waiting for its end."""
+
+    def stop(*_: Any) -> None:
+        raise _TooLong
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+    began = time.process_time()
+    try:
+        yield
+    except _TooLong:
+        pytest.fail(f"{what} worked for {time.process_time() - began:.0f} s and was not done")
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def repeated(first: str, second: str = "") -> str:
+    piece = first + second
+    return ("Start here. " + piece * (SIZE // len(piece) + 1))[:SIZE]
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_no_rule_goes_back_and_forth_over_one_piece_repeated(name: str) -> None:
+    step = DEAR.get(name, 2)
+    for piece in PIECES[list(RULES).index(name) % step :: step]:
+        with bounded(f"{name} on {piece!r} repeated"):
+            RULES[name](repeated(piece))
+
+
+@settings(max_examples=30)
+@given(name=st.sampled_from(sorted(RULES)), pieces=st.tuples(st.sampled_from(PIECES), st.sampled_from(PIECES)))
+def test_nor_over_two_in_turn(name: str, pieces: tuple[str, str]) -> None:
+    with bounded(f"{name} on {pieces!r} in turn"):
+        RULES[name](repeated(*pieces))
+
+
+def test_a_comment_is_found_behind_an_address_and_at_its_place() -> None:
+    text = 'url = "http://example.org"  # must never be called without a token\n'
+    found = facts_in(text, Chunk(0, 0, len(text), ""), kind="code")
+    assert [text[fact.start : fact.end] for fact in found] == ["must never be called without a token"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("tags", [f"t{n}" for n in range(MAX_LISTED + 1)]),
+        ("entities", [f"E{n}" for n in range(MAX_LISTED + 1)]),
+        ("aliases", [f"a{n}" for n in range(MAX_LISTED + 1)]),
+        ("tags", ["t" * 5_000]),
+        ("situation", "when it rains " * 20_000),
+    ],
+)
+def test_one_memory_cannot_carry_so_much_that_every_recall_is_slow(field: str, value: Any) -> None:
+    with Engram.open(ephemeral=True) as mem:
+        with pytest.raises(Refused, match=field):
+            mem.add("The deploy runs on Thursdays", **{field: value})
+        kept = mem.add("The deploy runs on Thursdays")
+        with pytest.raises(Refused, match=field):
+            mem.update(kept.id, **{field: value})
+
+
+def _ask(mem: Engram, text: str) -> None:
+    mem.search(text)
+    mem.recall(text)
+    mem.inject(text)
+
+
+VERBS: dict[str, Callable[[Engram, str], Any]] = {
+    "learn": lambda mem, text: mem.learn(text),
+    "autonomous learn": lambda mem, text: mem.learn(text, autonomous=True),
+    "add with context": lambda mem, text: mem.add("A fact with its source", context=text),
+    "conversation": lambda mem, text: mem.add_conversation(text, text, extract_assistant_response=True),
+    "ask": _ask,
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_verb_goes_back_and_forth_either(verb: str) -> None:
+    with Engram.open(ephemeral=True) as mem:
+        mem.add("The deploy of the billing service runs on Thursdays")
+        for piece in ("/", "#", "a'", "10:", "2020-01-01 ", "sk-", "password: "):
+            with bounded(f"{verb} on {piece!r} repeated"), suppress(EngramError):
+                VERBS[verb](mem, repeated(piece))
