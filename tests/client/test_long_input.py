@@ -14,6 +14,7 @@ from engram.capture.longinput.quotes import quote_hash
 from engram.embedding.tokenizer import count_tokens
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.task import TASK_STATES
+from engram.text.quote import quoted_lines
 from tests.client.conftest import Clock
 
 KEY = "AKIAIOSFODNN7EXAMQLE"
@@ -86,7 +87,7 @@ def test_chunks_are_quoted_whole_or_left_out(mem: Engram) -> None:
     for budget in (120, 300):
         context = mem.build_long_input_context(task, "notice and rent", max_tokens=budget)
         assert context.tokens <= budget
-        assert all(quote.quote.strip() in context.text for quote in context.citations)
+        assert all(quoted_lines(quote.quote.strip()) in context.text for quote in context.citations)
 
 
 def test_two_documents_of_one_task_answer_each_for_itself(mem: Engram) -> None:

@@ -199,7 +199,7 @@ def test_an_explanation_tells_state_versions_decisions_and_links(mem: Engram, cl
     head = mem.explain_memory("office")
     assert head.memory.id == new and head.state.found
     assert head.linked_from == ((lease, "supports"),)
-    assert "revise by human: they moved" in head.text
+    assert "revise by human: “they moved”" in head.text
     assert mem.explain_memory(lease).links[0].target == new
     with pytest.raises(NotFound):
         mem.explain_memory("nobody")
@@ -314,7 +314,7 @@ def test_a_configured_model_words_the_answer(mem: Engram, clock: Clock, monkeypa
     class Small:
         def ask(self, task: str, schema: Callable[..., Any], values: dict[str, str]) -> Any:
             assert task == "answer" and values["question"] == "Where is the office?"
-            return schema(answer=f"It is\nin {values['known'].split()[-1]}.", sources=[new])
+            return schema(answer=f"It is\nin {values['known'].split()[-1].rstrip('”')}.", sources=[new])
 
     monkeypatch.setitem(vars(mem), "model", Small())
     assert mem.recall("Where is the office?", compose_answer=True).answer == f"It is in Lisbon. [{new}]"

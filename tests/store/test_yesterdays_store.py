@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
+from engram.model.errors import Refused
 from tests.faults.consistency import assert_consistent, digest_of_tree
 
 FIXTURE = Path(__file__).parent / "fixtures" / "store-format-1"
@@ -77,7 +78,9 @@ def test_it_can_be_written_to(mem: Engram, home: Path, tmp_path: Path) -> None:
     mem.update("ENG-2025-1231-001", rationale="agreed with operations")
     assert (home / "engrams" / "by-hand.yaml.orig").exists()
     mem.feedback("ENG-2026-0105-002", "negative")
-    mem.observe(SESSION, "user", "Thanks")
+    with pytest.raises(Refused, match="has ended"):
+        mem.observe(SESSION, "user", "Thanks")
+    mem.observe("another talk", "user", "Thanks")
     assert mem.undo("ENG-2026-0105-001").status == "retired"
     mem.close()
     assert_consistent(home, tmp_path / "cache")

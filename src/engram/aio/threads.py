@@ -13,6 +13,7 @@ from typing import ParamSpec, TypeVar
 from engram.aio.turns import Turns
 from engram.model.errors import StoreBusy, StoreClosed, StoreError
 
+SERVED = "Engram."
 P = ParamSpec("P")
 T = TypeVar("T")
 CLOSED = "this memory is closed; open it again with `AsyncEngram.open()`"
@@ -55,7 +56,13 @@ class Threads:
         if self._given_up:
             raise StoreClosed(CLOSED)
         with self._turns.taken() if self._turns is not None else nullcontext():
-            return context.run(function)
+            try:
+                return context.run(function)
+            except TypeError as error:
+                if not str(error).startswith(SERVED):
+                    raise
+                # Words that a verb's `**owner` does not take: told of the class that callers know.
+                raise TypeError(f"Async{error}") from None
 
     @property
     def forked(self) -> bool:

@@ -19,7 +19,7 @@ from engram.model.types import known_types, memory_type
 from engram.recall.recalling import Recaller
 from engram.recall.search import Searcher
 from engram.recall.sight import HERE, ScopeLike, Sight
-from engram.rules.scopes import GLOBAL
+from engram.rules.scopes import GLOBAL, is_person
 from engram.settings import Settings
 from engram.store.protocol import Filters, Store
 
@@ -242,7 +242,11 @@ class Facets:
         from engram.store.owners import sees_ledger
 
         scopes = self.scopes_for(**cast(Owner, owner)) if session else None
-        return session if sees_ledger(self.store, session, scopes) else ""
+        if scopes is None or sees_ledger(self.store, session, scopes):
+            return session
+        # Whoever works in one project may ask about another; it is people who are kept apart.
+        people = (self.store.ledger_scope(session), *scopes)
+        return "" if any(map(is_person, people)) else session
 
     def _scope_of(self, scope: ScopeLike, agent_id: str | None, user_id: str | None) -> ScopeLike:
         """A scope, however its owner was named."""

@@ -172,7 +172,8 @@ def _problem(memory: Memory) -> str:
     if problem := excess(memory):
         return problem
     for field, text in texts(memory):
-        if bad := _UNWRITABLE.search(text):
+        # A file written by hand may hold any id; its memory can still be changed.
+        if field != "id" and (bad := _UNWRITABLE.search(text)):
             return f"{field} holds the control character U+{ord(bad[0]):04X}, which a text file cannot carry; remove it"
     return _type_problem(memory.type) or scope_problem(memory.scope)
 

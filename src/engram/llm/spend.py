@@ -74,9 +74,11 @@ class SpendFolder:
     def spent(self, day: date) -> int:
         """Tokens of a day, of every process."""
         try:
-            if not self._file(day).is_file():
-                return 0
-            lines = self._file(day).read_text("ascii", "replace").splitlines()
+            handle = os.open(self._file(day), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            with os.fdopen(handle, encoding="ascii", errors="replace") as file:
+                lines = file.read().splitlines()
+        except FileNotFoundError:
+            return 0
         except OSError as error:
             raise self._unusable(error) from error
         return max(0, sum(int(line) for line in lines if line.removeprefix("-").isdecimal()))

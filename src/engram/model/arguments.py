@@ -61,7 +61,7 @@ def checked_window(since: Any, until: Any) -> tuple[datetime | None, datetime | 
 def half_character(error: UnicodeEncodeError) -> InvalidInput:
     """What a text means that no file and no database can hold: half of a surrogate pair stands in it."""
     return InvalidInput(
-        f"{error.object!r:.80} holds half of a character (U+{ord(error.object[error.start]):04X}); take it out"
+        f"{error.object!r:.80} holds half of a character (U+{ord(error.object[error.start]):04X}); remove it"
     )
 
 
