@@ -24,13 +24,14 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from engram.recall.question import INTENTS, read_wording  # noqa: E402
-from engram.recall.wording import BUCKETS, MARGIN, READ, SCALE, WEIGHTS, bucket_of  # noqa: E402
+from fitting import fitted, matrix, written  # noqa: E402
+
+from engram.recall.question import read_wording  # noqa: E402
+from engram.recall.wording import INTENTS, MARGIN, READ, WORDING  # noqa: E402
+from engram.text.linear import SCALE  # noqa: E402
 from tests.recall.questions import every_question, grammar_rows  # noqa: E402
 
 ASKED_AT = datetime(2026, 7, 7, 16, tzinfo=ZoneInfo("UTC"))
-STRENGTH = 1.0
-"""How little the weights are held back (scikit-learn's C)."""
 
 
 @dataclass(frozen=True)
@@ -57,28 +58,17 @@ def shown() -> list[Shown]:
     return rows
 
 
-def matrix(rows: Sequence[Shown]) -> Any:
-    """A row for each question, a column for each bucket."""
-    from scipy.sparse import csr_matrix
-
-    places = [(at, bucket_of(feature)) for at, row in enumerate(rows) for feature in row.features]
-    ones = np.ones(len(places), dtype=np.float32)
-    return csr_matrix((ones, tuple(zip(*places, strict=True))), shape=(len(rows), BUCKETS))
-
-
 def trained(rows: Sequence[Shown]) -> Any:
-    """A model that was shown these."""
-    from sklearn.linear_model import LogisticRegression
-
-    wanted = [INTENTS.index(row.intent) for row in rows]
-    return LogisticRegression(C=STRENGTH, max_iter=3000).fit(matrix(rows), wanted)
+    """The weights of a model that was shown these."""
+    return fitted(WORDING, matrix(WORDING, [row.features for row in rows]), [row.intent for row in rows])
 
 
 def check(rows: Sequence[Shown]) -> None:
     """Leave each table out once."""
     for table in sorted({row.table for row in rows} - {""}):
         left_out = [row for row in rows if row.table == table]
-        sums = trained([row for row in rows if row.table != table]).coef_ @ matrix(left_out).T
+        seen = matrix(WORDING, [row.features for row in left_out])
+        sums = trained([row for row in rows if row.table != table]) @ seen.T
         right = np.mean([_guess(each, row) == row.intent for each, row in zip(sums.T, left_out, strict=True)])
         print(f"{table:20} {len(left_out)} questions, {right:.1%} right")
 
@@ -98,10 +88,7 @@ def main() -> None:
     if parser.parse_args().check:
         check(rows)
         return
-    weights = trained(rows).coef_.T
-    scaled = np.round(weights * SCALE).clip(-127, 127).astype(np.int8)
-    target = ROOT / "src" / "engram" / "recall" / WEIGHTS
-    target.write_bytes(scaled.tobytes())
+    target = written(WORDING, trained(rows))
     print(f"{target.name}: {len(rows)} questions, {target.stat().st_size} bytes")
 
 

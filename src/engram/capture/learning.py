@@ -10,7 +10,7 @@ from engram.capture.drafting import draft
 from engram.gates.pipeline import judge, outranked
 from engram.gates.policies import MemoryPolicy
 from engram.gates.proposal import GateSettings, Neighbour, Proposal, Verdict
-from engram.gates.trust import is_human, is_untrusted, tier_of
+from engram.gates.trust import held_by_tier, is_human, is_untrusted, tier_of
 from engram.model.decision import Decision, Outcome
 from engram.model.memory import CONTRADICTS, Association, Memory
 from engram.model.usage import Use
@@ -261,6 +261,8 @@ class Learner:
         scopes = sorted({proposal.memory.scope for proposal in proposals})
         names = [_wanted_name(proposal.memory) for proposal in proposals]
         about = self._about([proposal.memory for proposal in proposals])
+        # A program decides for its owner. What a document or an agent's transcript brings by this way is only told.
+        by_program = rank_of(source, Rank.PROGRAM) >= Rank.PROGRAM
         with self.store.deciding("add", actor=source, scopes=scopes, about=about) as deciding:
             deciding.foresee(
                 [
@@ -274,6 +276,8 @@ class Learner:
                 known = mine.get(key) or deciding.exact(*key)
                 if known is None or not same_text(known.statement, memory.statement):
                     known = _named(deciding, memory, names[i], now, team=bool(team))
+                    if not by_program and held_by_tier(known):
+                        known = known.but(status="candidate")
                     heads = taken_over(deciding, known)
                     if above := standing_above(heads, known.source):
                         known = _contradicting(known.but(status="candidate"), above, now)

@@ -16,13 +16,11 @@ def reason_for_person(memory: Memory) -> str:
     """Why only a person may put this memory in force; "" when anyone may, or when it is in force already."""
     if memory.status in IN_FORCE:
         return ""
-    from engram.gates.trust import HIGHEST_TIER, tier_of
-
-    if tier_of(memory) >= HIGHEST_TIER:
-        return f"it is of type {memory.type!r}, which always waits for a person"
     from engram.gates.instructions import injection_problem
+    from engram.gates.trust import held_by_tier
 
-    return injection_problem(memory)
+    held = held_by_tier(memory)
+    return f"{held}, and that always waits for a person" if held else injection_problem(memory)
 
 
 def lowers_tier(memory: Memory, type_name: str) -> bool:

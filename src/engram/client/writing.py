@@ -136,7 +136,7 @@ class Writing(Facets):
         """Change fields of a memory in place."""
         from engram.capture.admission import admit
         from engram.capture.drafting import checked_fields
-        from engram.review.lineage import refuse_cycle, refuse_decided, refuse_undoing
+        from engram.review.lineage import refuse_cycle, refuse_decided, refuse_unapproved, refuse_undoing
 
         changes = checked_fields(self._given("", fields))
         if not changes:
@@ -150,7 +150,9 @@ class Writing(Facets):
             refuse_decided(memory, changes)
             if changes.get("status") in LIVE and memory.status not in LIVE:
                 refuse_undoing(actor, memory, self.store.history(memory.id))
-            return admit(self.policy.reapplied(memory, _updated(memory, changes, self._clock()), changes))
+            changed = self.policy.reapplied(memory, _updated(memory, changes, self._clock()), changes)
+            refuse_unapproved(actor, memory, changed)
+            return admit(changed)
 
         return self._change(ref, "update", actor, reason, updated)
 

@@ -27,7 +27,7 @@ from engram.recall.comparing import against_what_was, is_over
 from engram.recall.signs import OWNERS, Signs
 from engram.recall.succession import one_after_another
 from engram.recall.tenses import Verdict, by_verb, is_short, of_the_old_one, recorded
-from engram.recall.wording import features, most_like
+from engram.recall.wording import INTENTS, features, most_like
 from engram.text.time_phrases import TimePhrase, Window, time_phrase
 from engram.text.time_unread import unread_times
 from engram.text.time_words import Word, words
@@ -35,7 +35,6 @@ from engram.text.verbs import SUBJECTS, is_past, kind_of, revises
 
 __all__ = ["INTENTS", "UNSAID", "Question", "read_wording", "understand"]
 
-INTENTS = ("current", "historical", "event", "lineage")
 UNSAID = "nothing speaks of another time"
 """The reason of a question that no word of its own decided."""
 _WORDED = {
@@ -81,7 +80,7 @@ class Question:
 def understand(text: str, at: datetime) -> Question:
     """Read a question asked at `at` (aware). Any text has a reading; what says nothing is current, of no time."""
     phrase, seen, (intent, reason) = _read(text, at)
-    likely = most_like(seen, INTENTS, intent)
+    likely = most_like(seen, intent)
     if likely != intent:
         intent, reason = likely, _WORDED[likely]
     if phrase is None:

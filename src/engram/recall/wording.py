@@ -7,23 +7,19 @@ question is always read alike.
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from functools import cache
-from importlib import resources
 from itertools import pairwise
-from zlib import crc32
 
 from engram.recall.asked import Asked
+from engram.text.linear import SCALE, Linear
 from engram.text.time_phrases import TimePhrase
 from engram.text.time_words import Word
 
-__all__ = ["BUCKETS", "MARGIN", "READ", "SCALE", "WEIGHTS", "bucket_of", "features", "most_like"]
+__all__ = ["INTENTS", "MARGIN", "READ", "WORDING", "features", "most_like"]
 
-WEIGHTS = "intents.bin"
-BUCKETS = 1 << 14
+INTENTS = ("current", "historical", "event", "lineage")
+WORDING = Linear("engram.recall", "intents.bin", INTENTS, 1 << 14)
 READ = "read:"
 """What the features begin with that tell what the rules have read."""
-SCALE = 64
-"""How many steps of a weight there are to one of the model's own."""
 MARGIN = SCALE * 6 // 10
 """By how much the wording must speak for another intent than the rules: they know why."""
 _SUFFIX = 3
@@ -31,16 +27,11 @@ _MOST_WORDS = 60
 """Of a longer text only the clause that asks is looked at."""
 
 
-def most_like(found: Iterable[str], intents: Sequence[str], read: str) -> str:
+def most_like(found: Iterable[str], read: str) -> str:
     """The intent that these features speak for; what the rules have read, unless they speak for another one clearly."""
-    weights, wide = _weights(), len(intents)
-    sums = [0] * wide
-    for feature in found:
-        start = bucket_of(feature) * wide
-        for place in range(wide):
-            sums[place] += weights[start + place]
-    likely = max(range(wide), key=sums.__getitem__)
-    return intents[likely] if sums[likely] - sums[intents.index(read)] > MARGIN else read
+    sums = WORDING.sums(found)
+    likely = max(range(len(INTENTS)), key=sums.__getitem__)
+    return INTENTS[likely] if sums[likely] - sums[INTENTS.index(read)] > MARGIN else read
 
 
 def features(found: Sequence[Word], phrase: TimePhrase | None, at: datetime, ask: Asked, read: str) -> Iterator[str]:
@@ -79,14 +70,3 @@ def _time(phrase: TimePhrase, at: datetime) -> str:
     begun = "open" if since is None else "begun" if since.timestamp() <= now else "ahead"
     ended = "open" if until is None else "over" if until.timestamp() <= now + 1 else "on"
     return f"<{begun} {ended}>"
-
-
-def bucket_of(feature: str) -> int:
-    """Where a feature's weights stand."""
-    return crc32(feature.encode("utf-8", "surrogatepass")) % BUCKETS
-
-
-@cache
-def _weights() -> memoryview:
-    """One signed byte for each bucket and intent."""
-    return memoryview(resources.files(__package__).joinpath(WEIGHTS).read_bytes()).cast("b")

@@ -28,6 +28,8 @@ RENEWED = (
 
 FOLLOWING = frozenset({"lineage", "revision", "superseded_by", "supersedes"})
 """Fields that follow from `add`, `revise`, `forget` and `undo`."""
+WORDS = ("statement", "situation", "form", "type")
+"""Fields that decide about a memory's tier."""
 CLOCKS_DIFFER = timedelta(minutes=1)
 """By how much the clocks of two machines may differ without their versions changing places."""
 
@@ -58,6 +60,20 @@ def refuse_outranked(actor: str, memory: Memory, what: str) -> None:
         raise Refused(
             f"{memory.id} is the word of {who(memory)}, and {actor} may not {what} it: a person may, at a terminal "
             "(`engram` there takes the same command); or `learn` what is true now, and it waits for review beside this one"
+        )
+
+
+def refuse_unapproved(actor: str, before: Memory, after: Memory) -> None:
+    """What only a person decides about does not come into force in other words for a harmless memory."""
+    from engram.gates.trust import held_by_tier
+
+    reworded = any(getattr(before, name) != getattr(after, name) for name in WORDS)
+    if not reworded or after.status not in IN_FORCE or rank_of(actor, Rank.PROGRAM) >= Rank.PROGRAM:
+        return
+    if held := held_by_tier(after):
+        raise Refused(
+            f"{actor} may not change {before.id} to this: {held} and waits for a person; a person may change it at a "
+            "terminal, or `learn` it as a memory of its own, and it waits for review"
         )
 
 
@@ -247,6 +263,7 @@ class Lineages:
             now = self.clock()
             new = admit(_revised(head, changes, now)).but(id=deciding.new_id(now))
             new = self.described(head, new, changes)
+            refuse_unapproved(actor, head, new.but(status="active"))
             # Its name and aliases mean the fact, so they go on to the version in force.
             own = deciding.free_name(f"{head.name}-v{head.revision}", head.scope) if head.name else ""
             others = [other for other in taken_over(deciding, new) if other.id != head.id]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from engram.capture.admission import admit
 from engram.gates.secrets import redact
-from engram.gates.trust import is_human
+from engram.gates.trust import held_by_tier, is_human
 from engram.model.arguments import checked_fraction
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.memory import CONTRADICTS, Association, Memory
@@ -67,7 +67,9 @@ class Review:
         if other is not None and shows(seen, other.scope):
             reason = f"contradicts {other.id}: {other.statement[:80]}"
             return ReviewItem("contradiction", memory, other, reason, CHOICES)
-        return ReviewItem("candidate", memory, None, f"from {memory.source or 'unknown'}", ("approve", "reject"))
+        held = held_by_tier(memory)
+        reason = f"from {memory.source or 'unknown'}" + (f"; {held}" if held else "")
+        return ReviewItem("candidate", memory, None, reason, ("approve", "reject"))
 
     def _fading(self, seen: tuple[str, ...] | None) -> list[ReviewItem]:
         now = self.clock()

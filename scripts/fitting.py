@@ -1,0 +1,42 @@
+"""What the training scripts share: rows of features into a matrix, a linear model of it, its weights into a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engram.text.linear import SCALE, Linear
+
+SOURCES = Path(__file__).resolve().parent.parent / "src"
+STRENGTH = 1.0
+"""How little the weights are held back (scikit-learn's C)."""
+
+
+def matrix(model: Linear, rows: Sequence[Iterable[str]]) -> Any:
+    """A row for each text, a column for each bucket; a feature that comes twice counts twice."""
+    from scipy.sparse import csr_matrix
+
+    places = [(at, model.bucket_of(feature)) for at, row in enumerate(rows) for feature in row]
+    ones = np.ones(len(places), dtype=np.float32)
+    return csr_matrix((ones, tuple(zip(*places, strict=True))), shape=(len(rows), model.buckets))
+
+
+def fitted(model: Linear, rows: Any, wanted: Sequence[str], **options: Any) -> Any:
+    """The weights of a model that was shown these rows of a matrix, a row for each class; `weights` of rows among the options."""
+    from sklearn.linear_model import LogisticRegression
+
+    weights = options.pop("weights", None)
+    places = [model.classes.index(each) for each in wanted]
+    made = LogisticRegression(**{"C": STRENGTH, "max_iter": 3000, **options})
+    return made.fit(rows, places, sample_weight=weights).coef_
+
+
+def written(model: Linear, weights: Any) -> Path:
+    """Put the weights where the model reads them: a signed byte each."""
+    scaled = np.round(weights.T * SCALE).clip(-127, 127).astype(np.int8)
+    target = SOURCES.joinpath(*model.package.split("."), model.file)
+    target.write_bytes(scaled.tobytes())
+    return target

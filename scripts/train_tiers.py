@@ -1,0 +1,106 @@
+"""Make the small model that tells what speaks of someone's health, identity or money: src/engram/gates/tiers.bin.
+
+    pip install scikit-learn
+    python scripts/train_tiers.py            # writes it
+    python scripts/train_tiers.py --check    # how well a model made without one of the writers reads that one
+
+Shown are the statements of scripts/tiers/, a file for each writer (`subject | statement`). Braces hold alternatives, `{a|b}`: each
+is a statement of its own, and a line with many of them weighs less for each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from fitting import fitted, matrix, written
+
+from engram.gates.sensitivity import MARGIN, PLAIN, SPEECH, features
+from engram.text.linear import SCALE
+
+TABLES = Path(__file__).resolve().parent / "tiers"
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_MOST = 120
+"""Of a line with more alternatives than this, every so many-th is shown."""
+STRENGTH = 2.0
+"""How little the weights are held back (scikit-learn's C)."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """A statement the model is shown: whose it is, what it speaks of, how much it weighs."""
+
+    writer: str
+    subject: str
+    text: str
+    weight: float
+
+
+def said() -> list[Said]:
+    """Every statement of every writer."""
+    rows = []
+    for path in sorted(TABLES.glob("*.txt")):
+        for line in path.read_text("utf-8").splitlines():
+            subject, _, text = (part.strip() for part in line.partition("|"))
+            spelled = list(alternatives(text))
+            spelled = spelled[:: -(-len(spelled) // _MOST)]
+            rows += [Said(path.stem, subject, each, len(spelled) ** -0.25) for each in spelled]
+    return rows
+
+
+def alternatives(text: str) -> Iterator[str]:
+    """What a line with braces stands for."""
+    fixed = _BRACES.split(text)
+    choices = [part.split("|") if at % 2 else [part] for at, part in enumerate(fixed)]
+    for chosen in product(*choices):
+        yield re.sub(r"\s+(?=[.\s]|$)", "", "".join(chosen))
+
+
+def shown(rows: Sequence[Said], seen: Any) -> Any:
+    """The weights of a model that was shown these. What speaks for a class by itself is a feature, so there is no other intercept."""
+    options = {"weights": [row.weight for row in rows], "C": STRENGTH, "fit_intercept": False}
+    return fitted(SPEECH, seen, [row.subject for row in rows], **options)
+
+
+def check(rows: Sequence[Said]) -> None:
+    """Leave each writer out once."""
+    seen = matrix(SPEECH, [list(features(row.text)) for row in rows])
+    writers = np.array([row.writer for row in rows])
+    margins = np.zeros(len(rows))
+    for writer in sorted(set(writers)):
+        others, left_out = np.flatnonzero(writers != writer), np.flatnonzero(writers == writer)
+        sums = np.asarray((shown([rows[at] for at in others], seen[others]) @ seen[left_out].T).T) * SCALE
+        margins[left_out] = sums[:, 1:].max(axis=1) - sums[:, 0]
+        told(writer, rows, margins, left_out)
+    told("all", rows, margins, np.arange(len(rows)))
+
+
+def told(title: str, rows: Sequence[Said], margins: Any, where: Any) -> None:
+    """How many of the statements at these places are found, and how many are by mistake."""
+    spoken = [margins[at] for at in where if rows[at].subject != PLAIN]
+    plain = [margins[at] for at in where if rows[at].subject == PLAIN]
+    found, alarms = (np.mean(np.array(each) > MARGIN) for each in (spoken, plain))
+    print(f"{title:16} {len(spoken):5} sensitive, {found:.1%} found; {len(plain):5} others, {alarms:.1%} false alarms")
+
+
+def main() -> None:
+    """Train, or check."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    rows = said()
+    if parser.parse_args().check:
+        check(rows)
+        return
+    seen = matrix(SPEECH, [list(features(row.text)) for row in rows])
+    target = written(SPEECH, shown(rows, seen))
+    print(f"{target.name}: {len(rows)} statements, {target.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""Tier 3 is decided by what is said, not by the type a caller passes (DESIGN §12)."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engram import Engram
+from engram.gates.sensitivity import subject_of
+from engram.gates.trust import tier_of
+from engram.model.decision import Outcome
+from engram.model.errors import Refused
+from engram.model.memory import Memory
+from tests.backends import Backend
+from tests.cli.conftest import Console, cli  # noqa: F401
+from tests.client.conftest import files  # noqa: F401
+
+SENSITIVE = [
+    ("health", "I have type 1 diabetes"),
+    ("health", "The user takes 20 mg of lisinopril every morning"),
+    ("health", "Jonas is severely allergic to peanuts and carries an EpiPen"),
+    ("health", "My mother was diagnosed with breast cancer in spring"),
+    ("health", "User cannot eat gluten because of coeliac disease"),
+    ("health", "She is in her third month of pregnancy"),
+    ("health", "Ich habe Diabetes und spritze Insulin"),
+    ("health", "Der Nutzer ist wegen Depressionen in Behandlung"),
+    ("health", "Je suis allergique à la pénicilline"),
+    ("health", "Mi hijo tiene asma"),
+    ("health", "Mia madre ha l'Alzheimer"),
+    ("health", "Tenho pressão alta e tomo remédios"),
+    ("health", "Ik slik elke dag bloedverdunners"),
+    ("identity", "My passport number is X1234567"),
+    ("identity", "The user was born on 4 July 1986 in Leeds"),
+    ("identity", "Her social security number is 219-09-9999"),
+    ("identity", "Mein Sohn ist schwul"),
+    ("identity", "Mi DNI es 12345678Z"),
+    ("fiscal", "I earn 62,000 euros a year"),
+    ("fiscal", "The user owes 12,000 dollars on three credit cards"),
+    ("fiscal", "My wife's salary is 4,100 a month"),
+    ("fiscal", "Meine IBAN ist DE89 3704 0044 0532 0130 00"),
+    ("fiscal", "J'ai 12 000 euros de dettes"),
+]
+HARMLESS = [
+    "The billing service has a health check at /healthz",
+    "Keycloak is our identity provider",
+    "The tax service rounds half to even",
+    "Never log card numbers or passport numbers",
+    "The Pro plan costs 49 euros a month",
+    "Revenue grew 12 % in the second quarter",
+    "The user is vegetarian and likes spicy food",
+    "I'm allergic to meetings",
+    "My sister is a doctor in Toronto",
+    "I work at a hospital as a receptionist",
+    "The user prefers short answers and dark mode",
+    "Use tabs, not spaces",
+    "The payroll job runs on the 25th of each month",
+    "Patients can upload files up to 10 MB in the portal",
+    "My son has football on Thursdays",
+    "I run ten kilometres every Sunday",
+    "Der Nutzer bevorzugt kurze Antworten",
+    "Die Mehrwertsteuer beträgt 19 Prozent",
+    "Je préfère le thé au café",
+    "El proveedor de identidad es Keycloak",
+    "L'ufficio di Bari chiude il lunedì",
+    "O utilizador quer respostas em português",
+    "De gebruiker werkt bij Philips",
+]
+
+
+def test_what_speaks_of_health_identity_or_money_is_told_from_what_only_looks_like_it() -> None:
+    wanted = [*SENSITIVE, *(("", text) for text in HARMLESS)]
+    assert [(text, subject_of(text)) for subject, text in wanted if subject_of(text) != subject] == []
+
+
+def test_a_sensitive_sentence_counts_among_harmless_ones() -> None:
+    told = "The user prefers short answers. She uses Linux. She has epilepsy. The team meets on Tuesdays."
+    assert subject_of(told) == "health"
+
+
+@pytest.mark.parametrize("type_", ["fact", "preference", "constraint", "procedural"])
+def test_no_type_makes_a_sensitive_statement_active_from_an_agent(backend: Backend, type_: str) -> None:
+    decided = backend.client().learn("I have type 1 diabetes", type=type_, source="agent")
+    assert decided.outcome == Outcome.PENDING and decided.memory is not None
+    assert (decided.memory.status, decided.memory.type) == ("candidate", type_)
+    assert "speaks of somebody's health" in decided.reason
+
+
+def test_a_harmless_statement_of_an_agent_is_active_still(files: Engram) -> None:  # noqa: F811
+    assert files.learn("The billing service has a health check at /healthz").outcome == Outcome.CREATED
+
+
+def test_a_situation_and_the_parts_of_a_form_speak_too() -> None:
+    assert tier_of(Memory("", "Avoid long flights", situation="because the user has had a thrombosis")) == 3
+    assert tier_of(Memory("", "See the form", form={"object": "the user has epilepsy"})) == 3
+    assert tier_of(Memory("", "Avoid long functions", situation="when writing Python")) == 1
+
+
+def test_the_types_tier_holds_where_the_words_are_harmless() -> None:
+    assert tier_of(Memory("", "Use tabs, not spaces", type="identity")) == 3
+    assert tier_of(Memory("", "Use tabs, not spaces", type="people")) == 2
+
+
+def test_a_persons_own_word_is_active(files: Engram) -> None:  # noqa: F811
+    assert files.remember("I have type 1 diabetes").outcome == Outcome.CREATED
+
+
+def test_a_trusted_program_decides_for_itself(files: Engram) -> None:  # noqa: F811
+    assert files.add("The user has type 1 diabetes").status == "active"
+
+
+@pytest.mark.parametrize("source", ["agent", "document:report.md", "assistant"])
+def test_what_others_add_waits(files: Engram, source: str) -> None:  # noqa: F811
+    assert files.add("The user has type 1 diabetes", source=source).status == "candidate"
+    assert files.add("The billing service has a health check", source=source).status == "active"
+
+
+def test_what_a_conversation_tells_waits(files: Engram) -> None:  # noqa: F811
+    told = files.add_conversation("I have type 2 diabetes. I live in Rome.")
+    assert [(memory.statement, memory.status) for memory in told] == [
+        ("The user has type 2 diabetes.", "candidate"),
+        ("The user lives in Rome.", "active"),
+    ]
+
+
+def test_what_a_file_brings_waits(cli: Console, tmp_path: Path) -> None:  # noqa: F811
+    path = tmp_path / "memories.json"
+    told = [{"statement": "The user has type 1 diabetes"}, {"statement": "Deploys happen on Tuesdays"}]
+    path.write_text(json.dumps(told), "utf-8")
+    cli("import", str(path))
+    assert [item["memory"]["statement"] for item in cli.json("review")] == ["The user has type 1 diabetes"]
+    assert "Deploys happen on Tuesdays" in cli("list").stdout
+
+
+@pytest.mark.parametrize("change", ["update", "revise"])
+def test_an_agent_does_not_turn_a_harmless_memory_into_a_sensitive_one(backend: Backend, change: str) -> None:
+    mem = backend.client()
+    known = mem.learn("The user prefers short answers").memory
+    assert known is not None
+    with pytest.raises(Refused, match="speaks of somebody's health"):
+        getattr(mem, change)(known.id, statement="The user has type 1 diabetes", actor="agent")
+    assert mem.get(known.id).statement == "The user prefers short answers"
+    changed = getattr(mem, change)(known.id, statement="The user prefers long answers", actor="agent")
+    assert changed.status == "active"
+
+
+@pytest.mark.parametrize("actor", ["human", "manual"])
+def test_a_person_and_their_program_may(files: Engram, actor: str) -> None:  # noqa: F811
+    known = files.add("The user prefers short answers")
+    assert files.revise(known.id, statement="The user has type 1 diabetes", actor=actor).status == "active"
+
+
+def test_an_agent_may_tag_what_is_sensitive_and_in_force(files: Engram) -> None:  # noqa: F811
+    known = files.add("The user has type 1 diabetes")
+    assert files.update(known.id, tags=["care"], actor="agent").tags == ("care",)
+
+
+def test_approving_it_takes_a_person(cli: Console) -> None:  # noqa: F811
+    waiting = cli.json("learn", "The patient has epilepsy")["memory"]["id"]
+    refused = cli("review", waiting, "--approve")
+    assert refused.exit_code != 0 and "speaks of somebody's health" in refused.stderr
+
+
+def test_the_queue_says_what_makes_it_wait(files: Engram) -> None:  # noqa: F811
+    files.learn("My salary is 4,100 euros a month")
+    (item,) = files.review.queue()
+    assert item.reason == "from agent; it speaks of somebody's money, which is tier 3"
