@@ -18,8 +18,8 @@ PLAIN = "plain"
 SPOKEN = ("health", "identity", "fiscal")
 """What only a person decides about, each by the name of its type."""
 SPEECH = Linear("engram.gates", "tiers.bin", (PLAIN, *SPOKEN), 1 << 15)
-MARGIN = SCALE * 0 // 10
-"""By how much a sentence must speak for one of these rather than for nothing of the kind."""
+MARGIN = -SCALE * 4 // 10
+"""By how much a sentence must speak for one of these rather than for none: a missed one does more harm than one that waits."""
 
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+|[\n;]+|(?<=[。！？])")
 _WORD = re.compile(r"\w+(?:[.-]\d\w*)*|[%€$£+]")
