@@ -83,10 +83,11 @@ def check(rows: Sequence[Said]) -> None:
 
 def told(title: str, rows: Sequence[Said], margins: Any, where: Any) -> None:
     """How many of the statements at these places are found, and how many are by mistake."""
-    spoken = [margins[at] for at in where if rows[at].subject != PLAIN]
-    plain = [margins[at] for at in where if rows[at].subject == PLAIN]
-    found, alarms = (np.mean(np.array(each) > MARGIN) for each in (spoken, plain))
-    print(f"{title:16} {len(spoken):5} sensitive, {found:.1%} found; {len(plain):5} others, {alarms:.1%} false alarms")
+    spoken = np.array([margins[at] > MARGIN for at in where if rows[at].subject != PLAIN])
+    plain = np.array([margins[at] > MARGIN for at in where if rows[at].subject == PLAIN])
+    # A writer may have written nothing of the one kind.
+    found = f", {spoken.mean():.1%} found" if spoken.size else ""
+    print(f"{title:16} {spoken.size:5} sensitive{found}; {plain.size:5} others, {plain.mean():.1%} false alarms")
 
 
 def main() -> None:
