@@ -31,12 +31,8 @@ class Linear:
     def sums(self, found: Iterable[str]) -> list[int]:
         """How much these features speak for each class, in steps of a weight."""
         weights, wide = self._read(), len(self.classes)
-        sums = [0] * wide
-        for feature in found:
-            start = self.bucket_of(feature) * wide
-            for place in range(wide):
-                sums[place] += weights[start + place]
-        return sums
+        starts = [self.bucket_of(feature) * wide for feature in found]
+        return [sum([weights[start + place] for start in starts]) for place in range(wide)]
 
     def _read(self) -> memoryview:
         if self._weights is None:
