@@ -19,6 +19,8 @@ _END = re.compile(
     r"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|Private-MAC:[^\n]{0,100}|---- END SSH2 ENCRYPTED PRIVATE KEY ----"
 )
 _BODY = re.compile(r"[A-Za-z0-9+/=\s:,\\-]*")
+_NO_BODY = re.compile(r"(?:\s|\\n)*(?:[.…*x]+|[<\[({].{0,120}[>\])}])?(?:\s|\\n)*", re.DOTALL)
+_SOME_BODY = re.compile(r"[A-Za-z0-9+/=]{10}")
 _WRAPPED = re.compile(r"LS0tLS1CRUdJTi[A-Za-z0-9+/]{20,20000}={0,2}")
 _BASE64_RUN = r"(?=[A-Za-z+/=]{0,76}[0-9])(?=[a-z0-9+/=]{0,76}[A-Z])(?=[A-Z0-9+/=]{0,76}[a-z])[A-Za-z0-9+/=]{20,}"
 _CONTINUED = re.compile(
@@ -42,8 +44,16 @@ def _blocks(text: str) -> Iterator[Secret]:
         end = _END.search(text, begin.end(), begin.end() + _LONGEST_KEY)
         body = _BODY.match(text, begin.end(), begin.end() + _LONGEST_KEY)
         position = end.end() if end else (body or begin).end()
-        yield Secret(KIND, begin.start(), position)
+        if not _is_elided(text[begin.end() : end.start() if end else position], whole=end is not None):
+            yield Secret(KIND, begin.start(), position)
     yield from _headless(text, position, len(text))
+
+
+def _is_elided(body: str, *, whole: bool) -> bool:
+    """Whether nothing of the key is there: dots, a placeholder, a sentence. What breaks off at once may go on elsewhere."""
+    if whole:
+        return _NO_BODY.fullmatch(body[:200]) is not None
+    return bool(body.strip()) and _SOME_BODY.search(body) is None
 
 
 def _headless(text: str, start: int, stop: int) -> Iterator[Secret]:

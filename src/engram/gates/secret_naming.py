@@ -3,15 +3,23 @@
 One pass over the words of `secret_words`; each is looked around by bounded rules, so the work grows with the text.
 """
 
-import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from engram.gates.secret_spans import Secret
-from engram.gates.secret_values import Likeness, entropy, is_ordinary, is_random, is_said, likeness
-from engram.gates.secret_words import ABOUT, COPULAS, DOUBTFUL, KEY_OWNERS, NAMES, SOFTLY_ABOUT, UNOWNED
+from engram.gates.secret_values import (
+    Likeness,
+    entropy,
+    is_ordinary,
+    is_passphrase,
+    is_random,
+    is_said,
+    likeness,
+    trimmed,
+)
+from engram.gates.secret_words import alternatives, columns, words
 
 __all__ = ["named", "names_in"]
 
@@ -31,67 +39,38 @@ _SIGNS = r":=|=>|==|=|:|：|->|→|⇒"
 _REST = re.compile(
     r"(?:(?<=[ -~])[A-Za-z0-9_.-]{0,30}|[À-ɏа-яё]{0,6})(?:\[[^\]\n]{0,20}\])?[\"'`*_\\”»\])]{0,4}(?:\s?\([^()\n]{0,40}\))?"
 )
+_ASIDE = re.compile(
+    r"(?:[^.!?;:=\n(|]{0,40}\([^()\n]{0,120}\)|,[^.!?;:=\n|]{1,80}?(?=:|, (?:is|ist|est|es|é|è|to|är|er)\b))"
+)
+"""What is put in between: "the passphrase (the blue disk, do not lose it): …"."""
+_ASKED = re.compile(r"[^.?!\n:=]{0,40}\?\s{1,2}(?:it['’]?s|it is|es ist|c['’]est|es|è|é|это)\s", re.IGNORECASE)
 _SIGNED = re.compile(
     rf"\s{{0,4}}(?:(?P<sign>{_SIGNS})[*_]{{0,3}}\s{{0,4}}(?:[|>][+-]?\s{{1,12}})?|(?P<unspaced>は、|[是为為は는은が])\s?|[—–-]{{1,2}}\s)"
 )
 _ENGLISH = re.compile(
     r"(?:pass(?:[ -]?(?:word|code|phrase)|wd|w|wrd)?|pwd?|pswd|psw|secrets?|tokens?|cred\w*|keys?)\Z", re.IGNORECASE
 )
+_SIGNED_ASIDE = re.compile(r"\s{0,2}(?:[:=]|,? ?(?:is|ist|est|es|é|è|to|är|er)\b:?)\s{0,3}")
 _POSSESSIVE = re.compile(r"s?['’]s\s{1,3}")
 _WORD = re.compile(r"[ \t]{1,3}(\S{1,40})")
 _GIVEN = re.compile(rf"\s{{0,4}}{_OPEN}(?:(?<=[«„])\s)?{_VALUE}")
 _MOST_BETWEEN = 9
 """Words between the name and what says that the value follows."""
-_TURNED = frozenset(
-    [
-        "set",
-        "changed",
-        "reset",
-        "updated",
-        "rotated",
-        "switched",
-        "geändert",
-        "gesetzt",
-        "zurückgesetzt",
-        "changé",
-        "cambiada",
-        "alterada",
-    ]
-)
 _TO = re.compile(r" (?:back )?(?:to|auf|in|en|a|para)\b:?")
-_COPULAS = frozenset(COPULAS.split())
-_FILLERS = frozenset(
-    [
-        "set",
-        "changed",
-        "reset",
-        "updated",
-        "rotated",
-        "switched",
-        "been",
-        "now",
-        "still",
-        "currently",
-        "just",
-        "simply",
-        "literally",
-        "to",
-        "auf",
-        "jetzt",
-        "nun",
-        "ora",
-        "ahora",
-        "agora",
-        "nu",
-        "quote",
-        "geändert",
-        "gesetzt",
-        "a:",
-        "temporarily",
-        "probably",
-        "actually",
-    ]
-)
+_ABOUT = frozenset(words("about"))
+_SOFTLY_ABOUT = frozenset(words("softly about"))
+_COPULAS = frozenset(words("copulas"))
+_DOUBTFUL = frozenset(words("doubtful"))
+_PLAINLY = frozenset(words("plainly"))
+_TURNED = frozenset(words("turned"))
+_FILLERS = frozenset(words("fillers"))
+_SAYS_OF = frozenset(words("says of"))
+_ONLY_USED = frozenset(words("says when used"))
+_USES = frozenset(words("uses"))
+_WORD_ENDINGS = words("word endings")
+_SAYING = ("ed", "ing", "ly", "en", "t")
+_FUNCTION = frozenset(words("function words"))
+_NAMES = columns("secretnames.txt")
 
 
 @dataclass(slots=True)
@@ -117,23 +96,6 @@ _SENTENCE_END = re.compile(r"[.!?;:|=<>]\s?")
 _HAS_BOTH = re.compile(r"[^\W\d_].*\d|\d.*[^\W\d_]")
 _CLAUSES = frozenset(["that", "which", "must", "should", "needs", "must,", "can", "may", "will"])
 _SIGN_WORDS = frozenset(("=", ":", "->", "=>", "→", ":=", "=="))
-_PLAINLY = frozenset(
-    [
-        "is",
-        "was",
-        "lautet",
-        "lauten",
-        "heißt",
-        "heisst",
-        "equals",
-        "becomes",
-        "became",
-        "remains",
-        "stays",
-        "it's",
-        "its",
-    ]
-)
 _ELEMENT = re.compile(
     r"[\w:.-]{0,30}(?:\s[^<>\n]{0,200})?>\s{0,4}(?:<!\[CDATA\[)?(?P<secret>[^<>\s\]]{1,256})(?=\]\]>|\s{0,4}</)"
 )
@@ -149,8 +111,8 @@ _NAMED_BY = re.compile(
 )
 _IN_TAG = re.compile(r"<[\w:.-]{0,40}\Z")
 _SETTING = re.compile(r"(?i)\b(?:set|chang|reset|updat|rotat|switch|mak|choos)\w{0,4}\b[^.\n]{0,40}\Z")
-_OWNED = re.compile(rf"(?:{KEY_OWNERS})[ _-]?\Z")
-_NOT_ONE = re.compile(rf"(?:{UNOWNED})[ _-]?\Z")
+_OWNED = re.compile(rf"(?:{alternatives('key owners')})[ _-]?\Z")
+_NOT_ONE = re.compile(rf"(?:{alternatives('unowned')})[ _-]?\Z")
 _FOR = re.compile(
     r"\s?,?\s?(?:for|of|to|on|from|in|at|für|fürs|zum|zur|von|vom|des|im|am|pour|de|du|des|d['’]|sur|para|del|do|da|dos|per|della|dell['’]|di|su|voor|van|op"
     r"|för|till|til|på|for|dla|do|k|na|pro|od|для|от|к|на|untuk|cho|için)\b.*",
@@ -166,25 +128,6 @@ _NAMES_A_DIGEST = re.compile(
 )
 _PUBLIC = ("AAAAB3Nza", "AAAAC3Nza", "AAAAE2Vj", "ssh-rsa", "ssh-ed25519", "pk_live_", "pk_test_")
 _TRIMMED = ".,;:!?)]}>。，、；！？*_|\\"
-_WORD_ENDINGS = (
-    "ed",
-    "ing",
-    "ly",
-    "able",
-    "ible",
-    "ory",
-    "ary",
-    "ent",
-    "ant",
-    "ous",
-    "ive",
-    "ful",
-    "less",
-    "en",
-    "al",
-    "tion",
-    "ity",
-)
 _ENDS_CLAUSE = re.compile(
     r"[\"'`“”»)\]}*_\\]{0,3}(?:\s{0,3}\Z|\s{0,2}\n|[.!?,;)&|<\]}]|\s{1,3}(?:and|but|und|et|y|e|i|en|och|on|in|for|für|auf|pour|para|//|#|\()|\s{1,3}\S{1,30}\s?[:=])"
 )
@@ -196,22 +139,25 @@ _NOT_LIKE = re.compile(r"(?i)(?:such as|like|e\.?g\.?|for example|z\.?\s?b\.?|pa
 @lru_cache(maxsize=256)
 def _finder(rows: tuple[int, ...]) -> re.Pattern[str]:
     # The empty group behind each word tells which it was.
-    return re.compile("|".join(f"(?:{NAMES[row][2]})()" for row in rows))
+    return re.compile("|".join(f"(?:{_NAMES[row][2]})()" for row in rows))
 
 
 def names_in(lowered: str) -> Iterator[tuple[re.Match[str], str]]:
     """The words of the table that stand in a lower-cased text, each with its kind."""
-    rows = tuple(row for row, (_, stem, _) in enumerate(NAMES) if stem in lowered)
+    rows = tuple(row for row, (_, stem, _) in enumerate(_NAMES) if stem in lowered)
     for match in _finder(rows).finditer(lowered) if rows else ():
-        yield match, NAMES[rows[(match.lastindex or 1) - 1]][0]
+        yield match, _NAMES[rows[(match.lastindex or 1) - 1]][0]
 
 
 def named(text: str, lowered: str, *, nearby: bool = True) -> Iterator[Secret]:
     """Values given away by a word. `nearby=False`, for names and paths, takes only what a sign assigns."""
     words = [Word(text, lowered, match, kind) for match, kind in names_in(lowered)]
     words = [word for word in words if word.is_credential]
-    for word, following in itertools.pairwise(words):
-        word.limit = following.start
+    limits = {"strict": len(text), "": len(text)}
+    for word in reversed(words):
+        # A token or key inside "the passphrase of my ssh key is …" does not end what is said of the passphrase.
+        word.limit = limits["strict" if word.strict else ""]
+        limits |= {"": word.start, "strict": word.start if word.strict else limits["strict"]}
     passed = 0
     for word in words:
         if word.start < passed:
@@ -261,12 +207,12 @@ class Word:
     @property
     def about(self) -> bool:
         """Whether the next word, or the rest of the name, says that a secret is only spoken about."""
-        return self._next_in(ABOUT)
+        return self._next_in(_ABOUT)
 
     @property
     def softly_about(self) -> bool:
         """The same, unless something follows that can only be a value."""
-        return self._next_in(SOFTLY_ABOUT)
+        return self._next_in(_SOFTLY_ABOUT)
 
     def _next_in(self, words: frozenset[str]) -> bool:
         return not words.isdisjoint(self.following)
@@ -307,6 +253,7 @@ class Word:
                 yield from self._value(signed.end(), "", signed=is_sign, unspaced=unspaced)
         elif nearby:
             yield from self._given_later(place)
+            yield from self._given_aside()
 
     def _given_later(self, begin: int) -> Iterator[Given]:
         place = begin
@@ -327,6 +274,15 @@ class Word:
                 return
             place = word.end()
 
+    def _given_aside(self) -> Iterator[Given]:
+        """What follows something put in between, or a question; with so much between, it has to look like a value."""
+        aside, asked = _ASIDE.match(self.text, self.end), _ASKED.match(self.text, self.end)
+        signed = _SIGNED_ASIDE.match(self.text, aside.end()) if aside else None
+        place = signed.end() if signed else asked.end() if asked else None
+        for given in self._value(place, "", copula="is") if place is not None and place < self.limit else ():
+            if likeness(given.value) >= Likeness.LIKELY or is_passphrase(given.value) or self._spoken(given):
+                yield given
+
     def _after_fillers(self, place: int) -> int:
         for _ in range(3):
             word = _WORD.match(self.text, place)
@@ -340,7 +296,8 @@ class Word:
     ) -> Iterator[Given]:
         match = _GIVEN.match(self.text, place)
         if match is not None:
-            yield Given(match["secret"].rstrip(_TRIMMED), match.start("secret"), lead, signed, unspaced, copula)
+            value = trimmed(match["secret"], self.text, match.end("secret"))
+            yield Given(value, match.start("secret"), lead, signed, unspaced, copula)
 
     def _of(self, given: re.Match[str] | None) -> Secret | None:
         if given is None:
@@ -358,11 +315,20 @@ class Word:
 
     def _takes(self, given: Given) -> bool:
         like = likeness(given.value)
-        if like == Likeness.NOT or self.about:
+        if self.about:
+            return False
+        if (
+            self.strict
+            and (given.signed or given.copula)
+            and given.copula not in _DOUBTFUL
+            and is_passphrase(given.value)
+        ):
+            return True
+        if like == Likeness.NOT:
             return False
         if self.softly_about:
             return like == Likeness.SURE
-        if given.copula in DOUBTFUL and not self._is_set(given.copula):
+        if given.copula in _DOUBTFUL and not self._is_set(given.copula):
             return like == Likeness.SURE
         if given.lead and not _FOR.fullmatch(given.lead):
             return self._takes_later(given, like)
@@ -390,7 +356,8 @@ class Word:
         if given.unspaced and not value[0].isascii():
             return False
         if value.isalpha() and (value.islower() or value.istitle()):
-            if not self.strict or len(value) < 5 or not (signed or given.copula in _PLAINLY):
+            titled = value.istitle() and len(value) > 5 and given.lead and given.copula not in _DOUBTFUL
+            if not self.strict or len(value) < 5 or not (signed or titled or given.copula in _PLAINLY):
                 return False
             ends = _ENDS_CLAUSE.match(self.text, given.start + len(value)) is not None
             return ends and (signed or not value.casefold().endswith(_WORD_ENDINGS))
@@ -414,7 +381,23 @@ class Word:
         parts = words[0].split()
         if len(parts) < (3 if quoted else 4) or 3 * sum(is_said(part) for part in parts) > len(parts):
             return None
-        return Secret("password", given.start, words.end()) if quoted or self._is_phrase else None
+        taken = quoted or self._is_phrase or self._spoken(given)
+        return Secret("password", given.start, words.end()) if taken else None
+
+    def _spoken(self, given: Given) -> bool:
+        """Whether words follow that make no sentence: "the password is gravel tulip monsoon pickle"."""
+        words = _PHRASE.match(self.text, given.start)
+        if (
+            words is None
+            or not given.copula
+            or given.copula in _DOUBTFUL
+            or _ENDS_CLAUSE.match(self.text, words.end()) is None
+        ):
+            return False
+        parts = words[0].split()
+        return 4 <= len(parts) <= 8 and not any(
+            part in _FUNCTION or is_said(part) or part.endswith(_SAYING) or not part.islower() for part in parts
+        )
 
     @property
     def _is_phrase(self) -> bool:
@@ -456,9 +439,11 @@ class Word:
         if not self.strict or self.about:
             return None
         # Word for word, up to the first that may be it.
-        for given in _SOON.finditer(self.text, self.end, min(self.limit, self.end + _SOON_ENOUGH)):
+        asked = _ASKED.match(self.text, self.end)
+        begin = asked.end() - 1 if asked else self.end
+        for given in _SOON.finditer(self.text, begin, min(self.limit, begin + _SOON_ENOUGH)):
             value, start = given["secret"].strip(_QUOTES + "*_(").rstrip(_TRIMMED), given.start("secret")
-            between = self.text[self.end : start]
+            between = self.text[begin:start]
             if _SENTENCE_END.search(between) or "\n" in between:
                 return None
             like = likeness(value)
@@ -507,85 +492,7 @@ class Word:
 
 
 _PHRASE = re.compile(r"[a-zà-ÿ]{3,12}(?:[ -][a-zà-ÿ]{3,12}){2,11}(?=[^\w]|\Z)", re.IGNORECASE)
-_SAYS_OF = frozenset(
-    [
-        "that's",
-        "that’s",
-        "is",
-        "was",
-        "as",
-        "=",
-        "ist",
-        "war",
-        "als",
-        "est",
-        "comme",
-        "es",
-        "como",
-        "é",
-        "è",
-        "come",
-        "är",
-        "som",
-        "er",
-        "jest",
-        "jako",
-        "to",
-        "это",
-        "является",
-        "adalah",
-        "for",
-        "für",
-        "pour",
-        "para",
-        "per",
-        "voor",
-    ]
-)
-_SAYS = re.compile(
-    r"\s(?:is|was|as|=|that['’]s|ist|war|als|est|comme|es|como|é|è|come|är|som|er|jest|jako|to|это|является|adalah|for|für|pour|para|per|voor)\s"
-)
-_ONLY_USED = frozenset(["for", "für", "pour", "para", "per", "voor", "to", "als", "som", "er", "es"])
-_USES = frozenset(
-    [
-        "use",
-        "uses",
-        "using",
-        "used",
-        "set",
-        "enter",
-        "type",
-        "try",
-        "with",
-        "put",
-        "have",
-        "keep",
-        "gave",
-        "got",
-        "chose",
-        "picked",
-        "nimm",
-        "nutze",
-        "benutze",
-        "verwende",
-        "mit",
-        "utilise",
-        "utilisez",
-        "mets",
-        "usa",
-        "use",
-        "usar",
-        "usen",
-        "utiliza",
-        "gebruik",
-        "använd",
-        "bruk",
-        "użyj",
-        "wpisz",
-        "используй",
-        "введи",
-    ]
-)
+_SAYS = re.compile(rf"\s(?:{alternatives('says of')})\s")
 
 
 def _random(text: str, start: int, end: int) -> Iterator[Secret]:

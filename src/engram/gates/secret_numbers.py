@@ -16,7 +16,7 @@ __all__ = ["numbers"]
 _NEAR = 60
 """How far from the number the word may stand."""
 _FEW_DIGITS = re.compile(
-    r"\d[\d\s./-]{5,}|[A-Z]{2}\d\d ?[A-Z0-9]{4}|[A-Z]{2} ?\d\d ?\d\d|[A-Z]{6}\d\d|[A-Z]\d\d[A-Z0-9]{5}"
+    r"\d[\d\s./-]{5,}|[A-Z]\d{6}|[A-Z]{2}\d\d ?[A-Z0-9]{4}|[A-Z]{2} ?\d\d ?\d\d|[A-Z]{6}\d\d|[A-Z]\d\d[A-Z0-9]{5}"
 )
 _CARD = re.compile(r"(?<![\w.+-])\d(?:[ -]?\d){12,18}(?![\w]|[.-]\d)")
 _CARD_PREFIX = re.compile(
@@ -108,10 +108,6 @@ def _nir(text: str) -> bool:
     return 97 - int(digits[:13]) % 97 == int(digits[13:])
 
 
-def _tfn(text: str) -> bool:
-    return _weighted(_digits(text), (1, 4, 3, 7, 5, 8, 6, 9, 10)) % 11 == 0
-
-
 _D = ((0, 1, 2, 3, 4, 5, 6, 7, 8, 9), (1, 2, 3, 4, 0, 6, 7, 8, 9, 5), (2, 3, 4, 0, 1, 7, 8, 9, 5, 6), (3, 4, 0, 1, 2, 8, 9, 5, 6, 7),
       (4, 0, 1, 2, 3, 9, 5, 6, 7, 8), (5, 9, 8, 7, 6, 0, 4, 3, 2, 1), (6, 5, 9, 8, 7, 1, 0, 4, 3, 2), (7, 6, 5, 9, 8, 2, 1, 0, 4, 3),
       (8, 7, 6, 5, 9, 3, 2, 1, 0, 4), (9, 8, 7, 6, 5, 4, 3, 2, 1, 0))  # fmt: skip
@@ -128,6 +124,75 @@ def _verhoeff(text: str) -> bool:
     return check == 0
 
 
+def _mod11(*weights: int) -> Callable[[str], bool]:
+    """The weighted sum of the digits is a multiple of 11."""
+    return lambda text: _weighted(_digits(text), weights) % 11 == 0
+
+
+def _day(text: str) -> bool:
+    """Whether six digits read as a day, in whichever order."""
+    digits = "".join(str(digit) for digit in _digits(text))
+    day, month, last = (int(digits[place : place + 2]) for place in (0, 2, 4))
+    return 1 <= month <= 12 and (1 <= day <= 31 or 1 <= last <= 31)
+
+
+def _pesel(text: str) -> bool:
+    return _weighted(_digits(text), (1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1)) % 10 == 0
+
+
+def _chinese(text: str) -> bool:
+    """ISO 7064, mod 11-2, and a day of birth in between."""
+    year, month, day = int(text[6:10]), int(text[10:12]), int(text[12:14])
+    if not (1900 <= year <= 2100 and 1 <= month <= 12 and 1 <= day <= 31):
+        return False
+    total = sum(int(digit) * (2 ** (17 - place) % 11) for place, digit in enumerate(text[:17]))
+    return "10X98765432"[total % 11] == text[17].upper()
+
+
+_ODD = dict(zip("0123456789", (1, 0, 5, 7, 9, 13, 15, 17, 19, 21), strict=True)) | dict(
+    zip(
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+        (1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23),
+        strict=True,
+    )
+)
+
+
+def _codice(text: str) -> bool:
+    plain = text.upper()
+    even = sum(int(char) if char.isdigit() else ord(char) - 65 for char in plain[1:15:2])
+    return chr(65 + (even + sum(_ODD[char] for char in plain[0:15:2])) % 26) == plain[15]
+
+
+def _ean(text: str) -> bool:
+    return sum(digit * (3 if place % 2 else 1) for place, digit in enumerate(_digits(text))) % 10 == 0
+
+
+def _hetu(text: str) -> bool:
+    return "0123456789ABCDEFHJKLMNPRSTUVWXY"[int(text[:6] + text[7:10]) % 31] == text[10].upper()
+
+
+def _belgian(text: str) -> bool:
+    digits = "".join(str(digit) for digit in _digits(text))
+    return any(97 - int(lead + digits[:9]) % 97 == int(digits[9:]) for lead in ("", "2"))
+
+
+def _turkish(text: str) -> bool:
+    digits = _digits(text)
+    tenth = (sum(digits[0:9:2]) * 7 - sum(digits[1:8:2])) % 10
+    return digits[0] != 0 and tenth == digits[9] and sum(digits[:10]) % 10 == digits[10]
+
+
+def _czech(text: str) -> bool:
+    digits = "".join(str(digit) for digit in _digits(text))
+    return len(digits) == 9 or int(digits) % 11 == 0
+
+
+def _cnp(text: str) -> bool:
+    digits = _digits(text)
+    return _weighted(digits, (2, 7, 9, 1, 4, 6, 3, 5, 8, 2, 7, 9)) % 11 % 10 == digits[12]
+
+
 def _anything(text: str) -> bool:
     return True
 
@@ -137,62 +202,122 @@ class _Number:
     kind: str
     pattern: str
     words: str
-    """What has to stand nearby."""
-    check: Callable[[str], bool]
+    """What has to stand nearby, with bars between; nothing where the form and its checksum say enough."""
+    check: Callable[[str], bool] = _anything
 
 
+_NINE = r"\d{3}[ .-]?\d{3}[ .-]?\d{3}"
 _NUMBERS = (
-    _Number("ssn", r"\d{3}[- .]\d{2}[- .]\d{4}|\d{9}", r"\bssns?\b|social security|\bss ?#|\bitin\b|soc\.? sec", _ssn),
+    _Number("ssn", r"\d{3}[- .]\d{2}[- .]\d{4}|\d{9}", "ssn|ssns|social security|ss #|ss#|itin|soc sec|soc. sec", _ssn),
     _Number(
         "national-insurance-number",
         r"[A-CEGHJ-PR-TW-Za-z]{2} ?\d\d ?\d\d ?\d\d ?[A-Da-d]",
-        r"national insurance|\bnino\b|\bni (?:number|no)",
-        _anything,
+        "national insurance|nino|ni number|ni no",
     ),
     _Number(
         "tax-id",
         r"\d{2}[ ]?\d{3}[ ]?\d{3}[ ]?\d{3}",
-        r"steuer-?id\w*|steuerliche identifikation|identifikationsnummer|\bidnr\b|german tax id|tax id",
+        "steuer-id|steuerid|steueridentifikationsnummer|steuerliche identifikation|steuer-identifikationsnummer"
+        "|identifikationsnummer|idnr|tax id|steuernummer",
         _german_tax,
     ),
-    _Number("cpf", r"\d{3}\.?\d{3}\.?\d{3}-?\d{2}", r"\bcpf\b", _cpf),
-    _Number(
-        "bsn", r"\d{9}|\d{4}[ .]\d{2}[ .]\d{3}|\d{3}[ .]\d{3}[ .]\d{3}", r"\bbsn\b|burgerservicenummer|sofinummer", _bsn
-    ),
-    _Number("dni", r"[XYZxyz]?\d{7,8}[- ]?[A-Za-z]", r"\bdni\b|\bnie\b|\bnif\b", _dni),
+    _Number("cpf", r"\d{3}\.?\d{3}\.?\d{3}-?\d{2}", "cpf", _cpf),
+    _Number("bsn", rf"\d{{9}}|\d{{4}}[ .]\d{{2}}[ .]\d{{3}}|{_NINE}", "bsn|burgerservicenummer|sofinummer", _bsn),
+    _Number("dni", r"[XYZxyz]?\d{7,8}[- ]?[A-Za-z]", "dni|nie|nif", _dni),
     _Number(
         "nir",
         r"[12] ?\d\d ?\d\d ?\d\d ?\d{3} ?\d{3} ?\d\d",
-        r"sécurité sociale|securite sociale|\bnir\b|numéro de sécu|n° sécu",
+        "sécurité sociale|securite sociale|nir|numéro de sécu|n° sécu|sécu",
         _nir,
     ),
-    _Number("tfn", r"\d{3} ?\d{3} ?\d{3}", r"\btfn\b|tax file number", _tfn),
-    _Number("sin", r"\d{3}[ -]?\d{3}[ -]?\d{3}", r"\bsin\b(?! \()|social insurance", _luhn),
+    _Number("tfn", _NINE, "tfn|tax file number", _mod11(1, 4, 3, 7, 5, 8, 6, 9, 10)),
+    _Number("sin", _NINE, "sin|social insurance", _luhn),
     _Number(
         "personnummer",
         r"(?:\d\d)?\d{6}[-+]?\d{4}",
-        r"personnummer|personal identity number",
+        "personnummer|personal identity number",
         lambda text: _luhn(text[-11:] if "-" in text else text[-10:]),
     ),
-    _Number("aadhaar", r"\d{4} ?\d{4} ?\d{4}", r"aadhaar|aadhar", _verhoeff),
+    _Number("personnummer", r"\d{6} ?\d{5}", "fødselsnummer|personnummer", _day),
+    _Number("aadhaar", r"\d{4} ?\d{4} ?\d{4}", "aadhaar|aadhar", _verhoeff),
+    _Number("codice-fiscale", r"[A-Z]{6}\d\d[A-EHLMPRST]\d\d[A-Z]\d{3}[A-Z]", "", _codice),
     _Number(
-        "codice-fiscale",
-        r"[A-Za-z]{6}\d\d[A-Za-z]\d\d[A-Za-z]\d{3}[A-Za-z]",
-        r"codice fiscale|fiscal code|\bc\.?f\.?\b",
-        _anything,
+        "codice-fiscale", r"[A-Za-z]{6}\d\d[A-Za-z]\d\d[A-Za-z]\d{3}[A-Za-z]", "codice fiscale|fiscal code|c.f.|cf"
+    ),
+    _Number("chinese-id", r"[1-9]\d{16}[\dXx]", "", _chinese),
+    _Number("ahv", r"756\.\d{4}\.\d{4}\.\d\d", "", _ean),
+    _Number("ahv", r"756[ .]?\d{4}[ .]?\d{4}[ .]?\d\d", "ahv|avs|sozialversicherungsnummer", _ean),
+    _Number("hetu", r"\d{6}[-+A-FU-Y]\d{3}[0-9A-Y]", "", _hetu),
+    _Number("pesel", r"\d{11}", "pesel|peselu|pesele", _pesel),
+    _Number(
+        "national-register-number",
+        r"\d\d\.?\d\d\.?\d\d[- ]?\d{3}[. ]?\d\d",
+        "rijksregister|rijksregisternummer|registre national|insz|niss",
+        _belgian,
+    ),
+    _Number("cpr", r"\d{6}[- ]?\d{4}", "cpr|cpr-nummer|cpr-nr|kennitala", _day),
+    _Number("resident-number", r"\d{6}-?[1-8]\d{6}", "주민등록번호|주민번호|resident registration", _day),
+    _Number("my-number", r"\d{4}[ -]?\d{4}[ -]?\d{4}", "マイナンバー|個人番号|my number"),
+    _Number("nhs-number", r"\d{3}[ -]?\d{3}[ -]?\d{4}", "nhs", _mod11(10, 9, 8, 7, 6, 5, 4, 3, 2, 1)),
+    _Number("tc-kimlik", r"\d{11}", "kimlik|tckn|t.c.|tc no", _turkish),
+    _Number("cnp", r"[1-9]\d{12}", "cnp|cod numeric personal", _cnp),
+    _Number("rodne-cislo", r"\d{6}/?\d{3,4}", "rodné číslo|rodne cislo|rodného čísla|rč", _czech),
+    _Number("snils", r"\d{3}-\d{3}-\d{3}[ -]\d\d|\d{11}", "снилс|snils"),
+    _Number("inn", r"\d{12}", "инн|inn"),
+    _Number("oib", r"\d{11}", "oib", _german_tax),
+    _Number("jmbg", r"\d{13}", "jmbg|јмбг|emšo"),
+    _Number("egn", r"\d{10}", "егн|egn"),
+    _Number("curp", r"[A-Z]{4}\d{6}[HM][A-Z]{5}[A-Z0-9]\d", ""),
+    _Number("pan", r"[A-Z]{5}\d{4}[A-Z]", "pan|permanent account"),
+    _Number("nric", r"[STFGM]\d{7}[A-Z]", "nric|fin no|identity card"),
+    _Number("hkid", r"[A-Z]{1,2}\d{6}\(?[0-9A]\)?", "hkid|身份證|身份证|identity card"),
+    _Number("identity-number", r"\d{13}", "sa id|south african id|id number|identity number", _luhn),
+    _Number("identity-number", r"\d{9}", "teudat zehut|תעודת זהות|israeli id", _luhn),
+    _Number("nif", r"\d{9}", "nif|número de contribuinte|contribuinte", _mod11(9, 8, 7, 6, 5, 4, 3, 2, 1)),
+    _Number("medicare-number", r"\d{4} ?\d{5} ?\d(?:[/ -]\d)?", "medicare"),
+    _Number(
+        "passport-number",
+        r"[A-Z]{1,2} ?\d{6,8}|(?=[A-Z]{0,6}\d[A-Z]{0,6}\d)[A-Z0-9]{9}|\d{9}",
+        "passport|passport no|passport number|reisepass|passnummer|reisepassnummer|passeport|pasaporte|passaporte|passaporto|paspoort|paszport"
+        "|paszportu|паспорт|паспорта|护照|護照|パスポート|여권",
+    ),
+    _Number(
+        "passport-number",
+        r"\d\d ?\d\d ?(?:№ ?)?\d{6}",
+        "паспорт|паспорта|серия",
+    ),
+    _Number(
+        "identity-card",
+        r"(?=[A-Z]{0,9}\d)(?=[0-9]{0,9}[A-Z])[A-Z0-9]{8,12}",
+        "personalausweis|ausweisnummer|personalausweisnummer|carte d'identité|carta d'identità|documento de identidad|dowód osobisty"
+        "|dowodu osobistego|identity card|id card number|national id",
+    ),
+    _Number(
+        "driving-licence",
+        r"(?=[A-Z-]{0,20}\d)[A-Z0-9]{1,5}[- ]?[A-Z0-9]{5,12}(?:-[A-Z0-9]{3,6})?",
+        "driver's license|driver's licence|driver’s license|driver’s licence|drivers license|driver license|driver licence|driving licence"
+        "|driving license|führerschein|führerscheinnummer|permis de conduire|licencia de conducir|patente di guida|rijbewijs|prawo jazdy",
     ),
 )
+_BOUND = r"(?<![A-Za-z0-9.-])(?:{})(?![A-Za-z0-9]|[-.]\d)"
+
+
+@lru_cache(maxsize=64)
+def _compiled(row: int) -> tuple[re.Pattern[str], re.Pattern[str] | None]:
+    """A row's pattern, and that of the words that go with it."""
+    number = _NUMBERS[row]
+    said = "|".join(re.escape(word) for word in number.words.split("|"))
+    near = re.compile(rf"(?<![^\W\d_])(?:{said})(?![a-zа-яà-ÿ])") if number.words else None
+    return re.compile(_BOUND.format(number.pattern)), near
 
 
 @lru_cache(maxsize=1)
-def _compiled() -> tuple[tuple[_Number, re.Pattern[str], re.Pattern[str]], ...]:
-    return tuple(
-        (number, re.compile(rf"(?<![\w.-])(?:{number.pattern})(?![\w-]|\.\d)"), re.compile(rf"(?i){number.words}"))
-        for number in _NUMBERS
-    )
+def _rows_of() -> tuple[tuple[int, tuple[str, ...]], ...]:
+    """The words of each row: a row is tried only where one of them stands in the text."""
+    return tuple((row, tuple(number.words.split("|"))) for row, number in enumerate(_NUMBERS))
 
 
-def numbers(text: str, *, bare: bool = True) -> Iterator[Secret]:
+def numbers(text: str, lowered: str, *, bare: bool = True) -> Iterator[Secret]:
     """Numbers of cards, accounts and people. `bare=False` leaves digits alone that nothing marks as such."""
     if not _FEW_DIGITS.search(text):
         return
@@ -200,8 +325,9 @@ def numbers(text: str, *, bare: bool = True) -> Iterator[Secret]:
     for match in _IBAN.finditer(text):
         if _iban(match[0]):
             yield Secret("iban", match.start(), match.end())
-    for number, pattern, words in _compiled():
-        yield from _with_words(text, number, pattern, words)
+    for row, said in _rows_of():
+        if any(word in lowered for word in said):
+            yield from _told(text, lowered, row)
 
 
 def _cards(text: str, bare: bool) -> Iterator[Secret]:
@@ -215,10 +341,25 @@ def _cards(text: str, bare: bool) -> Iterator[Secret]:
             yield Secret("card-number", match.start(), match.end())
 
 
-def _with_words(text: str, number: _Number, pattern: re.Pattern[str], words: re.Pattern[str]) -> Iterator[Secret]:
-    end = -1
-    for word in words.finditer(text):
-        for match in pattern.finditer(text, max(end, 0, word.start() - _NEAR // 2), word.end() + _NEAR):
-            if match.start() >= end and _varied(match[0]) and number.check(match[0]):
+def _told(text: str, lowered: str, row: int) -> Iterator[Secret]:
+    """The numbers of a row: all of that form, or those near one of its words."""
+    number, (pattern, words) = _NUMBERS[row], _compiled(row)
+    end = 0
+    for begin, stop in ((0, len(text)),) if words is None else _near(words, lowered):
+        for match in pattern.finditer(text, max(end, begin), stop):
+            if _varied(match[0]) and number.check(match[0]):
                 end = match.end()
                 yield Secret(number.kind, match.start(), match.end())
+
+
+def _near(words: re.Pattern[str], lowered: str) -> Iterator[tuple[int, int]]:
+    """The stretches around the words, where they do not touch; so that no character is looked at twice."""
+    begin = stop = -1
+    for word in words.finditer(lowered):
+        if word.start() - _NEAR // 2 > stop:
+            if stop >= 0:
+                yield begin, stop
+            begin = max(0, word.start() - _NEAR // 2)
+        stop = min(len(lowered), word.end() + _NEAR)
+    if stop >= 0:
+        yield begin, stop

@@ -7,10 +7,21 @@ from collections import Counter
 from enum import IntEnum
 from functools import lru_cache
 
-from engram.gates.secret_words import PLACEHOLDERS
+from engram.gates.secret_words import alternatives
 from engram.gates.tables import rows
 
-__all__ = ["Likeness", "entropy", "is_masked", "is_ordinary", "is_placeholder", "is_random", "is_said", "likeness"]
+__all__ = [
+    "Likeness",
+    "entropy",
+    "is_masked",
+    "is_ordinary",
+    "is_passphrase",
+    "is_placeholder",
+    "is_random",
+    "is_said",
+    "likeness",
+    "trimmed",
+]
 
 
 class Likeness(IntEnum):
@@ -36,28 +47,24 @@ _MIN_RANDOM_CHARS = 16
 _REMEMBERED = 64
 """Strings up to this long are judged once: a text repeats its words."""
 _SIGNS = frozenset("!@#$%^&*?+=~§€£¤|{}[]()<>")
+_JOINED = re.compile(
+    r"[^\W\d_]{3,14}(?:(?P<sign>[-._])[^\W\d_]{3,14}){1,7}(?:(?P=sign)\d{1,4}|(?P=sign)[^\W\d_]{3,14})"
+)
+_TRAILING = ".,;:!?)]}>。，、；！？*_|\\"
+_GOES_ON = re.compile(r" [a-zà-ÿ(]")
 _SEPARATORS = re.compile(r"[-_./:]+")
-_PLACEHOLDER = re.compile(rf"(?:{PLACEHOLDERS})\Z", re.IGNORECASE)
+_PLACEHOLDERS = (
+    r"<[^>]{0,80}>?|!(?:vault|ref|env|sub|secret)\b.{0,80}|\$\{?[A-Za-z_(][^\s]{0,80}|%[A-Za-z_]+%|\{\{?.{0,80}|\[.{0,80}|\(.{0,80}"
+    r"|[xX*•·.#?_-]{3,}|(?:your|my|the|some|any|a|an|new|old|own|insert|replace|put|enter|fill)(?:[_ -].{0,80})?|.{0,40}(?:example|placeholder|redacted|changeme|change_me|change-me|dummy|sample|insert-|_here|-here).{0,40}"
+    r"|(?:process\.env|os\.(?:environ|getenv)|env|ENV|getenv|secrets|vars|vault|config|settings|self|this|op:|arn:|ref:|keyring|file:|ssm:|sm:|var|local|data|module|kms|awskms|gcpkms|projects/|secretsmanager)\b[.:\[(/].{0,120}"
+    r"|(?:process\.env|os\.(?:environ|getenv)|env|ENV|getenv|secrets|vars|vault|config|settings|self|op:|arn:|ref:|keyring|file:|ssm:|sm:)\b.{0,120}"
+    r"|[A-Za-z_][A-Za-z0-9_.]{0,60}(?:<[^<>()]{0,60}>)?\(.{0,80}|(?:test|foo|bar|baz|todo|tbd|n/a|none|null|nil|true|false|undefined|empty)\b.{0,3}"
+    r"|x{3,}[x-]{0,80}|(?:[a-z]{1,12}[_-]){1,3}x{4,}[x_-]{0,80}|0{6,}|1234\.{3}|.{0,12}(?:…|\.\.\.).{0,12}"
+)
+_PLACEHOLDER = re.compile(rf"(?:{_PLACEHOLDERS})\Z", re.IGNORECASE)
 _MASKED = re.compile(r"[xX*•·.#?_-]{6,}\Z")
-_UNITS = (
-    "ms|s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?|d|days?|tage|jours|w|wks?|weeks?|mo|months?|y|yrs?|years?|k|m|g|"
-    "kb|mb|gb|tb|kib|mib|gib|kbps|mbps|gbps|hz|khz|mhz|ghz|%|x|px|pt|em|rem|dpi|v|mv|ma|w|kw|kwh|kg|km|cm|mm|°c|°f|"
-    "bits?|bytes?|chars?|characters?|digits?|zeichen|times|usd|eur|gbp|st|nd|rd|th|tokens?|rows?|items?|users?|pm|am"
-)
-# A word with a number behind it that names a thing: an algorithm, a product, a place in a list.
-_NUMBERED = (
-    "sha|sha3|shake|md|aes|rsa|ecdsa|ed|curve|secp|x|hs|rs|es|ps|eddsa|blake|argon|pbkdf|hmac|hotp|totp|crc|utf|base|"
-    "ascii|iso|rfc|ieee|fips|nist|pci|soc|cve|cwe|oauth|oidc|saml|http|h|tls|ssl|ipv|wpa|wep|smb|imap|pop|ldap|"
-    "python|py|node|nodejs|java|jdk|php|ruby|go|perl|lua|swift|rust|cpp|es|ecmascript|angular|vue|react|django|rails|"
-    "windows|win|office|microsoft|macos|ios|ipados|android|ubuntu|debian|fedora|centos|rhel|alpine|kernel|mysql|mariadb|"
-    "postgres|postgresql|pg|sqlite|redis|mongo|kafka|oracle|db|mssql|neo|es|k|s|ec|rds|i|c|m|t|r|gpt|claude|llama|gemini|"
-    "mistral|phi|qwen|cl|o|p|a|auth|u|fido|web|log|type|int|uint|float|bigint|varchar|nvarchar|char|varbinary|binary|"
-    "step|phase|level|tier|day|week|month|quarter|q|fy|part|chapter|section|line|row|col|column|page|item|room|floor|"
-    "port|build|release|version|ver|v|rev|issue|pr|mr|ticket|bug|case|test|tests|slot|pin|gpio|user|users|host|server|"
-    "srv|web|app|worker|agent|team|env|prod|dev|stage|staging|qa|vm|ns|dc|rack|zone|az|cluster|shard|replica|partition|"
-    "group|option|figure|fig|table|appendix|annex|lab|model|gen|covid|mp|wi|usb|pcie|ddr|lpddr|sata|hdmi|cat|rj|rs|"
-    "yubikey|gen|area|stm|esp|rp|atmega|nrf|arm|armv|cortex|intel|core|ryzen|rtx|gtx|geforce"
-)
+_UNITS = alternatives("units")
+_NUMBERED = alternatives("numbered")
 _ORDINARY = re.compile(
     "|".join(
         (
@@ -88,6 +95,7 @@ _ORDINARY = re.compile(
             r"[A-Za-z_$][\w.$]{0,60}\(.{0,80}|[A-Za-z_$][\w$]{0,60}(?:\.[A-Za-z_$][\w$]{0,60}){1,8}",
             r"[A-Za-z_][\w.]{0,60}(?:\[[^\]]{0,40}\]?)+|[A-Za-z]{1,40}[*+?|][A-Za-z]{0,40}",
             r"[a-z_.]{1,40}=[^=]{1,60}",
+            r":{0,2}[a-z-]{2,24}\{.{0,100}",
             r"(?i:[a-z]{1,30}n't|[a-z]{1,30}['’][a-z]{1,4})",
         )
     )
@@ -118,6 +126,21 @@ def is_masked(value: str) -> bool:
 def is_ordinary(value: str) -> bool:
     """Whether the value is something people write that only looks mixed: a date, a path, an address, a technical term."""
     return len(value) <= _LONGEST_PLACEHOLDER and _ORDINARY.fullmatch(value) is not None
+
+
+def is_passphrase(value: str) -> bool:
+    """Whether the value is words joined by one sign, as a generator of passphrases joins them: `otter-candle-brick-7`.
+
+    Names of things are joined so too, so it counts only where a password is given.
+    """
+    joined = _JOINED.fullmatch(value)
+    if joined is None:
+        return False
+    parts = value.split(joined["sign"])
+    spoken = [part for part in parts if not part.isdigit()]
+    # Names in code and of hosts are joined so too, most of all by dots.
+    enough = {"-": 3, "_": 4, ".": 8}[joined["sign"]]
+    return (parts[-1].isdigit() or len(spoken) >= enough) and not any(is_said(part) for part in spoken)
 
 
 def likeness(value: str) -> Likeness:
@@ -172,6 +195,16 @@ def is_random(value: str) -> bool:
     if digits >= _MIN_DIGITS * len(value):
         return entropy(value) >= _MIN_ENTROPY
     return len(value) >= _LONG_RANDOM and entropy(value) >= _HIGH_ENTROPY
+
+
+def trimmed(raw: str, text: str, end: int) -> str:
+    """A value without the signs that end its sentence or close its quotation; `end` is where it ends in the text.
+
+    Where the sentence goes on, an exclamation or question mark is part of the value.
+    """
+    value = raw.rstrip(_TRAILING)
+    goes_on = len(raw) == len(value) + 1 and raw[-1] in "!?" and _GOES_ON.match(text, end) is not None
+    return raw if goes_on else value
 
 
 def entropy(value: str) -> float:

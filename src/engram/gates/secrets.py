@@ -10,14 +10,14 @@ from itertools import count
 from typing import Any
 
 from engram.gates.folding import folded
-from engram.gates.secret_codes import codes, pairs, tabled
-from engram.gates.secret_formats import FORMATS, LONG
+from engram.gates.secret_codes import codes
 from engram.gates.secret_keys import continued_key, ends_in_key, private_keys
 from engram.gates.secret_naming import named
 from engram.gates.secret_numbers import numbers
-from engram.gates.secret_patterns import PATTERNS
+from engram.gates.secret_pairs import pairs, tabled
 from engram.gates.secret_spans import Secret, apart
-from engram.gates.secret_values import is_masked, is_placeholder
+from engram.gates.secret_values import is_masked, is_placeholder, is_said
+from engram.gates.secret_words import columns
 from engram.gates.shape import RECORD, labels, listed, texts
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
@@ -42,21 +42,25 @@ _NAMES = frozenset((
 _LONG_RUN = re.compile(r"[A-Za-z0-9_~-]{24}")
 
 
-_ROWS = (*FORMATS, *PATTERNS)
+_SAID = frozenset(("password", "security-answer"))
+"""Kinds whose value may be any word, and so also one that only stands for it."""
+_LONG = "LONG"
+"""The hint of a shape without a telling beginning: it is tried where some run of letters and digits is long."""
 
 
-@lru_cache(maxsize=len(_ROWS))
+@lru_cache(maxsize=512)
 def _pattern(row: int) -> tuple[str, re.Pattern[str]]:
     """A row's kind and pattern, compiled when it is first needed: most never are."""
-    return _ROWS[row][0], re.compile(_ROWS[row][2])
+    kind, _, pattern = columns("secretshapes.txt")[row]
+    return kind, re.compile(pattern)
 
 
 @lru_cache(maxsize=1)
 def _rows_of() -> dict[str, list[int]]:
     """The rows that each hint leads to. Nearly all texts hold no hint, and then no pattern is tried."""
     rows: dict[str, list[int]] = {}
-    for row, (_, hints, _) in enumerate(_ROWS):
-        for hint in hints:
+    for row, (_, hints, _) in enumerate(columns("secretshapes.txt")):
+        for hint in hints.split("¦"):
             rows.setdefault(hint, []).append(row)
     return rows
 
@@ -75,7 +79,7 @@ def find_secrets(text: str, *, nearby: bool = True) -> list[Secret]:
     plain = folded(text)
     lowered = _lowered(plain.text)
     found = [*_known_shapes(plain.text, lowered), *private_keys(plain.text), *named(plain.text, lowered, nearby=nearby)]
-    found += numbers(plain.text, bare=nearby)
+    found += numbers(plain.text, lowered, bare=nearby)
     if nearby:
         found += [*codes(plain.text, lowered), *pairs(plain.text, lowered), *tabled(plain.text, lowered)]
     return apart(Secret(secret.kind, *plain.span(secret.start, secret.end)) for secret in found)
@@ -177,12 +181,16 @@ def _unused(name: str, taken: Mapping[str, Any]) -> str:
 def _known_shapes(text: str, lowered: str) -> Iterator[Secret]:
     given = {hint for sign, hints in _hints() if sign in lowered for hint in hints if hint in lowered}
     if _LONG_RUN.search(text):
-        given.add(LONG)
+        given.add(_LONG)
     rows = _rows_of()
     for row in sorted({row for hint in given for row in rows[hint]}):
         kind, pattern = _pattern(row)
         for match in pattern.finditer(text):
             group = "secret" if "secret" in pattern.groupindex and match["secret"] else 0
             value = match[group]
-            if value and not (is_placeholder(value) if group else is_masked(value)):
+            if (
+                value
+                and not (is_placeholder(value) if group else is_masked(value))
+                and not (kind in _SAID and is_said(value))
+            ):
                 yield Secret(kind, match.start(group), match.end(group))
