@@ -4,7 +4,7 @@ One pass over the words of `secret_words`; each is looked around by bounded rule
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -19,11 +19,13 @@ from engram.gates.secret_values import (
     likeness,
     trimmed,
 )
-from engram.gates.secret_words import alternatives, columns, words
+from engram.gates.secret_words import alternatives, columns, places, stretches, words
 
 __all__ = ["named", "names_in"]
 
 _LONGEST_RANDOM = 512
+_STEM_BEFORE, _STEM_BEHIND = 16, 40
+"""How far a word reaches before and behind its stem, with what has to follow it."""
 _MIN_RANDOM_CHARS = 16
 _LONG_VALUE = 64
 _LONGEST_OWNER = 18
@@ -145,13 +147,18 @@ def _finder(rows: tuple[int, ...]) -> re.Pattern[str]:
 def names_in(lowered: str) -> Iterator[tuple[re.Match[str], str]]:
     """The words of the table that stand in a lower-cased text, each with its kind."""
     rows = tuple(row for row, (_, stem, _) in enumerate(_NAMES) if stem in lowered)
-    for match in _finder(rows).finditer(lowered) if rows else ():
-        yield match, _NAMES[rows[(match.lastindex or 1) - 1]][0]
+    stems = {_NAMES[row][1] for row in rows}
+    around = (place for stem in stems for place in places(stem, lowered))
+    for begin, stop in stretches(around, _STEM_BEFORE, _STEM_BEHIND):
+        for match in _finder(rows).finditer(lowered, begin, stop):
+            yield match, _NAMES[rows[(match.lastindex or 1) - 1]][0]
 
 
-def named(text: str, lowered: str, *, nearby: bool = True) -> Iterator[Secret]:
-    """Values given away by a word. `nearby=False`, for names and paths, takes only what a sign assigns."""
-    words = [Word(text, lowered, match, kind) for match, kind in names_in(lowered)]
+def named(
+    text: str, lowered: str, found: Iterable[tuple[re.Match[str], str]], *, nearby: bool = True
+) -> Iterator[Secret]:
+    """Values given away by one of the words that `names_in` found. `nearby=False`, for names and paths, takes only what a sign assigns."""
+    words = [Word(text, lowered, match, kind) for match, kind in found]
     words = [word for word in words if word.is_credential]
     limits = {"strict": len(text), "": len(text)}
     for word in reversed(words):
@@ -162,11 +169,11 @@ def named(text: str, lowered: str, *, nearby: bool = True) -> Iterator[Secret]:
     for word in words:
         if word.start < passed:
             continue
-        found = word.assigned(nearby)
-        if found is None and nearby:
-            found = word.beside() or word.before() or word.soon()
-        if found is not None:
-            yield found
+        given = word.assigned(nearby)
+        if given is None and nearby:
+            given = word.beside() or word.before() or word.soon()
+        if given is not None:
+            yield given
         elif nearby:
             yield from _random(text, word.end, min(word.limit, word.end + _NEAR))
         passed = max(passed, word.passed)

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from engram.gates.secret_spans import Secret
+from engram.gates.secret_words import stretches
 
 __all__ = ["numbers"]
 
 _NEAR = 60
+_LONGEST_WORD = 30
 """How far from the number the word may stand."""
-_FEW_DIGITS = re.compile(
-    r"\d[\d\s./-]{5,}|[A-Z]\d{6}|[A-Z]{2}\d\d ?[A-Z0-9]{4}|[A-Z]{2} ?\d\d ?\d\d|[A-Z]{6}\d\d|[A-Z]\d\d[A-Z0-9]{5}"
-)
-_CARD = re.compile(r"(?<![\w.+-])\d(?:[ -]?\d){12,18}(?![\w]|[.-]\d)")
+_SOME_DIGITS = re.compile(r"\d[\dA-Z][\dA-Za-z\s./-]{3}")
+_CARD = re.compile(r"\d(?<![\w.+-]\d)(?:[ -]?\d){12,18}(?![\w]|[.-]\d)")
 _CARD_PREFIX = re.compile(
     r"4\d{12}(?:\d{3}){0,2}|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}"
     r"|6(?:011|5\d\d|4[4-9]\d)\d{12}|35(?:2[89]|[3-8]\d)\d{12}|62\d{14,17}|(?:5018|5020|5038|6304|6759|676[1-3])\d{8,15}"
@@ -34,7 +34,7 @@ _NO_CARD = re.compile(
     r"(?:id|no|nr|number|nummer|num)?\W{0,4}$"
 )
 _IBAN = re.compile(
-    r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]{4}){2,7}(?:[ -]?[A-Za-z0-9]{1,3})?(?![A-Za-z0-9])"
+    r"\d\d(?<=[A-Za-z]{2}\d\d)(?<![A-Za-z0-9][A-Za-z]{2}\d\d)(?:[ -]?[A-Za-z0-9]{4}){2,7}(?:[ -]?[A-Za-z0-9]{1,3})?(?![A-Za-z0-9])"
 )
 _IBAN_LENGTHS = {
     "AD": 24, "AE": 23, "AL": 28, "AT": 20, "AZ": 28, "BA": 20, "BE": 16, "BG": 22, "BH": 22, "BR": 29, "BY": 28, "CH": 21,
@@ -206,6 +206,8 @@ class _Number:
     check: Callable[[str], bool] = _anything
 
 
+_ALONE = r"(?<![A-Za-z0-9.-].)"
+"""Behind the first character, that nothing is joined to it; there, and not before it, because a search is fastest so."""
 _NINE = r"\d{3}[ .-]?\d{3}[ .-]?\d{3}"
 _NUMBERS = (
     _Number("ssn", r"\d{3}[- .]\d{2}[- .]\d{4}|\d{9}", "ssn|ssns|social security|ss #|ss#|itin|soc sec|soc. sec", _ssn),
@@ -240,14 +242,14 @@ _NUMBERS = (
     ),
     _Number("personnummer", r"\d{6} ?\d{5}", "fødselsnummer|personnummer", _day),
     _Number("aadhaar", r"\d{4} ?\d{4} ?\d{4}", "aadhaar|aadhar", _verhoeff),
-    _Number("codice-fiscale", r"[A-Z]{6}\d\d[A-EHLMPRST]\d\d[A-Z]\d{3}[A-Z]", "", _codice),
+    _Number("codice-fiscale", rf"[A-Z]{_ALONE}[A-Z]{{5}}\d\d[A-EHLMPRST]\d\d[A-Z]\d{{3}}[A-Z]", "", _codice),
     _Number(
         "codice-fiscale", r"[A-Za-z]{6}\d\d[A-Za-z]\d\d[A-Za-z]\d{3}[A-Za-z]", "codice fiscale|fiscal code|c.f.|cf"
     ),
-    _Number("chinese-id", r"[1-9]\d{16}[\dXx]", "", _chinese),
-    _Number("ahv", r"756\.\d{4}\.\d{4}\.\d\d", "", _ean),
+    _Number("chinese-id", rf"[1-9]{_ALONE}\d{{16}}[\dXx]", "", _chinese),
+    _Number("ahv", r"756\.(?<![A-Za-z0-9.-]....)\d{4}\.\d{4}\.\d\d", "", _ean),
     _Number("ahv", r"756[ .]?\d{4}[ .]?\d{4}[ .]?\d\d", "ahv|avs|sozialversicherungsnummer", _ean),
-    _Number("hetu", r"\d{6}[-+A-FU-Y]\d{3}[0-9A-Y]", "", _hetu),
+    _Number("hetu", rf"\d{_ALONE}\d{{5}}[-+A-FU-Y]\d{{3}}[0-9A-Y]", "", _hetu),
     _Number("pesel", r"\d{11}", "pesel|peselu|pesele", _pesel),
     _Number(
         "national-register-number",
@@ -267,7 +269,7 @@ _NUMBERS = (
     _Number("oib", r"\d{11}", "oib", _german_tax),
     _Number("jmbg", r"\d{13}", "jmbg|јмбг|emšo"),
     _Number("egn", r"\d{10}", "егн|egn"),
-    _Number("curp", r"[A-Z]{4}\d{6}[HM][A-Z]{5}[A-Z0-9]\d", ""),
+    _Number("curp", rf"[A-Z]{_ALONE}[A-Z]{{3}}\d{{6}}[HM][A-Z]{{5}}[A-Z0-9]\d", ""),
     _Number("pan", r"[A-Z]{5}\d{4}[A-Z]", "pan|permanent account"),
     _Number("nric", r"[STFGM]\d{7}[A-Z]", "nric|fin no|identity card"),
     _Number("hkid", r"[A-Z]{1,2}\d{6}\(?[0-9A]\)?", "hkid|身份證|身份证|identity card"),
@@ -299,7 +301,7 @@ _NUMBERS = (
         "|driving license|führerschein|führerscheinnummer|permis de conduire|licencia de conducir|patente di guida|rijbewijs|prawo jazdy",
     ),
 )
-_BOUND = r"(?<![A-Za-z0-9.-])(?:{})(?![A-Za-z0-9]|[-.]\d)"
+_END = r"(?![A-Za-z0-9]|[-.]\d)"
 
 
 @lru_cache(maxsize=64)
@@ -308,7 +310,7 @@ def _compiled(row: int) -> tuple[re.Pattern[str], re.Pattern[str] | None]:
     number = _NUMBERS[row]
     said = "|".join(re.escape(word) for word in number.words.split("|"))
     near = re.compile(rf"(?<![^\W\d_])(?:{said})(?![a-zа-яà-ÿ])") if number.words else None
-    return re.compile(_BOUND.format(number.pattern)), near
+    return re.compile(rf"{'(?<![A-Za-z0-9.-])' if near else ''}(?:{number.pattern}){_END}"), near
 
 
 @lru_cache(maxsize=1)
@@ -319,12 +321,12 @@ def _rows_of() -> tuple[tuple[int, tuple[str, ...]], ...]:
 
 def numbers(text: str, lowered: str, *, bare: bool = True) -> Iterator[Secret]:
     """Numbers of cards, accounts and people. `bare=False` leaves digits alone that nothing marks as such."""
-    if not _FEW_DIGITS.search(text):
+    if not _SOME_DIGITS.search(text):
         return
     yield from _cards(text, bare)
     for match in _IBAN.finditer(text):
-        if _iban(match[0]):
-            yield Secret("iban", match.start(), match.end())
+        if _iban(text[match.start() - 2 : match.end()]):
+            yield Secret("iban", match.start() - 2, match.end())
     for row, said in _rows_of():
         if any(word in lowered for word in said):
             yield from _told(text, lowered, row)
@@ -345,21 +347,10 @@ def _told(text: str, lowered: str, row: int) -> Iterator[Secret]:
     """The numbers of a row: all of that form, or those near one of its words."""
     number, (pattern, words) = _NUMBERS[row], _compiled(row)
     end = 0
-    for begin, stop in ((0, len(text)),) if words is None else _near(words, lowered):
+    # Around the words, each character is looked at once.
+    near = (word.start() for word in words.finditer(lowered)) if words else ()
+    for begin, stop in stretches(near, _NEAR // 2, _NEAR + _LONGEST_WORD) if words else ((0, len(text)),):
         for match in pattern.finditer(text, max(end, begin), stop):
             if _varied(match[0]) and number.check(match[0]):
                 end = match.end()
                 yield Secret(number.kind, match.start(), match.end())
-
-
-def _near(words: re.Pattern[str], lowered: str) -> Iterator[tuple[int, int]]:
-    """The stretches around the words, where they do not touch; so that no character is looked at twice."""
-    begin = stop = -1
-    for word in words.finditer(lowered):
-        if word.start() - _NEAR // 2 > stop:
-            if stop >= 0:
-                yield begin, stop
-            begin = max(0, word.start() - _NEAR // 2)
-        stop = min(len(lowered), word.end() + _NEAR)
-    if stop >= 0:
-        yield begin, stop

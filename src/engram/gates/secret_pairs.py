@@ -2,25 +2,27 @@
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from engram.gates.secret_naming import names_in
 from engram.gates.secret_spans import Secret
 from engram.gates.secret_values import Likeness, is_passphrase, likeness, trimmed
-from engram.gates.secret_words import alternatives, columns, words
+from engram.gates.secret_words import alternatives, columns
+from engram.gates.secret_words import words as listed
 
 __all__ = ["pairs", "tabled"]
 
 _QUOTES = "\"'`“”„«»‘’「」"
-_ABOUT = frozenset(words("about"))
-_LOGINS = words("logins")
-_ACCOUNTS = rf"{alternatives('accounts')}|svc[-_][a-z0-9-]{{1,20}}"
+_ABOUT = frozenset(listed("about"))
+_LOGINS = listed("logins")
+_ACCOUNTS = (*listed("accounts"), "svc")
 _PASS = rf"(?:p(?:ass(?:word)?|w)?[: ]\s?)?[{_QUOTES}]?(?P<secret>[^\s{_QUOTES},;|]{{4,64}})"
 _BETWEEN = (
     rf"[{_QUOTES}]?(?P<between>\s{{1,2}}[/|]\s{{1,2}}|:|/|\s{{1,2}}[-–]\s{{1,2}}|\s{{0,2}}(?:→|->|=>)\s{{0,2}}){_PASS}"
 )
-_ACCOUNT = re.compile(rf"(?<![\w/.@:-])(?P<user>{_ACCOUNTS}){_BETWEEN}", re.IGNORECASE)
-_ADDRESS = re.compile(rf"(?<![\w/.@:+-])(?P<user>[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,4}}){_BETWEEN}")
+_ACCOUNT = re.compile(
+    rf"(?<![\w/.@:-])(?P<user>{alternatives('accounts')}|svc[-_][a-z0-9-]{{1,20}}){_BETWEEN}", re.IGNORECASE
+)
+_ADDRESS = re.compile(rf"@(?<=[\w.+-]@)[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,4}}{_BETWEEN}")
 _DIVIDED = re.compile(r"[/|:→>]|\s[-–]\s")
 _GIVEN_LOGIN = re.compile(
     rf"[\w ]{{0,30}}?(?:[:=(]|\b(?:are|is|as|with|using|sind|ist|mit|sont|est|avec|son|es|con|são|com|är|med|to)\b)?\s{{0,3}}[{_QUOTES}]?(?P<user>[\w.+@-]{{2,64}})[{_QUOTES}]?"
@@ -32,22 +34,11 @@ _UNLOCKS = re.compile(
     rf"|connecte[rz]?|iniciar sesión|entrar)(?: [^\s.;:!?]{{1,25}}){{0,6}}? (?:with|using|mit|avec|con|com|by typing|by entering|via)(?: the)? [{_QUOTES}]?(?P<secret>[^\s{_QUOTES},;]{{6,64}})"
 )
 _UNLOCKING = (
-    "log",
-    "sign",
-    "authenticate",
-    "unlock",
-    "decrypt",
-    "open",
-    "öffnet",
-    "ouvre",
-    "abre",
-    "apre",
-    "anmelden",
-    "entsperren",
-    "connecte",
-    "sesión",
-    "entrar",
-)
+    "log", "sign", "authenticate", "unlock", "decrypt", "open", "öffnet", "ouvre", "abre", "apre", "anmelden", "einloggen",
+    "entsperren", "connecte", "iniciar sesión", "entrar",
+)  # fmt: skip
+_SETTING = ("login", "log-in", "account", "wifi", "wi-fi", "wlan", "konto", "zugang")
+_WIRELESS_WORDS = ("wifi", "wi-fi", "wlan", "ssid")
 _SET_TO = re.compile(
     r"\b(?:login|log-in|account|wi-?fi|wlan|konto|zugang)\b[^\n.;]{0,60}?\b(?:set|changed|reset|updated|switched|geändert|gesetzt)"
     rf" (?:it |that |this |them |his |hers? )?(?:back )?(?:to|auf) [{_QUOTES}]?(?P<secret>[^\s{_QUOTES},;]{{6,64}})",
@@ -74,7 +65,7 @@ def pairs(text: str, lowered: str) -> Iterator[Secret]:
     """An account and its password: "admin / …", "credentials are bob:…", "log in with …"."""
     divided = _DIVIDED.search(text) is not None
     for match in (
-        *(_ACCOUNT.finditer(text) if divided else ()),
+        *(_at(_ACCOUNT, text, lowered, _ACCOUNTS) if divided else ()),
         *(_ADDRESS.finditer(text) if divided and "@" in text else ()),
     ):
         value = _value(match)
@@ -87,19 +78,30 @@ def pairs(text: str, lowered: str) -> Iterator[Secret]:
         while position >= 0:
             yield from _login(text, position + len(hint))
             position = lowered.find(hint, position + 80)
-    for match in _UNLOCKS.finditer(text) if any(hint in lowered for hint in _UNLOCKING) else ():
+    for match in _at(_UNLOCKS, text, lowered, _UNLOCKING):
         value = _value(match)
         if likeness(value) == Likeness.SURE:
             yield Secret("password", match.start("secret"), match.start("secret") + len(value))
 
-    for match in _SET_TO.finditer(text) if " to " in lowered or " auf " in lowered else ():
+    for match in _at(_SET_TO, text, lowered, _SETTING):
         value = _value(match)
         if likeness(value) >= Likeness.LIKELY or is_passphrase(value):
             yield Secret("password", match.start("secret"), match.start("secret") + len(value))
-    for match in _WIRELESS.finditer(text) if any(hint in lowered for hint in ("wifi", "wi-fi", "wlan", "ssid")) else ():
+    for match in _at(_WIRELESS, text, lowered, _WIRELESS_WORDS):
         value = _value(match)
         if len(value) > 7 and (likeness(value) >= Likeness.LIKELY or is_passphrase(value)):
             yield Secret("password", match.start("secret"), match.start("secret") + len(value))
+
+
+def _at(pattern: re.Pattern[str], text: str, lowered: str, words: Iterable[str]) -> Iterator[re.Match[str]]:
+    """What the pattern matches where one of the words stands."""
+    for word in words:
+        place = lowered.find(word)
+        while place >= 0:
+            match = pattern.match(text, place)
+            if match is not None:
+                yield match
+            place = lowered.find(word, match.end() if match else place + len(word))
 
 
 def _value(match: re.Match[str]) -> str:
@@ -117,12 +119,12 @@ def _login(text: str, end: int) -> Iterator[Secret]:
         yield Secret("password", match.start("secret"), match.start("secret") + len(value))
 
 
-def tabled(text: str, lowered: str) -> Iterator[Secret]:
+def tabled(text: str, words: Iterable[tuple[re.Match[str], str]]) -> Iterator[Secret]:
     """Cells below a heading that names a secret, and beside a cell that does: Markdown, CSV, TSV."""
     if "|" not in text and "\t" not in text and not ("\n" in text and ("," in text or ";" in text)):
         return
     passed = 0
-    for word, _ in names_in(lowered):
+    for word, _ in words:
         if word.start() < passed:
             continue
         begin, end = text.rfind("\n", 0, word.start()) + 1, text.find("\n", word.end())

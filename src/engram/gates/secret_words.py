@@ -4,11 +4,12 @@ Many come with a stem: plain lower-case text that must stand in a text before th
 table costs a text nothing but a search for each stem.
 """
 
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from engram.gates.tables import table_text
 
-__all__ = ["alternatives", "columns", "words"]
+__all__ = ["alternatives", "columns", "places", "stretches", "words"]
 
 
 @lru_cache(maxsize=1)
@@ -37,3 +38,24 @@ def alternatives(section: str) -> str:
 def columns(name: str) -> tuple[tuple[str, str, str], ...]:
     """The rows of a table of three columns."""
     return tuple((kind, key, pattern) for kind, key, pattern in (line.split("\t") for line in table_text(name)))
+
+
+def places(word: str, text: str) -> Iterator[int]:
+    """Where a word stands in a text, without overlaps."""
+    place = text.find(word)
+    while place >= 0:
+        yield place
+        place = text.find(word, place + len(word))
+
+
+def stretches(places: Iterable[int], before: int, behind: int) -> Iterator[tuple[int, int]]:
+    """The stretches of a text around some places, joined where they touch: so much before each, so much behind it."""
+    begin = stop = -1
+    for place in sorted(places):
+        if place - before > stop:
+            if stop >= 0:
+                yield begin, stop
+            begin = max(0, place - before)
+        stop = place + behind
+    if stop >= 0:
+        yield begin, stop

@@ -12,12 +12,12 @@ from typing import Any
 from engram.gates.folding import folded
 from engram.gates.secret_codes import codes
 from engram.gates.secret_keys import continued_key, ends_in_key, private_keys
-from engram.gates.secret_naming import named
+from engram.gates.secret_naming import named, names_in
 from engram.gates.secret_numbers import numbers
 from engram.gates.secret_pairs import pairs, tabled
 from engram.gates.secret_spans import Secret, apart
 from engram.gates.secret_values import is_masked, is_placeholder, is_said
-from engram.gates.secret_words import columns
+from engram.gates.secret_words import columns, places, stretches
 from engram.gates.shape import RECORD, labels, listed, texts
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
@@ -44,6 +44,10 @@ _LONG_RUN = re.compile(r"[A-Za-z0-9_~-]{24}")
 
 _SAID = frozenset(("password", "security-answer"))
 """Kinds whose value may be any word, and so also one that only stands for it."""
+_HEAD = re.compile(r"(?<![a-z0-9])(?=([a-z0-9à-ÿ][a-z0-9à-ÿ_.:/-]{2}))")
+_BEFORE_HINT = 200
+_BEHIND_HINT = 400
+"""How much of the text around a hint is searched."""
 _LONG = "LONG"
 """The hint of a shape without a telling beginning: it is tried where some run of letters and digits is long."""
 
@@ -56,32 +60,38 @@ def _pattern(row: int) -> tuple[str, re.Pattern[str]]:
 
 
 @lru_cache(maxsize=1)
-def _rows_of() -> dict[str, list[int]]:
-    """The rows that each hint leads to. Nearly all texts hold no hint, and then no pattern is tried."""
+def _hints() -> tuple[dict[str, list[str]], dict[str, list[str]], dict[str, list[int]]]:
+    """The hints where a token begins, by their first characters; the others, by a sign in them; the rows each leads to."""
+    heads: dict[str, list[str]] = {}
+    signs: dict[str, list[str]] = {}
     rows: dict[str, list[int]] = {}
-    for row, (_, hints, _) in enumerate(columns("secretshapes.txt")):
+    inside: set[str] = set()
+    for row, (_, hints, pattern) in enumerate(columns("secretshapes.txt")):
         for hint in hints.split("¦"):
             rows.setdefault(hint, []).append(row)
-    return rows
-
-
-@lru_cache(maxsize=1)
-def _hints() -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Every hint, by a sign it holds: most texts lack most signs, and then its hints are not looked for one by one."""
-    groups: dict[str, list[str]] = {}
-    for hint in _rows_of():
-        groups.setdefault(next((sign for sign in "_$=:/-.12345678" if sign in hint), ""), []).append(hint)
-    return tuple((sign, tuple(hints)) for sign, hints in groups.items())
+            if not pattern.startswith(("(?<![A-Za-z0-9_-])", r"(?i:\b")):
+                inside.add(hint)
+    for hint in rows:
+        if hint[0] == "^" and hint not in inside and _HEAD.match(hint, 1):
+            heads.setdefault(hint[1:4], []).append(hint)
+        elif hint != _LONG:
+            signs.setdefault(next((sign for sign in "_$=:/-.(12345678" if sign in hint), ""), []).append(hint)
+    return heads, signs, rows
 
 
 def find_secrets(text: str, *, nearby: bool = True) -> list[Secret]:
     """Every secret in a text, in order, without overlaps. `nearby=False`, for names, takes only what is a secret by itself."""
     plain = folded(text)
     lowered = _lowered(plain.text)
-    found = [*_known_shapes(plain.text, lowered), *private_keys(plain.text), *named(plain.text, lowered, nearby=nearby)]
+    words = list(names_in(lowered))
+    found = [
+        *_known_shapes(plain.text, lowered),
+        *private_keys(plain.text),
+        *named(plain.text, lowered, words, nearby=nearby),
+    ]
     found += numbers(plain.text, lowered, bare=nearby)
     if nearby:
-        found += [*codes(plain.text, lowered), *pairs(plain.text, lowered), *tabled(plain.text, lowered)]
+        found += [*codes(plain.text, lowered), *pairs(plain.text, lowered), *tabled(plain.text, words)]
     return apart(Secret(secret.kind, *plain.span(secret.start, secret.end)) for secret in found)
 
 
@@ -179,18 +189,49 @@ def _unused(name: str, taken: Mapping[str, Any]) -> str:
 
 
 def _known_shapes(text: str, lowered: str) -> Iterator[Secret]:
-    given = {hint for sign, hints in _hints() if sign in lowered for hint in hints if hint in lowered}
-    if _LONG_RUN.search(text):
-        given.add(_LONG)
-    rows = _rows_of()
-    for row in sorted({row for hint in given for row in rows[hint]}):
+    rows: dict[int, list[str]] = {}
+    for hint in _given(text, lowered):
+        for row in _hints()[2][hint]:
+            rows.setdefault(row, []).append(hint)
+    for row in sorted(rows):
         kind, pattern = _pattern(row)
-        for match in pattern.finditer(text):
+        for match in _matches(pattern, text, lowered, rows[row]):
             group = "secret" if "secret" in pattern.groupindex and match["secret"] else 0
             value = match[group]
-            if (
-                value
-                and not (is_placeholder(value) if group else is_masked(value))
-                and not (kind in _SAID and is_said(value))
-            ):
+            if not value or (is_placeholder(value) if group else is_masked(value)):
+                continue
+            if kind not in _SAID or not is_said(value):
                 yield Secret(kind, match.start(group), match.end(group))
+
+
+def _given(text: str, lowered: str) -> Iterator[str]:
+    """The hints that stand in a text. Nearly all texts hold none, and then no pattern is tried."""
+    heads, signs, _ = _hints()
+    for head in heads.keys() & set(_HEAD.findall(lowered)):
+        yield from (hint for hint in heads[head] if hint[1:] in lowered)
+    for sign, hints in signs.items():
+        if sign in lowered:
+            yield from (hint for hint in hints if hint.removeprefix("^") in lowered)
+    if _LONG_RUN.search(text):
+        yield _LONG
+
+
+def _matches(pattern: re.Pattern[str], text: str, lowered: str, hints: list[str]) -> Iterator[re.Match[str]]:
+    """What the pattern finds at its hints, or around them."""
+    if _LONG in hints:
+        yield from pattern.finditer(text)
+        return
+    passed = 0
+    for place in sorted(place for hint in hints if hint[0] == "^" for place in places(hint[1:], lowered)):
+        match = pattern.match(text, place) if place >= passed else None
+        if match is not None:
+            passed = match.end()
+            yield match
+    around = (place for hint in hints if hint[0] != "^" for place in places(hint, lowered))
+    for begin, stop in stretches(around, _BEFORE_HINT, _BEHIND_HINT):
+        while match := pattern.search(text, begin, stop):
+            begin = max(match.end(), match.start() + 1)
+            # What was cut off at the end of the stretch is read again in full.
+            whole = pattern.match(text, match.start()) if match.end() == stop else match
+            if whole is not None:
+                yield whole
