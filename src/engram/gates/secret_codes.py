@@ -1,12 +1,11 @@
 """PINs, door codes, combinations: digits behind a word for them, in a sentence that speaks of something locked."""
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterator
 from functools import lru_cache
 
 from engram.gates.secret_spans import Secret
-from engram.gates.secret_words import alternatives, columns, words
+from engram.gates.secret_words import alternatives, words, words_in
 
 __all__ = ["codes"]
 
@@ -14,7 +13,6 @@ _FAR = 80
 """How far behind the word its digits may stand, and how far from it what they open."""
 _MOST_BETWEEN = 9
 _QUOTES = "\"'`“”„«»‘’「」"
-_ROWS = columns("secretcodes.txt")
 # Letters of one case with digits, as on a keypad; groups of the same size.
 _DIGITS = re.compile(
     r"(?P<secret>[0-9A-Z*#](?<![A-Za-z0-9.,:/#+@$€£-].)(?<!\d .)"
@@ -36,62 +34,51 @@ _OTHER_BEHIND = re.compile(rf"s?\W{{1,2}}(?:{alternatives('other codes')})\b")
 _BETWEEN = frozenset(words("no code between"))
 _BEFORE = frozenset(words("no code before"))
 _BEHIND = re.compile(rf"\s?[-–]?(?:{alternatives('no code behind').replace('$', '[$]')})(?![^\W\d_])", re.IGNORECASE)
-_LOCKED = rf"(?<![^\W\d_])(?:{alternatives('locked')})(?![^\W\d_])|{alternatives('locked unspaced')}|türcode"
+_WORDS = re.compile(r"[^\W\d_]+")
 _SAID_OF = re.compile(
     r" (?:is|was|ist|est|es|è|é|to|это|är|er) (?:[^\s.!?]{1,20} ){0,3}?(?=pin|puk|otp|pass|code|door|gate|alarm|пин)",
     re.IGNORECASE,
 )
-_LONGEST_WORD = 30
 _CVV = re.compile(
     r"(?i)(?<![a-z])cv[vc]2?(?:\s?(?:code|number))?(?:\s{0,3}[:=]\s{0,3}|\s{1,3}(?:is|ist|est|es|é)\s{1,3}|\s{1,3})(?P<secret>\d{3,4})(?!\d)"
 )
 
 
-@lru_cache(maxsize=128)
-def _finder(rows: tuple[int, ...]) -> re.Pattern[str]:
-    # The empty group behind each word tells which it was.
-    return re.compile("|".join(f"(?:{_ROWS[row][2]})()" for row in rows))
-
-
 @lru_cache(maxsize=1)
-def _locked() -> re.Pattern[str]:
-    return re.compile(_LOCKED)
+def _locked() -> tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]:
+    """What a code opens: whole words, beginnings of words, and what is looked for anywhere."""
+    listed = words("locked")
+    begun = tuple(word.removesuffix(r"\w*") for word in listed if word.endswith(r"\w*"))
+    spaced = tuple(word for word in listed if " " in word or "-" in word)
+    return frozenset(listed), begun, (*spaced, *words("locked unspaced"))
 
 
 def codes(text: str, lowered: str) -> Iterator[Secret]:
     """PINs, door codes, one-time codes and their like."""
     if "cv" in lowered:
         yield from (Secret("pin", given.start("secret"), given.end("secret")) for given in _CVV.finditer(text))
-    rows: tuple[int, ...] | None = None
-    things: list[int] | None = None
-    passed = 0
+    named: list[tuple[re.Match[str], str]] | None = None
+    place = 0
     # Digits are rarer than words: each is looked at from the words that stand before it.
     for given in _DIGITS.finditer(text):
-        if rows is None:
-            rows = tuple(row for row, (_, stem, _) in enumerate(_ROWS) if stem in lowered)
-        for word, strong in _words(text, lowered, rows, given, passed):
-            if not strong and things is None:
-                things = [thing.start() for thing in _locked().finditer(lowered)]
-            if not _is_other(lowered, word) and (strong or _is_locked(text, word, things or [])):
-                yield Secret("pin", given.start("secret"), given.end("secret"))
-                break
-        passed = given.end()
+        if named is None:
+            named = words_in(lowered, "secretcodes.txt")
+        before = []
+        while place < len(named) and named[place][0].start() < given.start():
+            before.append(named[place])
+            place += 1
+        said = _SAID_OF.match(text, given.end())
+        behind = [
+            pair for pair in named[place : place + 1] if said and pair[0].start() == said.end() and pair[1] == "strong"
+        ]
+        near = [pair for pair in before if pair[0].end() >= given.start() - _FAR and _belongs(text, *pair, given)]
+        if any(_is_code(lowered, *pair) for pair in (*near, *behind)):
+            yield Secret("pin", given.start("secret"), given.end("secret"))
 
 
-def _words(
-    text: str, lowered: str, rows: tuple[int, ...], given: re.Match[str], passed: int
-) -> Iterator[tuple[re.Match[str], bool]]:
-    """The words for a code that the digits may belong to, and whether they say so by themselves."""
-    if not rows:
-        return
-    for word in _finder(rows).finditer(lowered, max(passed, given.start() - _FAR - _LONGEST_WORD), given.start()):
-        strong = _ROWS[rows[(word.lastindex or 1) - 1]][0] == "strong"
-        if _belongs(text, word, given, strong=strong):
-            yield word, strong
-    said = _SAID_OF.match(text, given.end())
-    word = _finder(rows).match(lowered, said.end()) if said else None
-    if word is not None and _ROWS[rows[(word.lastindex or 1) - 1]][0] == "strong":
-        yield word, True
+def _is_code(lowered: str, word: re.Match[str], kind: str) -> bool:
+    """Whether the word is no other kind of code, and what it opens is named where it does not say so itself."""
+    return not _is_other(lowered, word) and (kind == "strong" or _opens(lowered, word))
 
 
 def _is_other(lowered: str, word: re.Match[str]) -> bool:
@@ -100,18 +87,19 @@ def _is_other(lowered: str, word: re.Match[str]) -> bool:
     return bool(_OTHER.search(before) or _OTHER_BEHIND.match(lowered, word.end()))
 
 
-def _is_locked(text: str, word: re.Match[str], things: list[int]) -> bool:
+def _opens(lowered: str, word: re.Match[str]) -> bool:
     """Whether the sentence speaks of something that a code opens."""
-    for thing in things[bisect_left(things, word.start() - _FAR) :]:
-        if thing > word.end() + _FAR:
-            return False
-        between = text[min(thing, word.end()) : max(thing, word.start())]
-        if not _SENTENCE_END.search(between):
-            return True
-    return False
+    before = _SENTENCE_END.split(lowered[max(0, word.start() - _FAR) : word.start()])[-1]
+    sentence = (
+        before + lowered[word.start() : word.end()] + _SENTENCE_END.split(lowered[word.end() : word.end() + _FAR])[0]
+    )
+    whole, begun, anywhere = _locked()
+    return any(one in whole or one.startswith(begun) for one in _WORDS.findall(sentence)) or any(
+        one in sentence for one in anywhere
+    )
 
 
-def _belongs(text: str, word: re.Match[str], given: re.Match[str], *, strong: bool) -> bool:
+def _belongs(text: str, word: re.Match[str], kind: str, given: re.Match[str]) -> bool:
     """Whether nothing between the word and the digits, or behind them, says that they are something else."""
     between, value = text[word.end() : given.start()], given["secret"]
     said = between.casefold().split()
@@ -123,4 +111,4 @@ def _belongs(text: str, word: re.Match[str], given: re.Match[str], *, strong: bo
         return True
     if _YEAR.fullmatch(value) or value[0].isalpha() or not _ENDS.match(text, given.end()):
         return False
-    return strong or len(said) <= 6 or _STARTED.match(between) is not None
+    return kind == "strong" or len(said) <= 6 or _STARTED.match(between) is not None

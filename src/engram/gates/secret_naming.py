@@ -6,7 +6,6 @@ One pass over the words of `secret_words`; each is looked around by bounded rule
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from engram.gates.secret_spans import Secret
 from engram.gates.secret_values import (
@@ -19,13 +18,11 @@ from engram.gates.secret_values import (
     likeness,
     trimmed,
 )
-from engram.gates.secret_words import alternatives, columns, places, stretches, words
+from engram.gates.secret_words import alternatives, words, words_in
 
 __all__ = ["named", "names_in"]
 
 _LONGEST_RANDOM = 512
-_STEM_BEFORE, _STEM_BEHIND = 16, 40
-"""How far a word reaches before and behind its stem, with what has to follow it."""
 _MIN_RANDOM_CHARS = 16
 _LONG_VALUE = 64
 _LONGEST_OWNER = 18
@@ -72,7 +69,6 @@ _USES = frozenset(words("uses"))
 _WORD_ENDINGS = words("word endings")
 _SAYING = ("ed", "ing", "ly", "en", "t")
 _FUNCTION = frozenset(words("function words"))
-_NAMES = columns("secretnames.txt")
 
 
 @dataclass(slots=True)
@@ -138,20 +134,9 @@ _CAMEL = re.compile(r"[A-Z]?[a-zß-ÿ]+")
 _NOT_LIKE = re.compile(r"(?i)(?:such as|like|e\.?g\.?|for example|z\.?\s?b\.?|par exemple|example)\s*[:,]?\s*$")
 
 
-@lru_cache(maxsize=256)
-def _finder(rows: tuple[int, ...]) -> re.Pattern[str]:
-    # The empty group behind each word tells which it was.
-    return re.compile("|".join(f"(?:{_NAMES[row][2]})()" for row in rows))
-
-
-def names_in(lowered: str) -> Iterator[tuple[re.Match[str], str]]:
-    """The words of the table that stand in a lower-cased text, each with its kind."""
-    rows = tuple(row for row, (_, stem, _) in enumerate(_NAMES) if stem in lowered)
-    stems = {_NAMES[row][1] for row in rows}
-    around = (place for stem in stems for place in places(stem, lowered))
-    for begin, stop in stretches(around, _STEM_BEFORE, _STEM_BEHIND):
-        for match in _finder(rows).finditer(lowered, begin, stop):
-            yield match, _NAMES[rows[(match.lastindex or 1) - 1]][0]
+def names_in(lowered: str) -> list[tuple[re.Match[str], str]]:
+    """The words for secrets that stand in a lower-cased text, each with its kind."""
+    return words_in(lowered, "secretnames.txt")
 
 
 def named(
@@ -165,18 +150,19 @@ def named(
         # A token or key inside "the passphrase of my ssh key is …" does not end what is said of the passphrase.
         word.limit = limits["strict" if word.strict else ""]
         limits |= {"": word.start, "strict": word.start if word.strict else limits["strict"]}
-    passed = 0
+    passed = before = 0
     for word in words:
         if word.start < passed:
             continue
-        given = word.assigned(nearby)
+        # Between two such words there may be no room for a value.
+        given = word.assigned(nearby) if word.limit - word.end > 3 else None
         if given is None and nearby:
-            given = word.beside() or word.before() or word.soon()
+            given = (word.limit - word.end > 3 and word.beside()) or word.before(before) or word.soon()
         if given is not None:
             yield given
         elif nearby:
             yield from _random(text, word.end, min(word.limit, word.end + _NEAR))
-        passed = max(passed, word.passed)
+        passed, before = max(passed, word.passed), word.end
 
 
 class Word:
@@ -443,7 +429,7 @@ class Word:
 
     def soon(self) -> Secret | None:
         """What can only be a value, a few words later in the sentence."""
-        if not self.strict or self.about:
+        if not self.strict or self.limit - self.end < 5 or self.about:
             return None
         # Word for word, up to the first that may be it.
         asked = _ASKED.match(self.text, self.end)
@@ -464,11 +450,11 @@ class Word:
                 return self._secret(start + given["secret"].find(value), value)
         return None
 
-    def before(self) -> Secret | None:
-        """The value of "X is the password" and "use X as the password"."""
-        if self.kind == "key" or self.about or self.softly_about:
+    def before(self, previous: int) -> Secret | None:
+        """The value of "X is the password" and "use X as the password"; it stands behind the previous such word."""
+        begin = max(previous, self.start - _BEFORE)
+        if self.start - begin < 7 or self.kind == "key" or self.about or self.softly_about:
             return None
-        begin = max(0, self.start - _BEFORE)
         if not _SAYS.search(self.lowered, begin, self.start):
             return None
         words = list(re.finditer(r"\S+", self.text[begin : self.start]))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from engram.gates.secret_spans import Secret
-from engram.gates.secret_words import stretches
+from engram.gates.secret_words import places, stretches
 
 __all__ = ["numbers"]
 
@@ -348,7 +348,8 @@ def _told(text: str, lowered: str, row: int) -> Iterator[Secret]:
     number, (pattern, words) = _NUMBERS[row], _compiled(row)
     end = 0
     # Around the words, each character is looked at once.
-    near = (word.start() for word in words.finditer(lowered)) if words else ()
+    said = number.words.split("|") if words else ()
+    near = (place for word in said for place in places(word, lowered) if words and words.match(lowered, place))
     for begin, stop in stretches(near, _NEAR // 2, _NEAR + _LONGEST_WORD) if words else ((0, len(text)),):
         for match in pattern.finditer(text, max(end, begin), stop):
             if _varied(match[0]) and number.check(match[0]):

@@ -4,12 +4,17 @@ Many come with a stem: plain lower-case text that must stand in a text before th
 table costs a text nothing but a search for each stem.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from engram.gates.tables import table_text
 
-__all__ = ["alternatives", "columns", "places", "stretches", "words"]
+__all__ = ["alternatives", "columns", "places", "stretches", "words", "words_in"]
+
+
+_REACH = 20
+"""How far a word reaches before its stem, and half of how far behind it."""
 
 
 @lru_cache(maxsize=1)
@@ -59,3 +64,27 @@ def stretches(places: Iterable[int], before: int, behind: int) -> Iterator[tuple
         stop = place + behind
     if stop >= 0:
         yield begin, stop
+
+
+@lru_cache(maxsize=512)
+def _pattern(name: str, row: int) -> re.Pattern[str]:
+    return re.compile(columns(name)[row][2])
+
+
+def words_in(lowered: str, name: str) -> list[tuple[re.Match[str], str]]:
+    """The words of a table of kinds, stems and patterns that stand in a lower-cased text, in order, each with its kind."""
+    found: dict[tuple[int, int], tuple[re.Match[str], str]] = {}
+    for row, (kind, stem, _) in enumerate(columns(name)):
+        if stem in lowered:
+            pattern = _pattern(name, row)
+            for place in places(stem, lowered):
+                match = pattern.match(lowered, place) or pattern.search(
+                    lowered, max(0, place - _REACH), place + 2 * _REACH
+                )
+                if match is not None:
+                    found.setdefault((match.start(), row), (match, kind))
+    apart: list[tuple[re.Match[str], str]] = []
+    for place in sorted(found):
+        if not apart or place[0] >= apart[-1][0].end():
+            apart.append(found[place])
+    return apart
