@@ -23,7 +23,7 @@ _INTRODUCED = re.compile(
     rf"(?i)(?:[:=：→＝]|->|[—–-]|\b(?:{'|'.join(re.escape(word) for word in words('copulas') if word.isalpha())})\b:?|['’]s|\bc['’]est"
     rf"|\b(?:to|auf|with|mit|avec|con|com|met|en|puse|mis)|\b(?:composez|tapez) (?:le )?|[是为為はが는은가]|成了?)[\s{_QUOTES}*_]{{0,4}}\Z"
 )
-_STARTED = re.compile(rf"s?[\s{_QUOTES}*_]{{0,4}}\Z")
+_STARTED = re.compile(rf"s?(?: (?:the|le|den|el|il|code))?[\s{_QUOTES}*_]{{0,4}}\Z")
 _SENTENCE_END = re.compile(r"[.!?](?:\s|\Z)|[\n。！？;|<>{}]")
 _ENDS = re.compile(
     rf"[{_QUOTES}*_)]{{0,3}}(?:\Z|[\s]{{0,2}}\n|[,.;!?)，。、；！]|\s(?:at|for|then|and then|before|puis|dann|luego|poi|e poi|dopo|daarna|potem|[(/—–-])|[^\x00-\u02ff])"
@@ -36,7 +36,7 @@ _BEFORE = frozenset(words("no code before"))
 _BEHIND = re.compile(rf"\s?[-–]?(?:{alternatives('no code behind').replace('$', '[$]')})(?![^\W\d_])", re.IGNORECASE)
 _WORDS = re.compile(r"[^\W\d_]+")
 _SAID_OF = re.compile(
-    r" (?:is|was|ist|est|es|è|é|to|это|är|er) (?:[^\s.!?]{1,20} ){0,3}?(?=pin|puk|otp|pass|code|door|gate|alarm|пин)",
+    r" (?:is|was|as the|as my|ist|als|est|comme|es|como|è|é|to|это|är|er) (?:[^\s.!?]{1,20} ){0,3}?(?=pin|puk|otp|pass|code|verif|secur|confirm|login|sms|door|gate|alarm|пин)",
     re.IGNORECASE,
 )
 _CVV = re.compile(
@@ -107,7 +107,12 @@ def _belongs(text: str, word: re.Match[str], kind: str, given: re.Match[str]) ->
         return False
     if (said and said[-1] in _BEFORE) or _BEHIND.match(text, given.end()):
         return False
-    if _INTRODUCED.search(between) or (word[0].endswith((" with", " to")) and not said):
+    if said and said[-1].isalpha() and (shouted := between.split()[-1]).isupper() and len(shouted) < 5:
+        # A standard has its number: EN 15232.
+        return False
+    if kind == "verb":
+        return _STARTED.match(between) is not None and not _YEAR.fullmatch(value)
+    if _INTRODUCED.search(between):
         return True
     if _YEAR.fullmatch(value) or value[0].isalpha() or not _ENDS.match(text, given.end()):
         return False

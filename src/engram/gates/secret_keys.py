@@ -44,7 +44,8 @@ def _blocks(text: str) -> Iterator[Secret]:
         end = _END.search(text, begin.end(), begin.end() + _LONGEST_KEY)
         body = _BODY.match(text, begin.end(), begin.end() + _LONGEST_KEY)
         position = end.end() if end else (body or begin).end()
-        if not _is_elided(text[begin.end() : end.start() if end else position], whole=end is not None):
+        quoted = end is None and text[begin.end() : begin.end() + 1] in tuple("\"'`”")
+        if not quoted and not _is_elided(text[begin.end() : end.start() if end else position], whole=end is not None):
             yield Secret(KIND, begin.start(), position)
     yield from _headless(text, position, len(text))
 

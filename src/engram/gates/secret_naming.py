@@ -109,8 +109,8 @@ _NAMED_BY = re.compile(
 )
 _IN_TAG = re.compile(r"<[\w:.-]{0,40}\Z")
 _SETTING = re.compile(r"(?i)\b(?:set|chang|reset|updat|rotat|switch|mak|choos)\w{0,4}\b[^.\n]{0,40}\Z")
-_OWNED = re.compile(rf"(?:{alternatives('key owners')})[ _-]?\Z")
-_NOT_ONE = re.compile(rf"(?:{alternatives('unowned')})[ _-]?\Z")
+_OWNERS = words("key owners")
+_UNOWNED = words("unowned")
 _FOR = re.compile(
     r"\s?,?\s?(?:for|of|to|on|from|in|at|für|fürs|zum|zur|von|vom|des|im|am|pour|de|du|des|d['’]|sur|para|del|do|da|dos|per|della|dell['’]|di|su|voor|van|op"
     r"|för|till|til|på|for|dla|do|k|na|pro|od|для|от|к|на|untuk|cho|için)\b.*",
@@ -168,13 +168,13 @@ def named(
 class Word:
     """A word that names a secret, where it stands, and what stands around it."""
 
-    __slots__ = ("end", "following", "kind", "limit", "lowered", "passed", "start", "text")
+    __slots__ = ("_said", "end", "kind", "limit", "lowered", "passed", "start", "text")
 
     def __init__(self, text: str, lowered: str, match: re.Match[str], kind: str) -> None:
         self.text, self.lowered = text, lowered
         self.start, self.end = match.start(), match.end()
         self.kind = kind
-        self.following = self._following()
+        self._said: tuple[str, ...] | None = None
         self.limit = len(text)
         """Where the next such word begins."""
         self.passed = 0
@@ -188,9 +188,8 @@ class Word:
         if self.kind == "strict":
             return True
         owner = self.lowered[max(0, self.start - _LONGEST_OWNER) : self.start]
-        if _NOT_ONE.search(owner):
-            return False
-        return self.kind != "key" or _OWNED.search(owner) is not None
+        owner = owner[:-1] if owner[-1:] in (" ", "_", "-") else owner
+        return not owner.endswith(_UNOWNED) and (self.kind != "key" or owner.endswith(_OWNERS))
 
     @property
     def strict(self) -> bool:
@@ -208,7 +207,9 @@ class Word:
         return self._next_in(_SOFTLY_ABOUT)
 
     def _next_in(self, words: frozenset[str]) -> bool:
-        return not words.isdisjoint(self.following)
+        if self._said is None:
+            self._said = self._following()
+        return not words.isdisjoint(self._said)
 
     def _following(self) -> tuple[str, ...]:
         """The next word, and the first part of it where it is written LikeThis."""
@@ -221,10 +222,11 @@ class Word:
     def assigned(self, nearby: bool) -> Secret | None:
         """What a sign, or a word such as "is", gives the name."""
         before = self.text[max(0, self.start - 60) : self.start]
-        in_tag = self.text.find(">", self.end, self.end + 300) >= 0 and _IN_TAG.search(before)
+        in_tag = "<" in before and self.text.find(">", self.end, self.end + 300) >= 0 and _IN_TAG.search(before)
         if in_tag and (found := self._of(_ELEMENT.match(self.text, self.end))):
             return found
-        if _NAMED_BY.search(before) and (found := self._of(_PAIRED.match(self.text, self.end))):
+        paired = _PAIRED.match(self.text, self.end)
+        if paired and _NAMED_BY.search(before) and (found := self._of(paired)):
             return found
         for given in self._given(nearby):
             if len(given.value) > _LONG_VALUE:
@@ -236,7 +238,7 @@ class Word:
     def _given(self, nearby: bool) -> Iterator[Given]:
         """The value a sign gives the name at once, or those that follow a word such as "is" a little later."""
         if nearby and (possessive := _POSSESSIVE.match(self.text, self.end)):
-            yield from self._value(possessive.end(), "", copula="is")
+            yield from self._value(self._after_fillers(possessive.end() - 1), "", copula="is")
             return
         rest = _REST.match(self.text, self.end)
         place = rest.end() if rest else self.end
@@ -269,7 +271,9 @@ class Word:
 
     def _given_aside(self) -> Iterator[Given]:
         """What follows something put in between, or a question; with so much between, it has to look like a value."""
-        aside, asked = _ASIDE.match(self.text, self.end), _ASKED.match(self.text, self.end)
+        ahead = self.text[self.end : self.end + 45]
+        aside = _ASIDE.match(self.text, self.end) if "(" in ahead or ahead[:1] == "," else None
+        asked = _ASKED.match(self.text, self.end) if "?" in ahead else None
         signed = _SIGNED_ASIDE.match(self.text, aside.end()) if aside else None
         place = signed.end() if signed else asked.end() if asked else None
         for given in self._value(place, "", copula="is") if place is not None and place < self.limit else ():
@@ -432,7 +436,7 @@ class Word:
         if not self.strict or self.limit - self.end < 5 or self.about:
             return None
         # Word for word, up to the first that may be it.
-        asked = _ASKED.match(self.text, self.end)
+        asked = _ASKED.match(self.text, self.end) if "?" in self.text[self.end : self.end + 45] else None
         begin = asked.end() - 1 if asked else self.end
         for given in _SOON.finditer(self.text, begin, min(self.limit, begin + _SOON_ENOUGH)):
             value, start = given["secret"].strip(_QUOTES + "*_(").rstrip(_TRIMMED), given.start("secret")
@@ -490,7 +494,9 @@ _SAYS = re.compile(rf"\s(?:{alternatives('says of')})\s")
 
 def _random(text: str, start: int, end: int) -> Iterator[Secret]:
     position = start
-    while position < end and (token := _TOKEN.search(text, position, end + _LONGEST_RANDOM)):
+    # One that begins before the end shows its least length a little behind it.
+    while position < end and (near := _TOKEN.search(text, position, end + _MIN_RANDOM_CHARS)):
+        token = _TOKEN.match(text, near.start()) or near
         position = token.end()
         before = text[max(0, token.start() - 16) : token.start()]
         value = token[0]

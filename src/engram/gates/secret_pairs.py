@@ -16,14 +16,12 @@ _ABOUT = frozenset(listed("about"))
 _LOGINS = listed("logins")
 _ACCOUNTS = (*listed("accounts"), "svc")
 _PASS = rf"(?:p(?:ass(?:word)?|w)?[: ]\s?)?[{_QUOTES}]?(?P<secret>[^\s{_QUOTES},;|]{{4,64}})"
-_BETWEEN = (
-    rf"[{_QUOTES}]?(?P<between>\s{{1,2}}[/|]\s{{1,2}}|:|/|\s{{1,2}}[-–]\s{{1,2}}|\s{{0,2}}(?:→|->|=>)\s{{0,2}}){_PASS}"
-)
+_BETWEEN = rf"[{_QUOTES}]?(?P<between>\s{{1,2}}[/|]\s{{1,2}}|:|/|\s{{1,2}}[-–]\s{{1,2}}|\s{{0,2}}(?:→|->|=>)\s{{0,2}}|,\s){_PASS}"
 _ACCOUNT = re.compile(
     rf"(?<![\w/.@:-])(?P<user>{alternatives('accounts')}|svc[-_][a-z0-9-]{{1,20}}){_BETWEEN}", re.IGNORECASE
 )
 _ADDRESS = re.compile(rf"@(?<=[\w.+-]@)[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,4}}{_BETWEEN}")
-_DIVIDED = re.compile(r"[/|:→>]|\s[-–]\s")
+_DIVIDED = re.compile(r"[/|:→>,]|\s[-–]\s")
 _GIVEN_LOGIN = re.compile(
     rf"[\w ]{{0,30}}?(?:[:=(]|\b(?:are|is|as|with|using|sind|ist|mit|sont|est|avec|son|es|con|são|com|är|med|to)\b)?\s{{0,3}}[{_QUOTES}]?(?P<user>[\w.+@-]{{2,64}})[{_QUOTES}]?"
     rf"(?P<between>\s{{0,2}}[/|]\s{{0,2}}|:|\s{{1,2}}[-–]\s{{1,2}}|,?\s(?:with|mit|avec|con|com|and|und|et|y|e|/)\s){_PASS}",
@@ -37,6 +35,11 @@ _UNLOCKING = (
     "log", "sign", "authenticate", "unlock", "decrypt", "open", "öffnet", "ouvre", "abre", "apre", "anmelden", "einloggen",
     "entsperren", "connecte", "iniciar sesión", "entrar",
 )  # fmt: skip
+_UNLOCKED = re.compile(
+    r"(?:opens?|unlock(?:s|ed)?|decrypt(?:s|ed)?|log(?:s|ged)? in|sign(?:s|ed)? in)(?: [^\s.;:!?]{1,25}){0,4}? with [\"“„«](?P<secret>[^\"“”»\n]{6,64})[\"”“»]",
+    re.IGNORECASE,
+)
+_MIXED = re.compile(r"(?=.{0,60}[a-z])(?=.{0,60}[A-Z])(?=.{0,60}\d).{8}")
 _SETTING = ("login", "log-in", "account", "wifi", "wi-fi", "wlan", "konto", "zugang")
 _WIRELESS_WORDS = ("wifi", "wi-fi", "wlan", "ssid")
 _SET_TO = re.compile(
@@ -69,9 +72,10 @@ def pairs(text: str, lowered: str) -> Iterator[Secret]:
         *(_ADDRESS.finditer(text) if divided and "@" in text else ()),
     ):
         value = _value(match)
-        like, apart = likeness(value), match["between"] not in "/:"
-        likely = like == Likeness.LIKELY and match["between"] != "/" and not value[0].isdigit()
-        if like == Likeness.SURE or likely or (apart and is_passphrase(value)):
+        like, apart = likeness(value), match["between"] not in ("/", ":", ", ")
+        own = match.groupdict().get("user", "").casefold() in ("admin", "administrator", "root") and _MIXED.match(value)
+        likely = like == Likeness.LIKELY and match["between"] not in ("/", ", ") and not value[0].isdigit()
+        if like == Likeness.SURE or likely or (like == Likeness.LIKELY and own) or (apart and is_passphrase(value)):
             yield Secret("password", match.start("secret"), match.start("secret") + len(value))
     for hint in _LOGINS:
         position = lowered.find(hint)
@@ -83,6 +87,8 @@ def pairs(text: str, lowered: str) -> Iterator[Secret]:
         if likeness(value) == Likeness.SURE:
             yield Secret("password", match.start("secret"), match.start("secret") + len(value))
 
+    for match in _at(_UNLOCKED, text, lowered, _UNLOCKING):
+        yield Secret("password", match.start("secret"), match.end("secret"))
     for match in _at(_SET_TO, text, lowered, _SETTING):
         value = _value(match)
         if likeness(value) >= Likeness.LIKELY or is_passphrase(value):

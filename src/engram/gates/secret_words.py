@@ -84,7 +84,7 @@ def words_in(lowered: str, name: str) -> list[tuple[re.Match[str], str]]:
                 if match is not None:
                     found.setdefault((match.start(), row), (match, kind))
     apart: list[tuple[re.Match[str], str]] = []
-    for place in sorted(found):
-        if not apart or place[0] >= apart[-1][0].end():
-            apart.append(found[place])
+    for key in sorted(found):
+        if not apart or key[0] >= apart[-1][0].end():
+            apart.append(found[key])
     return apart

@@ -44,7 +44,7 @@ _LONG_RUN = re.compile(r"[A-Za-z0-9_~-]{24}")
 
 _SAID = frozenset(("password", "security-answer"))
 """Kinds whose value may be any word, and so also one that only stands for it."""
-_HEAD = re.compile(r"(?<![a-z0-9])(?=([a-z0-9à-ÿ][a-z0-9à-ÿ_.:/-]{2}))")
+_HEAD = re.compile(r"[a-z0-9à-ÿ]+[_.:/-]*")
 _BEFORE_HINT = 200
 _BEHIND_HINT = 400
 """How much of the text around a hint is searched."""
@@ -72,7 +72,7 @@ def _hints() -> tuple[dict[str, list[str]], dict[str, list[str]], dict[str, list
             if not pattern.startswith(("(?<![A-Za-z0-9_-])", r"(?i:\b")):
                 inside.add(hint)
     for hint in rows:
-        if hint[0] == "^" and hint not in inside and _HEAD.match(hint, 1):
+        if hint[0] == "^" and hint not in inside and len(hint) > 3 and _HEAD.fullmatch(hint[1:4]):
             heads.setdefault(hint[1:4], []).append(hint)
         elif hint != _LONG:
             signs.setdefault(next((sign for sign in "_$=:/-.(12345678" if sign in hint), ""), []).append(hint)
@@ -207,7 +207,7 @@ def _known_shapes(text: str, lowered: str) -> Iterator[Secret]:
 def _given(text: str, lowered: str) -> Iterator[str]:
     """The hints that stand in a text. Nearly all texts hold none, and then no pattern is tried."""
     heads, signs, _ = _hints()
-    for head in heads.keys() & set(_HEAD.findall(lowered)):
+    for head in heads.keys() & {token[:3] for token in set(_HEAD.findall(lowered))}:
         yield from (hint for hint in heads[head] if hint[1:] in lowered)
     for sign, hints in signs.items():
         if sign in lowered:
