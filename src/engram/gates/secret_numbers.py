@@ -276,30 +276,6 @@ _NUMBERS = (
     _Number("identity-number", r"\d{13}", "sa id|south african id|id number|identity number", _luhn),
     _Number("identity-number", r"\d{9}", "teudat zehut|תעודת זהות|israeli id", _luhn),
     _Number("nif", r"\d{9}", "nif|número de contribuinte|contribuinte", _mod11(9, 8, 7, 6, 5, 4, 3, 2, 1)),
-    _Number("medicare-number", r"\d{4} ?\d{5} ?\d(?:[/ -]\d)?", "medicare"),
-    _Number(
-        "passport-number",
-        r"[A-Z]{1,2} ?\d{6,8}|(?=[A-Z]{0,6}\d[A-Z]{0,6}\d)[A-Z0-9]{9}|\d{9}",
-        "passport|passport no|passport number|reisepass|passnummer|reisepassnummer|passeport|pasaporte|passaporte|passaporto|paspoort|paszport"
-        "|paszportu|паспорт|паспорта|护照|護照|パスポート|여권",
-    ),
-    _Number(
-        "passport-number",
-        r"\d\d ?\d\d ?(?:№ ?)?\d{6}",
-        "паспорт|паспорта|серия",
-    ),
-    _Number(
-        "identity-card",
-        r"(?=[A-Z]{0,9}\d)(?=[0-9]{0,9}[A-Z])[A-Z0-9]{8,12}",
-        "personalausweis|ausweisnummer|personalausweisnummer|carte d'identité|carta d'identità|documento de identidad|dowód osobisty"
-        "|dowodu osobistego|identity card|id card number|national id",
-    ),
-    _Number(
-        "driving-licence",
-        r"(?=[A-Z-]{0,20}\d)[A-Z0-9]{1,5}[- ]?[A-Z0-9]{5,12}(?:-[A-Z0-9]{3,6})?",
-        "driver's license|driver's licence|driver’s license|driver’s licence|drivers license|driver license|driver licence|driving licence"
-        "|driving license|führerschein|führerscheinnummer|permis de conduire|licencia de conducir|patente di guida|rijbewijs|prawo jazdy",
-    ),
 )
 _END = r"(?![A-Za-z0-9]|[-.]\d)"
 

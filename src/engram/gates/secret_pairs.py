@@ -75,7 +75,7 @@ def pairs(text: str, lowered: str) -> Iterator[Secret]:
         like, apart = likeness(value), match["between"] not in ("/", ":", ", ")
         own = match.groupdict().get("user", "").casefold() in ("admin", "administrator", "root") and _MIXED.match(value)
         likely = like == Likeness.LIKELY and match["between"] not in ("/", ", ") and not value[0].isdigit()
-        if like == Likeness.SURE or likely or (like == Likeness.LIKELY and own) or (apart and is_passphrase(value)):
+        if like == Likeness.SURE or likely or (like >= Likeness.WORD and own) or (apart and is_passphrase(value)):
             yield Secret("password", match.start("secret"), match.start("secret") + len(value))
     for hint in _LOGINS:
         position = lowered.find(hint)
