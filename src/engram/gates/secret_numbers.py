@@ -17,7 +17,7 @@ __all__ = ["numbers"]
 _NEAR = 60
 _LONGEST_WORD = 30
 """How far from the number the word may stand."""
-_SOME_DIGITS = re.compile(r"\d[\dA-Z][\dA-Za-z\s./-]{3}")
+_SOME_DIGITS = re.compile(r"\d[\dA-Z](?:[\dA-Z\s./-]{3}|[a-z]\d\d)")
 _CARD = re.compile(r"\d(?<![\w.+-]\d)(?:[ -]?\d){12,18}(?![\w]|[.-]\d)")
 _CARD_PREFIX = re.compile(
     r"4\d{12}(?:\d{3}){0,2}|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}"

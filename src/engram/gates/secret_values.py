@@ -190,7 +190,7 @@ def _mixed(value: str) -> Likeness:
 
 def is_random(value: str) -> bool:
     """Digits among the letters; where they are few, length and disorder that no identifier has."""
-    digits = sum(char.isdigit() for char in value)
+    digits = sum(map(value.count, "0123456789"))
     if not 0 < digits < len(value) or is_masked(value) or not any(char.isalpha() for char in value):
         return False
     if digits >= _MIN_DIGITS * len(value):
