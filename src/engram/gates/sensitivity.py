@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 
-from engram.text.linear import SCALE, Linear
+from engram.text.linear import Linear
 
 __all__ = ["MARGIN", "PLAIN", "SPOKEN", "features", "sentences", "subject_of"]
 
@@ -18,8 +18,8 @@ PLAIN = "plain"
 SPOKEN = ("health", "identity", "fiscal")
 """What only a person decides about, each by the name of its type."""
 SPEECH = Linear("engram.gates", "tiers.bin", (PLAIN, *SPOKEN), 1 << 15)
-MARGIN = -SCALE * 4 // 10
-"""By how much a sentence must speak for one of these rather than for none: a missed one does more harm than one that waits."""
+MARGIN = 0
+"""By how much a sentence must speak for one of these rather than for none."""
 
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+|[\n;]+|(?<=[。！？])")
 _WORD = re.compile(r"\w+(?:[.-]\d\w*)*|[%€$£+]")
