@@ -24,6 +24,7 @@ colours and progress bars appear on terminals only.
 | `ENGRAM_TENANT` | whose memories on that server; default `default` |
 | `ENGRAM_SESSION` | the session that `--session` and `engram session …` mean |
 | `ENGRAM_TASK` | the task that `engram task …` and `ingest --task` mean, where none is named |
+| `ENGRAM_DEBUG` | set to anything: an error that Engram did not foresee shows its traceback instead of one line |
 
 On a server every verb works as on files, but `trust`, `add --team`, `backup`, `restore` and `doctor --repair`: these are about
 files and say what to do instead. `engram hook` then asks the server, so it costs a connection.
