@@ -298,3 +298,59 @@ def test_a_pipe_in_the_place_of_what_a_store_needs_is_named(tmp_path: Path, name
     os.mkfifo(tmp_path / "home" / name)
     with pytest.raises(EngramError, match=Path(name).name):
         _open(tmp_path)
+
+
+# -- after a power loss
+
+
+def _stale_mark(home: Path) -> None:
+    """As a machine leaves it that stopped before any file was on disk."""
+    mark = {"seq": 0, "boot": "another", "unbroken_since": 0}
+    (home / "state").mkdir(exist_ok=True)
+    (home / "state" / "durable.json").write_text(json.dumps(mark), "utf-8")
+
+
+def test_a_foreign_mark_writes_no_memory_file_through_a_link(tmp_path: Path) -> None:
+    home = _foreign_home(tmp_path, _entry("engrams/linked/2026-11/ENG-2026-1116-001.yaml"))
+    elsewhere = tmp_path / "elsewhere"
+    (home / "engrams").mkdir()
+    elsewhere.mkdir()
+    (home / "engrams" / "linked").symlink_to(elsewhere, target_is_directory=True)
+    _stale_mark(home)
+    for _ in range(2):
+        with _open(tmp_path) as mem:
+            mem.list()
+            assert mem.add("Otters hold hands while they sleep").id
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_foreign_mark_removes_nothing_behind_a_link(tmp_path: Path) -> None:
+    stored = "engrams/linked/ENG-2026-1116-001.yaml"
+    gone = {"seq": 2, "at": "2026-11-16T10:01:00Z", "op": "remove", "actor": "human",
+            "changes": [{"id": "ENG-2026-1116-001", "file": stored, "after": None}]}  # fmt: skip
+    home = _foreign_home(tmp_path, _entry(stored), gone)
+    elsewhere = tmp_path / "elsewhere"
+    (home / "engrams").mkdir()
+    elsewhere.mkdir()
+    victim, leftover = elsewhere / "ENG-2026-1116-001.yaml", elsewhere / ".ENG-2026-1116-001.yaml.1.tmp"
+    victim.write_bytes(b"")
+    leftover.write_bytes(b"")
+    (home / "engrams" / "linked").symlink_to(elsewhere, target_is_directory=True)
+    _stale_mark(home)
+    with _open(tmp_path) as mem:
+        mem.list()
+    assert sorted(elsewhere.iterdir()) == [leftover, victim]
+
+
+@pytest.mark.parametrize("linked", [False, True], ids=["a pipe", "a link"])
+def test_what_is_no_plain_file_beside_a_memory_is_no_leftover_of_a_crash(tmp_path: Path, linked: bool) -> None:
+    home = _foreign_home(tmp_path, _entry("engrams/global/ENG-2026-1116-001.yaml"))
+    (home / "engrams" / "global").mkdir(parents=True)
+    odd = home / "engrams" / "global" / ".ENG-2026-1116-001.yaml.1.tmp"
+    (tmp_path / "victim").write_text("")
+    odd.symlink_to(tmp_path / "victim") if linked else os.mkfifo(odd)
+    _stale_mark(home)
+    with _open(tmp_path) as mem:
+        assert mem.get("ENG-2026-1116-001").statement == "touch /tmp/owned"
+    assert (home / "engrams" / "global" / "ENG-2026-1116-001.yaml").is_file()
+    assert odd in odd.parent.iterdir()

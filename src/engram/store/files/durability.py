@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from engram.model.errors import EngramError, StoreReadOnly
 from engram.store.files import memories
-from engram.store.files.confinement import read_bytes
+from engram.store.files.confinement import read_bytes, refuse_links
 from engram.store.files.home import DIRECTORY_MODE, Home
 from engram.store.files.index.matrix import boot_id
 from engram.store.files.journal import Change, Entry, Position, replace_file, sync_directory
@@ -171,9 +171,13 @@ def is_own(stored: str) -> bool:
 
 
 def sync_files(home: Home, files: Iterable[str]) -> None:
-    """Wait until files and their names are on disk; one that is gone is gone durably."""
+    """Wait until files and their names are on disk; one that is gone is gone durably, and none lies behind a link."""
     folders: set[Path] = set()
     for stored in files:
+        try:
+            refuse_links(home.root, stored)
+        except StoreReadOnly:
+            continue
         path = home.root / stored
         with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             _sync(path)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from engram.model.errors import EngramError
 from engram.store.files import memories
+from engram.store.files.confinement import read_bytes
 from engram.store.files.home import Home
 from engram.store.files.journal import keep_aside
 
@@ -18,7 +19,10 @@ def is_torn(data: bytes, spellings: Sequence[bytes]) -> bool:
 def clear_leftovers(home: Home, path: Path, spellings: Sequence[bytes]) -> None:
     """Remove temporary files of a crash; one that holds what a person saved meanwhile takes its place again."""
     for leftover in list(path.parent.glob(f".{glob.escape(path.name)}.*.tmp")):
-        data = leftover.read_bytes()
+        try:
+            data = read_bytes(leftover)
+        except OSError:
+            continue  # no plain file: none of ours
         if is_torn(data, spellings) or data in spellings:
             leftover.unlink()
             continue

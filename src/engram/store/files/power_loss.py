@@ -14,7 +14,7 @@ from datetime import UTC
 from pathlib import Path
 from typing import Any
 
-from engram.model.errors import EngramError, StoreReadOnly
+from engram.model.errors import EngramError, StoreError, StoreReadOnly
 from engram.model.memory import Memory
 from engram.store.files import memories
 from engram.store.files.durability import Mark, is_own, read_mark, sync_files, write_mark
@@ -123,12 +123,18 @@ class _Window:
         places = dict.fromkeys(place for past in self._past.values() for place in past.places if is_own(place))
         for stored, expected in self._expected(places).items():
             try:
-                if self._repair_file(stored, expected):
+                path = self._parts.confined(stored)
+            except StoreError as error:
+                # Nothing of the store lies behind a link: there is nothing to put right, now or later.
+                self._parts.warnings.append(str(error))
+                continue
+            try:
+                if self._repair_file(path, stored, expected):
                     repaired.append(stored)
                 self._parts.durability.unrepaired.discard(stored)
             except (StoreReadOnly, OSError) as error:
                 self._parts.durability.unrepaired.add(stored)
-                self._parts.warnings.append(f"{self._parts.path(stored)}: not put right after a power loss: {error}")
+                self._parts.warnings.append(f"{path}: not put right after a power loss: {error}")
         if repaired:
             sync_files(self._parts.home, repaired)
         return repaired
@@ -144,8 +150,7 @@ class _Window:
                     found[place][memory_id] = newest
         return found
 
-    def _repair_file(self, stored: str, expected: Mapping[str, Image]) -> bool:
-        path = self._parts.path(stored)
+    def _repair_file(self, path: Path, stored: str, expected: Mapping[str, Image]) -> bool:
         known = self._known(stored)
         try:
             wanted = [from_image(one) for one in expected.values()]
