@@ -12,6 +12,7 @@ from engram import Engram
 from engram.cli.main import main
 from engram.store.files import purging
 from engram.store.files.purge_plan import MARKER
+from engram.store.protocol import Purged
 from tests.faults.consistency import free_of
 from tests.homes import home_of
 
@@ -265,3 +266,73 @@ def test_the_words_in_a_line_that_cannot_be_read_go_too(told: Told) -> None:
         purged = mem.upkeep.purge([told.target])
         assert any(str(ledger) in line for line in purged.remaining)
     assert free_of(told.folder, b"quagga")
+
+
+# -- what lies beside the words
+
+
+def _many(told: Told) -> tuple[Path, str]:
+    """Three memories written by hand into one file, and a fourth of which only half is typed; the first one's id."""
+    path = told.home / "engrams/global/many.yaml"
+    words = ("The zebra gate is never locked", "Lions sleep until ten", "Otters like the rain")
+    whole = "".join(
+        f"- id: ENG-2026-01-01-00{n}\n  statement: {text}\n  scope: global\n" for n, text in enumerate(words)
+    )
+    _write(path, whole.encode())
+    with told.opened() as mem:
+        mem.upkeep.sync()
+        assert len(mem.list()) == 5
+    _write(path, whole.encode() + b'- id: ENG-2026-01-01-009\n  statement: "Pandas are\n  scope: [glo')
+    return path, "ENG-2026-01-01-000"
+
+
+def test_a_file_that_is_half_typed_loses_the_words_and_nothing_else(told: Told) -> None:
+    path, first = _many(told)
+    before = path.read_text()
+    with told.opened() as mem:
+        purged = mem.forget(first, purge=True)
+        assert isinstance(purged, Purged)
+        assert [str(path) in line for line in purged.remaining] == [True]
+        assert path.read_text() == before.replace("The zebra gate is never locked", "[purged]")
+        assert sorted(memory.statement for memory in mem.list())[:2] == [
+            "Lions sleep until ten",
+            "Okapis are fed at noon",
+        ]
+        assert any(str(path) in problem for problem in mem.upkeep.sync().problems)
+        path.write_text(path.read_text().partition("- id: ENG-2026-01-01-009")[0])
+        mem.upkeep.sync()
+        assert mem.store.get(first) is None
+        assert len(mem.list()) == 4
+    assert free_of(told.folder, b"zebra")
+
+
+def test_notes_that_quote_the_words_keep_their_other_lines(told: Told) -> None:
+    notes = _write(told.home / "engrams/global/notes.txt", f"Ask Ben: {SECRET}!\nBuy oats\n".encode())
+    with told.opened() as mem:
+        assert mem.upkeep.purge([told.target]).remaining == ()
+    assert notes.read_text() == "Ask Ben: [purged]!\nBuy oats\n"
+
+
+def test_a_memorys_file_that_is_a_folder_is_named_and_stops_nothing(told: Told) -> None:
+    (path,) = (path for path in (told.home / "engrams").rglob("*.yaml") if SECRET in path.read_text())
+    path.unlink()
+    _write(path / "inside.txt", b"Buy oats")
+    with told.opened() as mem:
+        purged = mem.upkeep.purge([told.target])
+        assert [str(path) in line for line in purged.remaining] == [True]
+        assert mem.store.get(told.target) is None
+    assert (path / "inside.txt").read_bytes() == b"Buy oats"
+    assert not (told.home / "state" / MARKER).exists()
+    assert free_of(told.folder, b"quagga")
+
+
+COPIES = {"journal/copy.jsonl.bak": "journal/*.jsonl", "engrams/global/.stversions/v.yaml": "engrams/**/*.yaml"}
+
+
+@pytest.mark.parametrize("copy", COPIES)
+def test_a_copy_of_what_was_purged_is_named_by_its_path(told: Told, copy: str) -> None:
+    (source,) = (path for path in told.home.glob(COPIES[copy]) if SECRET in path.read_text())
+    path = _write(told.home / copy, source.read_bytes())
+    with told.opened() as mem:
+        remaining = mem.upkeep.purge([told.target]).remaining
+    assert [line.partition(":")[0] for line in remaining] == [str(path)]

@@ -27,6 +27,7 @@ def left_over(parts: Parts, plan: PurgePlan, quotes: Quotations) -> tuple[str, .
     holders: list[Holder] = []
     places: list[str] = []
     held: set[str] = set()
+    gone = {*plan.ids, *plan.events}
     for path in files_below(parts.home.root, quotes.note) if quotes.needles else ():
         if path.name == MARKER or not quotes.in_file(path):
             continue
@@ -35,7 +36,12 @@ def left_over(parts: Parts, plan: PurgePlan, quotes: Quotations) -> tuple[str, .
                 words = list(told)
                 found = {text for text in quotes.said if any(text in one for one in words)}
                 held |= found
-                holders += [holder] if any(says(one, text) for text in found for one in words) else []
+                if not any(says(one, text) for text in found for one in words):
+                    continue
+                if holder.id in gone:  # a copy of what was destroyed, which its id would not lead to
+                    places.append(f"{path}: it holds a copy of {holder.id}; remove the file")
+                else:
+                    holders.append(holder)
         except (OSError, EngramError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             places.append(str(path))
     places += _in_index(parts, [text for text in quotes.said if text not in held])

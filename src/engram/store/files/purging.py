@@ -5,6 +5,7 @@ purge: from there on no reader sees it, and the next writer carries an interrupt
 it is cleaned as bytes and named in `remaining`.
 """
 
+import contextlib
 import json
 import re
 import shutil
@@ -86,7 +87,7 @@ def _carry_out(parts: Parts, plan: PurgePlan) -> Purged:
     _clean_quarantine(parts, plan, quotes)
     _note_redactions(parts, plan)
     _blank_ledgers(parts, plan, quotes)
-    _remove_files(parts, plan)
+    _remove_files(parts, plan, quotes)
     _clean_leftovers(parts, plan, quotes)
     _blank_journal(parts, plan, quotes)
     reindex_journal(parts)
@@ -207,27 +208,35 @@ def _damaged(path: Path, quotes: Quotations, line: bytes) -> bytes:
 # -- memory files
 
 
-def _remove_files(parts: Parts, plan: PurgePlan) -> None:
+def _remove_files(parts: Parts, plan: PurgePlan, quotes: Quotations) -> None:
     for place in plan.files:
         try:
             path = parts.confined(place)
         except EngramError:
             continue  # behind a link, where nothing of the store lies
-        take_out(path, plan.wanted)
+        understood = take_out(path, plan.wanted, quotes)
         with parts.index.writing():
-            note_file(parts, place, memories.stamp_of(path))
+            # What nobody could read is looked at again, so that it is reported for what it is now.
+            stands = memories.stamp_of(path)
+            note_file(parts, place, stands if understood or stands is None else memories.UNSEEN)
 
 
-def take_out(path: Path, wanted: Collection[str]) -> None:
-    """Write a file again without some of its memories; one that holds nothing else goes."""
+def take_out(path: Path, wanted: Collection[str], quotes: Quotations) -> bool:
+    """Write a file again without some of its memories; one that holds nothing else goes.
+
+    A file that is none of memories, or cannot be read as one, loses the words and keeps the rest: False.
+    """
     try:
-        kept = [memory for memory in memories.read(path) if memory.id not in wanted]
-    except EngramError:
-        kept = []
-    if kept:
-        replace_file(path, memories.rendered(kept))
-    else:
+        found = memories.read(path)
+    except EngramError as error:
+        quotes.blank(path, error)
+        return False
+    kept = [memory for memory in found if memory.id not in wanted]
+    if not kept:
         path.unlink(missing_ok=True)
+    elif len(kept) < len(found):
+        replace_file(path, memories.rendered(kept))
+    return True
 
 
 def _clean_leftovers(parts: Parts, plan: PurgePlan, quotes: Quotations) -> None:
@@ -237,10 +246,12 @@ def _clean_leftovers(parts: Parts, plan: PurgePlan, quotes: Quotations) -> None:
             for path in list(folder.iterdir()) if folder.is_dir() else []:
                 plain = path.is_file() and not path.is_symlink()
                 if plain and not memories.is_memory_file(path.name) and _concerns(path, plan.wanted, quotes):
-                    take_out(path, plan.wanted)
+                    take_out(path, plan.wanted, quotes)
     for (stored,) in parts.index.db.execute("SELECT path FROM files WHERE error <> ''").fetchall():
-        if _holds_one(parts.path(stored), plan.wanted):
-            take_out(parts.confined(stored), plan.wanted)
+        with contextlib.suppress(EngramError):  # behind a link, where nothing of the store lies
+            path = parts.confined(stored)
+            if _concerns(path, plan.wanted, quotes):
+                take_out(path, plan.wanted, quotes)
     state = parts.home.state
     for folder in (parts.home.journal, parts.home.ledger, parts.home.tasks, state, state / "jobs"):
         remove_stray(folder)

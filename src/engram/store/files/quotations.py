@@ -11,6 +11,7 @@ from typing import Any
 
 from engram.store.files.confinement import reading
 from engram.store.files.journal import replace_file
+from engram.store.files.memories import is_memory_file
 from engram.store.purged_words import BLANK, lines_of, reworded, without
 
 CHUNK = 1 << 20
@@ -56,9 +57,10 @@ class Quotations:
 
     def note(self, path: Path, error: Exception) -> None:
         """Remember that a file could not be read as what it should be."""
-        why = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0] if str(error) else "damaged"
+        why = error.strerror if isinstance(error, OSError) else "".join(str(error).splitlines()[:1]) or "damaged"
         line = (
-            f"{path}: cannot be read ({why}), so nobody can tell what it holds; restore it from a backup or remove it"
+            f"{path}: cannot be read ({why.removeprefix(str(path)).lstrip(': ')}), so nobody can tell what it holds; "
+            "mend it, restore it from a backup or remove it"
         )
         if line not in self.unread:
             self.unread.append(line)
@@ -68,6 +70,28 @@ class Quotations:
         for needle in self.needles:
             data = data.replace(needle, BLANK.encode())
         return data
+
+    def blank(self, path: Path, problem: Exception) -> None:
+        """Take the words out of a file that holds no records; the rest is somebody's, and stays.
+
+        It is reported, unless it is a text of its own, in which the words are found as they are.
+        """
+        try:
+            with reading(path) as file:
+                before = file.read()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            self.note(path, error)
+            return
+        after = self.blanked(before)
+        if not after.replace(BLANK.encode(), b"").strip():
+            path.unlink()
+            return
+        if after != before:
+            replace_file(path, after)
+        if is_memory_file(path.name) or not _is_text(before):
+            self.note(path, ValueError(self.blanked(str(problem).encode()).decode()))
 
     def reword(self, path: Path, *, lines: bool) -> None:
         """Take the words out of a file of JSON, one object or one on each line."""
@@ -98,6 +122,13 @@ class Quotations:
             return piece
         changed = reworded(fields, lambda text: without(text, self.said))
         return piece if changed == fields else _dumped(changed) + b"\n"
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        return "\0" not in data.decode()
+    except UnicodeDecodeError:
+        return False
 
 
 def _dumped(fields: Any) -> bytes:
