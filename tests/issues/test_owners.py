@@ -594,3 +594,41 @@ def test_an_asynchronous_memory_tells_owners_apart(tmp_path: Path) -> None:
             return [hit.text for hit in seen[0]], [hit.text for hit in seen[1]]
 
     assert asyncio.run(told()) == (["The quokka likes drums."], [])
+
+
+SUPERSEDING: dict[str, Callable[[Engram, str], object]] = {
+    "learn": lambda mem, ref: mem.learn("The kitchen opens at ten", supersedes=(ref,), **EVE),
+    "remember": lambda mem, ref: mem.remember("The kitchen opens at ten", supersedes=(ref,), **EVE),
+    "add": lambda mem, ref: mem.add("The kitchen opens at ten", supersedes=[ref], **EVE),
+    "add by scope": lambda mem, ref: mem.add("The kitchen opens at ten", supersedes=ref, scope=mem.scope_for(**EVE)),
+    "add_batch": lambda mem, ref: mem.add_batch([{"statement": "It opens at ten", "supersedes": [ref], **EVE}]),
+    "revise": lambda mem, ref: mem.revise("eves", statement="The kitchen opens at ten", supersedes=(ref,), **EVE),
+}
+
+
+@pytest.mark.parametrize("verb", SUPERSEDING)
+def test_nobody_supersedes_what_they_do_not_see(backend: Backend, verb: str) -> None:
+    mem = backend.client()
+    ana = mem.add("The bakery opens at six", name="bakery", **ANA)
+    mem.add("The kitchen opens at nine", name="eves", **EVE)
+    for ref in (ana.id, "bakery", "ENG-2020-0101-001"):
+        with pytest.raises(NotFound, match=f"^no memory '{ref}'; `engram list` shows what there is$"):
+            SUPERSEDING[verb](mem, ref)
+    assert mem.get(ana.id) == ana
+    assert [memory.statement for memory in mem.list(scope=mem.scope_for(**EVE))] == ["The kitchen opens at nine"]
+
+
+def test_a_fact_that_became_anothers_is_not_superseded_by_its_older_version(backend: Backend) -> None:
+    mem = backend.client()
+    shared = mem.add("The bakery opens at six")
+    anas = mem.revise(shared.id, statement="The bakery opens at five", **ANA)
+    with pytest.raises(NotFound):
+        mem.add("The bakery opens at ten", supersedes=(shared.id,), **EVE)
+    assert mem.get(anas.id).status == "active"
+
+
+def test_an_owner_supersedes_what_they_see(backend: Backend) -> None:
+    mem = backend.client()
+    shared, own = mem.add("The bakery opens at six"), mem.add("The kitchen opens at nine", **EVE)
+    new = mem.add("Both open at ten", supersedes=(shared.id, own.id), **EVE)
+    assert (mem.get(shared.id).status, mem.get(own.id).superseded_by) == ("superseded", new.id)

@@ -21,6 +21,7 @@ from engram.recall.search import Searcher
 from engram.recall.sight import HERE, ScopeLike, Sight
 from engram.rules.scopes import GLOBAL, is_person
 from engram.settings import Settings
+from engram.store.lineages import IN_FORCE
 from engram.store.protocol import Filters, Store
 
 if TYPE_CHECKING:
@@ -302,7 +303,7 @@ class Facets:
         """A memory by id, name or alias; `NotFound` says so when there is none, or it is another's than the owner named."""
         memory = self.store.get(ref, self.scopes_for(**owner))
         if memory is None:
-            raise NotFound(f"no memory {ref!r}; `engram list` shows what there is")
+            raise _no_memory(ref)
         return memory
 
     def _given(self, statement: str, fields: "Mapping[str, Any]", session: str = "") -> dict[str, Any]:
@@ -314,4 +315,23 @@ class Facets:
             given["statement"] = statement
         if given.get("scope") == HERE:
             given["scope"] = self._sight.here()
+        self._check_superseded(given)
         return given
+
+    def _check_superseded(self, given: "Mapping[str, Any]") -> None:
+        """An owner supersedes what they see; to name another's memory is to name none, and shows nothing of it."""
+        from engram.capture.drafting import checked_fields
+
+        if not given.get("supersedes") or not given.get("scope"):
+            return
+        seen = self._sight.scopes_from(given["scope"])
+        for ref in checked_fields({"supersedes": given["supersedes"]})["supersedes"]:
+            own = self.lineages.versions(ref, scopes=seen)[0]
+            # Whichever version is in force gives way, so that one must not be another's either.
+            heads = [version for version in self.lineages.versions(own.id) if version.status in IN_FORCE]
+            if not all(head.scope in seen for head in heads):
+                raise _no_memory(ref)
+
+
+def _no_memory(ref: str) -> NotFound:
+    return NotFound(f"no memory {ref!r}; `engram list` shows what there is")
