@@ -1,6 +1,6 @@
 """Task runs, checkpoints and jobs as JSON-safe data, alike on every backend."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from engram.model.errors import InvalidInput, Refused
 from engram.model.event import Session
 from engram.model.task import TRANSITIONS, Checkpoint, Job, TaskRun
+from engram.store.protocol import NewEvent
 
 _Record = TypeVar("_Record", TaskRun, Checkpoint, Job)
 _TIMES = frozenset({"created", "updated", "ended", "run_after", "leased_until"})
@@ -54,6 +55,11 @@ def refuse_ended(session: Session | None) -> None:
     """An ended session's ledger takes no more events."""
     if session is not None and session.ended is not None:
         raise Refused(f"session {session.id!r} has ended; nothing was written. Begin another: `engram session start`")
+
+
+def tasks_named(ledger: str, events: Sequence[NewEvent]) -> list[str]:
+    """The tasks that events in another ledger say they belong to, in one order for every writer who locks them."""
+    return sorted({event.task for event in events} - {"", ledger})
 
 
 def refuse_closed(task: TaskRun | None) -> None:

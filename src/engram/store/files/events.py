@@ -15,7 +15,7 @@ from engram.store.files.sessions import load_session
 from engram.store.ledgers import Head, decode_event, following_on, unrepeated
 from engram.store.owners import ledger_owner, owner_of_new
 from engram.store.protocol import Following, NewEvent, no_jobs
-from engram.store.tasks import refuse_closed, refuse_ended
+from engram.store.tasks import refuse_closed, refuse_ended, tasks_named
 from engram.store.witnesses import BEGUN, parsed_anchor
 
 
@@ -29,6 +29,8 @@ def append(
         waiting = parts.awaiting or Awaiting(parts.index.db, parts.index.get("journal"), is_pressing=tail.others)
         task = tasks.load_task(parts.home, session)
         refuse_closed(task)
+        for named in tasks_named(session, events):
+            refuse_closed(tasks.load_task(parts.home, named))
         kept = load_session(parts.home, session) if task is None else None
         refuse_ended(kept)
         scope = owner_of_new(session, ledger_owner(session, task, kept, parts.ledger.scope(session)), scope)

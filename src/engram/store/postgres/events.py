@@ -17,7 +17,7 @@ from engram.store.postgres.task_keeping import held_task, job_columns
 from engram.store.postgres.witnessing import witness
 from engram.store.postgres.writing import Row, Work, dumped, put_documents
 from engram.store.protocol import Following, NewEvent, no_jobs
-from engram.store.tasks import from_fields, refuse_closed, refuse_ended
+from engram.store.tasks import from_fields, refuse_closed, refuse_ended, tasks_named
 
 
 def append(
@@ -28,6 +28,8 @@ def append(
     with parts.database.transaction() as connection:
         task = held_task(parts, connection, session, "share_task")
         refuse_closed(task)
+        for named in tasks_named(session, events):
+            refuse_closed(held_task(parts, connection, named, "share_task"))
         ((seq, digest),) = parts.database.within(connection, statement("lock_ledger"), {"session": session})
         last = _last(parts, connection, session, Head(seq, digest))
         kept = _kept(parts, connection, session) if task is None else None
