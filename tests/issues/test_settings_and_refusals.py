@@ -1,7 +1,8 @@
 """Settings within their ranges, closed ledgers, rules checked when made, and injections that own up to what they leave out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,13 @@ from engram.model.errors import InvalidInput, Refused
 from engram.settings import RANGES, Settings, load_settings, read_settings
 from tests.backends import Backend
 from tests.clock import Clock
+
+
+@pytest.fixture
+def mem(tmp_path: Path) -> Iterator[Engram]:
+    with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path, embedder="none") as opened:
+        yield opened
+
 
 BEYOND = [(key, value) for key, (low, high) in RANGES.items() for value in (low - 1, high + 1)]
 
@@ -65,6 +73,59 @@ def test_a_paused_task_takes_no_events(backend: Backend) -> None:
     mem.resume_task(task)
     mem.record_event(task, "user", "go on")
     assert [event.content for event in mem.list_events(task)] == ["please ship", "go on"]
+
+
+@pytest.mark.parametrize("state", ["paused", "completed"])
+def test_a_closed_task_takes_no_events_through_another_ledger(backend: Backend, state: str) -> None:
+    mem = backend.client()
+    task = mem.start_task("Ship the release").id
+    mem.observe("side", "user", "please ship", task=task)
+    mem.tasks.move(task, state)
+    for write in (
+        lambda: mem.observe("side", "user", "one more", task=task),
+        lambda: mem.observe_batch(
+            "new", [{"role": "user", "content": "hi"}, {"role": "user", "content": "x", "task": task}]
+        ),
+    ):
+        with pytest.raises(InvalidInput, match=f"{task} is {state}"):
+            write()
+    assert [event.content for event in mem.store.events("side")] == ["please ship"]
+    assert mem.store.events("new") == []
+    mem.observe("side", "user", "of a task kept elsewhere", task="JIRA-7")
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1.5, True, "3"])
+def test_a_review_queue_of_no_length_is_refused(mem: Engram, limit: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"limit .* must be a whole number"):
+        mem.review.queue(limit)
+
+
+def test_metadata_tells_true_from_1(backend: Backend) -> None:
+    mem = backend.client()
+    one = mem.add("The first build is done", metadata={"n": 1, "list": [1]})
+    yes = mem.add("The second build is done", metadata={"n": True, "list": [True]})
+    for key in ("n", "list"):
+        assert [memory.id for memory in mem.list(metadata={key: 1})] == [one.id]
+        assert [memory.id for memory in mem.list(metadata={key: True})] == [yes.id]
+        assert mem.list(metadata={key: False}) == []
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        ({"a\0b": 1}, "NUL character"),
+        ({"a": ["x\0"]}, "NUL character"),
+        ({"a": "\\\0"}, "NUL character"),
+        ({"a\ud800": 1}, r"half of a character \(U\+D800\)"),
+    ],
+)
+def test_metadata_that_no_store_can_hold_is_refused_as_a_filter(
+    mem: Engram, metadata: dict[str, Any], said: str
+) -> None:
+    for ask in (lambda: mem.list(metadata=metadata), lambda: mem.search("builds", metadata=metadata)):
+        with pytest.raises(InvalidInput, match=f"{said}.*; remove it"):
+            ask()
+    assert mem.list(metadata={"a": r"\u0000"}) == []
 
 
 def test_an_ended_session_takes_no_events(backend: Backend) -> None:

@@ -321,7 +321,7 @@ class AsyncReview:
         self._facet = facet
 
     async def queue(
-        self, limit: int = 50, *, about: str = "", scopes: Collection[str] | None = None
+        self, limit: int | None = 50, *, about: str = "", scopes: Collection[str] | None = None
     ) -> list[ReviewItem]:
         """Contradictions first, then other candidates, then memories that faded to the point of retirement.
 

@@ -104,9 +104,15 @@ def checked_mapping(given: Any, name: str) -> dict[str, Any]:
     if given is not None and not isinstance(given, Mapping):
         raise InvalidInput(f'{name} is a mapping such as {{"ticket": 42}}, not {type(given).__name__}')
     try:
-        found: dict[str, Any] = json.loads(json.dumps(dict(given or {}), ensure_ascii=False).encode())
+        text = json.dumps(dict(given or {}), ensure_ascii=False)
+        found: dict[str, Any] = json.loads(text.encode())
+    except UnicodeEncodeError as error:
+        raise half_character(error) from None
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{name} can only be compared with what JSON holds: {error}") from None
+    # In JSON text a NUL is always escaped, and a backslash of the caller's own is doubled.
+    if r"\u0000" in text.replace(r"\\", ""):
+        raise InvalidInput(f"{name} {given!r:.80} holds a NUL character, which not every store can hold; remove it")
     return found
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from engram.capture.admission import admit
 from engram.gates.secrets import redact
 from engram.gates.trust import held_by_tier, is_human
-from engram.model.arguments import checked_fraction
+from engram.model.arguments import checked_fraction, checked_length
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.memory import CONTRADICTS, Association, Memory
 from engram.review.lineage import Lineages, contradicted, refuse_outranked, superseding, taken_over
@@ -50,11 +50,14 @@ class Review:
     store: Store
     clock: "Callable[[], datetime]"
 
-    def queue(self, limit: int = 50, *, about: str = "", scopes: "Collection[str] | None" = None) -> list[ReviewItem]:
+    def queue(
+        self, limit: int | None = 50, *, about: str = "", scopes: "Collection[str] | None" = None
+    ) -> list[ReviewItem]:
         """Contradictions first, then other candidates, then memories that faded to the point of retirement.
 
         `about` keeps only the items that concern one memory, before `limit` cuts. Everyone's, or those of these scopes.
         """
+        checked_length(limit)
         seen = None if scopes is None else tuple(scopes)
         waiting = self.store.listing(Filters(statuses=("candidate",), valid_at=None, scopes=seen))
         items = [self._candidate(memory, seen) for memory in waiting]

@@ -138,16 +138,14 @@ def _holds(found: Any, wanted: Any) -> bool:
 
 
 def _same(found: Any, wanted: Any) -> bool:
-    """Values are compared as JSON does: inside a list or a mapping, `true` is not 1."""
+    """Values are compared as JSON does: `true` is not 1."""
+    if isinstance(found, bool) != isinstance(wanted, bool):
+        return False
     if isinstance(found, Mapping) and isinstance(wanted, Mapping):
-        return found.keys() == wanted.keys() and all(_same_inside(found[key], wanted[key]) for key in found)
+        return found.keys() == wanted.keys() and all(_same(found[key], wanted[key]) for key in found)
     if isinstance(found, (list, tuple)) and isinstance(wanted, (list, tuple)):
-        return len(found) == len(wanted) and all(map(_same_inside, found, wanted))
+        return len(found) == len(wanted) and all(map(_same, found, wanted))
     return bool(found == wanted)
-
-
-def _same_inside(found: Any, wanted: Any) -> bool:
-    return isinstance(found, bool) == isinstance(wanted, bool) and _same(found, wanted)
 
 
 def meaning_of(memory: Memory) -> str:

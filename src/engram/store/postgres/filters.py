@@ -83,10 +83,8 @@ def _add_truth(filters: Filters, found: _Conditions) -> None:
 
 # A filter holds True and 1 for the same; inside a list or a mapping JSON's own equality decides.
 _SAME_TEXT = "CASE json_typeof(e) WHEN 'string' THEN e #>> '{{}}' = {} ELSE false END"
-_SAME_NUMBER = (
-    "CASE json_typeof(e) WHEN 'number' THEN (e #>> '{{}}')::numeric WHEN 'boolean' THEN (e #>> '{{}}')::boolean::integer "
-    "END = {}::text::numeric"
-)
+_SAME_NUMBER = "CASE json_typeof(e) WHEN 'number' THEN (e #>> '{{}}')::numeric END = {}::text::numeric"
+_SAME_TRUTH = "CASE json_typeof(e) WHEN 'boolean' THEN (e #>> '{{}}')::boolean END = {}::text::boolean"
 _SAME_JSON = "CASE WHEN json_typeof(e) IN ('array', 'object') THEN e::jsonb = {}::text::jsonb ELSE false END"
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _NOTHING = "json_typeof(e) = 'null'"
@@ -114,6 +112,8 @@ def _comparison(value: object) -> tuple[str, list[str]]:
         return _NOTHING, []
     if isinstance(value, str):
         return _SAME_TEXT, [value]
+    if isinstance(value, bool):
+        return _SAME_TRUTH, [json.dumps(value)]
     if isinstance(value, (int, float)):
-        return _SAME_NUMBER, [repr(float(value) if isinstance(value, bool) else value)]
+        return _SAME_NUMBER, [repr(value)]
     return _SAME_JSON, [json.dumps(value)]

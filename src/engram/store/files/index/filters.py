@@ -72,7 +72,8 @@ def _add_metadata(key: str, value: object, found: _Conditions) -> None:
 
     Texts and numbers are compared by SQLite, everything else by `record_matches`, the rule itself: it costs more.
     """
-    plain = isinstance(value, (str, float)) or (isinstance(value, int) and abs(value) <= _LARGEST)
+    whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST
+    plain = isinstance(value, (str, float)) or whole
     if not plain or '"' in key:
         matched = "EXISTS (SELECT 1 FROM records r WHERE r.n = d.n AND record_matches(d.kind, r.record, ?))"
         found.add(matched, json.dumps({key: value}))
@@ -80,7 +81,7 @@ def _add_metadata(key: str, value: object, found: _Conditions) -> None:
     found.add(
         "EXISTS (SELECT 1 FROM (SELECT r.record, CASE d.kind WHEN 'event' THEN '$.metadata' ELSE '$.data' END || ? AS place "
         "FROM records r WHERE r.n = d.n) h, json_each(h.record, h.place) e "
-        "WHERE e.value = ? AND e.type NOT IN ('array', 'object') AND json_type(h.record, h.place) <> 'object')",
+        "WHERE e.value = ? AND e.type IN ('text', 'integer', 'real') AND json_type(h.record, h.place) <> 'object')",
         f'."{key}"',
         value,
     )
