@@ -7,7 +7,7 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -69,19 +69,26 @@ def main() -> None:
     parser.add_argument("--verb", action="append")
     parser.add_argument("--every", type=int, default=1, help="only one piece in so many")
     asked = parser.parse_args()
+    for name in names():
+        if not asked.verb or name in asked.verb:
+            worst, piece = slowest(name, asked.size, PIECES[:: asked.every])
+            print(f"{name:<20} {worst:7.2f} s  {piece!r} repeated", flush=True)
+
+
+def slowest(name: str, size: int, pieces: Sequence[str]) -> tuple[float, str]:
+    """The longest time of a verb and the piece that took it, on a store of its own."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         with Engram.open(folder / "home", cache=folder / "cache", directory=folder) as mem:
-            for name, verb in verbs(mem, folder).items():
-                if asked.verb and name not in asked.verb:
-                    continue
-                measured(verb, "a first text, so that what is loaded late is loaded")
-                times = {
-                    piece: measured(verb, ("Start here. " + piece * asked.size)[: asked.size])
-                    for piece in PIECES[:: asked.every]
-                }
-                worst = max(times, key=times.__getitem__)
-                print(f"{name:<20} {times[worst]:7.2f} s  {worst!r} repeated", flush=True)
+            verb = verbs(mem, folder)[name]
+            measured(verb, "a first text, so that what is loaded late is loaded")
+            return max((measured(verb, ("Start here. " + piece * size)[:size]), piece) for piece in pieces)
+
+
+def names() -> list[str]:
+    """What can be measured."""
+    with tempfile.TemporaryDirectory() as place, Engram.open(ephemeral=True) as mem:
+        return list(verbs(mem, Path(place)))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ HIDDEN = "\x00"
 """Stands for the words of an inline quotation: a clause that has it says what somebody else said."""
 LONGEST_TURN = 100_000
 """Characters read of one turn; beyond that it is a document."""
+MOST_CLAUSES = 2_000
+"""Different ones of one turn: nobody speaks longer, and a log that was pasted is no speech."""
 LONGEST_SENTENCE = 1_000
 """What is longer is no sentence, and nothing in it is taken."""
 
@@ -57,8 +59,17 @@ class Clause:
 
 
 def clauses(content: str) -> Iterator[Clause]:
-    """The clauses of a turn, in order; each is found verbatim at its place."""
-    shown = _own_words(content[:LONGEST_TURN])
+    """The clauses of a turn, in order; each is found verbatim at its place, and said again it is said once."""
+    said: set[str] = set()
+    for clause in _clauses(_own_words(content[:LONGEST_TURN])):
+        if clause.text not in said:
+            said.add(clause.text)
+            yield clause
+        if len(said) == MOST_CLAUSES:
+            return
+
+
+def _clauses(shown: str) -> Iterator[Clause]:
     for start, end in _sentences(shown):
         sentence = shown[start:end]
         if len(sentence) > LONGEST_SENTENCE or (is_reported(sentence) and not asked_to_remember(sentence)):
