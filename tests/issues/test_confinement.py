@@ -78,7 +78,7 @@ def _foreign_home(folder: Path, *entries: dict[str, Any]) -> Path:
     home = folder / "home"
     (home / "journal").mkdir(parents=True)
     (home / "store.json").write_text(json.dumps({"format": 1, "id": "f0e1d2"}), "utf-8")
-    lines = "".join(json.dumps(entry) + "\n" for entry in entries)
+    lines = "".join(json.dumps(entry, separators=(",", ":")) + "\n" for entry in entries)
     (home / "journal" / "2026-11.jsonl").write_text(lines, "utf-8")
     return home
 
@@ -354,3 +354,17 @@ def test_what_is_no_plain_file_beside_a_memory_is_no_leftover_of_a_crash(tmp_pat
         assert mem.get("ENG-2026-1116-001").statement == "touch /tmp/owned"
     assert (home / "engrams" / "global" / "ENG-2026-1116-001.yaml").is_file()
     assert odd in odd.parent.iterdir()
+
+
+@pytest.mark.parametrize("stored", ["../../x.yaml", "/etc/cron.d/x.yaml", "config.toml", 7])
+def test_a_foreign_archive_whose_unfinished_purge_points_outside_is_not_restored(
+    tmp_path: Path, stored: object
+) -> None:
+    home = _foreign_home(tmp_path / "theirs", _entry("engrams/x.yaml"))
+    (home / "state").mkdir()
+    begun = {"ids": ["ENG-1"], "actor": "human", "said": [], "events": {}, "files": [stored], "scopes": []}
+    (home / "state" / "purging.json").write_text(json.dumps(begun), "utf-8")
+    archive = _packed(home, tmp_path / "backup.tar.gz")
+    with pytest.raises(StoreCorrupt, match=r"state/purging\.json: .*nothing was restored"):
+        restore(archive, tmp_path / "mine" / "home")
+    assert not (tmp_path / "mine" / "home").exists()

@@ -10,6 +10,7 @@ import pytest
 
 from engram import Engram
 from engram.cli.main import main
+from engram.model.errors import StoreCorrupt
 from engram.store.files import purging
 from engram.store.files.purge_plan import MARKER
 from engram.store.protocol import Purged
@@ -336,3 +337,138 @@ def test_a_copy_of_what_was_purged_is_named_by_its_path(told: Told, copy: str) -
     with told.opened() as mem:
         remaining = mem.upkeep.purge([told.target]).remaining
     assert [line.partition(":")[0] for line in remaining] == [str(path)]
+
+
+# -- numbers and brackets without an end
+
+BRACKETS = b"[" * 100_000
+ENDLESS = b"1e999"
+
+
+def _with(path: Path, name: str, value: bytes) -> Path:
+    """A record in which one field is something else."""
+    fields = json.loads(path.read_bytes().splitlines()[-1] if path.suffix == ".jsonl" else path.read_bytes())
+    spelled = json.dumps({**fields, name: "<odd>"}).encode().replace(b'"<odd>"', value) + b"\n"
+    return _write(path, path.read_bytes() + spelled if path.suffix == ".jsonl" else spelled)
+
+
+SMALL: dict[str, Callable[[Told], Path]] = {
+    "an event": lambda told: told.home / "ledger/unrelated.jsonl",
+    "a session": lambda told: _only(told.home / "state/sessions", "*.json"),
+    "a task": lambda told: told.home / f"tasks/{told.task}.json",
+    "checkpoints": lambda told: told.home / f"tasks/{told.task}.checkpoints.jsonl",
+    "a job": lambda told: _write(
+        told.home / "state/jobs/x.json",
+        b'{"id":"j","kind":"learn","created":"2026-11-16T10:00:00Z","run_after":"2026-11-16T10:00:00Z"}',
+    ),
+    "the mark": lambda told: told.home / "state/durable.json",
+    "trust": lambda told: _write(told.home / "state/trust.json", b"{}"),
+    "a use": lambda told: _write(told.home / "usage/2026-11.jsonl", b"{}\n"),
+    "a verdict": lambda told: _write(told.home / "state/gates.jsonl", b"{}\n"),
+    "an interrupted purge": lambda told: _write(told.home / "state" / MARKER, b'{"ids":[],"actor":"human"}'),
+}
+NUMBERED = {"an event": "seq", "a session": "through", "checkpoints": "number", "a job": "attempts", "the mark": "seq",
+            "an interrupted purge": "said"}  # fmt: skip
+
+
+def _goes_on(told: Told) -> None:
+    with told.opened() as mem:
+        assert len(mem.list()) == 2
+        assert mem.add("Giraffes are tall").id
+        mem.observe("fresh", "user", "Hello again, all of you")
+        assert mem.search("okapis", kinds=("memory", "event"))
+        assert len(mem.list_tasks()) >= 1 and isinstance(mem.store.sessions(), list)
+        assert isinstance(mem.store.jobs(), list) and isinstance(mem.store.verify_ledgers(), list)
+        mem.doctor()
+        mem.rebuild_index()
+        assert {memory.statement for memory in mem.list()} == {"Okapis are fed at noon", SECRET, "Giraffes are tall"}
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_brackets_without_an_end_cost_only_their_file(told: Told, kind: str) -> None:
+    path = SMALL[kind](told)
+    _write(path, path.read_bytes() + BRACKETS + b"\n" if path.suffix == ".jsonl" else BRACKETS)
+    _goes_on(told)
+
+
+@pytest.mark.parametrize("kind", NUMBERED)
+def test_a_number_without_an_end_costs_only_its_file(told: Told, kind: str) -> None:
+    _with(SMALL[kind](told), NUMBERED[kind], ENDLESS)
+    _goes_on(told)
+
+
+@pytest.mark.parametrize("seq", [2**63 - 1, 2**63 - 2, 2**70, -1])
+def test_a_mark_that_no_decision_can_have_set_blocks_no_write(told: Told, seq: int) -> None:
+    _with(told.home / "state/durable.json", "seq", str(seq).encode())
+    _goes_on(told)
+    _goes_on_once_more(told)
+
+
+def _goes_on_once_more(told: Told) -> None:
+    with told.opened() as mem:
+        assert mem.add("Zebras are striped").id
+
+
+@pytest.mark.parametrize("content", [BRACKETS, b'{"format":1e999,"id":"x"}', b"[]"], ids=["deep", "endless", "list"])
+def test_a_card_that_cannot_be_read_is_named(told: Told, content: bytes) -> None:
+    _write(told.home / "store.json", content)
+    with pytest.raises(StoreCorrupt, match=r"store\.json cannot be read"):
+        told.opened()
+
+
+# -- a marker that someone else wrote
+
+WHOLE: dict[str, Any] = {
+    "ids": ["ENG-1"],
+    "drawn": [],
+    "actor": "human",
+    "said": [],
+    "events": {},
+    "files": [],
+    "scopes": [],
+}
+ODD: dict[str, dict[str, Any]] = {
+    "ids that are numbers": {"ids": [1]},
+    "ids that are one word": {"ids": "ENG-1"},
+    "words that are numbers": {"said": [1]},
+    "an empty word": {"said": [""]},
+    "events of numbers": {"events": {"EVT-1": 1}},
+    "events in a list": {"events": ["EVT-1"]},
+    "files that are numbers": {"files": [1]},
+    "files outside": {"files": ["../../x.yaml"]},
+    "scopes of numbers": {"scopes": [1]},
+    "half of it missing": {"said": [], "files": None},
+}
+
+
+def _marked(told: Told, **fields: Any) -> Path:
+    return _write(told.home / "state" / MARKER, json.dumps({**WHOLE, **fields}).encode())
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_a_marker_of_other_types_is_reported_and_set_aside_by_a_repair(
+    told: Told, kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    marker = _marked(told, **ODD[kind])
+    with told.opened() as mem:
+        assert len(mem.list()) == 2 and mem.add("Giraffes are tall").id
+        check = next(check for check in mem.doctor()["checks"] if check["name"] == "purge")
+        assert not check["ok"] and str(marker) in check["detail"]
+    monkeypatch.setenv("ENGRAM_CACHE", str(told.folder / "cache"))
+    monkeypatch.chdir(told.folder)
+    assert str(marker) in str(_asked(told, capsys, "doctor", "--repair")["repaired"])
+    assert not marker.exists() and list((told.home / "quarantine").glob(f"{MARKER}*"))
+    with told.opened() as mem:
+        assert told.target in mem.upkeep.purge([told.target]).ids
+    assert free_of(told.folder, b"quagga")
+
+
+def test_a_marker_removes_no_file_of_a_repository_that_is_not_in_use(told: Told) -> None:
+    theirs = told.folder / "repo/.engram/engrams/shared/ENG-1.yaml"
+    _write(theirs, b"- id: ENG-1\n  statement: Herons wait\n")
+    _marked(told, files=[str(theirs)])
+    with told.opened() as mem:
+        mem.add("Giraffes are tall")
+        assert any(str(theirs) in warning for warning in mem.store.warnings)
+    assert theirs.read_bytes() == b"- id: ENG-1\n  statement: Herons wait\n"
+    assert not (told.home / "state" / MARKER).exists()

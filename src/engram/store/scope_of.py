@@ -60,9 +60,14 @@ def trusted_by_folder(state: Path) -> dict[str, list[str]]:
     """Everything a store's owner trusts: digests by folder."""
     try:
         loaded = json.loads((state / TRUST_FILE).read_text("utf-8")) if (state / TRUST_FILE).is_file() else {}
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
-    return loaded if isinstance(loaded, dict) else {}
+    digests = loaded if isinstance(loaded, dict) else {}
+    return {
+        folder: [one for one in held if isinstance(one, str)]
+        for folder, held in digests.items()
+        if isinstance(held, list)
+    }
 
 
 def team_folder(path: Path) -> Path | None:

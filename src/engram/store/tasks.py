@@ -32,13 +32,16 @@ def to_fields(record: TaskRun | Checkpoint | Job) -> dict[str, Any]:
 
 def from_fields(kind: type[_Record], given: Mapping[str, Any]) -> _Record:
     """The record of parsed data; a key this Engram does not know is left alone."""
-    known = {field.name for field in fields(kind)}
-    return kind(**{name: _value(name, value) for name, value in given.items() if name in known})
+    known = {field.name: field.type for field in fields(kind)}
+    return kind(**{name: _value(name, known[name], value) for name, value in given.items() if name in known})
 
 
-def _value(name: str, value: Any) -> Any:
+def _value(name: str, kind: Any, value: Any) -> Any:
     if name in _TIMES:
-        return datetime.fromisoformat(value)
+        found = datetime.fromisoformat(value)
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
+    if kind in (str, int) and type(value) is not kind:
+        raise TypeError(f"{name} must be {'text' if kind is str else 'a whole number'}, is {value!r:.40}")
     return tuple(value) if isinstance(value, list) else value
 
 

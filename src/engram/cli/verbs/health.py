@@ -155,6 +155,7 @@ def _repair(surface: Surface) -> list[str]:
     from engram.store.files.journal import Journal
     from engram.store.files.lock import WriterLock
     from engram.store.files.missing import accept_gaps
+    from engram.store.files.purge_plan import set_aside_damaged
 
     surface.refuse_server(
         "--repair mends a journal of files; a server keeps its own log and is mended with its own tools"
@@ -165,7 +166,7 @@ def _repair(surface: Surface) -> list[str]:
         moved = journal.repair()
         if moved:
             discard(home.index / "index.db")
-        return moved + accept_gaps(home, journal)
+        return [*moved, *accept_gaps(home, journal), *set_aside_damaged(home)]
 
 
 def status(surface: Surface) -> None:

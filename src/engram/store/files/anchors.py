@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from engram.store.files.backwards import lines_backwards
+from engram.store.files.confinement import MALFORMED
 from engram.store.files.index.index import Index
 from engram.store.files.journal import Entry, Journal, Placed, Position
 from engram.store.ledgers import NO_HEAD, Head
@@ -68,7 +69,7 @@ def _words(journal: Journal) -> Iterator[tuple[str, str]]:
 
 def _parsed(line: bytes) -> dict[str, Any]:
     """A line as it was written; one that cannot be read says nothing of a ledger."""
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(*MALFORMED):
         found = json.loads(line)
         return found if isinstance(found, dict) else {}
     return {}

@@ -21,7 +21,7 @@ from engram.model.memory import Memory
 from engram.model.usage import Use
 from engram.store.files import journal, memories, pausing, sessions, tasks, verdicts
 from engram.store.files.carrying import CarriedVectors
-from engram.store.files.confinement import read_bytes
+from engram.store.files.confinement import UNREADABLE, read_bytes
 from engram.store.files.home import Home, open_home
 from engram.store.files.index.index import Index
 from engram.store.files.journal import Journal, append_durably, replace_file, torn_tail
@@ -279,7 +279,7 @@ def _sizes(folder: Path) -> dict[str, int]:
 def _read_state(root: Path) -> dict[str, Any]:
     try:
         found = json.loads(read_bytes(root / "state" / STATE))
-    except (OSError, ValueError):
+    except UNREADABLE:
         return {}
     return found if isinstance(found, dict) else {}
 

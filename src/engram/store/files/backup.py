@@ -11,10 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly
-from engram.store.files.confinement import PointsOutside
+from engram.store.files.confinement import MALFORMED, UNREADABLE, PointsOutside, memory_file
 from engram.store.files.home import DIRECTORY_MODE, FOLDERS, Home
 from engram.store.files.journal import decode, sync_directory
 from engram.store.files.lock import WriterLock
+from engram.store.files.purge_plan import MARKER
 
 MANIFEST = "MANIFEST.json"
 _LEFT_OUT = {"lock"}
@@ -120,15 +121,23 @@ def _unpack(source: Path, staging: Path) -> int:
 
 
 def _check_history(staging: Path, source: Path) -> None:
-    """Refuse a history that points outside the store. A line that cannot be read at all is for `engram doctor`."""
+    """Refuse a history, or a purge begun, that points outside the store. A line that cannot be read at all is for `engram doctor`."""
     for path in sorted((staging / "journal").glob("*.jsonl")):
         for number, line in enumerate(path.read_bytes().splitlines(), 1):
             try:
                 decode(json.loads(line))
             except PointsOutside as error:
                 raise StoreCorrupt(f"{source}: journal/{path.name}:{number}: {error}; nothing was restored") from None
-            except (ValueError, KeyError, TypeError, RecursionError):
+            except MALFORMED:
                 continue
+    try:
+        begun = json.loads((staging / "state" / MARKER).read_bytes())
+        for file in begun.get("files", ()):
+            memory_file(file)
+    except PointsOutside as error:
+        raise StoreCorrupt(f"{source}: state/{MARKER}: {error}; nothing was restored") from None
+    except UNREADABLE:
+        return
 
 
 def _checked_manifest(archive: tarfile.TarFile) -> dict[str, str]:

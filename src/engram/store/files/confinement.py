@@ -19,6 +19,11 @@ _TEAM_FILE = re.compile(r"/(?:[^\0]*/)?\.engram/engrams(?:/(?!\.)[^/\0]+)+\.ya?m
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """A link is not followed, and a pipe is not waited for; neither means anything to a plain file."""
 
+MALFORMED = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
+"""What parsing a damaged record raises: no JSON, other fields, other types, endless numbers, endless brackets."""
+UNREADABLE = (OSError, *MALFORMED)
+"""The same for a file of its own."""
+
 
 class PointsOutside(ValueError):
     """Data names a file where no memory's can lie."""

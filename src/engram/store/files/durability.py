@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from engram.model.errors import EngramError, StoreReadOnly
 from engram.store.files import memories
-from engram.store.files.confinement import read_bytes, refuse_links
+from engram.store.files.confinement import UNREADABLE, read_bytes, refuse_links
 from engram.store.files.home import DIRECTORY_MODE, Home
 from engram.store.files.index.matrix import boot_id
-from engram.store.files.journal import Change, Entry, Position, replace_file, sync_directory
+from engram.store.files.journal import LAST_SEQ, Change, Entry, Position, replace_file, sync_directory
 
 if TYPE_CHECKING:
     from engram.store.files.parts import Parts
@@ -52,19 +52,27 @@ class Mark:
 
 
 def read_mark(home: Home) -> Mark | None:
-    """The store's mark; None in one that an earlier Engram wrote."""
+    """The store's mark; None in one that an earlier Engram wrote, and for one that cannot be read."""
     try:
         fields = json.loads(read_bytes(home.state / FILE))
         told = fields.get("repaired") or {}
         return Mark(
-            seq=int(fields["seq"]),
+            seq=_number(fields["seq"]),
             boot=str(fields["boot"]),
-            unbroken_since=int(fields["unbroken_since"]),
+            unbroken_since=_number(fields["unbroken_since"]),
             repaired=tuple(str(file) for file in told.get("files", ())),
             repaired_at=str(told.get("at", "")),
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except UNREADABLE:
         return None
+
+
+def _number(given: Any) -> int:
+    """A number that a decision may have had, and after which others still can."""
+    number = int(given)
+    if not 0 <= number <= LAST_SEQ // 2:
+        raise ValueError(f"no decision has the number {given!r:.40}")
+    return number
 
 
 def write_mark(home: Home, mark: Mark) -> None:

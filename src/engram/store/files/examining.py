@@ -5,7 +5,7 @@ from typing import Any
 
 from engram.model.errors import StoreReadOnly
 from engram.store.files.parts import Parts
-from engram.store.files.purge_plan import unfinished
+from engram.store.files.purge_plan import damage, unfinished
 from engram.store.protocol import Check
 
 
@@ -39,6 +39,8 @@ def interrupted(parts: Parts) -> list[Check]:
     """A purge that a crash interrupted, where there is one."""
     if not unfinished(parts.home):
         return []
+    if broken := damage(parts.home):
+        return [Check("purge", False, broken, "`engram doctor --repair` moves the file to quarantine")]
     detail = "a purge was interrupted; what it is about is found no more, and some of its words are still in files"
     return [Check("purge", False, detail, "`engram doctor --repair`, or the next write, carries it to its end")]
 

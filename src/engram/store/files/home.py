@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly, UnknownVersion
-from engram.store.files.confinement import open_plain, read_bytes, refuse_linked_folders
+from engram.store.files.confinement import UNREADABLE, open_plain, read_bytes, refuse_linked_folders
 
 FORMAT = 1
 INDEX_SCHEMA = 5
@@ -179,7 +179,7 @@ def _read_card(card: Path) -> dict[str, str]:
     try:
         fields = json.loads(read_bytes(card))
         found, store_id = int(fields["format"]), str(fields["id"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except UNREADABLE as error:
         raise StoreCorrupt(
             f"{card} cannot be read ({error}); restore it from a backup, or delete it to start anew"
         ) from None

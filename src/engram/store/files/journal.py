@@ -18,7 +18,7 @@ from typing import Any
 
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly
 from engram.store.files.backwards import lines_backwards
-from engram.store.files.confinement import memory_file, open_plain, reading
+from engram.store.files.confinement import MALFORMED, UNREADABLE, memory_file, open_plain, reading
 from engram.store.files.home import DIRECTORY_MODE, FILE_MODE, wait_for
 
 _serial = itertools.count()
@@ -135,7 +135,7 @@ class Journal:
         """Every whole entry, the newest first; what cannot be read is passed over."""
         for month in reversed(self.months()):
             for line in lines_backwards(self.path(month)):
-                with contextlib.suppress(ValueError, KeyError, TypeError):
+                with contextlib.suppress(*MALFORMED):
                     yield decode(json.loads(line))
 
     def cut(self, position: Position) -> None:
@@ -175,7 +175,7 @@ class Journal:
     def _parse(self, line: bytes, path: Path, offset: int) -> Entry:
         try:
             return decode(json.loads(line))
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except MALFORMED as error:
             raise StoreCorrupt(
                 f"{path}:{_line_at(path, offset)}: this line cannot be used: {error}. Run `engram doctor --repair` to move it "
                 "to quarantine"
@@ -195,7 +195,7 @@ class Journal:
                 file.seek(start.offset)
                 line = file.readline()
                 return start.offset + len(line) == end and bool(json.loads(line)["seq"] == seq)
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        except UNREADABLE:
             return False
 
     def mend(self) -> list[str]:
@@ -402,6 +402,6 @@ def _sort_lines(path: Path) -> tuple[list[bytes], list[bytes]]:
             try:
                 decode(json.loads(line))
                 good.append(line)
-            except (ValueError, KeyError, TypeError, RecursionError):
+            except MALFORMED:
                 (bad if line.strip() else good).append(line)
     return good, bad

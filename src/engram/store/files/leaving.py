@@ -13,7 +13,7 @@ from engram.model.event import Event
 from engram.model.usage import Use
 from engram.store.comparing import chain_of
 from engram.store.files import pausing, sessions, tasks, verdicts
-from engram.store.files.confinement import read_bytes
+from engram.store.files.confinement import MALFORMED, read_bytes
 from engram.store.files.following import is_team
 from engram.store.files.home import Home
 from engram.store.files.journal import Journal, Placed, Position
@@ -248,6 +248,6 @@ def _verdicts(home: Home) -> Iterator[Verdict]:
     except OSError:
         return
     for line in lines:
-        with contextlib.suppress(ValueError, KeyError, TypeError):
+        with contextlib.suppress(*MALFORMED):
             fields = json.loads(line)
             yield Verdict(datetime.fromisoformat(fields["at"]), str(fields["gate"]), str(fields["outcome"]))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from engram.model.errors import StoreCorrupt, StoreReadOnly
 from engram.model.event import Event
 from engram.store.files.backwards import lines_backwards
-from engram.store.files.confinement import reading
+from engram.store.files.confinement import MALFORMED, reading
 from engram.store.files.home import DIRECTORY_MODE
 from engram.store.files.journal import (
     LAST_SEQ,
@@ -177,11 +177,11 @@ class Ledger:
 
     def lines(self, name: str) -> Iterator[tuple[bytes, Event | None]]:
         """Every line of a file, with its event where it can be read."""
-        with (self._folder / name).open("rb") as file:
+        with reading(self._folder / name) as file:
             for line in file:
                 try:
                     yield line, from_fields(json.loads(line)) if line.strip() else None
-                except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                except MALFORMED:
                     yield line, None
 
     def readable(self, name: str, offset: int = 0) -> tuple[list[Event], str]:
@@ -207,9 +207,9 @@ class Ledger:
                     number += 1
                     if line.endswith(b"\n") and line.strip():
                         event, wrong = examined(line)
-                        found.append(event)
+                        found.append(_checked(event))
                         problems += [f"{name}: {wrong}"] if wrong else []
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except MALFORMED as error:
             problems.append(str(_unreadable(f"{path}:{number}", error)))
         except OSError as error:
             problems.append(_closed(path, error))
@@ -267,15 +267,18 @@ def encode(fields: Mapping[str, Any]) -> bytes:
 def _parse(line: bytes, where: str) -> Event:
     try:
         return _checked(from_fields(json.loads(line)))
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except MALFORMED as error:
         raise _unreadable(where, error) from None
 
 
 def _checked(event: Event) -> Event:
     """The event, if the index can hold what it says."""
-    texts = (event.id, event.session, event.role, event.event_type, event.content, event.task, event.key)
-    if not all(isinstance(text, str) for text in texts) or not event.id:
-        raise ValueError("its id and its words must be text")
+    said = event.id, event.session, event.role, event.event_type, event.content, event.task, event.key
+    chain = event.salt, event.body, event.prev, event.digest, event.scope
+    if not all(isinstance(text, str) for text in (*said, *chain)) or not event.id:
+        raise ValueError("its id, its words and its digests must be text")
+    if not isinstance(event.payload, dict) or not isinstance(event.metadata, dict):
+        raise ValueError("its payload and its metadata must be objects")
     if not 0 < event.seq <= LAST_SEQ:
         raise ValueError(f"its number must be from 1 to {LAST_SEQ}, is {event.seq!r:.40}")
     return event

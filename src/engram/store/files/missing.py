@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from engram.store.files.confinement import reading
+from engram.store.files.confinement import MALFORMED, read_bytes, reading
 from engram.store.files.durability import Mark, read_mark, write_mark
 from engram.store.files.home import Home
 from engram.store.files.journal import Journal
@@ -121,7 +121,7 @@ def _hear(found: _Told, line: bytes) -> None:
 def _fields(line: bytes) -> dict[str, Any]:
     try:
         found = json.loads(line)
-    except ValueError:
+    except MALFORMED:
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -164,6 +164,6 @@ def _sessions(home: Home, found: _Told) -> list[str]:
 
 def _bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes() if path.is_file() else b""
+        return read_bytes(path)
     except OSError:
         return b""

@@ -15,9 +15,9 @@ from engram.model.errors import EngramError, StoreCorrupt
 from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.store.files import events, following, memories
-from engram.store.files.confinement import read_bytes
+from engram.store.files.confinement import UNREADABLE, memory_file, read_bytes
 from engram.store.files.home import DIRECTORY_MODE, Home
-from engram.store.files.journal import replace_file
+from engram.store.files.journal import make_folder, replace_file, sync_directory
 from engram.store.files.ledger import ledger_name
 from engram.store.files.parts import Parts
 from engram.store.ledgers import blanked
@@ -83,22 +83,58 @@ def write_marker(home: Home, plan: PurgePlan) -> None:
 
 def read_marker(parts: Parts) -> PurgePlan:
     """The purge that was begun; one of an older Engram, which kept the ids alone, is planned anew and noted so."""
-    path = parts.home.state / MARKER
+    begun, is_planned = _begun(parts.home)
+    if is_planned:
+        return begun
+    plan = plan_purge(parts, begun.ids, begun.drawn, begun.actor)
+    write_marker(parts.home, plan)
+    return plan
+
+
+def damage(home: Home) -> str:
+    """What is wrong with the marker, in words; "" where nothing is, or none is there."""
+    try:
+        if unfinished(home):
+            _begun(home)
+    except StoreCorrupt as error:
+        return str(error)
+    return ""
+
+
+def set_aside_damaged(home: Home) -> list[str]:
+    """Move a marker that cannot be read to quarantine, so that others can be written. For the holder of the writer lock."""
+    if not damage(home):
+        return []
+    path = home.state / MARKER
+    make_folder(home.quarantine)
+    path.rename(home.quarantine / f"{path.name}.{os.urandom(3).hex()}")
+    sync_directory(home.quarantine)
+    return [f"{path}: an interrupted purge that cannot be read, moved to quarantine; purge again what it was about"]
+
+
+def _begun(home: Home) -> tuple[PurgePlan, bool]:
+    """What the marker says, and whether that is a whole plan."""
+    path = home.state / MARKER
     try:
         kept = json.loads(read_bytes(path))
-        ids, drawn, actor = [str(i) for i in kept["ids"]], [str(i) for i in kept.get("drawn", ())], str(kept["actor"])
+        ids, drawn, actor = _texts(kept["ids"]), _texts(kept.get("drawn", [])), str(kept["actor"])
         if "said" not in kept:
-            plan = plan_purge(parts, ids, drawn, actor)
-            write_marker(parts.home, plan)
-            return plan
-        return PurgePlan(
-            tuple(ids), tuple(drawn), actor, tuple(kept["said"]), dict(kept["events"]), tuple(kept["files"]),
-            tuple(kept["scopes"]),
-        )  # fmt: skip
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            return PurgePlan(ids, drawn, actor), False
+        ledgers = dict(kept["events"])
+        blank = dict(zip(_texts(list(ledgers)), _texts(list(ledgers.values()), empty=True), strict=True))
+        said, files, scopes = _texts(kept["said"]), _texts(kept["files"]), _texts(kept["scopes"], empty=True)
+        return PurgePlan(ids, drawn, actor, said, blank, tuple(map(memory_file, files)), scopes), True
+    except UNREADABLE as error:
         raise StoreCorrupt(
-            f"{path}: a purge was interrupted, and which one cannot be read ({error}); remove the file and purge again"
+            f"{path}: a purge was interrupted, and which one cannot be read ({error}); run `engram doctor --repair`, "
+            "then purge again"
         ) from None
+
+
+def _texts(given: Any, *, empty: bool = False) -> tuple[str, ...]:
+    if not isinstance(given, list) or not all(isinstance(text, str) and (text or empty) for text in given):
+        raise ValueError("what it lists must be text")
+    return tuple(given)
 
 
 # -- planning

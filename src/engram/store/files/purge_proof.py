@@ -12,7 +12,7 @@ from typing import Any
 
 from engram.model.errors import EngramError
 from engram.store.files import following, memories
-from engram.store.files.confinement import read_bytes, reading
+from engram.store.files.confinement import MALFORMED, UNREADABLE, read_bytes, reading
 from engram.store.files.parts import Parts
 from engram.store.files.purge_plan import MARKER, PurgePlan, scope_of
 from engram.store.files.quotations import Quotations, files_below, quoted
@@ -42,7 +42,7 @@ def left_over(parts: Parts, plan: PurgePlan, quotes: Quotations) -> tuple[str, .
                     places.append(f"{path}: it holds a copy of {holder.id}; remove the file")
                 else:
                     holders.append(holder)
-        except (OSError, EngramError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (EngramError, *UNREADABLE):
             places.append(str(path))
     places += _in_index(parts, [text for text in quotes.said if text not in held])
     return tuple(dict.fromkeys([*named(holders, plan.scopes), *places, *quotes.unread]))
@@ -68,7 +68,7 @@ def _lines(path: Path, parse: Callable[[Any], Records]) -> Records:
     """The records of a file's lines; those that cannot be read were reported when they were cleaned."""
     with reading(path) as file:
         for line in file:
-            with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            with contextlib.suppress(*MALFORMED):
                 yield from parse(json.loads(line))
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from engram.model.errors import EngramError
 from engram.store.documents import event_document
 from engram.store.files import events, following, memories
-from engram.store.files.confinement import read_bytes, reading
+from engram.store.files.confinement import MALFORMED, read_bytes, reading
 from engram.store.files.index.writing import DocumentWriter, Row
 from engram.store.files.journal import Change, replace_file
 from engram.store.files.parts import Parts, append_entry, forget_memory, index_entry, note_file, note_ledger
@@ -210,6 +210,12 @@ def _damaged(path: Path, quotes: Quotations, line: bytes) -> bytes:
 
 def _remove_files(parts: Parts, plan: PurgePlan, quotes: Quotations) -> None:
     for place in plan.files:
+        if following.is_team(place) and not following.team_of(parts, place):
+            # A marker alone must not reach into a repository: it may have come with a store of someone else's.
+            left = f"{place}: left as it is, its repository's store is not in use here; purge again from there"
+            parts.warnings.append(left)
+            quotes.unread.append(left)
+            continue
         try:
             path = parts.confined(place)
         except EngramError:
@@ -309,7 +315,7 @@ def _blanked(line: bytes, ids: frozenset[bytes], quotes: Quotations, *, damaged:
     try:
         fields = json.loads(line)
         changes = list(fields["changes"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except MALFORMED:
         return quotes.blanked(line)
     before = json.dumps(fields)
     if "reason" in fields:

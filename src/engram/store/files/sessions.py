@@ -10,7 +10,7 @@ from pathlib import Path
 from engram.model.errors import StoreCorrupt, StoreReadOnly
 from engram.model.event import Session
 from engram.rules.scopes import GLOBAL
-from engram.store.files.confinement import read_bytes
+from engram.store.files.confinement import UNREADABLE, read_bytes
 from engram.store.files.home import Home
 from engram.store.files.journal import make_folder, replace_file
 from engram.store.files.tasks import load_task
@@ -88,18 +88,18 @@ def damage(home: Home) -> list[str]:
 
 
 def _read(path: Path) -> Session | None:
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+    with contextlib.suppress(*UNREADABLE):
         fields = json.loads(read_bytes(path))
         return Session(
             id=str(fields["id"]),
-            task=fields["task"],
-            scopes=tuple(fields["scopes"]),
-            started=datetime.fromisoformat(fields["started"]),
-            ended=datetime.fromisoformat(fields["ended"]) if fields["ended"] else None,
-            summary=fields["summary"],
-            summary_through=fields.get("through", 0),
-            summary_style=fields.get("style", ""),
-            summary_by=fields.get("by", ""),
+            task=str(fields["task"] or ""),
+            scopes=tuple(map(str, fields["scopes"])),
+            started=datetime.fromisoformat(fields["started"]).astimezone(UTC),
+            ended=datetime.fromisoformat(fields["ended"]).astimezone(UTC) if fields["ended"] else None,
+            summary=str(fields["summary"] or ""),
+            summary_through=int(fields.get("through", 0)),
+            summary_style=str(fields.get("style", "")),
+            summary_by=str(fields.get("by", "")),
         )
     return None
 

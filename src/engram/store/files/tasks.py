@@ -16,7 +16,7 @@ from typing import Any
 
 from engram.model.errors import InvalidInput, NotFound, StoreCorrupt, StoreReadOnly
 from engram.model.task import Checkpoint, Job, TaskRun
-from engram.store.files.confinement import read_bytes
+from engram.store.files.confinement import MALFORMED, UNREADABLE, read_bytes
 from engram.store.files.home import Home
 from engram.store.files.journal import append_durably, make_folder, replace_file, set_aside, sync_directory, torn_tail
 from engram.store.tasks import from_fields, leasable, to_fields
@@ -42,7 +42,7 @@ def load_task(home: Home, task_id: str) -> TaskRun | None:
         return task if task.id == task_id else None
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except UNREADABLE as error:
         raise StoreCorrupt(f"{path}: not a task ({error}); restore the file from a backup") from None
 
 
@@ -117,7 +117,7 @@ def checkpoints(home: Home, task_id: str, problems: list[str] | None = None) -> 
     for line in (line for line in lines if line.endswith(b"\n") and line.strip()):
         try:
             found.append(from_fields(Checkpoint, json.loads(line)))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except MALFORMED as error:
             _unreadable(f"{path}: not a checkpoint ({error}); restore the file from a backup", problems)
     return found
 
@@ -208,7 +208,7 @@ def all_jobs(home: Home) -> list[Job]:
 
 
 def _read_job(path: Path) -> Job | None:
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+    with contextlib.suppress(*UNREADABLE):
         return from_fields(Job, json.loads(read_bytes(path)))
     return None
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from engram.model.errors import StoreReadOnly
 from engram.model.usage import Use
-from engram.store.files.confinement import open_plain, reading
+from engram.store.files.confinement import MALFORMED, open_plain, reading
 from engram.store.files.home import DIRECTORY_MODE, FILE_MODE
 from engram.store.files.journal import is_month, whole_lines
 
@@ -111,5 +111,5 @@ def _parse(line: bytes, position: int) -> Use | None:
             signal=str(fields.get("signal", "")),
             position=position,
         )
-    except (ValueError, KeyError, TypeError):
+    except MALFORMED:
         return None

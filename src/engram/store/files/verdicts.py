@@ -4,7 +4,7 @@ import json
 import os
 from datetime import UTC, datetime
 
-from engram.store.files.confinement import open_plain, read_bytes
+from engram.store.files.confinement import MALFORMED, open_plain, read_bytes
 from engram.store.files.home import FILE_MODE, Home
 
 FILE = "gates.jsonl"
@@ -36,6 +36,6 @@ def read(home: Home, since: datetime) -> list[tuple[str, str]]:
             fields = json.loads(line)
             if datetime.fromisoformat(fields["at"]) >= since:
                 found.append((str(fields["gate"]), str(fields["outcome"])))
-        except (ValueError, KeyError, TypeError):
+        except MALFORMED:
             continue
     return found
