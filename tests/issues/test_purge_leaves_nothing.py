@@ -219,6 +219,49 @@ def test_a_record_next_to_it_that_says_the_same_is_named(backend: Backend) -> No
     assert line == f"{kept.id}: it says the same words; `engram forget {kept.id} --purge` destroys it too"
 
 
+# -- what is another owner's
+
+
+SHARED = "The spare key lies under the third flower pot"
+
+
+def test_purging_one_owner_leaves_what_another_says_in_the_same_words(backend: Backend) -> None:
+    mem = backend.client()
+    tasks = []
+    for owner in (ANA, BEN):
+        mem.add(SHARED, **owner)
+        task = mem.start_task(SHARED, **owner)
+        mem.create_checkpoint(task.id, SHARED)
+        mem.record_event(task.id, "user", SHARED)
+        mem.session(SHARED, **owner).end(SHARED)
+        other = mem.add(f"Something else of {owner['user_id']}", **owner)
+        mem.update(other.id, statement=f"Something new of {owner['user_id']}", reason=SHARED)
+        tasks.append(task.id)
+    ids = {memory.id for memory in mem.list(**ANA)}
+    purged = mem.purge(**ANA)
+    assert ids <= set(purged.ids)
+    assert purged.remaining and all("of other owners" in line for line in purged.remaining), purged.remaining
+    assert mem.get_task(tasks[0]).goal != SHARED and mem.tasks.checkpoints(tasks[0])[0].summary != SHARED
+    assert mem.get_task(tasks[1]).goal == SHARED and mem.tasks.checkpoints(tasks[1])[0].summary == SHARED
+    (theirs,) = [one for one in mem.store.sessions() if one.scopes[:1] == ("agent:bot/ben",) and one.task]
+    assert (theirs.task, theirs.summary) == (SHARED, SHARED)
+    assert [event.content for event in mem.list_events(tasks[1])] == [SHARED]
+    kept = mem.list(**BEN)
+    assert {memory.statement for memory in kept} == {SHARED, "Something new of ben"}
+    assert SHARED in {image.reason for memory in kept for image in mem.store.history(memory.id)}
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_naming_an_event_as_evidence_does_not_make_it_ones_own(backend: Backend, whole: bool) -> None:
+    mem = backend.client()
+    task = mem.start_task("Talk", **BEN).id
+    said = mem.record_event(task, "user", "I was born in Quito")
+    mine = mem.add("Ana has a cat and two dogs", evidence=[{"event": said.id}], **ANA)
+    purged = mem.purge(**ANA) if whole else mem.upkeep.purge([mine.id])
+    assert mine.id in purged.ids and said.id not in purged.ids
+    assert [event.content for event in mem.list_events(task)] == ["I was born in Quito"]
+
+
 # -- what forget returns
 
 

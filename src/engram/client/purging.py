@@ -11,7 +11,7 @@ from engram.model.task import TASK_STATES, Checkpoint, TaskRun
 from engram.rules.scopes import ancestors
 from engram.store.owners import CONVERSATION
 from engram.store.protocol import Filters, Purged, Store
-from engram.store.purged_words import DOCUMENT
+from engram.store.purged_words import DOCUMENT, goes_with
 from engram.upkeep.destroying import Destroying
 
 PURGED = "purged"
@@ -54,9 +54,11 @@ def _holdings(store: Store, scope: str) -> _Holdings:
     )
     spoken = {ledger: store.events(ledger) for ledger in ledgers}
     said = [event.id for told in spoken.values() for event in told]
-    # Wherever else it was said what these memories say, it was said for them.
-    known = [evidence.event for memory in memories for evidence in memory.evidence]
-    events = dict.fromkeys([*said, *(event for event in known if store.event(event) is not None)])
+    # Wherever else it was said what these memories say, it was said for them, unless it was another owner who said it.
+    cited = [(evidence.event, memory.scope) for memory in memories for evidence in memory.evidence]
+    spoken_for = [event for event, whose in cited if goes_with(store.owner_of(event) or "", whose)]
+    known = [event for event in spoken_for if store.event(event) is not None]
+    events = dict.fromkeys([*said, *known])
     words = {word for told in spoken.values() for event in told for word in _words(event.content)}
     words |= {word for memory in memories for text in (memory.statement, *memory.tags) for word in _words(text)}
     named = [name for name in ledgers if not name.startswith((CONVERSATION, DOCUMENT)) and words & _words(name)]

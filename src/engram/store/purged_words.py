@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 from engram.model.event import Event
 from engram.model.memory import Memory
-from engram.rules.scopes import ancestors
+from engram.rules.scopes import ancestors, is_person
 
 BLANK = "[purged]"
+EVENT = "EVT-"
+"""How the id of an event begins."""
 DOCUMENT = "document:"
 """How a ledger begins in which Engram notes what it read of a document."""
 SHORTEST_NEEDLE = 6
@@ -17,7 +19,6 @@ SHORTEST_NEEDLE = 6
 SENTENCE = 3
 """So many words are a sentence. What comes along with a record (ids, digests, tags) is shorter, and no needle."""
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_OWNERS = ("agent:", "user:")
 
 
 def is_sentence(text: str, words: int = SENTENCE) -> bool:
@@ -135,7 +136,7 @@ class Holder(NamedTuple):
 def named(holders: Iterable[Holder], own: Collection[str]) -> tuple[str, ...]:
     """What is told of records that say the same words. Those of other owners are counted: who purges need not know them."""
     found = list(dict.fromkeys(holders))
-    foreign = {holder.id for holder in found if _is_foreign(holder.scope, own)}
+    foreign = {holder.id for holder in found if is_foreign(holder.scope, own)}
     lines = [says_the_same(holder.id) for holder in found if holder.id not in foreign]
     if foreign:
         lines.append(
@@ -144,16 +145,21 @@ def named(holders: Iterable[Holder], own: Collection[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(lines))
 
 
-def _is_foreign(scope: str, own: Collection[str]) -> bool:
+def is_foreign(scope: str, own: Collection[str]) -> bool:
     """Whether a scope is an owner's who is none of those concerned, above or below them."""
-    if not scope.startswith(_OWNERS):
+    if not is_person(scope):
         return False
     return not any(scope in ancestors(one) or one in ancestors(scope) for one in own)
 
 
+def goes_with(said_in: str, scope: str) -> bool:
+    """Whether an event goes with a memory that names it as evidence: what another owner said stays theirs, whoever names it."""
+    return not is_person(said_in) or scope in ancestors(said_in)
+
+
 def says_the_same(record_id: str) -> str:
     """How a record is named that says what was destroyed elsewhere."""
-    if record_id.startswith("EVT-"):
+    if record_id.startswith(EVENT):
         return f"{record_id}: it says the same words; `engram ledger redact {record_id}` redacts it too"
     if record_id.startswith("ENG-"):
         return f"{record_id}: it says the same words; `engram forget {record_id} --purge` destroys it too"

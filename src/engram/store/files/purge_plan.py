@@ -20,8 +20,19 @@ from engram.store.files.home import DIRECTORY_MODE, Home
 from engram.store.files.journal import make_folder, replace_file, sync_directory
 from engram.store.files.ledger import ledger_name
 from engram.store.files.parts import Parts
+from engram.store.files.tasks import load_task
 from engram.store.ledgers import blanked
-from engram.store.purged_words import is_sentence, said_elsewhere, says, spoken_in, texts_of, words_of
+from engram.store.purged_words import (
+    EVENT,
+    goes_with,
+    is_foreign,
+    is_sentence,
+    said_elsewhere,
+    says,
+    spoken_in,
+    texts_of,
+    words_of,
+)
 from engram.store.records import decode_record, from_image
 
 MARKER = "purging.json"
@@ -45,6 +56,14 @@ class PurgePlan:
     def wanted(self) -> frozenset[str]:
         """The ids, for looking them up."""
         return frozenset(self.ids)
+
+    def spares(self, scope: str) -> bool:
+        """Whether the words stay where they are said for a scope: another owner's, unless a memory was asked for by its own.
+
+        What a person has destroyed by id goes wherever it stands; what goes with its owner, or with an event, is theirs alone.
+        """
+        asked = any(i not in self.drawn and not i.startswith(EVENT) for i in self.ids)
+        return not asked and is_foreign(scope, self.scopes)
 
     def joined(self, other: "PurgePlan") -> "PurgePlan":
         """Both in one: for a purge that begins while another could not be ended."""
@@ -196,7 +215,8 @@ class _Known:
         found = dict(self.events)
         for memory in (memory for i in asked for memory in self.memories.get(i, ())):
             derived = (events.find(self._parts, evidence.event) for evidence in memory.evidence)
-            found |= {event.id: event for event in derived if event is not None}
+            known = [event for event in derived if event is not None]
+            found |= {event.id: event for event in known if goes_with(scope_of(self._parts, event.id), memory.scope)}
         if sentences := [text for text in everywhere if is_sentence(text)]:
             others = _other_events(self._parts, found.copy())
             found |= {event.id: event for event in others if any(says(words_of(event), text) for text in sentences)}
@@ -241,3 +261,14 @@ def scope_of(parts: Parts, document_id: str) -> str:
     """The scope a memory or an event belongs to, as the index has it."""
     row = parts.index.db.execute("SELECT scope FROM docs WHERE id = ?", (document_id,)).fetchone()
     return str(row[0]) if row else ""
+
+
+def owner_of(parts: Parts, fields: Mapping[str, Any]) -> str:
+    """Whose a session, a task, a checkpoint or a job is; "" where that is not known."""
+    if "scope" in fields or "scopes" in fields:
+        return str(fields.get("scope") or next(iter(fields.get("scopes") or ()), ""))
+    try:
+        task = load_task(parts.home, str(fields.get("task", "")))
+    except EngramError:
+        return ""
+    return task.scope if task is not None else ""

@@ -14,7 +14,7 @@ from engram.model.errors import EngramError
 from engram.store.files import following, memories
 from engram.store.files.confinement import MALFORMED, UNREADABLE, read_bytes, reading
 from engram.store.files.parts import Parts
-from engram.store.files.purge_plan import MARKER, PurgePlan, scope_of
+from engram.store.files.purge_plan import MARKER, PurgePlan, owner_of, scope_of
 from engram.store.files.quotations import Quotations, files_below, quoted
 from engram.store.purged_words import Holder, named, says, strings_in
 from engram.store.records import image
@@ -56,9 +56,9 @@ def _records(parts: Parts, path: Path) -> Records:
     if folder == parts.home.ledger:
         return _lines(path, lambda fields: _event(parts, fields))
     if folder in (parts.home.tasks, parts.home.state / "jobs"):
-        return _lines(path, _small)
+        return _lines(path, lambda fields: _small(parts, fields))
     if folder == parts.home.state / "sessions":
-        return _small(json.loads(read_bytes(path)))
+        return _small(parts, json.loads(read_bytes(path)))
     if any(root in path.parents for root in following.roots(parts)) and memories.is_memory_file(path.name):
         return ((Holder(m.id, m.scope), strings_in(image(m))) for m in memories.read(path))
     raise ValueError("no record's file")
@@ -74,20 +74,21 @@ def _lines(path: Path, parse: Callable[[Any], Records]) -> Records:
 
 def _decided(fields: Mapping[str, Any]) -> Records:
     """Each memory of a decision; and the decision itself, whose reason or actor may quote."""
+    scope = ""
     for change in fields["changes"]:
         if change["after"] is not None:
-            yield Holder(str(change["id"]), str(change["after"].get("scope", ""))), strings_in(change["after"])
+            scope = str(change["after"].get("scope", ""))
+            yield Holder(str(change["id"]), scope), strings_in(change["after"])
     told = [str(fields.get(name, "")) for name in ("reason", "actor", "session")]
-    yield Holder(f"decision {fields['seq']} of the journal", ""), told
+    yield Holder(f"decision {fields['seq']} of the journal", scope), told
 
 
 def _event(parts: Parts, fields: Mapping[str, Any]) -> Records:
     yield Holder(str(fields["id"]), scope_of(parts, str(fields["id"]))), strings_in(fields)
 
 
-def _small(fields: Mapping[str, Any]) -> Records:
-    scopes = [*fields.get("scopes", ()), ""]
-    yield Holder(str(fields["id"]), str(fields.get("scope") or scopes[0])), strings_in(fields)
+def _small(parts: Parts, fields: Mapping[str, Any]) -> Records:
+    yield Holder(str(fields["id"]), owner_of(parts, fields)), strings_in(fields)
 
 
 def _in_index(parts: Parts, texts: Iterable[str]) -> list[str]:

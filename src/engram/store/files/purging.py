@@ -9,7 +9,7 @@ import contextlib
 import json
 import re
 import shutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from engram.store.files.parts import Parts, append_entry, forget_memory, index_e
 from engram.store.files.purge_plan import (
     MARKER,
     PurgePlan,
+    owner_of,
     plan_purge,
     read_marker,
     scope_of,
@@ -81,9 +82,9 @@ def hide(parts: Parts) -> None:
 
 def _carry_out(parts: Parts, plan: PurgePlan) -> Purged:
     quotes = Quotations(plan.said)
-    _clean_sessions(parts, quotes)
+    _clean_sessions(parts, plan, quotes)
     for path, lines in quoting_files(parts.home):
-        quotes.reword(path, lines=lines)
+        quotes.reword(path, partial(_is_spared, parts, plan), lines=lines)
     _clean_quarantine(parts, plan, quotes)
     _note_redactions(parts, plan)
     _blank_ledgers(parts, plan, quotes)
@@ -145,11 +146,15 @@ def _squeeze(parts: Parts) -> None:
 # -- small files that quote it
 
 
-def _clean_sessions(parts: Parts, quotes: Quotations) -> None:
+def _is_spared(parts: Parts, plan: PurgePlan, fields: Mapping[str, Any]) -> bool:
+    return plan.spares(owner_of(parts, fields))
+
+
+def _clean_sessions(parts: Parts, plan: PurgePlan, quotes: Quotations) -> None:
     """A session's task or summary may quote what is purged."""
     for path in files_below(parts.home.state / "sessions", quotes.note):
         if path.suffix == ".json":
-            quotes.reword(path, lines=False)
+            quotes.reword(path, partial(_is_spared, parts, plan), lines=False)
         elif quotes.in_file(path):
             path.unlink(missing_ok=True)
 
@@ -296,7 +301,7 @@ def _blank_journal(parts: Parts, plan: PurgePlan, quotes: Quotations) -> None:
     for month in parts.journal.months():
         path = parts.journal.path(month)
         before = list(_lines(path))
-        after = [_blanked(line, ids, quotes, damaged=bool(unread)) for line in before]
+        after = [_blanked(line, ids, plan, quotes, damaged=bool(unread)) for line in before]
         if after != before:
             replace_file(path, b"".join(after))
 
@@ -306,7 +311,7 @@ def _lines(path: Path) -> Iterator[bytes]:
         yield from file
 
 
-def _blanked(line: bytes, ids: frozenset[bytes], quotes: Quotations, *, damaged: bool) -> bytes:
+def _blanked(line: bytes, ids: frozenset[bytes], plan: PurgePlan, quotes: Quotations, *, damaged: bool) -> bytes:
     """A line of the journal without the images of what is purged, and without its words in the reasons of others."""
     concerned = not ids.isdisjoint(_ID.findall(line))
     quoting = b'"reason":' in line and not any(op in line for op in _OF_LEDGERS) and quotes.in_bytes(line)
@@ -318,13 +323,18 @@ def _blanked(line: bytes, ids: frozenset[bytes], quotes: Quotations, *, damaged:
     except MALFORMED:
         return quotes.blanked(line)
     before = json.dumps(fields)
-    if "reason" in fields:
+    if "reason" in fields and not all(map(plan.spares, _owners(changes))):
         fields["reason"] = without(str(fields["reason"]), quotes.said)
     if concerned:
         _take_away(fields, changes, ids)
     if json.dumps(fields) == before:
         return line
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def _owners(changes: Sequence[dict[str, Any]]) -> set[str]:
+    """Whose memories a decision was about; "" where that is not known."""
+    return {str(change["after"].get("scope", "")) for change in changes if change["after"] is not None} or {""}
 
 
 def _take_away(fields: dict[str, Any], changes: Sequence[dict[str, Any]], ids: frozenset[bytes]) -> None:

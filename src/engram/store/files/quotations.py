@@ -5,7 +5,7 @@ A file that cannot be read costs only itself: its bytes are cleaned as far as th
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ class Quotations:
 
     def note(self, path: Path, error: Exception) -> None:
         """Remember that a file could not be read as what it should be."""
-        why = error.strerror if isinstance(error, OSError) else "".join(str(error).splitlines()[:1]) or "damaged"
+        why = (error.strerror if isinstance(error, OSError) else "".join(str(error).splitlines()[:1])) or "damaged"
         line = (
             f"{path}: cannot be read ({why.removeprefix(str(path)).lstrip(': ')}), so nobody can tell what it holds; "
             "mend it, restore it from a backup or remove it"
@@ -93,8 +93,8 @@ class Quotations:
         if is_memory_file(path.name) or not _is_text(before):
             self.note(path, ValueError(self.blanked(str(problem).encode()).decode()))
 
-    def reword(self, path: Path, *, lines: bool) -> None:
-        """Take the words out of a file of JSON, one object or one on each line."""
+    def reword(self, path: Path, spared: Callable[[Mapping[str, Any]], bool], *, lines: bool) -> None:
+        """Take the words out of a file of JSON, one object or one on each line; those that are `spared` keep them."""
         try:
             with reading(path) as file:
                 before = file.read()
@@ -104,11 +104,11 @@ class Quotations:
             self.note(path, error)
             return
         pieces = before.splitlines(keepends=True) if lines else [before]
-        after = b"".join(self._piece(path, piece) for piece in pieces)
+        after = b"".join(self._piece(path, piece, spared) for piece in pieces)
         if after != before:
             replace_file(path, after)
 
-    def _piece(self, path: Path, piece: bytes) -> bytes:
+    def _piece(self, path: Path, piece: bytes, spared: Callable[[Mapping[str, Any]], bool]) -> bytes:
         if not piece.strip():
             return piece
         try:
@@ -118,7 +118,7 @@ class Quotations:
         except (ValueError, RecursionError) as error:
             self.note(path, error)
             return self.blanked(piece)
-        if not self.in_bytes(piece):
+        if not self.in_bytes(piece) or spared(fields):
             return piece
         changed = reworded(fields, lambda text: without(text, self.said))
         return piece if changed == fields else _dumped(changed) + b"\n"

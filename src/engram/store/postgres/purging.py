@@ -6,7 +6,8 @@ the write-ahead log, on replicas and in backups is out of reach, and said to be.
 
 import contextlib
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 from engram.model.errors import EngramError
 from engram.model.event import Event
@@ -22,6 +23,8 @@ from engram.store.postgres.writing import Row, dumped, known_documents, put_docu
 from engram.store.protocol import Purged
 from engram.store.purged_words import (
     Holder,
+    goes_with,
+    is_foreign,
     is_sentence,
     named,
     quoted_spellings,
@@ -40,6 +43,8 @@ OUT_OF_REACH = (
     "backups and copies made earlier",
     "space of deleted rows the server has not reused yet (VACUUM FULL rewrites it at once)",
 )
+Spares = Callable[[str], bool]
+"""Whether the words stay where they are said for a scope."""
 _TABLES = (
     "documents",
     "postings",
@@ -74,9 +79,11 @@ def purge(parts: Parts, ids: Sequence[str], actor: str, drawn: Collection[str] =
         evidence = _events_to_blank(parts, connection, wanted, asked, everywhere)
         quoting = (event for event in _quoting(parts, connection, own) if event.id not in evidence)
         said = [*everywhere, *said_elsewhere(quoting, own, evidence.values())]
-        _blank_sessions(parts, connection, said)
-        _blank_tasks(parts, connection, said)
-        _blank_reasons(parts, connection, said)
+        # What a person has destroyed by id goes wherever it stands; what goes with its owner, or with an event, is theirs alone.
+        spares: Spares = (lambda _: False) if asked else partial(is_foreign, own=owners)
+        _blank_sessions(parts, connection, said, spares)
+        _blank_tasks(parts, connection, said, spares)
+        _blank_reasons(parts, connection, said, spares)
         _blank_journal(parts, connection, wanted, actor)
         _remove(parts, connection, [*wanted, *evidence])
         _blank_events(parts, connection, evidence, actor)
@@ -107,7 +114,8 @@ def _events_to_blank(
     """Events that are wanted, those a memory asked for was derived from, and those that hold its very words."""
     named = list(wanted)
     for memory_id in asked:
-        named += [e.event for m in _versions(parts, memory_id) for e in m.evidence]
+        cited = [(e.event, m.scope) for m in _versions(parts, memory_id) for e in m.evidence]
+        named += [i for i, scope in cited if goes_with(next(iter(_owners(parts, connection, [i])), ""), scope)]
     found = {event.id: event for i in dict.fromkeys(named) if (event := events.find(parts, i)) is not None}
     return found | {event.id: event for event in _quoting(parts, connection, [*filter(is_sentence, everywhere)])}
 
@@ -125,30 +133,36 @@ def _versions(parts: Parts, memory_id: str) -> list[Memory]:
     return [image.memory for image in images.history(parts.database, memory_id) if image.memory is not None]
 
 
-def _blank_sessions(parts: Parts, connection: Connection, said: Sequence[str]) -> None:
+def _blank_sessions(parts: Parts, connection: Connection, said: Sequence[str], spares: Spares) -> None:
     """A session's task or summary may quote what is purged."""
     if not said:
         return
     for row in parts.database.within(connection, statement("quoting_sessions"), {"texts": list(said)}):
         session = events.session_of(row)
+        if session.scopes and spares(session.scopes[0]):
+            continue
         blank = {"id": session.id, "task": without(session.task, said), "summary": without(session.summary, said)}
         parts.database.within(connection, statement("blank_session"), blank)
 
 
-def _blank_tasks(parts: Parts, connection: Connection, said: Sequence[str]) -> None:
+def _blank_tasks(parts: Parts, connection: Connection, said: Sequence[str], spares: Spares) -> None:
     """So may a task's goal, a checkpoint, or the error of a job."""
     needles = quoted_spellings(said)
     found = parts.database.within(connection, statement("quoting_tasks"), {"needles": needles}) if said else []
-    for kind, task_id, number, record in found:
+    for kind, task_id, number, scope, record in found:
+        if spares(scope):
+            continue
         fields = reworded(json.loads(record), lambda text: without(text, said))
         blank = {"id": task_id, "number": number, "record": dumped(fields)}
         parts.database.within(connection, statement(f"blank_{kind}"), blank)
 
 
-def _blank_reasons(parts: Parts, connection: Connection, said: Sequence[str]) -> None:
+def _blank_reasons(parts: Parts, connection: Connection, said: Sequence[str], spares: Spares) -> None:
     """The reason of a decision about another memory may quote it, too."""
     rows = parts.database.within(connection, statement("quoting_reasons"), {"texts": list(said)}) if said else []
-    for seq, reason in rows:
+    for seq, reason, scopes in rows:
+        if scopes and all(map(spares, scopes)):
+            continue
         parts.database.within(connection, statement("blank_reason"), {"seq": seq, "reason": without(reason, said)})
 
 

@@ -140,7 +140,11 @@ UPDATE engram.journal j SET reason = '', actor = CASE WHEN EXISTS (
 WHERE tenant = %(tenant)s AND ids && %(ids)b::text[]
 
 -- name: quoting_reasons
-SELECT seq, reason FROM engram.journal WHERE tenant = %(tenant)s AND op NOT IN ('ledger', 'redact') AND reason <> ''
+-- With the scopes of the memories it was about.
+SELECT seq, reason, ARRAY(
+    SELECT coalesce(i.after ->> 'scope', '') FROM engram.journal_images i
+    WHERE i.tenant = j.tenant AND i.id = ANY(j.ids) AND i.seq = j.seq AND i.after IS NOT NULL
+) FROM engram.journal j WHERE tenant = %(tenant)s AND op NOT IN ('ledger', 'redact') AND reason <> ''
     AND EXISTS (SELECT FROM unnest(%(texts)b::text[]) said WHERE strpos(reason, said) > 0)
 
 -- name: blank_reason
@@ -168,11 +172,14 @@ SELECT id, scope, words FROM (
     UNION ALL SELECT e.id, coalesce(d.scope, ''), e.record::text FROM engram.agent_events e
         LEFT JOIN engram.documents d ON d.tenant = e.tenant AND d.id = e.id WHERE e.tenant = %(tenant)s
     UNION ALL SELECT id, coalesce(after ->> 'scope', ''), after::text FROM engram.journal_images WHERE tenant = %(tenant)s AND after IS NOT NULL
-    UNION ALL SELECT 'decision ' || seq || ' of the journal', '', to_json(reason || E'\n' || actor)::text FROM engram.journal WHERE tenant = %(tenant)s
+    UNION ALL SELECT 'decision ' || j.seq || ' of the journal', coalesce((
+        SELECT max(i.after ->> 'scope') FROM engram.journal_images i WHERE i.tenant = j.tenant AND i.id = ANY(j.ids) AND i.seq = j.seq
+    ), ''), to_json(j.reason || E'\n' || j.actor)::text FROM engram.journal j WHERE j.tenant = %(tenant)s
     UNION ALL SELECT id, coalesce(scopes[1], ''), to_json(task || E'\n' || summary)::text FROM engram.agent_sessions WHERE tenant = %(tenant)s
     UNION ALL SELECT id, coalesce(record ->> 'scope', ''), record::text FROM engram.agent_task_runs WHERE tenant = %(tenant)s
-    UNION ALL SELECT task, '', record::text FROM engram.agent_checkpoints WHERE tenant = %(tenant)s
-    UNION ALL SELECT id, '', record::text FROM engram.memory_jobs WHERE tenant = %(tenant)s
+    UNION ALL SELECT c.task, coalesce(t.record ->> 'scope', ''), c.record::text FROM engram.agent_checkpoints c
+        LEFT JOIN engram.agent_task_runs t ON t.tenant = c.tenant AND t.id = c.task WHERE c.tenant = %(tenant)s
+    UNION ALL SELECT id, coalesce(record ->> 'scope', ''), record::text FROM engram.memory_jobs WHERE tenant = %(tenant)s
 ) held
 WHERE EXISTS (SELECT FROM unnest(%(needles)b::text[]) needle WHERE strpos(held.words, needle) > 0)
 ORDER BY id
