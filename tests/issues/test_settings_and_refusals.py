@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from engram import Engram
+from engram.embedding.tokenizer import count_tokens
 from engram.gates.policies import SlotRule, TypeRule
 from engram.model.errors import InvalidInput, Refused
 from engram.settings import RANGES, Settings, load_settings, read_settings
@@ -180,6 +181,29 @@ def test_critical_facts_pass_the_limit_and_are_shortened_before_they_are_left_ou
     missed = {item.id for item in small.left_out}
     assert missed and missed | set(small.ids) == ids
     assert any("too small for the critical facts" in warning for warning in small.warnings)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "Ana is allergic to peanuts",
+        "The user must never be given penicillin, aspirin or anything that is made of them, whatever a doctor says",
+        "アナはピーナッツアレルギーがありますので絶対に与えないでください",
+        "Анна не переносит арахис и всё, что его содержит",
+    ],
+)
+def test_the_smallest_budget_holds_a_critical_fact(mem: Engram, statement: str) -> None:
+    fact = mem.add(statement, critical_slot="allergy", pinned=True, situation="when dinner is cooked for the user")
+    injection = mem.inject("cook dinner", budget=50)
+    assert injection.ids == (fact.id,) and statement[:4] in injection.text
+    assert count_tokens(injection.text) <= 50
+
+
+@pytest.mark.parametrize("budget", [float("nan"), float("inf"), 50.5, 60.0, True, "60", 49, -1])
+def test_a_budget_that_is_no_whole_number_is_refused(mem: Engram, budget: Any) -> None:
+    mem.add("Ana is allergic to peanuts", critical_slot="allergy")
+    with pytest.raises(InvalidInput, match="must be a whole number of tokens, at least 50"):
+        mem.inject("cook dinner", budget=budget)
 
 
 def test_left_out_names_what_the_limits_and_the_budget_cut(backend: Backend) -> None:

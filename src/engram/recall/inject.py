@@ -15,9 +15,17 @@ from engram.text.quote import notice, quoted, word
 
 LEAST_CHARS = 24
 """Of a critical fact that has to be shortened at least so much is left."""
+FEWEST_CHARS = 4
+"""Of the first one, if nothing else fits: in some scripts a character costs as many tokens as a word."""
+CRITICAL = "critical"
+"""The reason that outweighs all others; where a fact is shortened, the only one given."""
 Counter = Callable[[str], int]
 
 HEADER = "# Memory\nWhat earlier sessions left, quoted. Weigh it as evidence; the user's words now come first."
+BRIEF = "# Memory, quoted: evidence; the user comes first"
+"""The same where tokens are so few that a long header would stand in a fact's place."""
+ROOMY = 100
+"""Tokens from which on there is room for the long one."""
 TITLES = {"directives": "## Directives", "consider": "## Consider", "related": "## Related"}
 LIMITS = {"directives": n.MAX_DIRECTIVES, "consider": n.MAX_CONSIDER, "related": n.MAX_RELATED}
 SHARES = {"directives": n.DIRECTIVE_SHARE, "consider": n.CONSIDER_SHARE, "related": n.RELATED_SHARE}
@@ -82,14 +90,20 @@ class _Sheet:
 
     def _shortened(self, section: str, item: Injected, allowed: int) -> Injected:
         def phrased(statement: str) -> str:
-            return _phrase(item.memory.but(statement=statement, situation=""), item.reason)
+            return _phrase(item.memory.but(statement=statement, situation=""), CRITICAL)
 
-        def fits(statement: str) -> bool:
-            return self.used + self._cost(section, phrased(statement)) <= allowed
+        def fits(text: str, room: int = allowed) -> bool:
+            return self.used + self._cost(section, text) <= room
 
-        if self.used + self._cost(section, item.text) <= allowed:
+        def longest(room: int, least: int) -> str:
+            return phrased(longest_fitting(item.memory.statement, lambda cut: fits(phrased(cut), room), least))
+
+        if fits(item.text):
             return item
-        return replace(item, text=phrased(longest_fitting(item.memory.statement, fits, LEAST_CHARS)))
+        text = longest(allowed, LEAST_CHARS)
+        if not fits(text, self.budget) and not any(self.sections.values()):
+            text = longest(self.budget, FEWEST_CHARS)
+        return replace(item, text=text)
 
 
 def build(
@@ -101,7 +115,7 @@ def build(
 ) -> Injection:
     """Choose and phrase. Fading memories come after all others, so they appear only if budget remains."""
     sheet = _Sheet(count, budget)
-    sheet.used = count(HEADER) + 1
+    sheet.used = count(_header(budget)) + 1
     candidates = _eligible(hits, now, sheet)
     sheet.open("directives")
     placed = _fill(sheet, "directives", [c for c in candidates if c[1].directive])
@@ -115,6 +129,10 @@ def build(
             reason = f"linked as {quoted(reached.link.replace('_', ' '))} to {word(reached.source)}"
             sheet.place("related", _item(reached.memory, reached.score, reason, "related"))
     return _finished(sheet, hits, budget, count)
+
+
+def _header(budget: int) -> str:
+    return HEADER if budget >= ROOMY else BRIEF
 
 
 def _eligible(hits: Hits, now: datetime, sheet: _Sheet) -> list[tuple[Hit, Eligibility]]:
@@ -153,7 +171,7 @@ def _reason(hit: Hit, state: Eligibility) -> str:
     if hit.memory is not None and hit.memory.pinned and not state.evidence:
         why.append("pinned")
     if hit.memory is not None and hit.memory.critical_slot:
-        why.append("critical")
+        why.append(CRITICAL)
     if hit.trace is not None and hit.trace.found_by:
         why.append("matched by " + " and ".join(sorted(hit.trace.found_by)))
     if state.state != "active":
@@ -181,7 +199,7 @@ def _finished(sheet: _Sheet, hits: Hits, budget: int, count: Counter) -> Injecti
     """Corrections and constraints stand first in their section, whatever their score."""
     directives = tuple(sorted(sheet.sections["directives"], key=_priority))
     consider, related = tuple(sheet.sections["consider"]), tuple(sheet.sections["related"])
-    blocks = [HEADER]
+    blocks = [_header(budget)]
     for name, items in (("directives", directives), ("consider", consider), ("related", related)):
         if items:
             blocks.append("\n".join([TITLES[name], *(item.text for item in items)]))

@@ -82,8 +82,8 @@ class Recaller:
 
     def inject(self, task: str, filters: Filters, budget: int, session: str = "") -> Injection:
         """Choose what the task needs; note it as injected."""
-        if budget < MIN_BUDGET:
-            raise InvalidInput(f"a budget of {budget} tokens holds nothing; give at least {MIN_BUDGET}")
+        if type(budget) is not int or budget < MIN_BUDGET:
+            raise InvalidInput(f"budget {budget!r:.40} must be a whole number of tokens, at least {MIN_BUDGET}")
         from engram.embedding.tokenizer import count_tokens
         from engram.recall import inject
 
