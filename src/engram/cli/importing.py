@@ -11,7 +11,7 @@ said, unless the person at the terminal vouches for the file.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from typing import TYPE_CHECKING, Any
 
 from engram.capture.drafting import ALIASES, draft
@@ -45,6 +45,8 @@ BATCH = 500
 _ID = re.compile(r"(?:ENG|ABS|META|EP)-[A-Za-z0-9-]{1,80}")
 _FIELDS = frozenset(Memory.__dataclass_fields__)
 _VOUCH = "`engram import --trusted` at a terminal puts the file's newer words in their place"
+MIDNIGHT = time.min.replace(tzinfo=UTC)
+"""The time of what only has a date."""
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -178,7 +180,9 @@ class Importing:
 
     def _found_again(self, memory: Memory, same_id: Memory | None) -> Memory | None:
         """The memory here that a record became when it was imported before, or that it is."""
-        if same_id is not None and self._is_same(memory, same_id):
+        is_it = same_id is not None and self._is_same(memory, same_id)
+        # PLUR's ids mean something only within their directory: what came from there before is asked first.
+        if is_it and not self.origin.whole:
             return same_id
         # An id of another grammar lives here as an alias by itself.
         for alias in (*self._aliases(memory), *(() if _ID.fullmatch(memory.id) else (memory.id,))):
@@ -187,7 +191,7 @@ class Importing:
                 if self._is_same(memory, known):
                     return known
                 self.occupied.add(alias)
-        return None
+        return same_id if is_it else None
 
     def _aliases(self, memory: Memory) -> tuple[str, ...]:
         """What a record of this origin may be called here; a time sets apart two that had one id, one after the other."""
@@ -196,13 +200,16 @@ class Importing:
 
     def _is_same(self, memory: Memory, known: Memory) -> bool:
         """Whether a memory here is the one that a record speaks of. Two stores give one id to different memories."""
-        if memory.created is not None and known.created is not None:
-            return memory.created == known.created
-        if any(alias in known.aliases for alias in self._aliases(memory)):
+        from_here = any(alias in known.aliases for alias in self._aliases(memory))
+        if memory.created is not None and known.created is not None and memory.created != known.created:
+            return False
+        if from_here:
             return True
         if memory.created != known.created:
             return False
-        return not self.origin.whole or (memory.statement, memory.scope) == (known.statement, known.scope)
+        # Two directories may well have begun on one day; a moment, they share only if one is a copy of the other.
+        told_apart = memory.created is not None and memory.created.timetz() != MIDNIGHT
+        return not self.origin.whole or told_apart or _says_the_same(memory, known)
 
     def _take_slice(self, memories: Sequence[Memory], dry_run: bool) -> None:
         known = self._here_already(memories)
@@ -427,6 +434,10 @@ def _from_fields(record: Mapping[str, Any], now: datetime) -> Memory:
     extra = {key: value for key, value in record.items() if key not in fields}
     own = str(fields.pop("id", "") or "")
     return draft(fields, learned_by="import", source="", now=now).but(id=own, extra=extra)
+
+
+def _says_the_same(memory: Memory, known: Memory) -> bool:
+    return (memory.statement, memory.scope) == (known.statement, known.scope)
 
 
 def _same(theirs: Memory, ours: Memory) -> bool:
