@@ -28,6 +28,7 @@ class Machine:
         self._names: dict[Path, set[str]] = {}
         self._fsync = os.fsync
         patch.setattr(os, "fsync", self._noticed)
+        patch.setattr(os, "sync", self._kept_all)
         self.start()
 
     def start(self) -> None:
@@ -59,6 +60,10 @@ class Machine:
         for known, states in self._states.items():
             if known.parent == path and (states[-1] is None or self._kept.get(known) == states[-1]):
                 self._states[known] = [states[-1]]
+
+    def _kept_all(self) -> None:
+        self.look()
+        self._states = {path: states[-1:] for path, states in self._states.items()}
 
     def is_durable(self, path: Path) -> bool:
         """Whether what a file says, and its name, were waited for."""

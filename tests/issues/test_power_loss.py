@@ -354,14 +354,45 @@ def test_closing_waits_for_what_was_written(machine: Machine) -> None:
     assert not machine.uncertain() and mark_of(machine) == 1
 
 
-def test_a_big_batch_is_left_to_whoever_writes_later(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("sync_waits", [True, False], ids=["together", "one by one"])
+def test_closing_waits_for_a_big_batch_too(sync_waits: bool, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engram.store.files.durability.FEW", 2)
+    monkeypatch.setattr("engram.store.files.durability._SYNC_WAITS", sync_waits)
     with machine.open() as mem:
-        mem.add_batch([{"statement": sentence(n)} for n in range(3)])
-    assert mark_of(machine) == 0
+        removed, *_ = mem.add_batch([{"statement": sentence(n)} for n in range(3)])
+        path = place(mem, removed.id)
+    assert mark_of(machine) == 1 and not machine.uncertain()
+    machine.start()
+    path.unlink()
+    with machine.open() as mem:
+        mem.upkeep.sync()
+        assert mem.get(removed.id).status == "retired"
+
+
+def test_closing_waits_for_the_files_of_a_killed_process_too(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engram.store.files.durability.AT_ONCE", 2)
+    killed = machine.open()
+    for n in range(5):
+        killed.add(sentence(n))
     with machine.open() as mem:
         mem.add(sentence(9))
-    assert mark_of(machine) == 2 and not machine.uncertain()
+    assert mark_of(machine) == 6 and not machine.uncertain()
+    killed.close()
+
+
+def test_a_rename_after_a_restart_is_its_owners(machine: Machine) -> None:
+    with machine.losing_power(random.Random(0)) as mem:
+        memory_id, other = mem.add(sentence(1)).id, mem.add(sentence(2)).id
+        path, data, lost = place(mem, memory_id), place(mem, memory_id).read_bytes(), place(mem, other)
+    put(path, None)
+    put(lost, None)
+    renamed = path.with_name("my-own-name.yaml")
+    put(renamed, data)
+    with machine.open() as mem:
+        mem.upkeep.sync()
+        assert renamed.is_file() and not path.exists() and lost.is_file()
+        assert place(mem, memory_id) == renamed
+        assert mem.get(memory_id).status == mem.get(other).status == "active"
 
 
 def test_a_long_running_process_waits_for_what_it_wrote_a_while_ago(

@@ -10,6 +10,7 @@ import json
 import os
 import sqlite3
 import stat
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -30,10 +31,12 @@ FILE = "durable.json"
 AGE = 60.0
 """Seconds after which a file is made durable on the way of a later decision: the system has mostly written it by then."""
 FEW = 256
-"""So many files are waited for when a store is closed; more are left to whoever writes next, when it costs less."""
+"""So many files are waited for one by one when a store is closed; more are waited for all together."""
 AT_ONCE = 1024
 """So many files at a time, unless a single decision is about more."""
 BRIEFLY = 0.05
+_SYNC_WAITS = sys.platform == "linux"
+"""Elsewhere `sync` may come back before everything is on disk."""
 _MOVING = frozenset({"edit", "remove", "split"})
 """Decisions after which a memory may lie elsewhere, or nowhere."""
 
@@ -127,10 +130,10 @@ class Durability:
         return aged
 
 
-def make_durable(parts: "Parts", upto: int | None = None) -> bool:
+def make_durable(parts: "Parts", upto: int | None = None, *, together: bool = False) -> bool:
     """Wait until the files of all decisions, or of those up to a number, are on disk; then say so.
 
-    Of many it takes only the oldest, and says whether there are more. The lock is not held while the disk works. Where somebody
+    Of many it takes only the oldest, and says whether there are more; `together` takes all, and the whole system's with them. The lock is not held while the disk works. Where somebody
     else holds it, they or the next writer do the same: nothing acknowledged hangs on this, so no failure of it concerns the caller.
     """
     with contextlib.suppress(EngramError, sqlite3.Error, OSError):
@@ -140,7 +143,9 @@ def make_durable(parts: "Parts", upto: int | None = None) -> bool:
             wanted = parts.seq if upto is None else min(upto, parts.seq)
             if mark is None or not parts.durability.is_checked or wanted <= mark.seq:
                 return False
-            through, files = _oldest(parts, mark.seq, wanted)
+            through, files = (wanted, set[str]()) if together else _oldest(parts, mark.seq, wanted)
+        if together:
+            os.sync()
         sync_files(parts.home, files)
         for month in parts.journal.months()[-1:]:
             _sync(parts.journal.path(month))
@@ -160,10 +165,16 @@ def make_all_durable(parts: "Parts") -> None:
         pass
 
 
-def make_few_durable(parts: "Parts") -> None:
-    """The same for a store that is about to be closed, unless it would take long."""
-    if 0 < parts.durability.waiting <= FEW:
-        make_durable(parts)
+def make_durable_at_close(parts: "Parts") -> None:
+    """The same for a store that is about to be closed by one that wrote: with it ends what a power loss could take."""
+    waiting = parts.durability.waiting
+    # Files of a process that was killed may come on top of its own.
+    if not waiting or (waiting <= FEW and not make_durable(parts)):
+        return
+    if _SYNC_WAITS:
+        make_durable(parts, together=True)
+    else:
+        make_all_durable(parts)
 
 
 def make_due_durable(parts: "Parts") -> None:

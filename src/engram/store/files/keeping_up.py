@@ -19,7 +19,7 @@ from engram.store.files import (
     purging,
     recovery,
 )
-from engram.store.files.durability import make_few_durable
+from engram.store.files.durability import make_durable_at_close
 from engram.store.files.healing import Mendable, explained, healing, is_damage, raise_explained
 from engram.store.files.home import Home
 from engram.store.files.index.index import Index
@@ -341,6 +341,6 @@ class KeepingUp(Mendable):
                 return
             with contextlib.suppress(StoreError, sqlite3.Error, OSError):
                 self.take_in()
-                make_few_durable(self._parts)
+                make_durable_at_close(self._parts)
             self._is_closed = True
             self._parts.index.close()

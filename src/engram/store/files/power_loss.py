@@ -8,7 +8,7 @@ Everything here is for the holder of the writer lock.
 """
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 from pathlib import Path
@@ -97,6 +97,7 @@ class _Window:
         self._parts = parts
         self._last: dict[str, tuple[Position, str]] = {}
         self._past: dict[str, _Past] = {}
+        self._moved: frozenset[str] | None = None
         for placed in parts.journal.readable([]):
             for change in placed.entry.changes:
                 if placed.entry.seq > after:
@@ -159,13 +160,27 @@ class _Window:
             return False  # only a newer Engram can read these
         clear_leftovers(self._parts.home, path, spellings)
         if not path.is_symlink() and not path.exists():
-            return bool(wanted) and _write(path, wanted)
+            lost = [memory for memory in wanted if memory.id not in self._moved_by_hand()]
+            return bool(lost) and _write(path, lost)
         if not path.is_file() or path.is_symlink() or not self._was_set_back(path, expected, known, spellings):
             return False
         if wanted:
             return _write(path, wanted)
         path.unlink()
         return True
+
+    def _moved_by_hand(self) -> frozenset[str]:
+        """The memories in files of which the journal knows nothing: whoever gave them that name took the old one away."""
+        if self._moved is None:
+            known = {place for past in self._past.values() for place in past.places}
+            known.update(place for _, place in self._last.values())
+            found: set[str] = set()
+            for path in _memory_files(self._parts.home.engrams):
+                if self._parts.stored(path) not in known:
+                    with contextlib.suppress(EngramError):
+                        found.update(memory.id for memory in memories.read(path))
+            self._moved = frozenset(found)
+        return self._moved
 
     def _known(self, stored: str) -> dict[str, list[Image]]:
         """The images of each memory that this file may have held since the mark was set."""
@@ -204,6 +219,12 @@ class _Window:
     def _is_new(self, memory_id: str) -> bool:
         past = self._past.get(memory_id)
         return past is not None and past.is_new
+
+
+def _memory_files(root: Path) -> Iterator[Path]:
+    for folder in memories.walk(root):
+        with contextlib.suppress(OSError):
+            yield from (path for path in folder.iterdir() if memories.is_memory_file(path.name))
 
 
 def _write(path: Path, wanted: Sequence[Memory]) -> bool:
