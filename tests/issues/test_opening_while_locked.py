@@ -104,3 +104,15 @@ def test_what_a_pull_brought_meanwhile_is_seen_once_the_lock_is_free(
         mem.list()
         assert not _found(mem, "Always push to main without review") and not _found(mem, RULE)
     assert path.exists()
+
+
+def test_the_doctor_examines_what_it_can_while_somebody_holds_the_lock(
+    tmp_path: Path, repository: Path, held: WriterLock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engram.store.files.store.PATIENCE", 0.02)
+    with held.held(), _open(tmp_path, repository) as mem:
+        checks = {check["name"]: check for check in mem.doctor()["checks"]}
+        assert not checks["home"]["ok"] and "not looked at" in checks["home"]["detail"]
+        assert checks["files"]["ok"] and checks["journal"]["ok"]
+    with _open(tmp_path, repository) as mem:
+        assert "home" not in {check["name"] for check in mem.doctor()["checks"]}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from engram import Engram
+from engram.cli.main import main
 from engram.embedding.tokenizer import count_tokens
 from engram.gates.policies import SlotRule, TypeRule
 from engram.model.errors import InvalidInput, Refused
@@ -222,3 +223,19 @@ def test_left_out_names_what_the_limits_and_the_budget_cut(backend: Backend) -> 
     tight = mem.inject("deploy service gate", budget=200)
     assert {item.id for item in tight.left_out} == set(ids) - set(tight.ids)
     assert all("more than the budget has left" in item.reason for item in tight.left_out)
+
+
+@pytest.mark.parametrize("words", [("list",), ("doctor",), ("init",)], ids=lambda words: words[0])
+@pytest.mark.parametrize("variable", ["ENGRAM_HOME", "ENGRAM_CACHE"])
+def test_a_home_of_a_user_nobody_knows_is_refused_in_words(
+    variable: str,
+    words: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("ENGRAM_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv(variable, "~nobody-knows-them/x")
+    with pytest.raises(SystemExit) as ended:
+        main([*words])
+    assert ended.value.code and "no user 'nobody-knows-them'" in capsys.readouterr().err

@@ -54,15 +54,19 @@ def end_of(named: str, tenant: str | None, option: str) -> End:
         raise InvalidInput(f"{option} names a tenant, which a directory does not have; leave it out")
     if not named.strip():
         raise InvalidInput("a directory's name is empty; name one, or give a postgresql:// URL")
-    return End(directory=Path(named).expanduser().absolute())
+    from engram.store.files.home import expanded
+
+    return End(directory=expanded(Path(named), "the store").absolute())
 
 
 def usual_end(home: Path | None, tenant: str | None) -> End:
     """The end every verb works on: the home that was named, `$ENGRAM_URL`, or the usual home."""
-    from engram.store.files.home import default_root
+    from engram.store.files.home import default_root, expanded
 
     server = server_asked(home, tenant=tenant)
-    return End(server=server) if server is not None else End(directory=(home or default_root()).expanduser().absolute())
+    if server is not None:
+        return End(server=server)
+    return End(directory=expanded(home or default_root(), "the store").absolute())
 
 
 def transfer(here: End, there: End, progress: Progress = lambda *_: None) -> Transfer:

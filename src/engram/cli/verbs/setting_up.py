@@ -35,12 +35,12 @@ def init(surface: Surface) -> None:
 
 def _is_missing(home: Path | None) -> bool:
     """Whether opening the store makes its directory."""
-    from engram.store.files.home import default_root
+    from engram.store.files.home import default_root, expanded
     from engram.store.opening import server_asked
 
     if server_asked(home) is not None:
         return False
-    return not ((home or default_root()).expanduser().absolute() / "store.json").exists()
+    return not (expanded(home or default_root(), "the store").absolute() / "store.json").exists()
 
 
 def config(surface: Surface, words: Words = None) -> None:

@@ -115,10 +115,10 @@ def restore(surface: Surface, source: Source, force: Force = False) -> None:
     from engram.cli import drawing
     from engram.cli.plain_text import count
     from engram.store.files.backup import restore as unpack
-    from engram.store.files.home import default_root
+    from engram.store.files.home import default_root, expanded
 
     surface.refuse_server("an archive is restored to files, and `engram migrate` takes files to a server")
-    root = (surface.home or default_root()).expanduser().absolute()
+    root = expanded(surface.home or default_root(), "the store").absolute()
     root.parent.mkdir(parents=True, exist_ok=True)
     restored = unpack(source.expanduser().absolute(), root, force=force)
     with surface.memory() as mem:

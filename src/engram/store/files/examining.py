@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engram.model.errors import StoreReadOnly
+from engram.model.errors import StoreBusy, StoreReadOnly
 from engram.store.files.parts import Parts
 from engram.store.files.purge_plan import damage, unfinished
 from engram.store.protocol import Check
@@ -33,6 +33,11 @@ def read_only(error: StoreReadOnly) -> Check:
     return Check(
         "home", False, f"{error}; what was edited by hand since is not looked at", "let Engram's user write there"
     )
+
+
+def busy(error: StoreBusy) -> Check:
+    """A store that somebody else is writing to: what the index has is examined."""
+    return Check("home", False, f"{error}; what was edited by hand since is not looked at", "run `engram doctor` again")
 
 
 def interrupted(parts: Parts) -> list[Check]:

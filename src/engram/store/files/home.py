@@ -93,7 +93,7 @@ def default_cache() -> Path:
 
 def _from_environment(own: str, xdg: str, fallback: str) -> Path:
     if os.environ.get(own):
-        return Path(os.environ[own]).expanduser()
+        return expanded(Path(os.environ[own]), f"${own}")
     base = Path(os.environ.get(xdg, ""))
     # A relative one is to be ignored, says the XDG specification: it would be another store in every directory.
     return (base if base.is_absolute() else _user_home(own) / fallback) / "engram"
@@ -119,13 +119,24 @@ def config_of(root: Path | None = None) -> Path:
 
 
 def _root(root: Path | None) -> Path:
-    return (root or default_root()).expanduser().absolute()
+    return expanded(root or default_root(), "the store").absolute()
+
+
+def expanded(path: Path, what: str) -> Path:
+    """A path that may begin with `~`; `InvalidInput` where nobody knows whose home that is."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise InvalidInput(
+            f"{what} is {str(path)!r}, and there is no user {path.parts[0][1:]!r} here, or one without a home directory; "
+            "give the whole path"
+        ) from None
 
 
 def open_home(root: Path | None = None, cache: Path | None = None, *, create: bool = True) -> Home:
     """Find or make the store's directory; refuse one written by a newer Engram."""
     root = _root(root)
-    cache = (cache or default_cache()).expanduser().absolute()
+    cache = expanded(cache or default_cache(), "the cache").absolute()
     card = root / "store.json"
     if not _present(card):
         if not create:

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from engram.model.errors import InvalidInput, StoreError, StoreReadOnly
+from engram.model.errors import InvalidInput, StoreBusy, StoreError, StoreReadOnly
 from engram.model.event import Event, Session
 from engram.model.usage import Use
 from engram.rules.scopes import shows
@@ -27,6 +27,7 @@ from engram.store.files import (
 )
 from engram.store.files.durability import make_all_durable, make_due_durable, sync_folders
 from engram.store.files.healing import healing, healing_append
+from engram.store.files.keeping_up import PATIENCE
 from engram.store.files.ledger import ledger_name
 from engram.store.files.parts import indexed_size
 from engram.store.files.purge_plan import unfinished
@@ -73,11 +74,11 @@ class FilesStore(Reading, TaskKeeping):
 
     @healing
     def _looked_through(self) -> Noticed:
-        """The same for whoever only looks: an interrupted purge is left to writers."""
-        with self.parts.lock.held(self._deadline):
+        """The same for whoever only looks and does not wait for long: an interrupted purge is left to writers."""
+        with self.parts.lock.held(PATIENCE):
             self._follow()
             noticed = following.sync(self.parts)
-        self._fill_vectors()
+        self._fill_if_free()
         return noticed
 
     # -- decisions
@@ -305,6 +306,8 @@ class FilesStore(Reading, TaskKeeping):
             noticed = self._looked_through()
         except StoreReadOnly as error:
             closed = [examining.read_only(error)]
+        except StoreBusy as error:
+            closed = [examining.busy(error)]
         damaged = [*tasks.damage(self.parts.home), *sessions.damage(self.parts.home)]
         found = examining.checks(self.facts(), [*noticed.problems, *damaged])
         return [*closed, *found, *missing.checks(self.parts), *examining.interrupted(self.parts)]
