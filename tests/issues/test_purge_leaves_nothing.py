@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from engram import AsyncEngram, Engram
+from engram.cli.foreign import Reading
+from engram.cli.importing import Importing
 from engram.cli.main import main
 from engram.model.event import Session
 from engram.model.memory import Memory
@@ -260,6 +262,33 @@ def test_naming_an_event_as_evidence_does_not_make_it_ones_own(backend: Backend,
     purged = mem.purge(**ANA) if whole else mem.upkeep.purge([mine.id])
     assert mine.id in purged.ids and said.id not in purged.ids
     assert [event.content for event in mem.list_events(task)] == ["I was born in Quito"]
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_file_does_not_make_what_was_said_here_its_own(mem_of: Callable[[], Engram], trusted: bool) -> None:
+    mem = mem_of()
+    said = mem.observe("talk", "user", "I was born in Quito")
+    planted = {
+        "id": "ENG-2026-0101-001", "statement": "Rivers run to the sea", "scope": "global",
+        "evidence": [{"event": said.id}, {"event": "EVT-20260101-elsewhere"}],
+    }  # fmt: skip
+    reading = Reading([("1", planted)])
+    done = Importing(mem, "rivers.json", by_person=trusted, trusted=trusted).take(reading, lambda *_: None)
+    assert done.created == ["ENG-2026-0101-001"]
+    kept = [one.event for one in mem.get("ENG-2026-0101-001").evidence]
+    assert kept == ([said.id] if trusted else []) + ["EVT-20260101-elsewhere"]
+    assert (said.id in mem.upkeep.purge(done.created).ids) is trusted
+
+
+def test_evidence_that_was_vouched_for_once_stays(mem_of: Callable[[], Engram]) -> None:
+    mem = mem_of()
+    said = mem.observe("talk", "user", "I was born in Quito")
+    record = {"id": "ENG-2026-0101-001", "statement": "Rivers run to the sea", "evidence": [{"event": said.id}]}
+    for trusted in (True, False):
+        plan = Importing(mem, "rivers.json", by_person=True, trusted=trusted)
+        done = plan.take(Reading([("1", {**record, "created": "2026-01-01"})]), lambda *_: None)
+    assert done.unchanged == ["ENG-2026-0101-001"]
+    assert [one.event for one in mem.get("ENG-2026-0101-001").evidence] == [said.id]
 
 
 # -- what forget returns

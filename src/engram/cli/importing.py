@@ -27,7 +27,7 @@ from engram.gates.shape import added_problem
 from engram.gates.trust import is_human, tier_of
 from engram.model.arguments import refuse_deep
 from engram.model.errors import EngramError
-from engram.model.memory import CONTRADICTS, Association, Memory
+from engram.model.memory import CONTRADICTS, Association, Evidence, Memory
 from engram.review.lineage import refuse_cycle, standing_above
 from engram.rules.numbers import HORIZON_DAYS
 from engram.rules.scopes import parse_scope, visible_from
@@ -147,10 +147,17 @@ class Importing:
         source = self.source if claimed or not memory.source else memory.source
         if not self.trusted:
             doubted = "unverified" if memory.verification == CONFIRMED else memory.verification
+            memory = memory.but(evidence=self._vouched(memory)) if memory.evidence else memory
             return memory.but(source=source, learned_by=IMPORTED, pinned=False, verification=doubted)
         memory = memory.but(source=source, learned_by=memory.learned_by or IMPORTED)
         vouched = memory.learned_by == IMPORTED and memory.verification == "unverified"
         return memory.but(verification=CONFIRMED) if vouched else memory
+
+    def _vouched(self, memory: Memory) -> tuple[Evidence, ...]:
+        """Its evidence, less what was said here: a file does not make that its own, to be quoted and purged along with it."""
+        known = self._found_again(memory, self.mem.store.get(memory.id)) if memory.id else None
+        ours = {evidence.event for evidence in known.evidence} if known is not None else set()
+        return tuple(one for one in memory.evidence if one.event in ours or self.mem.store.event(one.event) is None)
 
     def _trusted(self, memory: Memory) -> Memory:
         if memory.status not in ("active", "dormant"):
