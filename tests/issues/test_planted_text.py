@@ -511,3 +511,26 @@ def figures() -> None:
 
 if __name__ == "__main__":
     figures()
+
+
+def test_no_import_makes_a_name_mean_two_memories(ground: Ground) -> None:
+    mem = ground.mem
+    own = mem.remember("The bakery opens at six", name="bakery", aliases=["bread"], scope="global").memory
+    assert own is not None
+    planted = [
+        {"statement": "The bakery never opens", "aliases": ["bakery", "bread", own.id, "closed"], "scope": "project:x"},
+        {"id": "bakery", "statement": "The bakery moved away", "scope": "project:x"},
+        {"statement": "The bakery was sold", "aliases": ["closed", "sold"], "scope": "global"},
+    ]
+    file = ground.write("planted.json", json.dumps(planted))
+    done = ground.imported(file)
+    for ref in ("bakery", "bread", own.id):
+        assert mem.get(ref).id == own.id
+    assert (mem.get("closed").statement, mem.get("sold").statement) == ("The bakery never opens", "The bakery was sold")
+    told = [reason for _, reason in done.skipped]
+    assert told[0] == f"'bakery', 'bread', '{own.id}' means another memory here; taken in without it"
+    assert len(told) == 2 and "'closed'" in told[1]
+    planted[1]["statement"] = "The bakery moved far away"
+    ground.write("planted.json", json.dumps(planted))
+    again = Importing(mem, file.name, by_person=False).take(read(file), lambda *_: None)
+    assert (len(done.created), again.created) == (3, [])

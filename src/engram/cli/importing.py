@@ -26,7 +26,7 @@ from engram.gates.secrets import secrets_problem
 from engram.gates.shape import added_problem
 from engram.gates.trust import is_human, tier_of
 from engram.model.arguments import refuse_deep
-from engram.model.errors import EngramError
+from engram.model.errors import EngramError, InvalidInput
 from engram.model.memory import CONTRADICTS, Association, Evidence, Memory
 from engram.review.lineage import refuse_cycle, standing_above
 from engram.rules.numbers import HORIZON_DAYS
@@ -89,6 +89,8 @@ class Importing:
     """Every id among them."""
     occupied: set[str] = field(default_factory=set)
     """Aliases of this origin that belong to other memories."""
+    called: dict[str, str] = field(default_factory=dict)
+    """The aliases taken in so far, and whose each is."""
     unlinked: dict[str, Memory] = field(default_factory=dict)
     """What was written before the new ids of all it links to were known, as it was read."""
 
@@ -289,8 +291,9 @@ class Importing:
         read, old = memory, memory.id
         if taken or not _ID.fullmatch(old):
             memory = memory.but(id=self._new_id(memory, deciding))
-        if old:
-            memory = memory.but(aliases=(*memory.aliases, *self._new_aliases(read, taken)))
+        free = self._free_aliases(read, memory.id)
+        memory = memory.but(aliases=(*free, *(self._new_aliases(read.but(aliases=free), taken) if old else ())))
+        self.called |= dict.fromkeys(memory.aliases, memory.id)
         self.here[old] = memory.id
         name = memory.name or slug(memory.situation or memory.statement)
         memory = self._relinked(memory.but(name=deciding.free_name(name, memory.scope)), read)
@@ -306,12 +309,31 @@ class Importing:
 
     def _new_aliases(self, memory: Memory, taken: bool) -> tuple[str, ...]:
         """What the record will be found by next time, unless its id says it all."""
-        if not _ID.fullmatch(memory.id) and not taken:
+        if not _ID.fullmatch(memory.id) and not taken and not self._is_taken(memory.id, ""):
             return () if memory.id in memory.aliases else (memory.id,)
-        if not taken and not self.origin.whole:
+        if not taken and not self.origin.whole and _ID.fullmatch(memory.id):
             return ()
         stamped, plain = self._aliases(memory)[0], self._aliases(memory)[-1]
         return (stamped if plain in self.occupied else plain,)
+
+    def _free_aliases(self, memory: Memory, memory_id: str) -> tuple[str, ...]:
+        """A record's aliases without those that mean another memory here: no file makes a name ambiguous."""
+        taken = [alias for alias in memory.aliases if self._is_taken(alias, memory_id)]
+        if taken:
+            listed = ", ".join(map(repr, taken))
+            self.done.skipped.append(
+                (memory.id or "a record", f"{listed} means another memory here; taken in without it")
+            )
+        return tuple(alias for alias in memory.aliases if alias not in taken)
+
+    def _is_taken(self, alias: str, memory_id: str) -> bool:
+        """Whether an alias is an id, a name or an alias of another memory."""
+        try:
+            found = self.mem.store.get(alias)
+        except InvalidInput:  # of several
+            return True
+        owner = found.id if found is not None else self.called.get(alias, memory_id)
+        return owner != memory_id
 
     def _merged(self, memory: Memory, known: Memory) -> Memory | None:
         better = self.trusted and said_by(memory) > said_by(known)
@@ -335,7 +357,8 @@ class Importing:
         if self._stays(memory, known):
             return None
         self.done.updated.append(known.id)
-        changed = memory.but(id=known.id, name=known.name, aliases=known.aliases or memory.aliases)
+        aliases = known.aliases or self._free_aliases(memory, known.id)
+        changed = memory.but(id=known.id, name=known.name, aliases=aliases)
         return self._relinked(changed, memory)
 
     def _taken_over(self, memory: Memory, known: Memory, history: "Sequence[Image]") -> Memory | None:
