@@ -166,3 +166,37 @@ def test_a_memory_that_holds_a_secret_already_can_still_be_forgotten(backend: Ba
     with store.deciding("edit", actor="hand") as deciding:
         deciding.put(memory.but(statement=f"The token is {TOKEN}"))
     assert mem.forget(memory.id) is not None
+
+
+@pytest.mark.parametrize(
+    "unseen", "\u180b\u200b\u2800\u3164\ufff0\ufe0f\U00016fe4\U0001bca0\U000e01f0\U000e0200", ids=ascii
+)
+def test_a_character_that_cannot_be_seen_hides_no_secret(unseen: str) -> None:
+    for text, secret in (
+        (f"ghp_{unseen}{'a1B2' * 9}", "a1B2"),
+        (f"AKIA{unseen}IOSFODNN7EXAMPLQ", "IOSF"),
+        (f"the pass{unseen}word is Zq8rT5xv", "Zq8r"),
+    ):
+        assert secret not in redact(text)[0]
+
+
+@pytest.mark.parametrize("blank", "\u200b\u2800\u3164", ids=ascii)
+def test_a_blank_may_stand_for_a_space(blank: str) -> None:
+    assert "Zq8r" not in redact(f"the{blank}password{blank}is{blank}Zq8rT5xv")[0]
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "pаssword", "раѕѕԝогԁ", "pαsswοrd", "PАSSWORD", "p.a.s.s.w.o.r.d", "p a s s w o r d", "P-A-S-S-W-O-R-D", "p_a_s_s_w_o_r_t",
+        "пароль", "ПАРОЛЬ", "κωδικός",
+    ],
+)  # fmt: skip
+def test_a_word_spelled_in_letters_that_look_alike_or_stand_apart_is_still_read(word: str) -> None:
+    for text in (f"{word}: Zq8rT5xv", f"my {word} is Zq8rT5xv"):
+        assert "Zq8r" not in redact(text)[0]
+
+
+def test_cyrillic_words_of_letters_that_look_latin_stay_what_they_are() -> None:
+    assert "a1B2" not in redact("ТОКЕН: a1B2c3D4e5F6g7H8i9J0")[0]
+    assert "a1B2" not in redact("секрет: a1B2c3D4e5F6g7H8i9J0")[0]

@@ -31,15 +31,16 @@ _OUTCOMES = {
 def decision(found: "Decision") -> None:
     """What became of a write, in two or three lines."""
     words, style = _OUTCOMES[found.outcome.value]
-    subject = found.memory.id if found.memory else ""
+    subject = line(found.memory.id) if found.memory else ""
     drawing.lines(
         [(found.outcome.value, f"bold {style}"), f"  {subject}" if subject else "", (f"  {words}", style)],
     )
     if found.memory is not None:
         drawing.lines([f"  {line(found.memory.statement)}"])
     if found.other is not None and found.outcome.value not in ("DUPLICATE", "NOOP"):
-        drawing.lines([(f"  ↔ {found.other.id}  {line(found.other.statement)}", "bright_black")])
-    drawing.lines([(f"  {found.gate}: {found.reason}" if found.gate else f"  {found.reason}", "bright_black")])
+        drawing.lines([(f"  ↔ {line(found.other.id)}  {line(found.other.statement)}", "bright_black")])
+    reason = line(found.reason)
+    drawing.lines([(f"  {found.gate}: {reason}" if found.gate else f"  {reason}", "bright_black")])
 
 
 def card(memory: "Memory", now: datetime, file: str = "") -> None:

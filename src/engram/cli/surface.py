@@ -149,9 +149,11 @@ def _reporting(surface: Surface) -> Iterator[None]:
         raise SystemExit(FAILED) from None
     except (EngramError, OSError) as error:
         from engram.cli.plain_text import shown
+        from engram.gates.secrets import redact
 
-        sys.stderr.write(f"engram: {shown(words_of(error))}\n")
-        surface.failed(words_of(error), code_of(error))
+        told = redact(words_of(error))[0]
+        sys.stderr.write(f"engram: {shown(told)}\n")
+        surface.failed(told, code_of(error))
         raise SystemExit(code_of(error)) from None
     except UnicodeEncodeError as error:
         sys.stderr.write(f"engram: {half_character(error)}\n")

@@ -8,9 +8,12 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from engram.gates.folding import folded
 from engram.gates.shape import texts
 from engram.gates.tables import plain, table_text
 from engram.model.memory import Memory
+from engram.text.invisible import HIDDEN, INVISIBLE
+from engram.text.quote import quoted
 
 __all__ = ["Injection", "find_injections", "injection_problem"]
 
@@ -50,22 +53,22 @@ _MARKUP = re.compile(
     r"|(?:^|\n)\s{0,8}(?:\#{1,4}\s{0,4})?(?:system|assistant)\s{0,4}:",
     re.IGNORECASE,
 )
-_HIDDEN = re.compile(
-    "(?P<tags>[\U000e0000-\U000e007f]+)"
-    "|(?P<bidi>[\u202a\u202b\u202d\u202e])"
-    "|(?P<invisible>[\u200b\u2060-\u2064\ufeff\u180e]{2,}|[\u200b-\u200d\u2060\ufeff]{3,}|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2,})"
-)
+_TAGS = re.compile("[\U000e0000-\U000e007f]")
+_TURNING = re.compile("[\u202a\u202b\u202d\u202e]")
+_COMMON = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u2060\ufeff]")
+"""What pages and word processors leave in honest text, one by one."""
+_MOST_SCATTERED = 2
+"""More of the others than this, each behind a letter one can see, spell something."""
 _HIDDEN_NAMES = {
     "tags": "Unicode tag characters, which nobody can see",
     "bidi": "characters that reverse the reading order",
-    "invisible": "a run of invisible characters",
+    "invisible": "invisible characters, in a run or behind many letters",
 }
 # What is shown to an agent. Ids, sources and the caller's own metadata are not.
 _READ = frozenset((
     "statement", "situation", "rationale", "domain", "trigger_context", "name",
     "tags", "entities", "aliases", "anchors", "form",
 ))  # fmt: skip
-_BLACK_FLAG = "\U0001f3f4"
 
 
 @lru_cache(maxsize=1)
@@ -76,7 +79,8 @@ def _commands() -> tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...]:
 
 def find_injections(text: str) -> list[Injection]:
     """Every sign in a text, commands first."""
-    return [*_spoken(text), *_marked_up(text), *_hidden(text)]
+    seen = folded(text).text
+    return [*_spoken(seen), *_marked_up(seen), *_hidden(text)]
 
 
 def injection_problem(memory: Memory) -> str:
@@ -93,7 +97,7 @@ def _spoken(text: str) -> list[Injection]:
     found = []
     for kind, hints, pattern in _commands():
         if any(hint in words for hint in hints) and (match := pattern.search(words)):
-            found.append(Injection(kind, f"“{match[0].strip()[:60]}”"))
+            found.append(Injection(kind, quoted(match[0].strip()[:60])))
     return found
 
 
@@ -102,16 +106,27 @@ def _marked_up(text: str) -> list[Injection]:
     if not any(hint in lowered for hint in _MARKUP_HINTS):
         return []
     match = _MARKUP.search(text)
-    return [Injection("fake markup", f"“{match[0].strip()[:40]}”")] if match else []
+    return [Injection("fake markup", quoted(match[0].strip()[:40]))] if match else []
 
 
 def _hidden(text: str) -> list[Injection]:
-    if text.isascii():
-        return []
-    for match in _HIDDEN.finditer(text):
-        kind = str(match.lastgroup)
-        # Flags of England, Scotland and Wales are spelled with tag characters.
-        if kind == "tags" and text[match.start() - 1 : match.start()] == _BLACK_FLAG and match[0][-1] == "\U000e007f":
+    kind = "" if text.isascii() else _hidden_kind(text)
+    return [Injection("hidden text", _HIDDEN_NAMES[kind])] if kind else []
+
+
+def _hidden_kind(text: str) -> str:
+    end = scattered = 0
+    for match in HIDDEN.finditer(text):
+        # Control characters are another matter: they are written out, and spell nothing unseen.
+        if match["flag"] or not INVISIBLE.match(match[0]):
             continue
-        return [Injection("hidden text", _HIDDEN_NAMES[kind])]
-    return []
+        if _TAGS.match(match[0]):
+            return "tags"
+        if _TURNING.match(match[0]):
+            return "bidi"
+        scattered += not _COMMON.match(match[0])
+        if (end and match.start() == end) or scattered > _MOST_SCATTERED:
+            return "invisible"
+        # Marks of direction come in pairs where two directions meet.
+        end = 0 if match[0] in "\u200e\u200f\u061c" else match.end()
+    return ""

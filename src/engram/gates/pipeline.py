@@ -25,6 +25,7 @@ from engram.gates.trust import Trust, is_human, is_untrusted, trust
 from engram.model.decision import Outcome
 from engram.model.memory import Memory, Status
 from engram.rules.sources import may_replace, who
+from engram.text.quote import notice, quoted, word
 
 __all__ = ["GATES", "judge", "judge_trusted", "outranked"]
 
@@ -96,7 +97,8 @@ class _Passage:
         return None
 
     def answer(self, outcome: Outcome, gate: str, reason: str, other: Memory | None = None) -> Verdict:
-        return Verdict(outcome, gate, reason, other, _STATUS.get(outcome, "candidate"), tuple(self.passed))
+        # Reasons name stored and proposed text, and are read by people and agents.
+        return Verdict(outcome, gate, notice(reason), other, _STATUS.get(outcome, "candidate"), tuple(self.passed))
 
     def secrets(self) -> Verdict | None:
         return self.refuse("secrets", "" if self.settings.allow_secrets else secrets_problem(self.memory))
@@ -164,9 +166,9 @@ class _Passage:
         head, found = heads[-1], self._trusted_over(heads)
         if found.status == "active":
             return self.answer(
-                Outcome.SUPERSEDED, "policy", f"{_named(head)} was {key} so far; the newer takes its place", head
+                Outcome.SUPERSEDED, "policy", f"{_named(head)} was {word(key)} so far; the newer takes its place", head
             )
-        reason = f"{_named(head)} is {key} so far; the newer waits: {found.reason}"
+        reason = f"{_named(head)} is {word(key)} so far; the newer waits: {found.reason}"
         return self.answer(Outcome.CONTRADICTION, "policy", reason, head)
 
     def _contradicts(self, conflict: Conflict) -> Verdict:
@@ -203,9 +205,9 @@ class _Passage:
 
 def outranked(source: str, memory: Memory) -> str:
     """Why what a source says waits beside a memory, in words."""
-    return f"{memory.id} is the word of {who(memory)}, and a change of it from {source or 'unknown'} waits for a person"
+    return f"{word(memory.id)} is the word of {who(memory)}, and a change of it from {word(source or 'unknown')} waits for a person"
 
 
 def _named(memory: Memory) -> str:
-    quote = memory.statement if len(memory.statement) <= 60 else memory.statement[:57].rstrip() + "…"
-    return f"{memory.id or 'a memory'} (“{quote}”)"
+    cut = memory.statement if len(memory.statement) <= 60 else memory.statement[:57].rstrip() + "…"
+    return f"{word(memory.id) if memory.id else 'a memory'} ({quoted(cut)})"

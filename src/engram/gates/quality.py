@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from engram.gates.tables import phrases, plain
 from engram.text.polarity import read
+from engram.text.quote import quoted
 
 __all__ = ["QUALITY_GATES", "Pattern", "behavioral", "documentation", "pattern", "scope", "specificity"]
 
@@ -70,9 +71,9 @@ def behavioral(found: Pattern) -> str:
     narrated = _NARRATES_PAST.match(found.prepared.strip())
     told = found.has("narration") or (narrated[0] if narrated else "")
     if told and not (found.has("consequence") and found.has("directive")):
-        return f"tells what was done (“{told}”), not what to do"
+        return f"tells what was done ({quoted(told)}), not what to do"
     if hedged := found.has("hedge"):
-        return f"a guess (“{hedged}”); no one should act on it yet"
+        return f"a guess ({quoted(hedged)}); no one should act on it yet"
     if found.has("directive") or found.has("consequence") or found.has("person") or _commands(found):
         return ""
     return "says how things are; an agent would do nothing differently"
@@ -84,7 +85,7 @@ def documentation(found: Pattern) -> str:
         return ""
     place = found.has("whereabouts")
     if place and not found.has("person"):
-        return f"tells where or what something is (“{place}”); that belongs in the documentation"
+        return f"tells where or what something is ({quoted(place)}); that belongs in the documentation"
     first = found.prepared.split(maxsplit=1)[0] if found.prepared.strip() else ""
     how = first in phrases("quality.txt", "howto").words and (first != "use" or " to " in found.prepared)
     if how and _COMMAND.search(found.text):
@@ -97,9 +98,9 @@ def documentation(found: Pattern) -> str:
 def specificity(found: Pattern) -> str:
     """Specific enough to act on, and not about one occasion only?"""
     if occasion := found.has("oneoff"):
-        return f"about one occasion (“{occasion}”)"
+        return f"about one occasion ({quoted(occasion)})"
     if reference := _REFERENCE.search(found.text):
-        return f"about one occasion (“{reference[0][:40]}”)"
+        return f"about one occasion ({quoted(reference[0][:40])})"
     vague = phrases("quality.txt", "vague").words
     surfaces = [word for word in read(found.text).raw if len(word) > 1 and word not in vague and word[0].isalnum()]
     english = phrases("quality.txt", "english").words
@@ -111,7 +112,7 @@ def specificity(found: Pattern) -> str:
 def scope(found: Pattern) -> str:
     """Will it still matter in three months?"""
     if passing := found.has("ephemeral"):
-        return f"will not matter in three months (“{passing}”)"
+        return f"will not matter in three months ({quoted(passing)})"
     return ""
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import count
 from typing import Any
 
-from engram.gates.folding import folded
+from engram.gates.folding import Folded, readings
 from engram.gates.secret_codes import codes
 from engram.gates.secret_keys import continued_key, ends_in_key, private_keys
 from engram.gates.secret_naming import named, names_in
@@ -81,7 +81,10 @@ def _hints() -> tuple[dict[str, list[str]], dict[str, list[str]], dict[str, list
 
 def find_secrets(text: str, *, nearby: bool = True) -> list[Secret]:
     """Every secret in a text, in order, without overlaps. `nearby=False`, for names, takes only what is a secret by itself."""
-    plain = folded(text)
+    return apart(secret for plain in readings(text) for secret in _found(plain, nearby))
+
+
+def _found(plain: Folded, nearby: bool) -> Iterator[Secret]:
     lowered = _lowered(plain.text)
     words = list(names_in(lowered))
     found = [
@@ -92,7 +95,8 @@ def find_secrets(text: str, *, nearby: bool = True) -> list[Secret]:
     found += numbers(plain.text, lowered, bare=nearby)
     if nearby:
         found += [*codes(plain.text, lowered), *pairs(plain.text, lowered), *tabled(plain.text, words)]
-    return apart(Secret(secret.kind, *plain.span(secret.start, secret.end)) for secret in found)
+    for secret in found:
+        yield Secret(secret.kind, *plain.span(secret.start, secret.end))
 
 
 def _lowered(text: str) -> str:

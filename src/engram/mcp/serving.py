@@ -30,9 +30,10 @@ from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
 from engram import __version__
+from engram.gates.secrets import redact
 from engram.mcp.tools import TOOLS, Tool
 from engram.model.errors import EngramError, NotFound
-from engram.text.quote import notice
+from engram.text.quote import notice, quoted
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -81,7 +82,8 @@ def build(memory: LazyMemory, turn: anyio.CapacityLimiter) -> Server[Any]:
     async def call_tool(_: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
         tool = TOOLS.get(params.name)
         if tool is None:
-            raise MCPError(INVALID_PARAMS, f"there is no tool {params.name!r}; there are: {', '.join(TOOLS)}")
+            there = f"there is no tool {quoted(params.name[:60])}; there are: {', '.join(TOOLS)}"
+            raise MCPError(INVALID_PARAMS, redact(there)[0])
         return await anyio.to_thread.run_sync(partial(answered, memory, tool, params.arguments or {}), limiter=turn)
 
     return Server(
@@ -155,7 +157,8 @@ def _wrong(error: ValidationError, tool: Tool) -> str:
 
 
 def _refused(words: str) -> CallToolResult:
-    return CallToolResult(content=[TextContent(type="text", text=notice(words))], is_error=True)
+    """Words that may name what was asked for: whatever of it looks like a secret does not leave again."""
+    return CallToolResult(content=[TextContent(type="text", text=notice(redact(words)[0]))], is_error=True)
 
 
 async def serve(memory: LazyMemory) -> None:

@@ -11,11 +11,22 @@ from engram.text.shown import one_line, shown
 __all__ = ["inert", "notice", "quoted", "quoted_lines", "unmarked", "word"]
 
 _CLOSING = str.maketrans({"“": "‘", "”": "’", "„": "‚", "‟": "‛"})
-# Tags of prompts anywhere; any other one unless it stands behind a word, as the angle of `List<int>` does.
+_NAME = r"[^\W\d][\w.-]*+(?::[\w.-]++)*+"
+_LONG_NAME = r"[^\W\d][\w.-]++(?::[\w.-]++)*+"
+_CLOSE = r"\s*+(?:/\s*+)?[>＞﹥]"
+# The argument of a generic type, as in `List<int>` or `Map<K, V>`, where it stands behind a word.
+_TYPE = (
+    r"(?:[A-Z]|[A-Z][a-z0-9]\w*|(?:u?int|float|[iuf])\d{0,3}|[iu]size|double|long|short|char|byte|bytes|bool|boolean|str|string"
+    r"|number|object|any|void|unknown|never)[>＞﹥]"
+)
+# Tags of prompts anywhere; any name unless a word stands before it; behind a word, whatever goes on as a tag does; with a
+# space behind the angle, what is closed or has an attribute. `a < b`, `x<y` and `List<int>` stay.
 _MARKUP = re.compile(
-    r"[<＜﹤](?=[/|!?]|(?:antml|assistant|context|data|function|human|important|instructions?|memor|prompt|system|tool|user))"
-    r"|(?<!\w)[<＜﹤](?=[a-z_])",
-    re.IGNORECASE,
+    r"[<＜﹤](?:(?=[/|!?]"
+    r"|(?i:antml|assistant|context|data|function|human|important|instructions?|memor|prompt|system|tool|user))"
+    r"|(?<!\w[<＜﹤])(?=[^\W\d])"
+    rf"|(?<=\w[<＜﹤])(?!{_TYPE})(?=(?:{_LONG_NAME})[\s/]|(?:{_NAME})(?:{_CLOSE}|\s++[\w:-]++\s*+=(?!=)))"
+    rf"|(?=\s++(?:[/|!?]\s*+[^\W\d]|(?:{_LONG_NAME}){_CLOSE}|(?:{_NAME})\s++[\w:-]++\s*+=\s*+[\"'“”‘’])))"
 )
 _WORD = re.compile(r"[\w.:@+/-]{1,100}")
 MARK = "> "

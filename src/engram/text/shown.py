@@ -2,20 +2,9 @@
 
 import re
 
-__all__ = ["HIDDEN", "one_line", "shown", "visible_json"]
+from engram.text.invisible import HIDDEN
 
-_SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
-_OTHER_SCRIPTS = "[^\x00-\x7f\u200b-\u200f]"
-# The flags of England, Scotland and Wales are spelled in tag characters; joiners shape Persian and join emoji; one
-# selector behind a character chooses how it looks. Anything else of their kind hides something.
-_FLAG = "\U0001f3f4\U000e0067\U000e0062[\U000e0061-\U000e007a]{3}\U000e007f"
-HIDDEN = re.compile(
-    f"(?P<flag>{_FLAG})"
-    "|[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff]"
-    f"|(?<!{_OTHER_SCRIPTS})[\u200c\u200d]|[\u200c\u200d](?!{_OTHER_SCRIPTS})"
-    f"|(?<=[{_SELECTORS}])[{_SELECTORS}]|[\U0001d173-\U0001d17a\U000e0000-\U000e00ff]"
-)
-"""A character that moves the cursor, turns the reading order, or cannot be seen. The group `flag` is to be left alone."""
+__all__ = ["one_line", "shown", "visible_json"]
 
 
 def shown(text: str) -> str:
