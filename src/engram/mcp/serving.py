@@ -82,8 +82,8 @@ def build(memory: LazyMemory, turn: anyio.CapacityLimiter) -> Server[Any]:
     async def call_tool(_: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
         tool = TOOLS.get(params.name)
         if tool is None:
-            there = f"there is no tool {quoted(params.name[:60])}; there are: {', '.join(TOOLS)}"
-            raise MCPError(INVALID_PARAMS, redact(there)[0])
+            name = quoted(redact(params.name)[0][:60])
+            raise MCPError(INVALID_PARAMS, f"there is no tool {name}; there are: {', '.join(TOOLS)}")
         return await anyio.to_thread.run_sync(partial(answered, memory, tool, params.arguments or {}), limiter=turn)
 
     return Server(
