@@ -26,6 +26,8 @@ _LONGEST_RANDOM = 512
 _MIN_RANDOM_CHARS = 16
 _LONG_VALUE = 64
 _LONGEST_OWNER = 18
+_MOST_JOINED = 2
+"""Hyphens in the name of a thing, at most."""
 _NEAR = 48
 """How far behind a word a random string may stand."""
 _BEFORE = 80
@@ -89,6 +91,11 @@ _BESIDE = re.compile(
 )
 _UNSPACED = re.compile(rf"[{_QUOTES} ]{{0,2}}(?P<secret>[!-~]{{5,64}})")
 _SOON = re.compile(r"(?<= )(?P<secret>[^\s,;]{4,64})")
+_OTHER_ONE = re.compile(
+    rf"[{_QUOTES}]{{0,2}}[,;.]?\s{{1,2}}(?:(?:and|but)\s)?(?:(?:the|my|our)\s)?(?:new|old|other|current|previous)\sone(?:['’]s|:|\s(?:is|was))"
+    rf"\s(?:now\s)?{_OPEN}{_VALUE}",
+    re.IGNORECASE,
+)
 _SOON_ENOUGH = 70
 _SENTENCE_END = re.compile(r"[.!?;:|=<>]\s?")
 _HAS_BOTH = re.compile(r"[^\W\d_].*\d|\d.*[^\W\d_]")
@@ -105,6 +112,12 @@ _PAIRED = re.compile(
 _NAMED_BY = re.compile(
     rf"(?:\b(?:name|key|field|label|id|property|variable|var|env|header|param|parameter|title|setting|attribute|k)[{_QUOTES}\\]{{0,3}}"
     rf"\s{{0,4}}[:=]\s{{0,4}}[{_QUOTES}\\]{{0,3}}|<(?:key|name|field|option)>)[\w. -]{{0,40}}\Z",
+    re.IGNORECASE,
+)
+_ARGUMENT = re.compile(r"\w{0,30}[\"'`]\s{0,4},\s{0,4}[bru]?[\"'`](?P<secret>[^\s\"'`]{4,128})[\"'`]\s{0,4}[,)]")
+"""The value where the name was one argument of a call: `define('DB_PASSWORD', …)`."""
+_SETS = re.compile(
+    r"(?:(?P<sure>define|(?:set|put)_?env|set_?default|set_?property|set_?var)|set|put|add|update)\s{0,2}\(\s{0,8}[\"'`][\w.-]{0,40}\Z",
     re.IGNORECASE,
 )
 _IN_TAG = re.compile(r"<[\w:.-]{0,40}\Z")
@@ -130,6 +143,7 @@ _ENDS_CLAUSE = re.compile(
     r"[\"'`“”»)\]}*_\\]{0,3}(?:\s{0,3}\Z|\s{0,2}\n|[.!?,;)&|<\]}]|\s{1,3}(?:and|but|und|et|y|e|i|en|och|on|in|for|für|auf|pour|para|//|#|\()|\s{1,3}\S{1,30}\s?[:=])"
 )
 _FIRST_WORD = re.compile(r"[ _-]?([^\W\d_]{2,20})")
+_WORDS = re.compile(r"[^\W\d_]+")
 _CAMEL = re.compile(r"[A-Z]?[a-zß-ÿ]+")
 _NOT_LIKE = re.compile(r"(?i)(?:such as|like|e\.?g\.?|for example|z\.?\s?b\.?|par exemple|example)\s*[:,]?\s*$")
 
@@ -160,6 +174,7 @@ def named(
             given = (word.limit - word.end > 3 and word.beside()) or word.before(before) or word.soon()
         if given is not None:
             yield given
+            yield from word.other(given.end) if nearby and word.strict else ()
         elif nearby:
             yield from _random(text, word.end, min(word.limit, word.end + _NEAR))
         passed, before = max(passed, word.passed), word.end
@@ -228,12 +243,37 @@ class Word:
         paired = _PAIRED.match(self.text, self.end)
         if paired and _NAMED_BY.search(before) and (found := self._of(paired)):
             return found
+        if found := self._argument(before):
+            return found
         for given in self._given(nearby):
             if len(given.value) > _LONG_VALUE:
                 self.passed = given.start + len(given.value)
             if found := self._judged(given):
                 return found
         return None
+
+    def _argument(self, before: str) -> Secret | None:
+        """What a call gives the name: both are strings, one behind the other."""
+        given = _ARGUMENT.match(self.text, self.end)
+        sets = _SETS.search(before) if given else None
+        if given is None or sets is None or self.about or self.softly_about:
+            return None
+        value = given["secret"]
+        # What is set elsewhere than in the environment may be a message or a rule of a form.
+        enough = Likeness.WORD if sets["sure"] and self.strict else Likeness.LIKELY
+        taken = likeness(value) >= enough or self._takes_passphrase(value)
+        return self._secret(given.start("secret"), value) if taken else None
+
+    def _takes_passphrase(self, value: str) -> bool:
+        """Whether the value is a passphrase, and the name can have one: a setting such as JWT_SECRET, not every token."""
+        if not is_passphrase(value):
+            return False
+        if self.strict:
+            return True
+        joined = self.text[max(0, self.start - 1) : self.start] == "_"
+        # An instruction takes the place of a value as well: rotate-every-ninety-days.
+        told = not _FUNCTION.isdisjoint(_WORDS.findall(value.casefold()))
+        return joined and not told and (self.text[self.start : self.end].isupper() or value.count("-") > _MOST_JOINED)
 
     def _given(self, nearby: bool) -> Iterator[Given]:
         """The value a sign gives the name at once, or those that follow a word such as "is" a little later."""
@@ -300,7 +340,8 @@ class Word:
         if given is None:
             return None
         value = given["secret"].rstrip(_TRIMMED)
-        taken = likeness(value) >= (Likeness.WORD if self.strict else Likeness.LIKELY) and not is_said(value)
+        enough = Likeness.WORD if self.strict else Likeness.LIKELY
+        taken = (likeness(value) >= enough and not is_said(value)) or self._takes_passphrase(value)
         return self._secret(given.start("secret"), value) if taken else None
 
     def _judged(self, given: Given) -> Secret | None:
@@ -314,12 +355,8 @@ class Word:
         like = likeness(given.value)
         if self.about:
             return False
-        if (
-            self.strict
-            and (given.signed or given.copula)
-            and given.copula not in _DOUBTFUL
-            and is_passphrase(given.value)
-        ):
+        plainly = given.signed or (self.strict and given.copula and given.copula not in _DOUBTFUL)
+        if plainly and self._takes_passphrase(given.value):
             return True
         if like == Likeness.NOT:
             return False
@@ -453,6 +490,13 @@ class Word:
             ):
                 return self._secret(start + given["secret"].find(value), value)
         return None
+
+    def other(self, end: int) -> Iterator[Secret]:
+        """The second of two: "the old password was …, the new one is …"."""
+        if given := _OTHER_ONE.match(self.text, end):
+            value = trimmed(given["secret"], self.text, given.end("secret"))
+            if likeness(value) >= (Likeness.WORD if value.istitle() else Likeness.LIKELY) or is_passphrase(value):
+                yield self._secret(given.start("secret"), value)
 
     def before(self, previous: int) -> Secret | None:
         """The value of "X is the password" and "use X as the password"; it stands behind the previous such word."""

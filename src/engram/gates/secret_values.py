@@ -7,7 +7,7 @@ from collections import Counter
 from enum import IntEnum
 from functools import lru_cache
 
-from engram.gates.secret_words import alternatives
+from engram.gates.secret_words import alternatives, words
 from engram.gates.tables import rows
 
 __all__ = [
@@ -44,6 +44,8 @@ _LONG_RANDOM = 30
 _MIN_DIGITS = 0.1
 _LONGEST_PLACEHOLDER = 128
 _MIN_RANDOM_CHARS = 16
+_MIN_WORDS = 3
+"""Words of a passphrase without a number."""
 _REMEMBERED = 64
 """Strings up to this long are judged once: a text repeats its words."""
 _SIGNS = frozenset("!@#$%^&*?+=~§€£¤|{}[]()<>")
@@ -65,6 +67,18 @@ _PLACEHOLDER = re.compile(rf"(?:{_PLACEHOLDERS})\Z", re.IGNORECASE)
 _MASKED = re.compile(r"[xX*•·.#?_-]{6,}\Z")
 _UNITS = alternatives("units")
 _NUMBERED = alternatives("numbered")
+_FILE = (
+    r"[\w.-]{1,60}\.(?i:json|ya?ml|toml|ini|env|txt|md|rst|py|js|ts|tsx|jsx|go|rs|java|rb|php|c|h|cpp|cs|sh|sql|log|csv"
+    r"|html?|xml|pdf|docx?|xlsx?|png|jpe?g|svg|gif|zip|gz|tar|pem|key|crt|cer|pub|kdbx|cfg|conf|lock|exe|dll|so|jar"
+    r"|properties|plist|ipynb|vue|css|scss|proto|tf|tfvars|rc)"
+)
+_HOST = (
+    r"(?i:(?:[a-z0-9-]{1,63}\.){1,5}(?:com|org|net|io|dev|ai|app|local|internal|localhost|lan|de|at|ch|fr|it|es|nl|pl|se"
+    r"|co|uk|eu|us|cn|jp|example|invalid|edu|gov|cloud|tech|info|me|sh))(?::\d{1,5})?(?:/\S*)?"
+)
+_FILE_OR_HOST = re.compile(f"{_FILE}|{_HOST}")
+_POINTERS = frozenset(words("pointers"))
+_PARTS_OF_NAMES = frozenset(words("parts of names"))
 _ORDINARY = re.compile(
     "|".join(
         (
@@ -73,11 +87,11 @@ _ORDINARY = re.compile(
             r"(?:[a-z][a-z0-9_.-]{0,60}/){1,12}[a-z{<*][\w.{}<>*-]{0,60}",
             r"[A-Za-z]:\\\S*|\\\\\S*",
             r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}",
-            r"[\w.-]{1,60}\.(?i:json|ya?ml|toml|ini|env|txt|md|rst|py|js|ts|tsx|jsx|go|rs|java|rb|php|c|h|cpp|cs|sh|sql|log|csv"
-            r"|html?|xml|pdf|docx?|xlsx?|png|jpe?g|svg|gif|zip|gz|tar|pem|key|crt|cer|pub|kdbx|cfg|conf|lock|exe|dll|so|jar"
-            r"|properties|plist|ipynb|vue|css|scss|proto|tf|tfvars|rc)",
-            r"(?i:(?:[a-z0-9-]{1,63}\.){1,5}(?:com|org|net|io|dev|ai|app|local|internal|localhost|lan|de|at|ch|fr|it|es|nl|pl|se"
-            r"|co|uk|eu|us|cn|jp|example|invalid|edu|gov|cloud|tech|info|me|sh))(?::\d{1,5})?(?:/\S*)?",
+            _FILE,
+            _HOST,
+            # A length, in scripts without spaces; the fingerprint of a key, which is public.
+            r"\d{1,3}(?:[-~–～〜至到]\d{1,3})?[个個]?(?:文字|字|位|桁|자|글자)\S*",
+            r"SHA(?:1|256|384|512):[A-Za-z0-9+/]{27,86}=?|MD5(?::[0-9a-f]{2}){16}",
             r"(?i:localhost|\d{1,3}(?:\.\d{1,3}){3})(?::\d{1,5})?(?:/\S*)?",
             r"\d{1,4}(?:[-./:,]\d{1,4}){1,4}(?:T[\d:.+Z-]{2,20})?[Zz]?",
             r"[vV]?\d{1,4}(?:\.\d{1,6}){1,4}(?:[-+.]?[A-Za-z][\w.]{0,20})?",
@@ -132,16 +146,17 @@ def is_ordinary(value: str) -> bool:
 def is_passphrase(value: str) -> bool:
     """Whether the value is words joined by one sign, as a generator of passphrases joins them: `otter-candle-brick-7`.
 
-    Names of things are joined so too, so it counts only where a password is given.
+    Names of things are joined so too, so it counts only where a password is given, and a word of such names rules it out.
     """
     joined = _JOINED.fullmatch(value)
     if joined is None:
         return False
     parts = value.split(joined["sign"])
-    spoken = [part for part in parts if not part.isdigit()]
-    # Names in code and of hosts are joined so too, most of all by dots.
-    enough = {"-": 3, "_": 4, ".": 8}[joined["sign"]]
-    return (parts[-1].isdigit() or len(spoken) >= enough) and not any(is_said(part) for part in spoken)
+    if joined["sign"] != "-" and (not value.islower() or _FILE_OR_HOST.fullmatch(value)):
+        return False
+    spoken = [part.casefold() for part in parts if not part.isdigit()]
+    enough = parts[-1].isdigit() or len(spoken) >= _MIN_WORDS
+    return enough and not any(is_said(part) or part in _PARTS_OF_NAMES for part in spoken)
 
 
 def likeness(value: str) -> Likeness:
@@ -162,9 +177,19 @@ def _likeness(value: str) -> Likeness:
     if is_ordinary(value):
         return Likeness.NOT
     parts = [part for part in _SEPARATORS.split(value.strip("-_./:")) if part]
+    if _refers(parts):
+        return Likeness.NOT
     if not parts or all(_is_word(part) for part in parts):
         return Likeness.WORD
     return _mixed(value)
+
+
+def _refers(parts: list[str]) -> bool:
+    """Whether joined words say where a secret is, or what it must be: `from-env`, `see-1password`."""
+    if all(is_said(part) for part in parts):
+        return len(parts) > 1
+    rest = [part for part in parts if part not in _POINTERS]
+    return len(rest) < len(parts) and all(part.isalpha() and part.islower() for part in rest)
 
 
 def _is_word(part: str) -> bool:

@@ -42,7 +42,7 @@ _NAMES = frozenset((
 _LONG_RUN = re.compile(r"[A-Za-z0-9_~-]{24}")
 
 
-_SAID = frozenset(("password", "security-answer"))
+_SAID = frozenset(("password", "security-answer", "netrc-password"))
 """Kinds whose value may be any word, and so also one that only stands for it."""
 _HEAD = re.compile(r"[a-z0-9à-ÿ]+[_.:/-]*")
 _BEFORE_HINT = 200
