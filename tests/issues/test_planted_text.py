@@ -517,7 +517,7 @@ def test_no_import_makes_a_name_mean_two_memories(ground: Ground) -> None:
     mem = ground.mem
     own = mem.remember("The bakery opens at six", name="bakery", aliases=["bread"], scope="global").memory
     assert own is not None
-    planted = [
+    planted: list[dict[str, Any]] = [
         {"statement": "The bakery never opens", "aliases": ["bakery", "bread", own.id, "closed"], "scope": "project:x"},
         {"id": "bakery", "statement": "The bakery moved away", "scope": "project:x"},
         {"statement": "The bakery was sold", "aliases": ["closed", "sold"], "scope": "global"},
