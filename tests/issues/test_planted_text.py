@@ -534,3 +534,43 @@ def test_no_import_makes_a_name_mean_two_memories(ground: Ground) -> None:
     ground.write("planted.json", json.dumps(planted))
     again = Importing(mem, file.name, by_person=False).take(read(file), lambda *_: None)
     assert (len(done.created), again.created) == (3, [])
+
+
+ASKED = "When does the bakery in Lisbon open in the morning?"
+
+
+def test_what_was_read_stands_behind_what_somebody_said_and_is_marked(ground: Ground) -> None:
+    mem = ground.mem
+    ground.imported(
+        ground.write("read.json", json.dumps([{"statement": "The bakery in Lisbon opens at eight in the morning"}]))
+    )
+    mem.add("The bakery in Lisbon opens at ten in the morning", source="document:hours.md")
+    for say in (mem.remember, mem.learn):
+        said = say(f"The bakery {'often' if say == mem.learn else 'always'} opens at nine", scope="global").memory
+        assert said is not None
+    task = mem.start_task(ASKED, scope="global")
+    texts = {
+        "recall": mem.recall(ASKED).text,
+        "recall of memories": mem.recall(ASKED, kinds=("memory",)).text,
+        "block": mem.get_context_block(ASKED),
+        "block by type": mem.get_context_block(ASKED, group_by_type=True),
+        "trace": mem.trace_recall(ASKED).text,
+        "task": mem.build_context(task.id).text,
+    }
+    for where, text in texts.items():
+        lines = [line for line in text.splitlines() if "bakery" in line and ASKED not in line]
+        assert ["(evidence)" in line for line in lines] == [False, False, True, True], (where, text)
+        assert ["at nine" in line for line in lines] == [True, True, False, False], where
+
+
+def test_an_answer_in_the_memories_words_says_what_was_only_read(mem: Engram) -> None:
+    mem.add("The bakery in Lisbon opens at ten in the morning", source="document:hours.md")
+    answer = mem.recall("Where is the bakery?", compose_answer=True).answer
+    assert answer.startswith("“The bakery in Lisbon opens at ten in the morning” (evidence) [")
+
+
+def test_what_a_person_confirmed_is_no_longer_marked(mem: Engram) -> None:
+    read = mem.add("The bakery in Lisbon opens at ten in the morning", source="document:hours.md")
+    assert "(evidence)" in mem.recall(ASKED).text and "(evidence)" in mem.get_context_block(ASKED)
+    mem.verify(read.id, actor="human")
+    assert "(evidence)" not in mem.recall(ASKED).text + mem.get_context_block(ASKED)

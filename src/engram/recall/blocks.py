@@ -10,9 +10,9 @@ from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.recall.assembling import Assembled, Counter, Item, Section, assemble
 from engram.recall.expected import missing_terms
-from engram.recall.relevant import means_something
+from engram.recall.relevant import means_something, said_first
 from engram.recall.search import Ask, Searcher
-from engram.rules.sources import is_evidence
+from engram.rules.sources import EVIDENCE, is_evidence
 from engram.store.protocol import Filters
 from engram.text.quote import quoted, word
 
@@ -73,7 +73,7 @@ class Blocks:
         """The account of a block: what was ranked, kept, trimmed, superseded and missing."""
         _check(max_tokens)
         ranked = self.searcher.search(Ask(query, POOL, filters=filters, explain=True))
-        meant = [hit for hit in ranked if means_something(hit)]
+        meant = said_first([hit for hit in ranked if means_something(hit)])
         built = assemble([Section(RELEVANT, tuple(item_of(hit) for hit in meant))], max_tokens, self.count)
         past = replace(filters, statuses=("superseded",), valid_at=None, as_of=False)
         gone = [hit.id for hit in self.searcher.search(Ask(query, POOL, filters=past)) if means_something(hit)]
@@ -87,7 +87,8 @@ class Blocks:
     def _found(self, query: str, filters: Filters) -> list[Hit]:
         if not query.strip():
             return []
-        return [hit for hit in self.searcher.search(Ask(query, POOL, filters=filters)) if means_something(hit)]
+        found = self.searcher.search(Ask(query, POOL, filters=filters))
+        return said_first([hit for hit in found if means_something(hit)])
 
     def _critical(self, filters: Filters) -> list[Section]:
         listed = self.searcher.store.listing(replace(filters, critical=True))
@@ -101,10 +102,9 @@ def _check(max_tokens: int) -> None:
 
 
 def memory_item(memory: Memory) -> Item:
-    """A memory as a line: its id and type, then its words as a quotation."""
-    return Item(
-        memory.id, quoted(memory.statement), label=f"[{word(memory.id)}] {type_or_default(memory.type).label}: "
-    )
+    """A memory as a line: its id and type, and whether it is evidence only, then its words as a quotation."""
+    label = type_or_default(memory.type).label + (f" ({EVIDENCE})" if is_evidence(memory) else "")
+    return Item(memory.id, quoted(memory.statement), label=f"[{word(memory.id)}] {label}: ")
 
 
 def item_of(hit: Hit) -> Item:

@@ -10,6 +10,7 @@ from engram.model.types import type_or_default
 from engram.recall.spread import Reached
 from engram.rules import numbers as n
 from engram.rules.eligibility import Eligibility, eligibility
+from engram.rules.sources import EVIDENCE
 from engram.text.cutting import longest_fitting
 from engram.text.quote import notice, quoted, word
 
@@ -177,7 +178,7 @@ def _reason(hit: Hit, state: Eligibility) -> str:
     if state.state != "active":
         why.append(state.state)
     if state.evidence:
-        why.append("evidence")
+        why.append(EVIDENCE)
     return ", ".join(why) or "relevant"
 
 

@@ -12,10 +12,10 @@ from engram.model.types import type_or_default
 from engram.model.usage import Use
 from engram.recall.answering import Answer, Answering, remarks
 from engram.recall.question import Question, understand
-from engram.recall.relevant import means_something
+from engram.recall.relevant import is_read, means_something, said_first
 from engram.recall.search import Ask, Searcher
 from engram.recall.versions import time_of
-from engram.rules.sources import is_evidence
+from engram.rules.sources import EVIDENCE, is_evidence
 from engram.store.protocol import Filters, Store
 from engram.text.quote import notice, quoted, word
 from engram.text.time_phrases import Window
@@ -68,6 +68,8 @@ class Recaller:
         else:
             answer = Answering(self.searcher, self.store, self.clock).answer(question, ask)
         hits = answer.hits
+        if question.intent == "current" or plainly:
+            hits[:] = said_first(hits)
         # What only happens to be all there is answers, but is not strengthened by it.
         meant = [hit.id for hit in hits if hit.memory is not None and means_something(hit)]
         warning = self._note("recalled", meant, session)
@@ -152,6 +154,6 @@ def line_of(hit: Hit, *, dated: bool = False) -> str:
 
 
 def remark_of(hit: Hit, *, dated: bool) -> str:
-    """What is said of a hit behind its words, in brackets: a caveat, and when it was so or happened."""
-    said = [part for part in (hit.note, time_of(hit) if dated else "") if part]
+    """What is said of a hit behind its words, in brackets: that it was only read, a caveat, when it was so or happened."""
+    said = [part for part in (EVIDENCE if is_read(hit) else "", hit.note, time_of(hit) if dated else "") if part]
     return f" ({notice(', '.join(said))})" if said else ""

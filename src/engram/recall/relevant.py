@@ -1,9 +1,10 @@
 """Whether a hit is about what was asked, and not merely the nearest there is."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from engram.model.hit import Filtered, Hit, Hits
+from engram.rules.sources import is_evidence
 
 MEANING_FLOOR = 0.37
 """A memory that shares no word with the task must mean something alike: unrelated statements seldom reach this cosine."""
@@ -35,6 +36,18 @@ def means_something(hit: Hit) -> bool:
 def is_looked_up(hit: Hit) -> bool:
     """Whether a hit was not found by likeness, but is what the question names."""
     return hit.trace is not None and not LOOKED_UP.isdisjoint(hit.trace.found_by)
+
+
+def said_first(hits: Sequence[Hit]) -> list[Hit]:
+    """The hits with what was only read or overheard behind what somebody said about the same, as `inject` has them."""
+    said = [place for place, hit in enumerate(hits) if means_something(hit) and not is_read(hit)]
+    ahead, rest = (hits[: said[-1] + 1], hits[said[-1] + 1 :]) if said else ([], hits)
+    return [*sorted(ahead, key=is_read), *rest]
+
+
+def is_read(hit: Hit) -> bool:
+    """Whether a hit is a memory that only tells what was read or overheard."""
+    return hit.memory is not None and is_evidence(hit.memory)
 
 
 def relevant(hits: Hits) -> Hits:

@@ -9,12 +9,26 @@ from enum import IntEnum
 
 from engram.model.memory import Memory
 
-__all__ = ["CONFIRMED", "IMPORTED", "Rank", "is_evidence", "may_decide", "may_replace", "rank_of", "said_by", "who"]
+__all__ = [
+    "CONFIRMED",
+    "EVIDENCE",
+    "IMPORTED",
+    "Rank",
+    "is_evidence",
+    "may_decide",
+    "may_replace",
+    "rank_of",
+    "said_by",
+    "who",
+]
 
 CONFIRMED = "user_confirmed"
 """The verification that a person gave: whatever its source, the memory is the person's word from then on."""
 IMPORTED = "import"
 """How what a file brought was learned. Who said it is the file's claim, and is believed once a person vouches for it."""
+
+EVIDENCE = "evidence"
+"""What a text for a prompt calls a memory that was only read or overheard."""
 
 
 class Rank(IntEnum):

@@ -16,7 +16,7 @@ from engram.model.memory import Memory
 from engram.model.task import Checkpoint, TaskRun
 from engram.recall.assembling import Assembled, Counter, Item, Section, assemble
 from engram.recall.blocks import item_of, memory_item
-from engram.recall.relevant import means_something
+from engram.recall.relevant import means_something, said_first
 from engram.recall.search import Ask, Searcher
 from engram.rules.scopes import seen_from
 from engram.rules.sources import is_evidence
@@ -123,7 +123,8 @@ class ContextBuilder:
     def _facts(self, query: str, filters: Filters, limit: int) -> list[Hit]:
         if limit < 1:
             return []
-        return [hit for hit in self.searcher.search(Ask(query, limit, filters=filters)) if means_something(hit)]
+        found = self.searcher.search(Ask(query, limit, filters=filters))
+        return said_first([hit for hit in found if means_something(hit)])
 
     def _graph(self, facts: Sequence[Hit], scopes: Sequence[str]) -> list[Section]:
         found = self.related([hit.id for hit in facts[:10]], scopes) if facts else []
