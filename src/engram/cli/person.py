@@ -25,9 +25,9 @@ def reason_for_person(memory: Memory) -> str:
 
 def lowers_tier(memory: Memory, type_name: str) -> bool:
     """Whether another type would take a memory that is not in force out of a person's hands."""
-    from engram.gates.trust import tier_of
+    from engram.model.types import type_or_default
 
-    return memory.status not in IN_FORCE and tier_of(memory.but(type=type_name)) < tier_of(memory)
+    return memory.status not in IN_FORCE and type_or_default(type_name).tier < type_or_default(memory.type).tier
 
 
 def require_person(memory: Memory, reason: str) -> None:

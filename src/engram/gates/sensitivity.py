@@ -75,7 +75,7 @@ def _words(sentence: str) -> list[str]:
     if not text.isascii():
         spelled = unicodedata.normalize("NFKD", text)
         text = "".join(sign for sign in spelled if not unicodedata.combining(sign))
-    return [_shape(word) for word in _WORD.findall(text)]
+    return list(dict.fromkeys(_shape(word) for word in _WORD.findall(text)))
 
 
 def _shape(word: str) -> str:
