@@ -108,7 +108,7 @@ def test_a_trusted_program_decides_for_itself(files: Engram) -> None:  # noqa: F
     assert files.add("The user has type 1 diabetes").status == "active"
 
 
-@pytest.mark.parametrize("source", ["agent", "document:report.md", "assistant"])
+@pytest.mark.parametrize("source", ["agent", "assistant"])
 def test_what_others_add_waits(files: Engram, source: str) -> None:  # noqa: F811
     assert files.add("The user has type 1 diabetes", source=source).status == "candidate"
     assert files.add("The billing service has a health check", source=source).status == "active"

@@ -261,8 +261,8 @@ class Learner:
         scopes = sorted({proposal.memory.scope for proposal in proposals})
         names = [_wanted_name(proposal.memory) for proposal in proposals]
         about = self._about([proposal.memory for proposal in proposals])
-        # A program decides for its owner. What a document or an agent's transcript brings by this way is only told.
-        by_program = rank_of(source, Rank.PROGRAM) >= Rank.PROGRAM
+        # A program decides for its owner, and what was read in a document is evidence that directs nobody.
+        told = Rank.CONTENT < rank_of(source, Rank.PROGRAM) < Rank.PROGRAM
         with self.store.deciding("add", actor=source, scopes=scopes, about=about) as deciding:
             deciding.foresee(
                 [
@@ -276,7 +276,7 @@ class Learner:
                 known = mine.get(key) or deciding.exact(*key)
                 if known is None or not same_text(known.statement, memory.statement):
                     known = _named(deciding, memory, names[i], now, team=bool(team))
-                    if not by_program and held_by_tier(known):
+                    if told and held_by_tier(known):
                         known = known.but(status="candidate")
                     heads = taken_over(deciding, known)
                     if above := standing_above(heads, known.source):
