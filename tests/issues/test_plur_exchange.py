@@ -225,3 +225,10 @@ def test_two_directories_that_began_on_one_day_stay_two(backend: Backend, tmp_pa
     assert {memory.statement for memory in mem.list(status="any")} == {"Pods restart at noon", "Pods restart at night"}
     again = bring(mem, one), bring(mem, two)
     assert [(done.created, done.updated, done.skipped) for done in again] == [([], [], [])] * 2
+
+
+@pytest.mark.parametrize("until", ["0001-01-01T00:00:00.000Z", "0001-01-01", "0001-01-02", "2026-01-31T00:00:00.000Z"])
+def test_an_end_at_the_edge_of_the_calendar_comes_back_as_it_was(until: str) -> None:
+    temporal = {"learned_at": "2026-01-01", "valid_until": until}
+    written = to_plur(from_plur(entry(FIRST, "x", temporal=temporal)), today="2026-01-01")
+    assert written["temporal"] == temporal

@@ -161,7 +161,12 @@ def _temporal(memory: Memory, extra: Mapping[str, Any], today: str) -> dict[str,
 def _last_day(end: datetime) -> str:
     """The last day of what ends at a midnight; PLUR includes it. Any other moment as it is."""
     written = write_time(end)
-    return write_time(end - timedelta(days=1)) if len(written) == DAY and end.year > 1 else written
+    if len(written) != DAY:
+        return written
+    try:
+        return write_time(end - timedelta(days=1))
+    except OverflowError:  # the first day of the calendar has none before it
+        return f"{written}T00:00:00.000Z"
 
 
 def _episodic(memory: Memory, extra: Mapping[str, Any]) -> dict[str, Any] | None:
