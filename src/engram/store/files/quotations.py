@@ -76,13 +76,8 @@ class Quotations:
 
         It is reported, unless it is a text of its own, in which the words are found as they are.
         """
-        try:
-            with reading(path) as file:
-                before = file.read()
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            self.note(path, error)
+        before = self._content(path)
+        if before is None:
             return
         after = self.blanked(before)
         if not after.replace(BLANK.encode(), b"").strip():
@@ -93,15 +88,21 @@ class Quotations:
         if is_memory_file(path.name) or not _is_text(before):
             self.note(path, ValueError(self.blanked(str(problem).encode()).decode()))
 
-    def reword(self, path: Path, spared: Callable[[Mapping[str, Any]], bool], *, lines: bool) -> None:
-        """Take the words out of a file of JSON, one object or one on each line; those that are `spared` keep them."""
+    def _content(self, path: Path) -> bytes | None:
+        """What a file holds; None, and reported, where it cannot be read."""
         try:
             with reading(path) as file:
-                before = file.read()
+                return file.read()
         except FileNotFoundError:
-            return
+            return None
         except OSError as error:
             self.note(path, error)
+            return None
+
+    def reword(self, path: Path, spared: Callable[[Mapping[str, Any]], bool], *, lines: bool) -> None:
+        """Take the words out of a file of JSON, one object or one on each line; those that are `spared` keep them."""
+        before = self._content(path)
+        if before is None:
             return
         pieces = before.splitlines(keepends=True) if lines else [before]
         after = b"".join(self._piece(path, piece, spared) for piece in pieces)
