@@ -37,11 +37,15 @@ class StaticEmbedder:
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """One unit row per text; zero where no word of it is known."""
+        return unit_rows(self.summed(texts))
+
+    def summed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """The same before rows are brought to length one: how long a row is says how much its text tells."""
         out = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
         for start in range(0, len(texts), TEXTS_AT_ONCE):
             rows = [_rows_of(text) for text in texts[start : start + TEXTS_AT_ONCE]]
             self._sum_into(out[start : start + len(rows)], rows)
-        return unit_rows(out)
+        return out
 
     def count_tokens(self, text: str) -> int:
         """How many tokens the text has, whole, without the limit on what is embedded."""

@@ -1,74 +1,172 @@
-"""From several kinds of evidence to one relevance, every part kept by name so that a trace can add them up again."""
+"""From several kinds of evidence to one order, every part kept by name so that a trace can add them up again."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 
-from engram.recall.context import Passages, Windows, near_in_time, spoken_by, telling, word_evidence
-from engram.recall.expand import Floats, Frequencies, Lexicon, term_table
+from engram.recall.likeness import Alike, Floats, Lexicon, alike, rarities
+from engram.recall.passages import (
+    Passages,
+    Windows,
+    Words,
+    near_in_time,
+    roles,
+    spoken_by,
+    standing,
+    word_evidence,
+)
 
-__all__ = ["RRF_K", "Asked", "Weights", "judge", "reciprocal_ranks", "score"]
+__all__ = ["PARTS", "RRF_K", "Asked", "Evidence", "Weights", "evidence_of", "reciprocal_ranks", "score", "weighed"]
 
 RRF_K = 60
 """Spec 1's constant for reciprocal rank fusion."""
+TELLING_TERMS, TELLS_ALL = 20, 40
+"""Terms at which a turn is halfway to telling all a turn can tell, and from which on more of them add nothing."""
+_ONE_SELF = re.compile(r"\b(?:i|me|my|mine|myself|we|us|our|ours)\b", re.IGNORECASE)
+_THE_OTHER = re.compile(r"\b(?:you|your|yours)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What speaks for each passage, each between 0 and 1: independent of how long turns and sessions are and of how many
+    speak. Or, in `Weights`, what each is worth.
+    """
+
+    words: Floats
+    """BM25 of the passage in its context, as a share of the best."""
+    covered: Floats
+    """The share of the question, by rarity, that its best stretch says in so many words."""
+    session: Floats
+    """The share of the question that its session says."""
+    meaning: Floats
+    """Cosine of question and passage, or its best stretch, as a share of the best."""
+    named: Floats
+    """It was said by whom the question names."""
+    user: Floats
+    """A user said it, not an assistant or a tool."""
+    oneself: Floats
+    """The same, and the question is about the one who asks."""
+    assistant: Floats
+    """An assistant said it, and the question is about what it said."""
+    standing: Floats
+    """A user said what is always, never or preferably to be done."""
+    time: Floats
+    """It was said when the question says."""
+    telling: Floats
+    """It tells rather than greets."""
+    length: Floats
+    """It is so long that its words say less of what it is about."""
+    asking: Floats
+    """The share of it that asks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What each kind of evidence is worth beside the words, set by hand on LoCoMo dev: .850, and between .835 and .851 with
-    any one of them halved or doubled. A linear model fitted on four conversations and tried on the fifth does no better."""
+    """What each kind of evidence is worth, learned on all development sets together by scripts/train_ranking.py."""
 
-    words: float = 1.0
-    """BM25 of the passage in its context: the measure of the others."""
-    session: float = 0.2
-    """BM25 of the whole session: what is talked about there. Worth .002."""
-    meaning: float = 0.6
-    """Cosine of question and passage."""
-    speaker: float = 0.1
-    """The passage was said by whom the question names. More helps plain questions and misleads those that mix people up."""
-    time: float = 0.6
-    """It was said when the question says."""
-    telling: float = 0.3
-    """It tells rather than asks or greets."""
+    words: float = 4.65
+    covered: float = 1.67
+    session: float = 1.75
+    meaning: float = 4.58
+    named: float = 0.85
+    user: float = 0.91
+    oneself: float = 1.43
+    assistant: float = 0.62
+    standing: float = 0.69
+    time: float = 8.24
+    telling: float = 0.15
+    length: float = -0.43
+    asking: float = -0.42
+
+
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "words": ("words", "covered"),
+    "session": ("session",),
+    "meaning": ("meaning",),
+    "speaker": ("named", "user", "oneself", "assistant", "standing"),
+    "time": ("time",),
+    "telling": ("telling", "length", "asking"),
+}
+"""The parts of a trace, and the evidence each sums up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question as the ranking needs it: its terms without the words of its time phrase, its vector, the spans it names."""
+    """A question as the ranking needs it: its text, its terms without the words of its time phrase, its vector, the spans
+    it names, and in how many of all documents each term occurs.
+    """
 
-    terms: tuple[str, ...]
+    text: str = ""
+    terms: tuple[str, ...] = ()
     vector: Floats | None = None
     windows: Windows = ()
+    frequency: Mapping[str, int] | None = None
+    total: int = 0
 
 
-def judge(
-    passages: Passages,
-    asked: Asked,
-    meanings: Floats | None,
-    lexicon: Lexicon,
-    frequencies: Frequencies,
-    total: int,
-    weights: Weights | None = None,
-) -> dict[str, Floats]:
-    """The parts of every passage's relevance; their sum (`score`) ranks.
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The evidence, and what it was read from."""
 
-    `meanings` holds one vector per passage, `total` counts the documents of the store. With a lexicon that cannot embed only
-    exact words count, without vectors there is no part for meaning: a search by keyword is the same with less evidence.
+    evidence: Evidence
+    passages: Passages
+    rarity: Floats
+    alike: Alike
+    words: Words
+    cosines: Floats
+
+
+def evidence_of(
+    passages: Passages, asked: Asked, meanings: Floats | None, lexicon: Lexicon, *, stretched: bool = False
+) -> Judged:
+    """What speaks for each passage.
+
+    `meanings` holds one vector per passage; `stretched` says that they are of the lexicon's own model, so that a long passage
+    is compared by its best stretch. With a lexicon that cannot embed only exact words count, without vectors there is no
+    evidence of meaning: a search by keyword is the same with less evidence.
     """
-    speaks, named = spoken_by(passages, asked.terms)
-    table, idf = term_table(asked.terms, passages.vocabulary, lexicon, frequencies, total)
-    words, session = word_evidence(passages, table, idf, named)
-    evidence = {
-        "words": _share_of_best(words),
-        "session": _share_of_best(session),
-        "meaning": _share_of_best(_cosines(passages, asked.vector, meanings)),
-        "speaker": speaks,
-        "time": near_in_time(passages, asked.windows),
-        "telling": telling(passages),
-    }
+    speaks, present = spoken_by(passages, asked.terms)
+    found = alike(asked.terms, passages.vocabulary, lexicon)
+    rarity = rarities(asked.terms, asked.frequency or {}, asked.total)
+    words = word_evidence(passages, found, rarity, present)
+    cosines = _cosines(passages, asked.vector, meanings)
+    if stretched and asked.vector is not None and meanings is not None:
+        cosines = _of_best_stretch(passages, asked.vector, cosines, lexicon)
+    user, assistant = roles(passages)
+    oneself, other = bool(_ONE_SELF.search(asked.text)), bool(_THE_OTHER.search(asked.text))
+    lengths = passages.lengths
+    told, whole = np.minimum(lengths[0], TELLS_ALL), lengths.sum(axis=0)
+    evidence = Evidence(
+        words=_share_of_best(words.context),
+        covered=words.covered,
+        session=words.session,
+        meaning=_share_of_best(cosines),
+        named=speaks,
+        user=user.astype(np.float32),
+        oneself=_where(user, oneself and not other),
+        assistant=_where(assistant, other),
+        standing=standing(passages),
+        time=near_in_time(passages, asked.windows),
+        telling=(told / (told + TELLING_TERMS)).astype(np.float32),
+        length=np.maximum(np.log1p(whole) - np.log(TELLS_ALL), 0).astype(np.float32),
+        asking=(lengths[1] / np.maximum(whole, 1)).astype(np.float32),
+    )
+    return Judged(evidence, passages, rarity, found, words, cosines)
+
+
+def _where(spoken: "np.ndarray", wanted: bool) -> Floats:
+    return spoken.astype(np.float32) if wanted else np.zeros(len(spoken), dtype=np.float32)
+
+
+def weighed(evidence: Evidence, weights: Weights | None = None) -> dict[str, Floats]:
+    """The parts of every passage's score, by name; their sum (`score`) ranks."""
     weights = weights or Weights()
-    return {name: getattr(weights, name) * evidence[name] for name in (part.name for part in fields(weights))}
+    return {
+        name: np.sum([getattr(weights, kind) * getattr(evidence, kind) for kind in kinds], axis=0, dtype=np.float32)
+        for name, kinds in PARTS.items()
+    }
 
 
 def score(parts: Mapping[str, Floats]) -> Floats:
@@ -86,12 +184,48 @@ def reciprocal_ranks(rankings: Mapping[str, Sequence[int]], k: int = RRF_K) -> d
     return parts
 
 
+def matrix(evidence: Evidence) -> Floats:
+    """(passages x kinds) the evidence as one array, for whoever learns the weights."""
+    return np.stack([getattr(evidence, kind.name) for kind in fields(Weights)], axis=1)
+
+
 def _cosines(passages: Passages, question: Floats | None, meanings: Floats | None) -> Floats:
     if question is None or meanings is None:
         return np.zeros(len(passages), dtype=np.float32)
     return meanings @ question
 
 
+def _of_best_stretch(passages: Passages, question: Floats, cosines: Floats, lexicon: Lexicon) -> Floats:
+    """The cosines, of long passages those of their best stretch where that is more.
+
+    Which stretch is best is reckoned by adding up what each word contributes, as if no two words had anything in common;
+    only of that one the vector is made.
+    """
+    stretches = passages.stretches
+    long = np.bincount(stretches.passage, minlength=len(passages)) > 1
+    known = lexicon.vectors(passages.vocabulary) if long.any() else None
+    if known is None:
+        return cosines
+    rows, weights = known
+    towards = (rows @ question) * weights
+    sums = passages.by_stretch(np.stack([towards, weights * weights]).astype(np.float32))
+    best = stretches.best(sums[0] / np.sqrt(np.maximum(sums[1], 1e-9)))[long]
+    inside = _inside(passages, stretches.first[best], stretches.behind[best])
+    vectors = np.stack([weights[words] @ rows[words] for words in inside])
+    near = (vectors @ question) / np.maximum(np.linalg.norm(vectors, axis=1), 1e-9)
+    out = cosines.copy()
+    out[long] = np.maximum(out[long], near)
+    return out
+
+
+def _inside(passages: Passages, first: "np.ndarray", behind: "np.ndarray") -> "list[np.ndarray]":
+    """The words between these blocks. Blocks rise with the words of the first field, so two searches find them."""
+    order = np.argsort(passages.blocks, kind="stable")
+    blocks = passages.blocks[order]
+    starts, ends = np.searchsorted(blocks, first), np.searchsorted(blocks, behind)
+    return [passages.words[order[start:end]] for start, end in zip(starts, ends, strict=True)]
+
+
 def _share_of_best(values: Floats) -> Floats:
     best = float(values.max()) if values.size else 0.0
-    return values / best if best > 0 else np.zeros_like(values)
+    return np.maximum(values, 0) / best if best > 0 else np.zeros_like(values)

@@ -12,11 +12,11 @@ from engram.model.hit import Hit, Hits, HitTrace, Part
 from engram.model.memory import Memory
 from engram.recall import schema
 from engram.recall.known import ever, was_in_force
-from engram.recall.relevance import Ranked, Retrieval, rank
+from engram.recall.ranking import Ranked, Retrieval, rank
 from engram.recall.weigh import weigh
 from engram.rules.eligibility import eligibility
 from engram.store.documents import matches_metadata
-from engram.store.protocol import LIVE, Filters, Found, Query, Store
+from engram.store.protocol import LIVE, Candidates, Filters, Found, Query, Store
 from engram.text.dates import spans, without
 from engram.text.tokens import query_terms
 
@@ -75,30 +75,47 @@ class Searcher:
         return hits
 
     def _search(self, ask: Ask) -> Hits:
-        question = ask.text[:MAX_QUESTION]
-        dated = spans(question)
-        terms = tuple(query_terms(without(question, dated))) or tuple(query_terms(question))
         vector = self._vector(ask)
         without_meaning = ask.mode == "semantic" and vector is None
         if without_meaning:
             ask = replace(ask, mode="keyword")
-        query = Query(terms if ask.mode != "semantic" else (), vector, max(POOL, ask.limit * WEIGHED))
-        filters = ask.filters if ask.filters.known_at is None else ever(ask.filters)
-        windows = [(span.since, span.until) for span in dated]
         # What was known then is embedded anew on the way, and that may take its time.
         with self.store.reading() if ask.filters.known_at is None else nullcontext():
-            candidates = self.store.candidates(query, filters)
-            then = self._then(ask)
-            wanted = query.limit * 2 if then else ask.limit * WEIGHED
-            retrieval = Retrieval(query, ask.mode, ask.fusion, filters, wanted, windows, _by_number(then))
+            candidates, retrieval, then = self._retrieved(ask, vector)
             ranked = rank(self.store, candidates, retrieval)
-            hits = self._weighed(ask, terms, ranked, then)
+            hits = self._weighed(ask, retrieval.terms, ranked, then)
         hits.mode = ask.mode if vector is not None or ask.mode == "keyword" else "keyword"
         hits.warnings += candidates.warnings
         if without_meaning and not candidates.warnings:
             hits.warnings.append("searched by keyword: this store has no embedder (`engram config embedder static`)")
-        hits.terms, hits.pruned_terms = terms, candidates.pruned
+        hits.terms, hits.pruned_terms = retrieval.terms, candidates.pruned
         return hits
+
+    def retrieved(self, ask: Ask) -> tuple[Candidates, Retrieval]:
+        """What a search is about to rank: for whoever learns the ranking."""
+        candidates, retrieval, _ = self._retrieved(ask.checked(), self._vector(ask))
+        return candidates, retrieval
+
+    def _retrieved(self, ask: Ask, vector: "Vectors | None") -> tuple[Candidates, Retrieval, Then]:
+        question = ask.text[:MAX_QUESTION]
+        dated = spans(question)
+        terms = tuple(query_terms(without(question, dated))) or tuple(query_terms(question))
+        query = Query(terms if ask.mode != "semantic" else (), vector, max(POOL, ask.limit * WEIGHED))
+        filters = ask.filters if ask.filters.known_at is None else ever(ask.filters)
+        candidates = self.store.candidates(query, filters)
+        then = self._then(ask)
+        retrieval = Retrieval(
+            query,
+            ask.mode,
+            ask.fusion,
+            filters,
+            wanted=query.limit * 2 if then else ask.limit * WEIGHED,
+            windows=[(span.since, span.until) for span in dated],
+            then=_by_number(then),
+            text=question,
+            terms=terms,
+        )
+        return candidates, retrieval, then
 
     def _then(self, ask: Ask) -> "Then":
         """For `known_at`: what was known of the memories decided about since, with their numbers."""

@@ -279,6 +279,9 @@ class Store(Protocol):
     def embed(self, texts: Sequence[str]) -> "Vectors | None":
         """Vectors of texts in the store's space; None where this process lacks its embedder."""
 
+    def embedder_name(self) -> str:
+        """The model this process embeds with; "" without one."""
+
     def owned(self, memory_ids: Iterable[str]) -> list[str]:
         """Those of the memories that live in the owner's own store, not in a team's."""
 

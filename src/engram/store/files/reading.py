@@ -207,6 +207,10 @@ class Reading(KeepingUp):
         """Vectors of texts in the store's space, or None."""
         return self.parts.embedder.embed(texts) if self.parts.embedder and self._can_embed() else None
 
+    def embedder_name(self) -> str:
+        """The model this process embeds with."""
+        return self.parts.embedder.name if self.parts.embedder else ""
+
     @healing
     def _can_embed(self) -> bool:
         return self.parts.index.can_embed()

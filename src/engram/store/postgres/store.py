@@ -121,6 +121,10 @@ class PostgresStore(TaskKeeping):
         """Vectors of texts in the store's space, or None."""
         return self.parts.embed(texts)
 
+    def embedder_name(self) -> str:
+        """The model this process embeds with."""
+        return self.parts.embedder.name if self.parts.embedder else ""
+
     def owned(self, memory_ids: Iterable[str]) -> list[str]:
         """All of them: a team's files are not part of this store."""
         return list(memory_ids)

@@ -1,7 +1,7 @@
-"""From candidates to relevance: what each retriever found, judged together and scaled to 0–10.
+"""From candidates to an order: what each retriever found, judged together and scaled to 0–10.
 
 Keyword and semantic search stay pure: one retriever's order. Hybrid judges every candidate by all the evidence there is
-(`fuse.judge`), a turn of a conversation with its neighbours and its session; `fusion="rrf"` is spec 1's rule instead.
+(`fuse.evidence_of`), a turn of a conversation with its neighbours and its session; `fusion="rrf"` is spec 1's rule instead.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,14 +18,13 @@ from engram.store.protocol import Candidates, Filters, Placed, Query, Stand, Sto
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
-    from engram.recall.expand import Lexicon
+    from engram.recall.fuse import Judged
+    from engram.recall.likeness import Lexicon
 
 SESSIONS_READ = 60
 """Sessions read whole for one question: those whose turns the retrievers liked best."""
 JUDGED = 48
 """Documents that stand alone judged for one question: the best by either retriever's raw score."""
-OF_TALK = frozenset({"session", "speaker", "telling"})
-"""Evidence that only a conversation gives; for documents that stand alone it is the same for all."""
 READ_WHOLE = 1_000
 """The longest session that is read whole; of a longer one only what is near a candidate."""
 AROUND = 2
@@ -56,6 +55,10 @@ class Retrieval:
     """How many places to fill."""
     windows: Windows = ()
     then: Mapping[int, Memory] = field(default_factory=dict)
+    text: str = ""
+    """The question as it was asked."""
+    terms: tuple[str, ...] = ()
+    """Its terms, whether or not they are searched for."""
 
 
 def rank(store: Store, candidates: Candidates, retrieval: Retrieval) -> list[Ranked]:
@@ -100,35 +103,45 @@ def _scaled(
 
 
 def _judged(store: Store, candidates: Candidates, retrieval: Retrieval) -> dict[int, dict[str, float]]:
-    from engram.recall.context import Passage, Passages
-    from engram.recall.fuse import Asked, judge
+    from engram.recall.fuse import weighed
 
-    placed = _placed(store, candidates, retrieval)
-    if not placed:
+    placed, judged = judge(store, candidates, retrieval)
+    if judged is None:
         return {}
-    lexicon = _lexicon(alike=retrieval.query.vector is not None)
-    lexicon.trim()
-    passages = Passages(
-        [
-            Passage(p.fields, group, p.fields[1] if group else "", p.time)
-            for p, group in zip(placed, _groups(placed), strict=True)
-        ],
-        lexicon,
-    )
-    asked = Asked(retrieval.query.terms, retrieval.query.vector, retrieval.windows)
-    meanings = _meanings(store, placed, retrieval)
-    evidence = judge(passages, asked, meanings, lexicon, store.frequencies, candidates.total)
-    names = [name for name in evidence if name not in OF_TALK or any(place.parent for place in placed)]
-    rows = [evidence[name].tolist() for name in names]
+    parts = weighed(judged.evidence)
+    rows = [values.tolist() for values in parts.values()]
     return {
-        place.n: {name: row[i] for name, row in zip(names, rows, strict=True)}
+        place.n: {name: row[i] for name, row in zip(parts, rows, strict=True)}
         for i, place in enumerate(placed)
         if place.eligible
     }
 
 
+def judge(store: Store, candidates: Candidates, retrieval: Retrieval) -> "tuple[list[Placed], Judged | None]":
+    """Every document considered, and what speaks for each; None where there is none."""
+    from engram.recall.fuse import Asked, evidence_of
+    from engram.recall.passages import Passage, Passages
+
+    placed = _placed(store, candidates, retrieval)
+    if not placed:
+        return [], None
+    query = retrieval.query
+    lexicon = _lexicon(alike=query.vector is not None)
+    lexicon.trim()
+    items = [
+        Passage(place.fields, group, place.fields[1] if group else "", place.time)
+        for place, group in zip(placed, _groups(placed), strict=True)
+    ]
+    asked = Asked(retrieval.text, query.terms, query.vector, retrieval.windows, candidates.frequency, candidates.total)
+    meanings = _meanings(store, placed, retrieval)
+    from engram.embedding.static import NAME
+
+    own = store.embedder_name() == NAME
+    return placed, evidence_of(Passages(items, lexicon), asked, meanings, lexicon, stretched=own)
+
+
 def _placed(store: Store, candidates: Candidates, retrieval: Retrieval) -> list[Placed]:
-    from engram.recall.context import best_parents
+    from engram.recall.passages import best_parents
 
     numbers = list(dict.fromkeys([n for n, _ in candidates.lexical] + [n for n, _ in candidates.semantic]))
     then = retrieval.then
@@ -222,6 +235,6 @@ def _lexicon(*, alike: bool) -> "Lexicon":
     It is always the bundled model's, whatever embeds the documents: one word at a time is no job for a server.
     """
     from engram.embedding.static import StaticEmbedder
-    from engram.recall.expand import Lexicon
+    from engram.recall.likeness import Lexicon
 
-    return Lexicon(StaticEmbedder().embed if alike else None)
+    return Lexicon(StaticEmbedder().summed if alike else None)

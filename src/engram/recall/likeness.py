@@ -1,7 +1,8 @@
 """Words alike in meaning: which terms of the candidates stand for a term of the question, and how far.
 
 A question about exercises should find yoga. The bundled static model has a vector for every word, so the likeness of two
-words is one dot product; a term met only by likeness counts a share of an exact match, and less when it is a commonplace.
+words is one dot product. A term met only by likeness counts a share of an exact match, and less when it is a commonplace:
+how much a word tells is the length of its vector, which is the same in every store.
 """
 
 import threading
@@ -17,28 +18,42 @@ import numpy.typing as npt
 from engram.text.stems import word_of
 from engram.text.tokens import ASKED
 
-__all__ = ["Floats", "Frequencies", "Integers", "Lexicon", "Likeness", "rarity", "term_table"]
+__all__ = ["Alike", "Floats", "Integers", "Lexicon", "Likeness", "alike", "rarities", "rarity"]
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Integers: TypeAlias = npt.NDArray[np.int64]
 Read: TypeAlias = tuple[Integers, int]
-Frequencies: TypeAlias = Callable[[Sequence[str]], Mapping[str, int]]
-"""In how many documents of the store each term occurs; terms that occur nowhere may be left out."""
 
 MOST_TERMS = 30_000
 """Terms a process remembers: 30 MB of vectors, more than a fluent speaker's words."""
 MOST_TEXTS, LONGEST_TEXT = 20_000, 4_000
 """Read texts a process remembers, and the length of the longest one worth it: turns of talk, some 10 MB of them."""
+UNKNOWN_WEIGHT = 12.0
+"""What a word tells that the model does not know: as much as a rare one it does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """How words alike count. LoCoMo dev: .829 without, .849 with them; flat for floors from .2 to .3, shares from .5 to .6."""
+    """How words alike count. Flat for floors from .2 to .3 and shares from .5 to .6 on every development set."""
 
     floor: float = 0.25
     """Cosine from which two words count as alike; words picked at random lie below."""
     share: float = 0.5
     """What a word of the same meaning is worth beside the word itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """What each word of a vocabulary counts for each term of a question; the rows are the terms, the columns the words."""
+
+    same: npt.NDArray[np.bool_]
+    """The word is the term."""
+    cosines: Floats
+    """Of term and word; zero without a model."""
+    worth: Floats
+    """How many occurrences of the term one occurrence of a word alike counts as; zero where it is the term itself."""
+    weights: Floats
+    """How much each term tells, whatever the store holds."""
 
 
 class Lexicon:
@@ -57,6 +72,7 @@ class Lexicon:
         self._numbers: dict[str, int] = {}
         self._terms: list[str] = []
         self._rows: Floats = np.zeros((0, 0), dtype=np.float32)
+        self._weights: Floats = np.zeros(0, dtype=np.float32)
         self._embedded = 0
         self._remembered = lru_cache(MOST_TEXTS)(self._read)
 
@@ -90,25 +106,28 @@ class Lexicon:
         """Terms by number."""
         return [self._terms[number] for number in numbers.tolist()]
 
-    def vectors(self, numbers: Integers) -> Floats | None:
-        """One unit row per term, zero where the model knows nothing of it; None without a model."""
+    def vectors(self, numbers: Integers) -> tuple[Floats, Floats] | None:
+        """One unit row per term, zero where the model knows nothing of it, and how much each term tells; None without a model."""
         if self._embed is None:
             return None
         with self._lock:
             if self._embedded < len(self._terms):
                 self._learn([word_of(term) for term in self._terms[self._embedded :]], self._embed)
-            return self._rows[numbers]
+            return self._rows[numbers], self._weights[numbers]
 
     def _learn(self, words: Sequence[str], embed: Callable[[Sequence[str]], Floats]) -> None:
         """Room doubles, so that learning word by word does not copy what is known each time."""
         new = embed(words)
+        lengths = np.linalg.norm(new, axis=1)
         size = self._embedded + len(new)
         if size > len(self._rows):
-            grown = np.zeros((2 * size, new.shape[1]), dtype=np.float32)
+            grown, weights = np.zeros((2 * size, new.shape[1]), dtype=np.float32), np.zeros(2 * size, dtype=np.float32)
             if self._embedded:
                 grown[: self._embedded] = self._rows[: self._embedded]
-            self._rows = grown
-        self._rows[self._embedded : size] = new
+                weights[: self._embedded] = self._weights[: self._embedded]
+            self._rows, self._weights = grown, weights
+        self._rows[self._embedded : size] = new / np.maximum(lengths, 1e-9)[:, None]
+        self._weights[self._embedded : size] = np.where(lengths > 0, lengths, UNKNOWN_WEIGHT)
         self._embedded = size
 
 
@@ -119,33 +138,25 @@ def rarity(frequencies: Sequence[int], total: int) -> Floats:
     return idf
 
 
-def term_table(
-    terms: Sequence[str],
-    vocabulary: Integers,
-    lexicon: Lexicon,
-    frequencies: Frequencies,
-    total: int,
-    rule: Likeness | None = None,
-) -> tuple[Floats, Floats]:
-    """How many occurrences of each term one occurrence of each word of the vocabulary counts as, and each term's rarity.
+def rarities(terms: Sequence[str], frequency: Mapping[str, int], total: int) -> Floats:
+    """The rarity of each term, by how many of all documents hold it."""
+    return rarity([frequency.get(term, 0) for term in terms], total)
 
-    The term itself counts 1. A word alike but commoner than the term is worth less: "thing" says little of any one thing.
+
+def alike(terms: Sequence[str], vocabulary: Integers, lexicon: Lexicon, rule: Likeness | None = None) -> Alike:
+    """What each word of the vocabulary counts for each term. A word alike but more commonplace than the term is worth
+    less: "thing" says little of any one thing.
     """
+    rule = rule or Likeness()
     asked, _ = lexicon.read(" ".join(terms))
-    worth = _likeness(lexicon.vectors(asked), lexicon.vectors(vocabulary), rule or Likeness())
-    table = np.zeros((len(terms), len(vocabulary)), dtype=np.float32) if worth is None else worth
-    alike = np.flatnonzero(table.any(axis=0))
-    words = lexicon.terms(vocabulary[alike])
-    known = frequencies([*terms, *words])
-    idf = rarity([known.get(term, 0) for term in terms], total)
-    word_idf = rarity([known.get(word, 0) for word in words], total)
-    table[:, alike] *= np.minimum(word_idf[None, :] / np.maximum(idf, 1e-6)[:, None], 1)
-    table[asked[:, None] == vocabulary[None, :]] = 1.0
-    return table, idf
-
-
-def _likeness(terms: Floats | None, words: Floats | None, rule: Likeness) -> Floats | None:
-    if terms is None or words is None:
-        return None
-    worth: Floats = rule.share * np.clip((terms @ words.T - rule.floor) / (1 - rule.floor), 0, 1)
-    return worth
+    same = asked[:, None] == vocabulary[None, :]
+    known, words = lexicon.vectors(asked), lexicon.vectors(vocabulary)
+    if known is None or words is None or not len(terms):
+        nothing = np.zeros((len(terms), len(vocabulary)), dtype=np.float32)
+        return Alike(same, nothing, nothing, np.ones(len(terms), dtype=np.float32))
+    (rows, weights), (word_rows, word_weights) = known, words
+    cosines: Floats = rows @ word_rows.T
+    worth = rule.share * np.clip((cosines - rule.floor) / (1 - rule.floor), 0, 1)
+    worth *= np.minimum(word_weights[None, :] / weights[:, None], 1)
+    worth[same] = 0
+    return Alike(same, cosines, worth.astype(np.float32), weights)

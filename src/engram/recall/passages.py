@@ -1,0 +1,335 @@
+"""A passage judged where it stands: by its best stretch, with its neighbours, its session, its speaker and its time.
+
+In a conversation the words of a question rarely all stand in the turn that answers it. So a turn is searched together with
+what was said around it, nearer turns counting more; and of a long turn the stretch counts that says most of the question.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TypeAlias
+
+import numpy as np
+
+from engram.recall.likeness import Alike, Floats, Integers, Lexicon
+from engram.rules.numbers import FIELD_WEIGHTS
+from engram.text.tokens import tokens
+
+__all__ = [
+    "Passage", "Passages", "Stretches", "Windows", "Words", "best_parents", "near_in_time", "roles", "spoken_by",
+    "standing", "word_evidence",
+]  # fmt: skip
+
+Windows: TypeAlias = Sequence[tuple[float, float]]
+"""Spans of time a question speaks of: since, until, in seconds."""
+
+DECAY = 0.6
+"""What a turn's words count one turn away; flat from .5 to .7 on every development set."""
+REACH = 4
+"""Turns looked at on either side; beyond, DECAY leaves less than a tenth."""
+LENT = 40.0
+"""Terms a neighbour lends at most: an answer of 300 words would drown the turn beside it. Without the cap assistant chats
+lose .02, group talk .04."""
+ALIKE_AT_MOST = 0.5
+"""What all words alike together may count for a term: many that are merely near do not make one that is there."""
+ASKED_ITSELF = 0.5
+"""What the words of a question count in the turn that asks, where another follows: it does not know the answer."""
+ASKED_ANSWERED = 1.0
+"""What they count in the next turn, which answers. What a user asks an assistant is the user's own matter, and stays."""
+SATURATION, LENGTH = 1.2, 0.75
+"""BM25's k1 and b, at their customary values."""
+STRETCH, LONG = 40, 60
+"""Terms of a stretch, and from how many on a passage is taken apart into stretches: two or three sentences."""
+FORGETTING_DAYS = 7.0
+"""People speak of what happened within about a week."""
+USERS = frozenset(tokens("user human"))
+ASSISTANTS = frozenset(tokens("assistant ai agent model"))
+ROLES = USERS | ASSISTANTS | frozenset(tokens("system tool"))
+"""Speakers that are nobody's name, as index terms."""
+STANDING = frozenset(tokens("always never prefer rather"))
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A candidate, or a neighbour of one. `fields` are index terms joined by blanks, as `marked_terms` writes them."""
+
+    fields: tuple[str, ...]
+    parent: str = ""
+    speaker: str = ""
+    """Who said it, as index terms."""
+    time: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """The stretches of passages, in their order: overlapping pairs of blocks of the first field's words."""
+
+    passage: Integers
+    """The passage each stretch is of."""
+    first: Integers
+    """Its first block, and the block behind its last."""
+    behind: Integers
+    starts: Integers
+    """The first stretch of each passage."""
+
+    def best(self, values: Floats) -> Integers:
+        """Of each passage the stretch with the highest value; of several the first."""
+        if not len(values):
+            return np.zeros(0, dtype=np.int64)
+        top = np.maximum.reduceat(values, self.starts)[self.passage]
+        places = np.where(values >= top, np.arange(len(values)), len(values))
+        return np.minimum.reduceat(places, self.starts)
+
+
+class Passages:
+    """Passages as arrays. Those of one parent must stand together, in the order they were said."""
+
+    def __init__(self, items: Sequence[Passage], lexicon: Lexicon) -> None:
+        self.items = items
+        lexicon.lend(self)
+        read = [
+            (place, field, lexicon.read(text))
+            for place, item in enumerate(items)
+            for field, text in enumerate(item.fields[: len(FIELD_WEIGHTS)])
+        ]
+        numbers = [found[0] for _, _, found in read]
+        told = np.array([found[1] for _, _, found in read], dtype=np.int64)
+        sizes = np.array([len(found[0]) for _, _, found in read], dtype=np.int64)
+        rows = np.array([place for place, _, _ in read], dtype=np.int64)
+        fields = np.array([field for _, field, _ in read], dtype=np.int64)
+        self.vocabulary, self.words = _distinct(np.concatenate(numbers) if numbers else rows)
+        halves = np.stack([2 * rows, 2 * rows + 1], axis=1).ravel()
+        self._places = np.repeat(halves, np.stack([told, sizes - told], axis=1).ravel())
+        self._weights = np.repeat(np.array(FIELD_WEIGHTS, dtype=np.float32)[fields], sizes)
+        stated = np.zeros(len(items), dtype=np.int64)
+        stated[rows[fields == 0]] = sizes[fields == 0]
+        self.blocks, self.block_starts = _blocks(sizes, fields == 0, rows, stated)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @cached_property
+    def parents(self) -> Integers:
+        """The session of each passage, numbered in order; a passage without one is a session of its own."""
+        names = [item.parent for item in self.items]
+        starts = [not name or name != before for name, before in zip(names, ["", *names], strict=False)]
+        return np.cumsum(np.array(starts, dtype=np.int64)) - 1
+
+    @cached_property
+    def places(self) -> Integers:
+        """The passage each word stands in."""
+        return self._places >> 1
+
+    @cached_property
+    def lengths(self) -> Floats:
+        """(2 x passages) weighted number of terms told and asked."""
+        return self._by_half(self._places, self._weights)
+
+    @cached_property
+    def stretches(self) -> Stretches:
+        """The stretches of every passage; a short one is a single stretch."""
+        counts = np.diff(np.append(self.block_starts, self.block_total))
+        several = np.maximum(counts - 1, 1)
+        passage = np.repeat(np.arange(len(self)), several)
+        starts = np.cumsum(several) - several
+        first = np.arange(len(passage)) - np.repeat(starts, several) + np.repeat(self.block_starts, several)
+        behind = np.minimum(first + 2, np.repeat(self.block_starts + counts, several))
+        return Stretches(passage, first, behind, starts)
+
+    @property
+    def block_total(self) -> int:
+        """How many blocks there are."""
+        return int(self.blocks.max()) + 1 if self.blocks.size else len(self)
+
+    def counts(self, table: Floats) -> Floats:
+        """(terms x 2 x passages) how often each term of a (terms x vocabulary) table is told and asked."""
+        counting = table.any(axis=0)[self.words]
+        words, places, weights = self.words[counting], self._places[counting], self._weights[counting]
+        rows = [self._by_half(places, weights * row[words]) for row in table]
+        return np.stack(rows) if rows else np.zeros((0, 2, len(self)), dtype=np.float32)
+
+    def by_stretch(self, table: Floats) -> Floats:
+        """(terms x stretches) how much of each row of a table the words of each stretch come to."""
+        counting = table.any(axis=0)[self.words]
+        words, blocks = self.words[counting], self.blocks[counting]
+        if not len(table):
+            return np.zeros((0, len(self.stretches.passage)), dtype=np.float32)
+        sums = np.stack([np.bincount(blocks, row[words], minlength=self.block_total) for row in table])
+        before = np.concatenate([np.zeros((len(table), 1)), np.cumsum(sums, axis=1)], axis=1)
+        stretches = self.stretches
+        return (before[:, stretches.behind] - before[:, stretches.first]).astype(np.float32)
+
+    def _by_half(self, places: Integers, weights: Floats) -> Floats:
+        sums = np.bincount(places, weights, minlength=2 * len(self)).astype(np.float32)
+        return sums.reshape(-1, 2).T
+
+
+def _blocks(sizes: Integers, stated: "np.ndarray", rows: Integers, lengths: Integers) -> tuple[Integers, Integers]:
+    """The block of each word, and the first block of each passage. What is not the statement stands in its first block."""
+    half = STRETCH // 2
+    counts = np.where(lengths > LONG, -(-lengths // half), 1)
+    starts = np.cumsum(counts) - counts
+    blocks = np.repeat(starts[rows] if len(rows) else rows, sizes)
+    if (counts > 1).any():
+        behind = np.cumsum(sizes)
+        within = np.arange(len(blocks)) - np.repeat(behind - sizes, sizes)
+        far = np.repeat(stated & (counts[rows] > 1), sizes)
+        blocks[far] += within[far] // half
+    return blocks, starts
+
+
+def _distinct(numbers: Integers) -> tuple[Integers, Integers]:
+    """The distinct numbers in order, and where each number stands among them; faster than sorting."""
+    present = np.zeros(int(numbers.max()) + 1 if numbers.size else 0, dtype=bool)
+    present[numbers] = True
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[numbers]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What the words of a question come to: BM25 of each passage in its context, and which share of the question, by
+    rarity, stands in its best stretch and in its session.
+    """
+
+    context: Floats
+    covered: Floats
+    session: Floats
+    stretch: Integers
+    """The best stretch of each passage."""
+
+
+def word_evidence(passages: Passages, found: Alike, rarity: Floats, named: Mapping[int, Floats]) -> Words:
+    """How the words of a question speak for each passage.
+
+    `found` says what each word counts for each term, `rarity` what each term is worth. `named` (from `spoken_by`) marks, by
+    row, the passages where the term is the name of someone present: there it is taken as said once.
+    """
+    same = found.same.astype(np.float32)
+    exact = passages.counts(same)
+    counts = exact + np.minimum(passages.counts(found.worth), ALIKE_AT_MOST)
+    turns = _saturated(_spread(counts, passages), _spread(passages.lengths[None], passages)[0])
+    share = (rarity / max(float(rarity.sum()), 1e-6)).astype(np.float32)
+    in_stretch = passages.by_stretch(same)
+    near = np.minimum(passages.by_stretch(found.worth), ALIKE_AT_MOST)
+    stretch = passages.stretches.best(share @ np.minimum(in_stretch + near, 1))
+    said = (_by_session(exact.sum(axis=1), passages.parents) > 0).astype(np.float32)[:, passages.parents]
+    return Words(
+        _weighed(turns, rarity, named),
+        _weighed((in_stretch[:, stretch] > 0).astype(np.float32), share, named),
+        _weighed(said, share, named),
+        stretch,
+    )
+
+
+def _spread(counts: Floats, passages: Passages) -> Floats:
+    """(terms x 2 x passages) to (terms x passages): each passage with its share of what stands around it."""
+    parents, lengths = passages.parents, passages.lengths.sum(axis=0)
+    told, asked = counts[:, 0], counts[:, 1]
+    lending = np.minimum(1, LENT / np.maximum(lengths, 1)).astype(np.float32)
+    both, questions = (told + asked) * lending, asked * lending
+    answered = np.append(parents[1:] == parents[:-1], False)
+    out: Floats = told + np.where(answered, ASKED_ITSELF, 1.0).astype(np.float32) * asked
+    for distance in range(1, min(REACH, out.shape[1] - 1) + 1):
+        share = (DECAY**distance * (parents[distance:] == parents[:-distance])).astype(np.float32)
+        out[:, :-distance] += share * both[:, distance:]
+        out[:, distance:] += share * both[:, :-distance]
+        if distance == 1:
+            user, assistant = roles(passages)
+            among_people = ~(user[:-1] & assistant[1:])
+            out[:, 1:] += share * among_people * (ASKED_ANSWERED / DECAY - 1) * questions[:, :-1]
+    return out
+
+
+def _by_session(counts: Floats, parents: Integers) -> Floats:
+    if not len(parents):
+        return counts
+    starts = np.flatnonzero(np.diff(parents, prepend=-1))
+    return np.add.reduceat(counts, starts, axis=1)
+
+
+def _saturated(counts: Floats, lengths: Floats) -> Floats:
+    mean = float(lengths.mean()) if lengths.size else 0.0
+    room = SATURATION * (1 - LENGTH + LENGTH * lengths / (mean or 1.0))
+    evidence: Floats = counts * (SATURATION + 1) / (counts + np.maximum(room, 1e-6))
+    return evidence
+
+
+def _weighed(evidence: Floats, rarity: Floats, named: Mapping[int, Floats]) -> Floats:
+    for row, present in named.items():
+        evidence[row] = np.where(present > 0, 1.0, evidence[row])
+        # Where everyone considered shares the name it tells nothing, and must not drown what does.
+        evidence[row] -= evidence[row].min()
+    total: Floats = rarity @ evidence
+    return total
+
+
+def roles(passages: Passages) -> "tuple[np.ndarray, np.ndarray]":
+    """Which passages a user said, and which an assistant."""
+    speakers = [item.speaker for item in passages.items]
+    return np.array([s in USERS for s in speakers], dtype=bool), np.array(
+        [s in ASSISTANTS for s in speakers], dtype=bool
+    )
+
+
+def standing(passages: Passages) -> Floats:
+    """Which turns of a user say what is always, never or preferably to be done: that bears on every question about its subject."""
+    user, _ = roles(passages)
+    told = [
+        spoken and not STANDING.isdisjoint(item.fields[0].split())
+        for spoken, item in zip(user, passages.items, strict=True)
+    ]
+    return np.array(told, dtype=np.float32)
+
+
+def spoken_by(passages: Passages, terms: Sequence[str]) -> tuple[Floats, dict[int, Floats]]:
+    """Who speaks, where the question names someone: 1 for the passages of that person, and where they are present.
+
+    The second value is for `word_evidence`; it is empty when the question is of names alone, which are then plain words.
+    """
+    names = [_name(item.speaker) for item in passages.items]
+    everyone = frozenset().union(*set(names))
+    asked = [row for row, term in enumerate(terms) if term in everyone]
+    speaks = np.zeros(len(passages), dtype=np.float32)
+    if not asked:
+        return speaks, {}
+    wanted = {terms[row] for row in asked}
+    speaks = np.array([not wanted.isdisjoint(name) for name in names], dtype=np.float32)
+    if len(asked) == len(terms):
+        return speaks, {}
+    return speaks, {row: _present(passages, names, terms[row]) for row in asked}
+
+
+def _present(passages: Passages, names: Sequence[frozenset[str]], term: str) -> Floats:
+    said = np.array([term in name for name in names], dtype=np.float32)
+    present: Floats = _by_session(said[None], passages.parents)[0][passages.parents]
+    return present
+
+
+@lru_cache(maxsize=4096)
+def _name(speaker: str) -> frozenset[str]:
+    terms = frozenset(speaker.split())
+    return frozenset() if terms <= ROLES else terms
+
+
+def near_in_time(passages: Passages, windows: Windows) -> Floats:
+    """1 inside a span the question speaks of, falling off with the days outside of it; 0 without span or time."""
+    near = np.zeros(len(passages), dtype=np.float32)
+    if not windows:
+        return near
+    times = np.array([np.nan if item.time is None else item.time for item in passages.items], dtype=np.float64)
+    for since, until in windows:
+        days = np.maximum(np.maximum(since - times, times - until), 0) / _DAY
+        near = np.fmax(near, np.exp(-days / FORGETTING_DAYS).astype(np.float32))
+    return near
+
+
+def best_parents(found: Sequence[Sequence[tuple[str, float]]], limit: int) -> list[str]:
+    """The sessions worth reading whole: those whose candidates score most, over (parent, score) rankings."""
+    worth: dict[str, float] = {}
+    for ranking in found:
+        top = max((score for _, score in ranking), default=0.0)
+        for parent, score in ranking:
+            if parent and top > 0:
+                worth[parent] = worth.get(parent, 0.0) + max(score, 0.0) / top
+    return sorted(worth, key=lambda parent: (-worth[parent], parent))[:limit]
