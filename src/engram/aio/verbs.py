@@ -314,7 +314,8 @@ class Verbs(Opened):
         time phrase, counted from `question_date` or now, is a window. `Recall.intent` and `.window` say what was understood.
         `compose_answer` puts what was found into `Recall.answer`, each sentence with the ids it rests on: in a model's words
         where there is a model, else in the memories' own. `agent_id` and `user_id` (or `scope`) name who asks: nothing that
-        is another's answers, neither memories nor what was said.
+        is another's answers, neither memories nor what was said. With `explain` each hit has the parts of its score and
+        `Recall.trace` tells how the answer came about; the answer is the same.
         """
         return await self._threads.run(
             self._engram.recall,
@@ -350,16 +351,30 @@ class Verbs(Opened):
         *,
         max_tokens: int = 2000,
         expected_terms: Sequence[str] = (),
+        question_date: datetime | str | None = None,
         scope: ScopeLike = None,
+        limit: int = 10,
+        mode: str = "hybrid",
+        fusion: str | None = None,
+        compose_answer: bool = False,
         **filters: Any,
     ) -> RecallTrace:
-        """The account of a recall: what was ranked, kept, trimmed, superseded, and which expected terms are missing."""
+        """What `recall` answers, with the account of it; no use is noted.
+
+        `RecallTrace.recall` is the answer, `recall.trace` how it came about. `kept` and `trimmed` say what of it fits into
+        `max_tokens`, `superseded` what matches and is no longer current, `missing_expected_terms` what the text lacks.
+        """
         return await self._threads.run(
             self._engram.trace_recall,
             query,
             max_tokens=max_tokens,
             expected_terms=expected_terms,
+            question_date=question_date,
             scope=scope,
+            limit=limit,
+            mode=mode,
+            fusion=fusion,
+            compose_answer=compose_answer,
             **filters,
         )
 

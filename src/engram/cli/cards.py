@@ -134,7 +134,7 @@ def listing(memories: "Sequence[Memory]", now: datetime, at: datetime | None = N
 _COLUMNS = {"id": "cyan", "type": "", "scope": "bright_black", "age": "bright_black"}
 
 
-def hits(found: "Sequence[Hit]", now: datetime, *, explain: bool = False) -> None:
+def hits(found: "Sequence[Hit]", now: datetime, *, explain: bool = False, dated: bool = False) -> None:
     """Answers, best first; a program is given them as a prompt would be."""
     from engram.recall.recalling import line_of
 
@@ -142,7 +142,7 @@ def hits(found: "Sequence[Hit]", now: datetime, *, explain: bool = False) -> Non
         if drawing.on_terminal():
             drawing.entry(str(number), hit.text, _remarks(hit, now), f"{hit.score:.2f}")
         else:
-            drawing.write(line_of(hit))
+            drawing.write(line_of(hit, dated=dated))
         if explain:
             trace(hit)
 
@@ -168,7 +168,7 @@ def trace(hit: "Hit") -> None:
     """How a score came about, line by line; the last number of the running total is the score."""
     if hit.trace is None:
         return
-    found = [f"{name} #{rank} ({hit.trace.raw.get(name, 0.0):.3f})" for name, rank in hit.trace.found_by.items()]
+    found = [_place(name, rank, hit.trace.raw.get(name)) for name, rank in hit.trace.found_by.items()]
     drawing.lines([(f"      found by {', '.join(found)}" if found else "      found by its place", "bright_black")])
     total = 0.0
     for part in hit.trace.parts:
@@ -176,6 +176,10 @@ def trace(hit: "Hit") -> None:
         words = f"      {part.name:<22} {part.operation} {part.value:8.4f}   {total:9.4f}"
         drawing.lines([words, (f"   {part.detail}" if part.detail else "", "bright_black")])
     drawing.lines([(f"      {'score':<22} = {'':8}   {hit.score:9.4f}", "bold")], [""])
+
+
+def _place(retriever: str, rank: int, raw: float | None) -> str:
+    return f"{retriever} #{rank} ({raw:.3f})" if raw is not None else f"its {retriever}"
 
 
 def injection(found: "Injection") -> None:

@@ -92,15 +92,20 @@ def recall_data(recall: "Recall", now: datetime, *, explain: bool = False) -> di
     }
     if explain:
         data |= {"filtered": plain(hits.filtered), "terms": list(hits.terms), "pruned_terms": list(hits.pruned_terms)}
+        data["trace"] = plain(recall.trace)
     return data
 
 
-def trace_data(trace: "RecallTrace", now: datetime) -> dict[str, Any]:
-    """The account of a recall."""
-    data: dict[str, Any] = {
-        field.name: plain(getattr(trace, field.name)) for field in fields(trace) if field.name != "ranked"
+def budget_data(trace: "RecallTrace", budget: int) -> dict[str, Any]:
+    """What of a recall fits into a budget, and what its text lacks."""
+    return {
+        "budget": budget,
+        "tokens": trace.tokens,
+        "kept": list(trace.kept),
+        "trimmed": list(trace.trimmed),
+        "superseded": list(trace.superseded),
+        "missing_expected_terms": list(trace.missing_expected_terms),
     }
-    return {**data, "ranked": [hit_data(hit, now, explain=True) for hit in trace.ranked]}
 
 
 def injection_data(injection: "Injection", now: datetime) -> dict[str, Any]:

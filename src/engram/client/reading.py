@@ -114,13 +114,26 @@ class Reading(Facets):
         time phrase, counted from `question_date` or now, is a window. `Recall.intent` and `.window` say what was understood.
         `compose_answer` puts what was found into `Recall.answer`, each sentence with the ids it rests on: in a model's words
         where there is a model, else in the memories' own. `agent_id` and `user_id` (or `scope`) name who asks: nothing that
-        is another's answers, neither memories nor what was said.
+        is another's answers, neither memories nor what was said. With `explain` each hit has the parts of its score and
+        `Recall.trace` tells how the answer came about; the answer is the same.
         """
         session = self._used_in(session, _asker(scope, filters))
-        plainly = bool(_AS_ASKED & filters.keys())
-        ask = Ask(question, limit, mode, fusion, self._seen(scope, filters), explain).checked()
-        found = self._recaller.recall(ask, session, aware(question_date), plainly=plainly)
+        ask = self._question(question, limit, mode, fusion, explain, scope, filters)
+        found = self._recaller.recall(ask, session, aware(question_date))
         return self._composed(found) if compose_answer else found
+
+    def _question(
+        self,
+        text: str,
+        limit: int,
+        mode: str,
+        fusion: str | None,
+        explain: bool,
+        scope: ScopeLike,
+        filters: dict[str, Any],
+    ) -> Ask:
+        narrowed = not _AS_ASKED.isdisjoint(filters)
+        return Ask(text, limit, mode, fusion, self._seen(scope, filters), explain, narrowed).checked()
 
     def _composed(self, found: Recall) -> Recall:
         from engram.recall.composing import answering, composed
@@ -149,11 +162,24 @@ class Reading(Facets):
         *,
         max_tokens: int = 2000,
         expected_terms: Sequence[str] = (),
+        question_date: datetime | str | None = None,
         scope: ScopeLike = None,
+        limit: int = 10,
+        mode: str = "hybrid",
+        fusion: str | None = None,
+        compose_answer: bool = False,
         **filters: Any,
     ) -> "RecallTrace":
-        """The account of a recall: what was ranked, kept, trimmed, superseded, and which expected terms are missing."""
-        return self._blocks.trace(query, self._seen(scope, filters), max_tokens, expected_terms)
+        """What `recall` answers, with the account of it; no use is noted.
+
+        `RecallTrace.recall` is the answer, `recall.trace` how it came about. `kept` and `trimmed` say what of it fits into
+        `max_tokens`, `superseded` what matches and is no longer current, `missing_expected_terms` what the text lacks.
+        """
+        ask = self._question(query, limit, mode, fusion, True, scope, filters)
+        found = self._recaller.answered(ask, aware(question_date))
+        if compose_answer:
+            found = self._composed(found)
+        return self._blocks.trace(found, ask.filters, max_tokens, expected_terms)
 
     def get_context_block(
         self,

@@ -27,6 +27,8 @@ class HitTrace:
     """Which retriever found it, at which rank (from 1)."""
     raw: Mapping[str, float] = field(default_factory=dict)
     """Each retriever's raw score."""
+    version_of: str = ""
+    """Where no search found it: the hit of which it is another version. The parts are that hit's."""
 
     def replay(self) -> float:
         """Recompute the score from its parts, in order."""
@@ -42,6 +44,29 @@ class Filtered:
 
     id: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchTrace:
+    """One search made for an answer: what it looked for and where, what the retrievers gave, what was found and cut."""
+
+    purpose: str
+    text: str
+    where: str
+    """The filters in words."""
+    mode: str
+    terms: tuple[str, ...]
+    pruned_terms: tuple[str, ...]
+    """Terms so common that they were left out."""
+    candidates: Mapping[str, int]
+    """How many documents each retriever gave."""
+    found: tuple[str, ...]
+    """The ids found, best first."""
+    limit: int
+    cut: tuple[str, ...] = ()
+    """The ids that were scored and fell to the limit."""
+    filtered: tuple[Filtered, ...] = ()
+    """Candidates whose record, once read, did not pass the filters."""
 
 
 @dataclass(frozen=True, slots=True)

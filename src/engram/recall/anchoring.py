@@ -22,11 +22,14 @@ EVERY_VERSION = (*LIVE, "superseded", "archived")
 
 @dataclass(frozen=True, slots=True)
 class Anchored:
-    """The window of a question, what there is to say of it, and the id of what it comes after, where it hangs on that."""
+    """The window of a question, what there is to say of it, and where it hangs on an event: the id of what tells of that, and of
+    what the window comes after.
+    """
 
     window: Window | None
     notes: tuple[str, ...] = ()
     after: str = ""
+    told_by: str = ""
 
 
 def window_of(question: Question, filters: Filters, searcher: Searcher) -> Anchored:
@@ -38,10 +41,10 @@ def window_of(question: Question, filters: Filters, searcher: Searcher) -> Ancho
     if told is None or moment is None:
         return Anchored(None, (f"when “{question.anchor}” was is not known",))
     if question.relation == "after":
-        return Anchored(Window(moment, None), after=told.id)
+        return Anchored(Window(moment, None), after=told.id, told_by=told.id)
     if question.relation == "before":
-        return Anchored(Window(None, moment))
-    return Anchored(_during(told, moment))
+        return Anchored(Window(None, moment), told_by=told.id)
+    return Anchored(_during(told, moment), told_by=told.id)
 
 
 def _its_own_change(question: Question) -> bool:
@@ -56,7 +59,7 @@ def _told(anchor: str, filters: Filters, searcher: Searcher) -> Hit | None:
     for kind, statuses in (("memory", EVERY_VERSION), ("event", LIVE)):
         wide = replace(filters, kinds=(kind,), statuses=statuses, valid_at=None, as_of=False, types=None,
                        since=None, until=None)  # fmt: skip
-        found = searcher.search(Ask(anchor, 5, filters=wide))
+        found = searcher.search(Ask(anchor, 5, filters=wide, purpose=f"when “{anchor}” was"))
         best = max(found, key=lambda hit: len(wanted & set(query_terms(hit.text))), default=None)
         if best is not None and wanted & set(query_terms(best.text)):
             return best

@@ -8,7 +8,7 @@ much room the limit leaves.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from engram.model.hit import Hit, Hits
@@ -18,9 +18,10 @@ from engram.recall.facts import Facts, Way
 from engram.recall.happening import Happenings, asks_for_all, happened, within
 from engram.recall.question import Question
 from engram.recall.refining import BY_RULES
-from engram.recall.relevant import NEAR, among, is_sure, kept, means_something, relevant
+from engram.recall.relevant import NEAR, among, is_sure, kept, means_something, relevant, said_first
 from engram.recall.search import Ask, Searcher
 from engram.recall.timeline import Timelines, asks_what_changed, asks_when_it_changed
+from engram.recall.trace import Answer, first
 from engram.recall.versions import INSTANT, before_outcome, is_past_version, of_that_value, overlaps, shown
 from engram.store.protocol import LIVE, Store
 from engram.text.time_phrases import Window
@@ -32,16 +33,15 @@ _HELD_TRUE = frozenset(
     ("think", "thought", "believe", "believed", "assume", "assumed", "expect", "expected", "know", "knew")
 )
 NEAREST_ONLY = "nothing is surely about this; what is nearest to it"
+HOLDS = "what holds now"
+CAME_THEN = "what holds and came in that time"
+KNOWN_THEN = "what was known at that time"
+OVER = "what is over and says a word of the question"
+EVER = "every version that is about the question"
+FROM_LEDGER = "what was said, since no memory is surely about this"
+AS_FILTERED = "what the filters leave, whatever the question asks for"
+READ_LAST = "what was only read stands behind what somebody said"
 _CLAUSE = frozenset(("is", "are", "was", "were", "would", "will"))
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What was found, and the window it was found in once an anchor such as "before I moved" was resolved."""
-
-    hits: Hits
-    window: Window | None
-    notes: tuple[str, ...] = field(default=())
 
 
 @dataclass(slots=True)
@@ -53,7 +53,10 @@ class Answering:
     clock: Callable[[], datetime]
 
     def answer(self, question: Question, ask: Ask) -> Answer:
-        """Search where the question's intent says."""
+        """Search where the question's intent says, or where the caller's filters do."""
+        if ask.narrowed:
+            hits = self.searcher.search(replace(ask, purpose="where the filters say"))
+            return _said_first(Answer(hits, question.window, remarks(question), AS_FILTERED))
         anchored = window_of(question, ask.filters, self.searcher)
         ask = replace(ask, text=question.subject or question.text)
         answered = self._answered(question, ask, anchored)
@@ -61,14 +64,17 @@ class Answering:
             answered = self._saying(question, ask) or answered
         unknown = [name for name in self.facts.unknown(ask) if not any(name in time for time in question.unread)]
         nothing = tuple(f"nothing that is known says “{name}”" for name in unknown)
-        return replace(answered, notes=(*remarks(question), *anchored.notes, *answered.notes, *nothing))
+        notes = (*remarks(question), *anchored.notes, *answered.notes, *nothing)
+        answered = replace(answered, notes=notes, anchor=anchored.told_by)
+        return _said_first(answered) if question.intent == "current" else answered
 
     def _saying(self, question: Question, ask: Ask) -> Answer | None:
         """What holds and says the time in so many words: "shipped at midnight" need not be a question about midnight."""
-        found = self.facts.search(replace(ask, text=question.text))
+        said = f"what says “{question.phrase}”"
+        found = self.facts.search(replace(ask, text=question.text, purpose=said))
         phrase = question.phrase.casefold()
         hits = kept(found, lambda hit: is_sure(hit) and phrase in hit.text.casefold())
-        return Answer(hits, None, (f"“{question.phrase}” is part of what is remembered",)) if hits else None
+        return Answer(hits, None, (f"“{question.phrase}” is part of what is remembered",), said) if hits else None
 
     @property
     def facts(self) -> Facts:
@@ -78,18 +84,18 @@ class Answering:
     def _answered(self, question: Question, ask: Ask, anchored: Anchored) -> Answer:
         window, timelines = anchored.window, Timelines(self.facts)
         if asks_what_changed(ask.text, question.intent):
-            return _answer(timelines.changed(ask, window), window)
+            return timelines.changed(ask, window)
         special = self._when_changed(question, ask, window) or self._thought(question, ask, window)
         if special is not None:
             return special
         if question.intent == "event" or (question.intent == "historical" and self._tells_when(ask, window)):
-            return _answer(Happenings(self.facts).answer(ask, window, anchored.after), window)
+            return Happenings(self.facts).answer(ask, window, anchored.after)
         if question.intent == "current":
             answered = self._current(question, ask, anchored)
         elif question.intent == "historical":
             answered = self._historical(question, ask, anchored)
         else:
-            answered = _answer(timelines.of(ask, window), window)
+            answered = timelines.of(ask, window)
         if any(map(is_sure, answered.hits)):
             return answered
         told = any(map(means_something, answered.hits))
@@ -102,7 +108,7 @@ class Answering:
         if question.intent == "lineage" or not asks_when_it_changed(ask.text):
             return None
         _, ways = self.facts.ways(ask)
-        return _answer(Timelines(self.facts).of(ask, window), window) if ways and ways[0].changed else None
+        return Timelines(self.facts).of(ask, window) if ways and ways[0].changed else None
 
     def _thought(self, question: Question, ask: Ask, window: Window | None) -> Answer | None:
         """What was known at the time of something held true then: "what did we think the date was in March"."""
@@ -111,9 +117,9 @@ class Answering:
         if window is None or question.intent == "current" or _CLAUSE.isdisjoint(keys[held:]):
             return None
         then = replace(ask.filters, known_at=_moment(window, self.clock()))
-        hits = relevant(self.searcher.search(replace(ask, filters=then)))
+        hits = relevant(self.searcher.search(replace(ask, filters=then, purpose=KNOWN_THEN)))
         hits[:] = [replace(hit, note=self._since(hit.id)) for hit in hits]
-        return Answer(hits, window) if any(map(means_something, hits)) else None
+        return Answer(hits, window, (), KNOWN_THEN) if any(map(means_something, hits)) else None
 
     def _since(self, memory_id: str) -> str:
         """What became of a memory that was in force then."""
@@ -125,7 +131,9 @@ class Answering:
         if [word.key for word in words(ask.text)][:1] != ["when"]:
             return False
         both = replace(ask.filters, kinds=("event", "memory"), statuses=EVERY_VERSION, valid_at=None, as_of=False)
-        found = self.searcher.search(within(replace(ask, filters=both), window))
+        found = self.searcher.search(
+            within(replace(ask, filters=both, purpose="whether it happened or was so"), window)
+        )
         best = max(found, key=lambda hit: hit.relevance, default=None)
         told = best is not None and (best.memory is None or (happened(best.memory) and not best.memory.conflict_key))
         return told and best is not None and means_something(best)
@@ -133,34 +141,35 @@ class Answering:
     def _from_ledger(self, ask: Ask, window: Window | None, rivals: Sequence[Hit]) -> Answer | None:
         """What was said about it, where no memory was made of it; `rivals` are memories that only resemble the question."""
         ledger = replace(ask.filters, kinds=("event",), valid_at=None, as_of=False)
-        hits = relevant(self.facts.search(within(replace(ask, filters=ledger), window)))
+        hits = relevant(self.facts.search(within(replace(ask, filters=ledger, purpose="the ledger"), window)))
         told = any(map(is_sure if rivals else means_something, hits))
         if not told or max(map(_likeness, rivals), default=0.0) > max(map(_likeness, hits)):
             return None
-        return Answer(hits, window, ("no memory tells of this; from the ledger",))
+        return Answer(hits, window, ("no memory tells of this; from the ledger",), FROM_LEDGER)
 
     def _current(self, question: Question, ask: Ask, anchored: Anchored) -> Answer:
         window = anchored.window
         if window is None:
-            return Answer(relevant(self.facts.search(ask)), window)
+            return Answer(relevant(self.facts.search(ask)), window, (), HOLDS)
         if question.phrase.lower().startswith("as of"):
             return self._historical(question, ask, anchored)
-        hits = self.facts.search(within(ask, window))
+        hits = self.facts.search(within(replace(ask, purpose=CAME_THEN), window))
         if hits and asks_for_all(ask.text):
-            return Answer(hits, window)
-        elsewhen = Hits() if any(map(means_something, hits)) else self.facts.search(ask)
+            return Answer(hits, window, (), CAME_THEN)
+        now = replace(ask, purpose="what holds, whenever it came")
+        elsewhen = Hits() if any(map(means_something, hits)) else self.facts.search(now)
         if hits and not any(map(means_something, elsewhen)):
-            return Answer(relevant(hits), window)
+            return Answer(relevant(hits), window, (), CAME_THEN)
         if window.until is not None and window.until <= self.clock():
             return self._historical(question, ask, anchored)
-        return Answer(relevant(elsewhen), window, ("nothing came in that time; this holds now",))
+        return Answer(relevant(elsewhen), window, ("nothing came in that time; this holds now",), HOLDS)
 
     def _historical(self, question: Question, ask: Ask, anchored: Anchored) -> Answer:
         window, keys = anchored.window, {word.key for word in words(question.text)}
         found, ways = self.facts.ways(ask)
         if window is None and keys & word_class("asking", "at_any_time"):
             hits = kept(found, lambda hit: means_something(hit) and hit.relevance >= NEAR)
-            return Answer(among(hits, hits[: ask.limit]), window)
+            return Answer(first(hits, ask.limit), window, (), EVER)
         if window is not None and window.until is not None and _is_before_an_event(question):
             event = window.until.astimezone(question.at.tzinfo)
             held = [self._just_before(way, event) for way in ways]
@@ -169,8 +178,11 @@ class Answering:
         oldest_first = bool(keys & word_class("asking", "first_of")) or bool(anchored.after)
         told = [(way, versions if oldest_first else versions[::-1]) for way, versions in zip(ways, held, strict=True)]
         hits = among(found, [shown(version, way.best) for way, versions in told for version in versions][: ask.limit])
-        hits = hits or self._past(ask, window)
-        return Answer(hits, window) if hits else self._not_superseded(ask, ways, window)
+        if hits:
+            method = f"the versions {'of that time' if window else 'that are over'}, {'oldest' if oldest_first else 'latest'} first"
+            return Answer(hits, window, (), method)
+        hits = self._past(ask, window)
+        return Answer(hits, window, (), OVER) if hits else self._not_superseded(ask, ways, window)
 
     def _held(self, way: Way, question: str, window: Window | None, left: str) -> list[Memory]:
         """The versions that were so in the window; without one, those that no longer are. Of these the one whose value is named."""
@@ -187,7 +199,7 @@ class Answering:
     def _past(self, ask: Ask, window: Window | None) -> Hits:
         """What is over and says a word of the question, where what holds now resembles it more."""
         past = replace(ask.filters, statuses=("superseded", "archived"), valid_at=None, as_of=False)
-        found, now = self.facts.search(replace(ask, filters=past)), self.clock()
+        found, now = self.facts.search(replace(ask, filters=past, purpose=OVER)), self.clock()
 
         def wanted(hit: Hit) -> bool:
             said = hit.trace is not None and "keyword" in hit.trace.found_by
@@ -196,14 +208,14 @@ class Answering:
         return kept(found, wanted)
 
     def _not_superseded(self, ask: Ask, ways: Sequence[Way], window: Window | None) -> Answer:
-        hits = relevant(self.facts.search(ask))
+        hits = relevant(self.facts.search(replace(ask, purpose=HOLDS)))
         best = ways[0].best.memory if ways else None
         if window is None and best is not None and happened(best) and best.id in {hit.id for hit in hits}:
-            return Answer(hits, window)
+            return Answer(hits, window, (), HOLDS)
         if not any(map(means_something, hits)):
-            return Answer(hits, window, ("nothing is known of that time",) if window else ())
+            return Answer(hits, window, ("nothing is known of that time",) if window else (), HOLDS)
         note = "nothing else is known of that time" if window else "nothing of this was superseded"
-        return Answer(hits, window, (f"{note}; this is what holds now",))
+        return Answer(hits, window, (f"{note}; this is what holds now",), HOLDS)
 
 
 def _likeness(hit: Hit) -> float:
@@ -224,9 +236,12 @@ def _value_left(question: Question, anchored: Anchored) -> str:
     return "" if told_by_a_verb else anchored.after
 
 
-def _answer(told: tuple[Hits, tuple[str, ...]], window: Window | None) -> Answer:
-    hits, notes = told
-    return Answer(hits, window, notes)
+def _said_first(answered: Answer) -> Answer:
+    """What was only read behind what somebody said; the method tells where that moved a hit."""
+    hits, before = answered.hits, [hit.id for hit in answered.hits]
+    hits[:] = said_first(hits)
+    moved = before != [hit.id for hit in hits]
+    return replace(answered, method=f"{answered.method}; {READ_LAST}") if moved else answered
 
 
 def remarks(question: Question) -> tuple[str, ...]:

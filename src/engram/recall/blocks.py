@@ -10,6 +10,7 @@ from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.recall.assembling import Assembled, Counter, Item, Section, assemble
 from engram.recall.expected import missing_terms
+from engram.recall.recalling import Recall, label_of, remark_of
 from engram.recall.relevant import means_something, said_first
 from engram.recall.search import Ask, Searcher
 from engram.rules.sources import EVIDENCE, is_evidence
@@ -24,20 +25,33 @@ POOL = 40
 
 @dataclass(frozen=True, slots=True)
 class RecallTrace:
-    """What a recall ranked, kept and left out, and which of the expected words its text lacks."""
+    """A recall with its account, its text within a token budget, and which of the expected words that text lacks."""
 
-    query: str
+    recall: Recall
+    """The answer, as `recall` gives it; `recall.trace` tells how it came about."""
     text: str
     tokens: int
-    ranked: Hits
     kept: tuple[str, ...]
     trimmed: tuple[str, ...]
     """What the budget cut."""
     superseded: tuple[str, ...]
-    """What matched and is no longer in force."""
-    irrelevant: tuple[Filtered, ...]
-    """What was found and is not about the question."""
+    """What matches, is no longer current, and is not in the answer."""
     missing_expected_terms: tuple[str, ...]
+
+    @property
+    def query(self) -> str:
+        """The question."""
+        return self.recall.question
+
+    @property
+    def ranked(self) -> Hits:
+        """The hits of the answer, in its order."""
+        return self.recall.hits
+
+    @property
+    def irrelevant(self) -> tuple[Filtered, ...]:
+        """What was found and is not in the answer, with the reason."""
+        return self.recall.trace.filtered if self.recall.trace is not None else ()
 
 
 @dataclass(slots=True)
@@ -69,20 +83,21 @@ class Blocks:
         ]
         return assemble(sections, max_tokens, count or self.count, header=header)
 
-    def trace(self, query: str, filters: Filters, max_tokens: int, expected: str | Sequence[str] = ()) -> RecallTrace:
-        """The account of a block: what was ranked, kept, trimmed, superseded and missing."""
+    def trace(
+        self, found: Recall, filters: Filters, max_tokens: int, expected: str | Sequence[str] = ()
+    ) -> RecallTrace:
+        """The account of a recall: its text within the budget, what that trimmed, what is superseded and missing."""
         _check(max_tokens)
-        ranked = self.searcher.search(Ask(query, POOL, filters=filters, explain=True))
-        meant = said_first([hit for hit in ranked if means_something(hit)])
-        built = assemble([Section(RELEVANT, tuple(item_of(hit) for hit in meant))], max_tokens, self.count)
+        dated = found.intent != "current"
+        items = tuple(Item(hit.id, f"{quoted(hit.text)}{remark_of(hit, dated=dated)}", f"{label_of(hit)}:")
+                      for hit in found.hits)  # fmt: skip
+        built = assemble([Section("", items)], max_tokens, self.count)
         past = replace(filters, statuses=("superseded",), valid_at=None, as_of=False)
-        gone = [hit.id for hit in self.searcher.search(Ask(query, POOL, filters=past)) if means_something(hit)]
-        about = {hit.id for hit in meant}
-        rest = tuple(Filtered(hit.id, f"relevance {hit.relevance:.2f} of 10") for hit in ranked if hit.id not in about)
+        gone = [hit.id for hit in self.searcher.search(Ask(found.question, POOL, filters=past)) if means_something(hit)]
+        answered = {hit.id for hit in found.hits}
+        superseded = tuple(memory_id for memory_id in gone if memory_id not in answered)
         lacking = missing_terms([expected] if isinstance(expected, str) else expected, built.text)
-        return RecallTrace(
-            query, built.text, built.tokens, ranked, built.kept, built.trimmed, tuple(gone), rest, lacking
-        )
+        return RecallTrace(found, built.text, built.tokens, built.kept, built.trimmed, superseded, lacking)
 
     def _found(self, query: str, filters: Filters) -> list[Hit]:
         if not query.strip():

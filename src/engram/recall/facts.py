@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from engram.model.hit import Filtered, Hit, Hits, HitTrace, Part
+from engram.model.hit import Hit, Hits, HitTrace, Part
 from engram.model.memory import Memory
 from engram.recall.anchoring import EVERY_VERSION
 from engram.recall.named import NAMED, Named, named
-from engram.recall.relevant import NEAR, is_sure, kept, means_something
+from engram.recall.relevant import NEAR, is_sure, means_something
 from engram.recall.search import Ask, Searcher
+from engram.recall.trace import leaving_out
 from engram.recall.versions import by_lineage, versions_of
 from engram.rules.eligibility import is_valid
 from engram.rules.numbers import RELEVANCE_SCALE
@@ -55,13 +56,18 @@ class Facts:
         asked = named(ask.text)
         if not asked.slots or "memory" not in ask.filters.kinds:
             return hits
-        hits = kept(hits, lambda hit: hit.memory is None or not asked.is_anothers(hit.memory.conflict_key))
+
+        def is_anothers(hit: Hit) -> bool:
+            return hit.memory is not None and asked.is_anothers(hit.memory.conflict_key)
+
+        hits = leaving_out(hits, is_anothers, f"the same of somebody else than {asked.owner}")
         return self._named_first(hits, asked, ask)
 
     def ways(self, ask: Ask) -> tuple[Hits, list[Way]]:
         """All that was found of every version of everything, and the facts among it that are meant, the likeliest first."""
         every = replace(ask.filters, kinds=("memory",), statuses=EVERY_VERSION, valid_at=None, as_of=False)
-        found = self.search(replace(ask, filters=every, limit=max(WIDE, ask.limit)))
+        wide = replace(ask, filters=every, limit=max(WIDE, ask.limit), purpose="every version of the facts asked about")
+        found = self.search(wide)
         groups = by_lineage(found)
         looked_up = [group for group in groups if any(map(_is_named, group))]
         near = [g for g in groups if any(means_something(hit) and hit.relevance >= NEAR for hit in g)]
@@ -89,11 +95,7 @@ class Facts:
         strangers = self.unknown(ask)
         if not strangers or self._told(query_terms(ask.text), ask.filters):
             return hits
-        told = kept(hits, is_sure)
-        ids = {hit.id for hit in told}
-        left = [Filtered(hit.id, f"says nothing of {', '.join(strangers)}") for hit in hits if hit.id not in ids]
-        told.filtered = [*hits.filtered, *left]
-        return told
+        return leaving_out(hits, lambda hit: not is_sure(hit), f"says nothing of {', '.join(strangers)}")
 
     def _named_first(self, hits: Hits, asked: Named, ask: Ask) -> Hits:
         found = {h.memory.conflict_key for h in hits if h.memory is not None and asked.has(h.memory.conflict_key)}

@@ -8,8 +8,9 @@ from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.recall.anchoring import EVERY_VERSION
 from engram.recall.facts import WIDE, Facts
-from engram.recall.relevant import NEAR, among, kept, means_something, relevant, rescaled
+from engram.recall.relevant import NEAR, among, means_something, relevant, rescaled
 from engram.recall.search import Ask
+from engram.recall.trace import Answer, first, leaving_out
 from engram.recall.versions import of_that_value, shown, versions_of
 from engram.store.protocol import LIVE
 from engram.text.time_phrases import Window
@@ -23,6 +24,9 @@ __all__ = ["Happenings", "asks_for_all", "happened", "within"]
 FROM_MEMORIES = "the ledger holds nothing of this; from memories"
 NOT_THEN = "something tells of this, but not in that time"
 NOTHING_THEN = "nothing is known of that time"
+IN_TIME = "everything that happened in that time, in its order"
+BEST_FIRST = "what was said and done, the most relevant first"
+KNOWN = "what memories say of it, since nothing that happened does"
 MOST_OF_A_TIME = 200
 """Happenings looked at where all of a time is asked for."""
 _DOING = frozenset(("work", "accomplish", "achieve", "spend", "busy"))
@@ -39,32 +43,37 @@ class Happenings:
 
     facts: Facts
 
-    def answer(self, ask: Ask, window: Window | None, but: str = "") -> tuple[Hits, tuple[str, ...]]:
+    def answer(self, ask: Ask, window: Window | None, but: str = "") -> Answer:
         """What tells of it, and what there is to say of that. `but` is the event the time hangs on: it is not what came after it."""
         if window is not None and asks_for_all(ask.text):
             every, _ = self._told(within(replace(ask, limit=max(MOST_OF_A_TIME, ask.limit)), window))
-            if every := kept(every, lambda hit: hit.id != but and (hit.memory is None or not says(ask.text))):
-                return _all_of_it(every, ask.limit)
+            every = leaving_out(every, lambda hit: hit.id == but, "the event that the time hangs on")
+            if says(ask.text):
+                every = leaving_out(every, lambda hit: hit.memory is not None, "a memory, and not what was said")
+            if every:
+                hits, notes = _all_of_it(every, ask.limit)
+                return Answer(hits, window, notes, IN_TIME)
         found, beaten = self._told(within(ask, window))
-        hits = relevant(among(found, found[: ask.limit]))
+        hits = relevant(first(found, ask.limit))
         told = any(map(means_something, hits))
         if told and not beaten:
-            return hits, () if any(hit.event for hit in hits) else (FROM_MEMORIES,)
+            return Answer(hits, window, () if any(hit.event for hit in hits) else (FROM_MEMORIES,), BEST_FIRST)
         remembered = self._remembered(ask, window)
         if remembered and (beaten or window is None or not hits or any(map(means_something, remembered))):
-            return remembered, (FROM_MEMORIES,)
+            return Answer(remembered, window, (FROM_MEMORIES,), KNOWN)
         if hits or window is None:
-            return hits, ()
-        return hits, (NOT_THEN if any(map(means_something, self._told(ask)[0])) else NOTHING_THEN,)
+            return Answer(hits, window, (), BEST_FIRST)
+        then = any(map(means_something, self._told(ask, "what happened at any time")[0]))
+        return Answer(hits, window, (NOT_THEN if then else NOTHING_THEN,), BEST_FIRST)
 
-    def _told(self, ask: Ask) -> tuple[Hits, bool]:
+    def _told(self, ask: Ask, purpose: str = "what happened") -> tuple[Hits, bool]:
         """The ledger and what is remembered of happenings, by how well they match; and whether a memory of how things are matches
         so much better that it is what is meant: "when did I start at Google", where it is known that I work there.
         """
         both = replace(ask.filters, kinds=("event", "memory"), statuses=EVERY_VERSION, valid_at=None, as_of=False)
-        found = self.facts.search(replace(ask, filters=both, limit=max(WIDE, ask.limit)))
+        found = self.facts.search(replace(ask, filters=both, limit=max(WIDE, ask.limit), purpose=purpose))
         found = self._of_the_value(found, ask)
-        hits = kept(found, lambda hit: hit.memory is None or happened(hit.memory))
+        hits = leaving_out(found, lambda hit: hit.memory is not None and not happened(hit.memory), "no happening")
         best = max((hit.relevance for hit in hits), default=0.0)
         rivals = [] if says(ask.text) else [hit for hit in found if hit.memory is not None and not happened(hit.memory)]
         beaten = best < NEAR and any(hit.relevance > best and means_something(hit) for hit in rivals)
@@ -85,11 +94,11 @@ class Happenings:
             lineage: {version.id for version in of_that_value(versions[lineage], ask.text)} for lineage in versions
         }
 
-        def meant(hit: Hit) -> bool:
+        def is_not_meant(hit: Hit) -> bool:
             ids = named.get(hit.memory.lineage, set()) if hit.memory is not None else set()
-            return hit.memory is None or (hit.id in ids if ids else hit.memory.status in LIVE)
+            return hit.memory is not None and (hit.id not in ids if ids else hit.memory.status not in LIVE)
 
-        return kept(found, meant)
+        return leaving_out(found, is_not_meant, "a version that is not the one asked about")
 
     def _remembered(self, ask: Ask, window: Window | None) -> Hits:
         """What is known beside happenings: the versions of a fact whose value is named, else what a search finds."""
@@ -97,7 +106,7 @@ class Happenings:
         named = [shown(version, way.best) for way in ways for version in of_that_value(way.versions, ask.text)]
         if window is None and named:
             return among(found, named[: ask.limit])
-        return relevant(self.facts.search(within(ask, window)))
+        return relevant(self.facts.search(replace(within(ask, window), purpose="what is known beside happenings")))
 
 
 def happened(memory: Memory) -> bool:
@@ -127,7 +136,7 @@ def says(question: str) -> bool:
 def _all_of_it(every: Hits, limit: int) -> tuple[Hits, tuple[str, ...]]:
     left = len(every) - limit
     notes = (f"{left} more of that time were left out by the limit of {limit}",) if left > 0 else ()
-    return in_time(among(every, every[:limit])), notes
+    return in_time(first(every, limit)), notes
 
 
 def in_time(hits: Hits) -> Hits:

@@ -10,9 +10,9 @@ from engram.model.hit import Hit, Hits, Injection
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.model.usage import Use
-from engram.recall.answering import Answer, Answering, remarks
+from engram.recall.answering import Answering
 from engram.recall.question import Question, understand
-from engram.recall.relevant import is_read, means_something, said_first
+from engram.recall.relevant import is_read, means_something
 from engram.recall.search import Ask, Searcher
 from engram.recall.versions import time_of
 from engram.rules.sources import EVIDENCE, is_evidence
@@ -22,6 +22,7 @@ from engram.text.time_phrases import Window
 
 if TYPE_CHECKING:
     from engram.recall.spread import Reached
+    from engram.recall.trace import Trace
 
 PINNED_POOL = 100
 """Pinned memories offered to an injection; those its limits cut are named."""
@@ -46,6 +47,8 @@ class Recall:
     """All that was read out of the question, and which words said so."""
     answer: str = ""
     """What was found as an answer with its sources, where one was asked for."""
+    trace: "Trace | None" = None
+    """How the answer came about, where an explanation was asked for."""
 
 
 @dataclass(slots=True)
@@ -57,25 +60,28 @@ class Recaller:
     clock: Callable[[], datetime]
     refine: "Callable[[Question, datetime], Question] | None" = None
 
-    def recall(self, ask: Ask, session: str = "", at: datetime | None = None, *, plainly: bool = False) -> Recall:
-        """Understand, search, note the use, phrase the answer. `plainly` searches as the caller's filters say, whatever
-        the question asks for.
-        """
-        moment = at or self.clock()
-        question = understand(ask.text, moment) if plainly else self.understood(ask.text, moment)
-        if plainly:
-            answer = Answer(self.searcher.search(ask), question.window, remarks(question))
-        else:
-            answer = Answering(self.searcher, self.store, self.clock).answer(question, ask)
-        hits = answer.hits
-        if question.intent == "current" or plainly:
-            hits[:] = said_first(hits)
+    def recall(self, ask: Ask, session: str = "", at: datetime | None = None) -> Recall:
+        """Answer a question and note the use of what is about it."""
+        found = self.answered(ask, at)
         # What only happens to be all there is answers, but is not strengthened by it.
-        meant = [hit.id for hit in hits if hit.memory is not None and means_something(hit)]
+        meant = [hit.id for hit in found.hits if hit.memory is not None and means_something(hit)]
         warning = self._note("recalled", meant, session)
-        warnings = (*answer.notes, *hits.warnings, *([warning] if warning else []))
-        text = lines_of(hits, question.intent)
-        return Recall(ask.text, hits, text, warnings, question.intent, answer.window, question)
+        return replace(found, warnings=(*found.warnings, warning)) if warning else found
+
+    def answered(self, ask: Ask, at: datetime | None = None) -> Recall:
+        """Understand, search, phrase the answer, and tell how it came about if that was asked for."""
+        moment = at or self.clock()
+        question = understand(ask.text, moment) if ask.narrowed else self.understood(ask.text, moment)
+        searcher = replace(self.searcher, log=[]) if ask.explain else self.searcher
+        answer = Answering(searcher, self.store, self.clock).answer(question, ask)
+        trace = None
+        if searcher.log is not None:
+            from engram.recall.trace import traced
+
+            trace = traced(question, answer, searcher.log)
+        hits, text = answer.hits, lines_of(answer.hits, question.intent)
+        warnings = (*answer.notes, *hits.warnings)
+        return Recall(ask.text, hits, text, warnings, question.intent, answer.window, question, trace=trace)
 
     def understood(self, text: str, at: datetime) -> Question:
         """What a question asks for; a model refines what the rules read, and only where it answers sensibly."""
@@ -149,8 +155,13 @@ def lines_of(hits: Iterable[Hit], intent: str) -> str:
 
 def line_of(hit: Hit, *, dated: bool = False) -> str:
     """A hit as one line of an answer: its id and what it is, then its words as a quotation."""
+    return f"{label_of(hit)}: {quoted(hit.text)}{remark_of(hit, dated=dated)}"
+
+
+def label_of(hit: Hit) -> str:
+    """What stands before the words of a hit: its id and what it is."""
     label = type_or_default(hit.memory.type).label if hit.memory else word(hit.event.role) if hit.event else hit.kind
-    return f"[{word(hit.id)}] {label}: {quoted(hit.text)}{remark_of(hit, dated=dated)}"
+    return f"[{word(hit.id)}] {label}"
 
 
 def remark_of(hit: Hit, *, dated: bool) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput
 from engram.model.event import Event
-from engram.model.hit import Hit, Hits, HitTrace, Part
+from engram.model.hit import Filtered, Hit, Hits, HitTrace, Part, SearchTrace
 from engram.model.memory import Memory
 from engram.recall import schema
 from engram.recall.known import ever, was_in_force
@@ -44,6 +44,10 @@ class Ask:
     fusion: str | None = None
     filters: Filters = field(default_factory=Filters)
     explain: bool = False
+    narrowed: bool = False
+    """Whether the caller's filters say where to look; then a question's intent does not."""
+    purpose: str = "the question"
+    """What a search is for, as a trace tells it."""
 
     def checked(self) -> "Ask":
         """The ask, or `InvalidInput` for what cannot be asked."""
@@ -64,6 +68,8 @@ class Searcher:
 
     store: Store
     clock: Callable[[], datetime]
+    log: list[SearchTrace] | None = None
+    """Where each search is told of, if anywhere."""
 
     def search(self, ask: Ask) -> Hits:
         """The best documents, best first. Archived memories answer only when nothing in force does."""
@@ -83,12 +89,17 @@ class Searcher:
         with self.store.reading() if ask.filters.known_at is None else nullcontext():
             candidates, retrieval, then = self._retrieved(ask, vector)
             ranked = rank(self.store, candidates, retrieval)
-            hits = self._weighed(ask, retrieval.terms, ranked, then)
+            considered, filtered = self._records(ask, ranked, then)
+            weighed = self._weighed(ask, retrieval.terms, considered)
+        hits = Hits(weighed[: ask.limit])
         hits.mode = ask.mode if vector is not None or ask.mode == "keyword" else "keyword"
         hits.warnings += candidates.warnings
         if without_meaning and not candidates.warnings:
             hits.warnings.append("searched by keyword: this store has no embedder (`engram config embedder static`)")
         hits.terms, hits.pruned_terms = retrieval.terms, candidates.pruned
+        if self.log is not None:
+            counts = {"keyword": len(candidates.lexical), "semantic": len(candidates.semantic)}
+            self.log.append(_told(ask, hits, counts, weighed[ask.limit :], filtered))
         return hits
 
     def retrieved(self, ask: Ask) -> tuple[Candidates, Retrieval]:
@@ -131,22 +142,25 @@ class Searcher:
         vectors = self.store.embed([ask.text[:MAX_QUESTION]])
         return vectors[0] if vectors is not None else None
 
-    def _weighed(self, ask: Ask, terms: Sequence[str], ranked: Sequence[Ranked], then: Then) -> Hits:
-        considered = self._records(ask, ranked, then)
+    def _weighed(self, ask: Ask, terms: Sequence[str], considered: Sequence[tuple[Found, Ranked]]) -> list[Hit]:
         now = self.clock()
         moment = ask.filters.valid_at or now
         boosts = self._schema_boosts([f for f, _ in considered], now)
         hits = [self._hit(ask, found, place, terms, moment, boosts) for found, place in considered]
         hits.sort(key=lambda hit: (-hit.score, hit.id))
-        return Hits(hits[: ask.limit])
+        return hits
 
-    def _records(self, ask: Ask, ranked: Sequence[Ranked], then: Then) -> list[tuple[Found, Ranked]]:
+    def _records(
+        self, ask: Ask, ranked: Sequence[Ranked], then: Then
+    ) -> tuple[list[tuple[Found, Ranked]], list[Filtered]]:
         """Records of the best ranked, as they are or were; filters on the record itself apply here, before the cut."""
         found = {f.n: f for f in self.store.get_many([place.n for place in ranked])}
         pairs = [(found[place.n], place) for place in ranked if place.n in found]
         if ask.filters.known_at is not None:
-            pairs = [(f, p) for f, p in _as_held(pairs, then) if _held_then(f, ask.filters)]
-        return [(f, p) for f, p in pairs if _passes(f, ask.filters)]
+            pairs = list(_as_held(pairs, then))
+        reasons = [_fails(found, ask.filters) for found, _ in pairs]
+        failed = [Filtered(f.record.id, why) for (f, _), why in zip(pairs, reasons, strict=True) if why]
+        return [pair for pair, why in zip(pairs, reasons, strict=True) if not why], failed
 
     def _schema_boosts(self, found: Iterable[Found], now: datetime) -> dict[str, float]:
         memories = [f.record for f in found if isinstance(f.record, Memory)]
@@ -184,17 +198,27 @@ def _by_number(then: Then) -> dict[int, Memory]:
     return {n: memory for n, memory in then.items() if memory is not None}
 
 
-def _passes(found: Found, filters: Filters) -> bool:
-    if filters.metadata and not matches_metadata(found.record.metadata, filters.metadata):
-        return False
+def _fails(found: Found, filters: Filters) -> str:
+    """Why a record does not pass the filters, "" where it does."""
+    record = found.record
+    if isinstance(record, Memory) and filters.known_at is not None and not was_in_force(record, filters):
+        return "not current at the time of known_at"
+    if filters.metadata and not matches_metadata(record.metadata, filters.metadata):
+        return "other metadata"
     # A hand edit picked up on the way may have taken a memory out of what was asked for.
-    if isinstance(found.record, Event) or filters.statuses is None or filters.as_of:
-        return True
-    return found.record.status in filters.statuses
+    if isinstance(record, Event) or filters.statuses is None or filters.as_of:
+        return ""
+    return "" if record.status in filters.statuses else f"status {record.status}"
 
 
-def _held_then(found: Found, filters: Filters) -> bool:
-    return isinstance(found.record, Event) or was_in_force(found.record, filters)
+def _told(
+    ask: Ask, hits: Hits, candidates: dict[str, int], cut: Sequence[Hit], filtered: Sequence[Filtered]
+) -> SearchTrace:
+    from engram.recall.trace import in_words
+
+    found, beyond = tuple(hit.id for hit in hits), tuple(hit.id for hit in cut)
+    return SearchTrace(ask.purpose, ask.text, in_words(ask.filters), hits.mode, hits.terms, hits.pruned_terms,
+                       candidates, found, ask.limit, beyond, tuple(filtered))  # fmt: skip
 
 
 def _as_held(pairs: Sequence[tuple[Found, Ranked]], then: Then) -> Iterator[tuple[Found, Ranked]]:

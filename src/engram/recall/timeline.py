@@ -8,6 +8,7 @@ from engram.model.memory import Memory
 from engram.recall.facts import Facts, Way
 from engram.recall.relevant import NEAR, among, is_sure, means_something, relevant
 from engram.recall.search import Ask
+from engram.recall.trace import Answer
 from engram.recall.versions import changes_within, overlaps, shown, versions_of
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.store.lineages import start_of
@@ -23,6 +24,8 @@ MOST_SUPERSEDED = 5_000
 """Superseded memories looked through for what changed in a time; the newest of them."""
 AS_GOOD = 8.0
 """Of ten: as good a match as the best one."""
+VERSIONS = "the versions of each fact asked about, oldest first"
+CHANGES = "what was superseded, before and after each change, listed and not searched for"
 _ACTORS = frozenset(("i", "we", "you", "he", "she", "they", "who"))
 _ANYTHING_KNOWN = frozenset(("fact", "facts", "memory", "memories", "information", "stuff", "lately", "recently"))
 _LOOKED_UP = HitTrace((Part("relevance", RELEVANCE_SCALE),), {"lineage": 1})
@@ -34,7 +37,7 @@ class Timelines:
 
     facts: Facts
 
-    def of(self, ask: Ask, window: Window | None) -> tuple[Hits, tuple[str, ...]]:
+    def of(self, ask: Ask, window: Window | None) -> Answer:
         """The way of every fact the question is about, one after the other, the likeliest first."""
         found, ways = self.facts.ways(ask)
         if not ways:
@@ -44,9 +47,9 @@ class Timelines:
         changed = window is None or any(changes_within(way.versions, window) for way, _ in told)
         notes = () if changed or not told else ("it did not change in that time",)
         hits, left = _cut([[shown(version, way.best) for version in versions] for way, versions in told], ask.limit)
-        return among(found, hits), (*notes, *left)
+        return Answer(among(found, hits), window, (*notes, *left), VERSIONS)
 
-    def changed(self, ask: Ask, window: Window | None) -> tuple[Hits, tuple[str, ...]]:
+    def changed(self, ask: Ask, window: Window | None) -> Answer:
         """Everything that took another value in the window: before and after each change, what changed first first."""
         past = replace(ask.filters, kinds=("memory",), statuses=("superseded",), valid_at=None, as_of=False)
         gone = self.facts.store.listing(past, MOST_SUPERSEDED)
@@ -58,7 +61,7 @@ class Timelines:
             left = ("nothing that is known changed" + (" in that time" if window else ""),)
         if len(gone) == MOST_SUPERSEDED:
             left = (*left, f"only the newest {MOST_SUPERSEDED} superseded memories were looked through")
-        return Hits(hits), left
+        return Answer(Hits(hits), window, left, CHANGES)
 
     def _versions(self, memory: Memory, ask: Ask) -> list[Memory]:
         return versions_of(memory, self.facts.store, ask.filters.scopes)

@@ -1,10 +1,11 @@
 """The versions of facts in time: which held when, which came of an event, and in which order they answer."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from engram.model.hit import Hit
+from engram.model.hit import Hit, HitTrace
 from engram.model.memory import Memory
 from engram.rules.scopes import shows
 from engram.store.lineages import start_of
@@ -84,7 +85,8 @@ def before_outcome(memory: Memory, event: datetime, versions: Sequence[Memory]) 
 def shown(memory: Memory, hit: Hit) -> Hit:
     """A version as a hit of the search that found the fact by another one."""
     note = "" if memory.status in LIVE else memory.status
-    return Hit(memory.id, "memory", hit.score, memory.statement, memory, metadata=memory.metadata, trace=hit.trace,
+    trace = hit.trace if memory.id == hit.id else replace(hit.trace or HitTrace(), version_of=hit.id)
+    return Hit(memory.id, "memory", hit.score, memory.statement, memory, metadata=memory.metadata, trace=trace,
                relevance=hit.relevance, note=note)  # fmt: skip
 
 

@@ -45,9 +45,7 @@ Date = Annotated[
     Option("--date", metavar="TIME", help="When the question is asked, for words like `last week`. Default: now."),
 ]
 Answered = Annotated[bool, Option("--answer", help="One answer instead of a list, each part with the ids it rests on.")]
-Trace = Annotated[
-    bool, Option("--trace", help="The account instead: what was kept, trimmed, superseded; no use is noted.")
-]
+Trace = Annotated[bool, Option("--trace", help="The same answer, then the account of it; no use is noted.")]
 Expect = Annotated[
     list[str] | None,
     Option("--expect", metavar="TERM", help="With --trace: words the text must hold (repeatable); else exit 1."),
@@ -86,35 +84,30 @@ def recall(
     Asks what this directory, its user and everyone know; what is recalled grows stronger by it. What holds, what held before,
     what happened and how a fact came to be are searched for in different places, and a time such as `last week` is a strict
     window; stderr says what was understood. --answer is in the words of the memories, or of a model where one is configured.
-    --trace looks at the whole ranking, so --limit, --mode and --session do not apply.
+    --trace tells how the answer came about: what was read out of the question, each search, the parts of each score, what was
+    left out and why.
     """
     asked = filters(
         scope=scope, types=type_, tags=tag, domain=domain, since=since, until=until, as_of=as_of, known_at=known_at
     )
     if not trace and (expect or tokens is not None):
         raise InvalidInput("--expect and --tokens belong to --trace; add it")
-    if trace and (date or fusion or answer or mode != "hybrid"):
-        raise InvalidInput("--trace accounts for the usual ranking; leave out --date, --mode, --fusion and --answer")
     question = text_or_stdin(question)
     with surface.memory() as mem:
         check_types(mem, type_)
-        if trace:
-            from engram.cli.understanding import account
-
-            account(surface, mem, question, expect or [], tokens, explain=explain, filters=asked)
+        asked |= {"question_date": date, "limit": limit, "mode": mode, "fusion": fusion, "compose_answer": answer}
+        now, at = mem.upkeep.clock(), aware(as_of)
+        if not trace:
+            found = mem.recall(question, explain=explain, session=session, **asked)
+            _show(surface, found, now, at, explain=explain, answer=answer)
             return
-        found = mem.recall(
-            question,
-            question_date=date,
-            limit=limit,
-            mode=mode,
-            fusion=fusion,
-            explain=explain,
-            session=session,
-            compose_answer=answer,
-            **asked,
-        )
-        _show(surface, found, mem.upkeep.clock(), aware(as_of), explain=explain, answer=answer)
+        from engram.cli.understanding import TRACE_TOKENS, account
+
+        room = TRACE_TOKENS if tokens is None else tokens
+        told = mem.trace_recall(question, max_tokens=room, expected_terms=expect or [], **asked)
+        if not surface.as_json:
+            _show(surface, told.recall, now, at, explain=False, answer=answer)
+        account(surface, told, room, at or now)
 
 
 def _show(
@@ -132,7 +125,7 @@ def _show(
     elif (explain or surface.drawn) and not answer:
         from engram.cli import cards
 
-        cards.hits(found.hits, now, explain=explain)
+        cards.hits(found.hits, now, explain=explain, dated=found.intent != "current")
     elif text := found.answer if answer else found.text:
         sys.stdout.write(text + "\n")
     if not found.hits:

@@ -1,0 +1,152 @@
+"""How an answer came about: what was read out of the question, each search, and what became of all that was found."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from engram.model.hit import Filtered, Hit, Hits, SearchTrace
+from engram.recall.relevant import among, kept
+from engram.store.protocol import LIVE, Filters
+from engram.text.time_phrases import Window
+
+if TYPE_CHECKING:
+    from engram.recall.question import Question
+
+_KINDS = {"memory": "memories", "event": "the ledger"}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was found, and the window it was found in once an anchor such as "before I moved" was resolved."""
+
+    hits: Hits
+    window: Window | None
+    notes: tuple[str, ...] = ()
+    method: str = ""
+    """How the hits were chosen and ordered."""
+    anchor: str = ""
+    """The id of what says when the anchor was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The account of one recall. The hits it accounts for are the recall's, each with the parts of its score."""
+
+    question: "Question"
+    """What was read out of it: the intent and why, the phrase of time, the anchor, what to search for."""
+    window: Window | None
+    """The time it was answered for; that of an anchor once it was looked up."""
+    anchor: str
+    """The id of what says when the anchor was; "" where there is none."""
+    searches: tuple[SearchTrace, ...]
+    """Every search made, in order."""
+    method: str
+    """How the hits were chosen of what was found, and their order."""
+    origins: Mapping[str, str]
+    """For each hit, by id: what put it into the answer."""
+    filtered: tuple[Filtered, ...]
+    """What was found and is not in the answer, with the reason."""
+
+
+def traced(question: "Question", answer: Answer, searches: Sequence[SearchTrace]) -> Trace:
+    """The account of an answer and the searches made for it."""
+    # What tells when an anchor was need not be about the question.
+    told = {number: search for number, search in enumerate(searches, 1) if search.text != question.anchor}
+    origins = {hit.id: _origin(hit, told) for hit in answer.hits}
+    left: dict[str, Filtered] = {}
+    for one in _reasons(answer, told):
+        if one.id not in origins:
+            left.setdefault(one.id, one)
+    filtered = tuple(left.values())
+    return Trace(question, answer.window, answer.anchor, tuple(searches), answer.method, origins, filtered)
+
+
+def _origin(hit: Hit, searches: Mapping[int, SearchTrace]) -> str:
+    found_by = hit.trace.found_by if hit.trace is not None else {}
+    fact = hit.trace.version_of if hit.trace is not None else ""
+    if fact:
+        return f"another version of {fact}: {_searches_of(fact, searches) or 'looked up by its conflict key'}"
+    if "lineage" in found_by:
+        return "looked up: a version on either side of a change"
+    named = "looked up by its conflict key" if "key" in found_by else ""
+    found = _searches_of(hit.id, searches)
+    return f"{found}; the question names its conflict key" if found and named else found or named
+
+
+def _searches_of(memory_id: str, searches: Mapping[int, SearchTrace]) -> str:
+    numbers = [str(number) for number, search in searches.items() if memory_id in search.found]
+    return f"found by search {', '.join(numbers)}" if numbers else ""
+
+
+def _reasons(answer: Answer, searches: Mapping[int, SearchTrace]) -> Iterator[Filtered]:
+    """Why each document found is not in the answer; of several reasons for one the first counts."""
+    yield from answer.hits.filtered
+    for number, search in searches.items():
+        for found in search.found:
+            yield Filtered(found, f"found by search {number}, not part of the answer")
+    for number, search in searches.items():
+        yield from search.filtered
+        for beyond in search.cut:
+            yield Filtered(beyond, f"beyond the limit of {search.limit} in search {number}")
+
+
+def leaving_out(hits: Hits, unwanted: Callable[[Hit], bool], reason: str) -> Hits:
+    """The hits without those that are unwanted; `filtered` names these with the reason."""
+    left = [Filtered(hit.id, reason) for hit in hits if unwanted(hit)]
+    if not left:
+        return hits
+    rest = kept(hits, lambda hit: not unwanted(hit))
+    rest.filtered = [*hits.filtered, *left]
+    return rest
+
+
+def first(hits: Hits, limit: int) -> Hits:
+    """The first hits; `filtered` names those beyond the limit."""
+    rest = among(hits, hits[:limit])
+    rest.filtered = [*hits.filtered, *(Filtered(hit.id, f"beyond the limit of {limit}") for hit in hits[limit:])]
+    return rest
+
+
+def in_words(filters: Filters) -> str:
+    """What a search may return, for a reader."""
+    said = [" and ".join(_KINDS.get(kind, kind) for kind in filters.kinds)]
+    if "memory" in filters.kinds:
+        said.append(_state(filters))
+    said += [f"{name} {', '.join(given)}" for name, given in _named(filters).items() if given]
+    said += [f"{name} {_day(moment)}" for name, moment in _times(filters).items() if moment is not None]
+    said += [name for name in ("pinned", "critical") if getattr(filters, name)]
+    said += [f"metadata {key}={value!r}" for key, value in filters.metadata.items()]
+    return "; ".join(said)
+
+
+def _state(filters: Filters) -> str:
+    if filters.as_of or filters.known_at is not None:
+        return "of that time"
+    if filters.statuses is None:
+        return "any status"
+    return "current" if filters.statuses == LIVE and filters.valid_at else f"status {', '.join(filters.statuses)}"
+
+
+def _named(filters: Filters) -> dict[str, tuple[str, ...] | None]:
+    return {
+        "scope": filters.scopes,
+        "type": filters.types,
+        "tag": filters.tags,
+        "domain": (filters.domain,) if filters.domain else None,
+        "session": filters.parents,
+        "said by": filters.roles,
+    }
+
+
+def _times(filters: Filters) -> dict[str, datetime | None]:
+    return {
+        "from": filters.since,
+        "until": filters.until,
+        "true at": filters.valid_at if filters.as_of else None,
+        "known at": filters.known_at,
+    }
+
+
+def _day(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
