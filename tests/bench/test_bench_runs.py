@@ -2,12 +2,13 @@
 
 import json
 import sqlite3
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from engram import Engram
-from engram.bench import locomo
+from engram.bench import beam, locomo, longmemeval
 from engram.bench.retrieval import Asking, fill, measure
 from engram.bench.run import main, parse_sizes
 from engram.bench.speed import measure as measure_speed
@@ -61,6 +62,101 @@ def test_questions_are_asked_and_every_measure_is_printed(data: Path, capsys: py
 @pytest.mark.parametrize("mode", ["keyword", "semantic", "hybrid"])
 def test_every_mode_can_be_measured(data: Path, mode: str) -> None:
     assert measure(locomo.load(data), Asking(mode=mode, limit=1))["questions"] == 1
+
+
+CHATS = [
+    {
+        "id": "chat-1",
+        "sessions": [
+            {
+                "id": "s1",
+                "turns": [
+                    {"id": "0", "role": "user", "at": "2024-03-15T09:00:00Z", "text": "I adopted a parrot, Figaro."},
+                    {"id": "1", "role": "assistant", "at": "2024-03-15T09:00:00Z", "text": "Parrots need company."},
+                ],
+            },
+            {
+                "id": "s2",
+                "turns": [{"id": "2", "role": "user", "at": "2024-04-15T09:00:00Z", "text": "My pottery class began."}],
+            },
+        ],
+        "questions": [
+            {"question": "What is my parrot called?", "category": "extraction", "evidence": ["0"]},
+            {"question": "What do my parrot and my class need?", "category": "multi_hop", "evidence": ["1", "2"]},
+        ],
+    }
+]
+POOL = {
+    "sessions": [
+        {"id": "a", "date": "2023/05/20 (Sat) 02:21", "turns": [{"role": "user", "text": "I sold a boat."}]},
+        {"id": "b", "date": "2023/05/21 (Sun) 02:21", "turns": [{"role": "user", "text": "I bought a kayak."}]},
+    ],
+    "questions": [
+        {
+            "question": "Which boat did I sell?",
+            "type": "user",
+            "date": "2023/05/28 (Sun) 09:39",
+            "answer_sessions": ["a"],
+            "answer_turns": ["a#0"],
+        },
+        {
+            "question": "Which kayak did I buy?",
+            "type": "user",
+            "date": "2023/05/28 (Sun) 09:39",
+            "answer_sessions": ["b"],
+        },
+    ],
+}
+
+
+def test_chats_are_judged_by_turns_in_every_category(tmp_path: Path) -> None:
+    path = tmp_path / "chats.json"
+    path.write_text(json.dumps(CHATS))
+    report = measure(beam.load(path), Asking())
+    assert report["measures"]["fraction@10"] == 1.0
+    assert {name: set(means) for name, means in report["by_category"].items()} == {
+        "extraction": {"fraction@10", "any@10"},
+        "multi_hop": {"fraction@10", "any@10"},
+    }
+    assert "baseline" not in report
+
+
+def test_a_pool_is_judged_by_sessions_and_by_the_turns_it_names(tmp_path: Path) -> None:
+    path = tmp_path / "pooled.json"
+    path.write_text(json.dumps(POOL))
+    report = measure(longmemeval.load(path), Asking(by_turn=False))
+    assert report["questions"] == 2
+    assert {"any@5", "all@5", "any@10", "turn any@5", "turn fraction@10"} <= set(report["measures"])
+    assert report["measures"]["all@5"] == report["measures"]["turn all@5"] == 1.0
+    assert set(report["by_category"]["user"]) == {"all@5", "any@5"}
+
+
+def test_the_baseline_answers_the_same_questions_and_stands_in_a_column_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "chats.json"
+    path.write_text(json.dumps(CHATS))
+    options = {"file": path, "mode": "keyword", "fusion": None, "limit": None, "baseline": "bm25"}
+    main("beam", {**options, "json": True})
+    report = json.loads(capsys.readouterr().out)
+    assert report["baseline"]["name"] == "bm25"
+    assert set(report["baseline"]["measures"]) == set(report["measures"])
+    assert set(report["baseline"]["by_category"]) == {"extraction", "multi_hop"}
+    main("beam", options)
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["keyword", "bm25"] in rows
+    assert ["fraction@10", "1.000", "1.000"] in rows
+    assert ["extraction,", "any@10", "1.000", "1.000"] in rows
+
+
+def test_a_turn_is_stored_with_its_own_date(tmp_path: Path) -> None:
+    path = tmp_path / "chats.json"
+    path.write_text(json.dumps(CHATS).replace("2024-03-15T09:00:00Z", "2024-03-15T11:30:00Z", 1))
+    with Engram.open(ephemeral=True) as mem:
+        fill(mem, beam.load(path)[0])
+        (hit,) = mem.search("Figaro", kinds=("event",), mode="keyword")
+    assert hit.event is not None
+    assert hit.event.at == datetime(2024, 3, 15, 11, 30, tzinfo=UTC)
 
 
 def test_ids_of_the_data_set_never_reach_indexed_text(data: Path, tmp_path: Path) -> None:

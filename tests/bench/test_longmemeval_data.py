@@ -1,4 +1,4 @@
-"""Reading LongMemEval: the official JSON and the lite lines become the same shape."""
+"""Reading LongMemEval: the official JSON, the lite lines and pools become the same shape."""
 
 import json
 from datetime import UTC, datetime
@@ -34,6 +34,39 @@ LITE: dict[str, Any] = {
     "sessions": [{"id": "a", "date": "2023/05/20 (Sat) 02:21", "text": "I sold\u2028a boat."}],
 }
 
+POOL: dict[str, Any] = {
+    "sessions": [
+        {
+            "id": "p0",
+            "date": "2023/05/20 (Sat) 02:21",
+            "turns": [{"role": "user", "text": "I sold a boat."}, {"role": "assistant", "text": "Which one?"}],
+        },
+        {"id": "p1", "date": "2023/05/21 (Sun) 10:00", "turns": [{"role": "user", "text": "I bought a kayak."}]},
+    ],
+    "questions": [
+        {
+            "question": "What did I sell and buy?",
+            "type": "multi-session",
+            "date": "2023/05/28 (Sun) 09:39",
+            "answer_sessions": ["p0", "p1", "p9", "p0"],
+            "answer_turns": ["p0#0", "p1#0", "p1#7"],
+        },
+        {
+            "question": "Which boat?",
+            "type": "single-session-user",
+            "date": "2023/05/29 (Mon) 09:39",
+            "answer_sessions": ["p0"],
+        },
+        {
+            "question": "Where?",
+            "type": "single-session-user",
+            "date": "2023/05/29 (Mon) 09:39",
+            "answer_sessions": ["p9"],
+            "answer_turns": [],
+        },
+    ],
+}
+
 
 def test_the_official_file_gives_sessions_with_turns_each_session_once(tmp_path: Path) -> None:
     path = tmp_path / "longmemeval_s.json"
@@ -59,8 +92,46 @@ def test_questions_that_nothing_answers_are_left_out(tmp_path: Path) -> None:
     assert [conversation.key for conversation in longmemeval.load(path)] == ["q1"]
 
 
+@pytest.mark.parametrize("name", ["pooled.json", "pooled.jsonl"])
+def test_a_pool_is_recognised_by_its_shape_and_is_one_conversation(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text(json.dumps(POOL), encoding="utf-8")
+    (pool,) = longmemeval.load(path)
+    assert [(turn.key, turn.speaker) for session in pool.sessions for turn in session.turns] == [
+        ("p0#0", "user"),
+        ("p0#1", "assistant"),
+        ("p1#0", "user"),
+    ]
+    assert pool.sessions[0].at == datetime(2023, 5, 20, 2, 21, tzinfo=UTC)
+    assert [(question.evidence, question.turns) for question in pool.questions] == [
+        (("p0", "p1"), ("p0#0", "p1#0")),
+        (("p0",), ()),
+    ]
+    assert pool.questions[0].asked_at == datetime(2023, 5, 28, 9, 39, tzinfo=UTC)
+
+
 @pytest.mark.parametrize(
-    ("name", "content"), [("x.json", "{}"), ("x.json", '[{"question_id": "a"}]'), ("x.jsonl", "{")]
+    ("change", "problem"),
+    [
+        ({"sessions": POOL["sessions"] * 2}, "two sessions have the same id"),
+        ({"sessions": [{"id": "p0", "date": "2023/05/20 (Sat) 02:21"}]}, "turns"),
+        ({"sessions": [POOL["sessions"][0] | {"date": "May"}]}, "May"),
+        ({"sessions": [POOL["sessions"][0] | {"turns": [{"role": "user", "text": None}]}]}, "text is NoneType"),
+        ({"questions": [{"question": "Which boat?"}]}, "answer_sessions"),
+        ({"questions": 3}, "TypeError"),
+    ],
+)
+def test_what_is_wrong_with_a_pool_is_named(tmp_path: Path, change: dict[str, Any], problem: str) -> None:
+    path = tmp_path / "pooled.json"
+    path.write_text(json.dumps(POOL | change), encoding="utf-8")
+    with pytest.raises(InvalidInput, match=r"pooled\.json does not look like the data set") as refused:
+        longmemeval.load(path)
+    assert problem in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("x.json", "{}"), ("x.json", "[7]"), ("x.json", '[{"question_id": "a"}]'), ("x.jsonl", "{")],
 )
 def test_another_file_is_refused_by_name(tmp_path: Path, name: str, content: str) -> None:
     path = tmp_path / name

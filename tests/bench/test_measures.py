@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.bench.measures import Tally, all_hit, any_hit, fraction, ndcg, sessions_in_order
+from engram.bench.measures import Tally, all_hit, any_hit, fraction, ndcg, reciprocal_rank, sessions_in_order
 
 RANKING = ["a", "b", "c", "d", "e", "f"]
 keys = st.lists(st.sampled_from("abcdefgh"), unique=True)
@@ -30,6 +30,11 @@ def test_ndcg_is_one_for_the_best_order_and_less_for_a_later_place() -> None:
 
 def test_the_ideal_of_ndcg_holds_no_more_than_the_cut_has_room_for() -> None:
     assert ndcg(["a", "b"], ["a", "b", "c"], 2) == 1
+
+
+def test_the_reciprocal_rank_is_that_of_the_first_wanted_key() -> None:
+    assert reciprocal_rank(RANKING, ["e", "c"], 5) == pytest.approx(1 / 3)
+    assert reciprocal_rank(RANKING, ["f"], 5) == 0
 
 
 def test_sessions_stand_in_the_order_of_their_best_turn() -> None:

@@ -70,21 +70,24 @@ def test_bench_hands_its_options_on(cli: Console, monkeypatch: pytest.MonkeyPatc
     seen: list[tuple[str, dict[str, object]]] = []
     monkeypatch.setattr(run, "main", lambda kind, options: seen.append((kind, dict(options))))
     cli("bench", "locomo", "data.json", "--mode", "keyword", "--fusion", "rrf", "--json")
+    cli("bench", "beam", "chats.jsonl", "--baseline", "bm25", "--limit", "3")
     cli("bench", "speed", "--n", "1000,2000")
+    plain = {"mode": "hybrid", "fusion": None, "baseline": None, "limit": None, "url": None, "json": False}
     assert seen == [
-        (
-            "locomo",
-            {"file": Path("data.json"), "mode": "keyword", "fusion": "rrf", "limit": None, "url": None, "json": True},
-        ),
+        ("locomo", {**plain, "file": Path("data.json"), "mode": "keyword", "fusion": "rrf", "json": True}),
+        ("beam", {**plain, "file": Path("chats.jsonl"), "baseline": "bm25", "limit": 3}),
         ("speed", {"n": "1000,2000", "json": False}),
     ]
 
 
 def test_bench_says_what_it_cannot_use(cli: Console) -> None:
     assert cli("bench", "speed", "--n", "many").exit_code == 2
-    missing = cli("bench", "longmemeval", "nowhere.json")
-    assert missing.exit_code in (1, 2, 3)
-    assert missing.stderr.startswith("engram: ")
+    for kind in ("locomo", "longmemeval", "beam"):
+        missing = cli("bench", kind, "nowhere.json")
+        assert missing.exit_code in (1, 2, 3)
+        assert missing.stderr.startswith("engram: ")
+    unknown = cli("bench", "beam", "nowhere.json", "--baseline", "tfidf")
+    assert "Unknown baseline 'tfidf'; choose bm25." in unknown.stderr
 
 
 def test_without_an_embedder_nobody_is_sent_to_make_vectors(cli: Console) -> None:

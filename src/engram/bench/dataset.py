@@ -13,7 +13,7 @@ from typing import Any
 
 from engram.model.errors import InvalidInput
 
-__all__ = ["Conversation", "Question", "SessionOfTurns", "Turn", "malformed", "read_json"]
+__all__ = ["Conversation", "Question", "SessionOfTurns", "Turn", "malformed", "read_json", "read_lines", "text_field"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,8 @@ class Turn:
     key: str
     speaker: str
     text: str
+    at: datetime | None = None
+    """When, where the data set dates turns; else when its session was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class Question:
     evidence: tuple[str, ...]
     category: str
     asked_at: datetime | None = None
+    turns: tuple[str, ...] = ()
+    """The turns that answer it, where `evidence` names sessions and the data set names turns as well."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,32 @@ def read_json(path: Path) -> Any:
         raise InvalidInput(f"{path} is not there") from None
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise malformed(path, f"it cannot be read as JSON ({error})") from error
+
+
+def read_lines(path: Path) -> list[Any]:
+    """What each line of the file holds, or `InvalidInput` with the number of the first line that is not JSON."""
+    try:
+        # Not `splitlines`: it also splits at line separators inside a JSON string.
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except FileNotFoundError:
+        raise InvalidInput(f"{path} is not there") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise malformed(path, f"it cannot be read as JSON lines ({error})") from error
+    found = []
+    for number, line in enumerate(lines, 1):
+        try:
+            found += [json.loads(line)] if line.strip() else []
+        except json.JSONDecodeError as error:
+            raise malformed(path, f"line {number} cannot be read as JSON ({error})") from error
+    return found
+
+
+def text_field(item: Mapping[str, Any], field: str) -> str:
+    """A field that has to be text, or a `TypeError` that names it."""
+    value = item[field]
+    if not isinstance(value, str):
+        raise TypeError(f"{field} is {type(value).__name__}, not text")
+    return value
 
 
 def malformed(path: Path, problem: str) -> InvalidInput:

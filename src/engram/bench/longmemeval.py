@@ -1,16 +1,25 @@
-"""LongMemEval: each question has a haystack of sessions of its own. Reads the official JSON and the lite lines.
+"""LongMemEval: each question has a haystack of sessions of its own. Reads the official JSON, the lite lines and pools.
 
-The lite format has one JSON object per line, and of every session a single text; figures on it are no LongMemEval figures.
+The lite format has one JSON object per line, and of every session a single text. A pool is one JSON object: sessions of both
+roles, and many questions asked of all of them. Figures on either are no LongMemEval figures.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from engram.bench.dataset import Conversation, Question, SessionOfTurns, Turn, malformed, read_json
+from engram.bench.dataset import (
+    Conversation,
+    Question,
+    SessionOfTurns,
+    Turn,
+    malformed,
+    read_json,
+    read_lines,
+    text_field,
+)
 
 __all__ = ["load"]
 
@@ -21,21 +30,48 @@ _ABSTENTION = "_abs"
 
 
 def load(path: Path) -> list[Conversation]:
-    """One conversation per question, in the order of the file."""
-    items = _lines(path) if path.suffix == ".jsonl" else read_json(path)
+    """One conversation per question, in the order of the file; of a pool, one with all its questions."""
+    data = read_lines(path) if path.suffix == ".jsonl" else read_json(path)
+    items = [data] if isinstance(data, dict) and "questions" in data else data
     if not isinstance(items, list):
-        raise malformed(path, "a list of questions was expected")
+        raise malformed(path, "a list of questions, or an object with sessions and questions, was expected")
     try:
-        return [_conversation(item) for item in items if not item["question_id"].endswith(_ABSTENTION)]
+        return [
+            _pool(item, number) if "questions" in item else _conversation(item)
+            for number, item in enumerate(items, 1)
+            if not str(item.get("question_id", "")).endswith(_ABSTENTION)
+        ]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise malformed(path, f"{type(error).__name__}: {error}") from error
 
 
-def _lines(path: Path) -> list[Any]:
-    try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise malformed(path, f"it cannot be read as JSON lines ({error})") from error
+def _pool(item: Mapping[str, Any], number: int) -> Conversation:
+    sessions = tuple(_pooled_session(session) for session in item["sessions"])
+    keys = [session.key for session in sessions]
+    if len(set(keys)) < len(keys):
+        raise ValueError("two sessions have the same id")
+    turns = {turn.key for session in sessions for turn in session.turns}
+    questions = (_pooled_question(asked, set(keys), turns) for asked in item["questions"])
+    return Conversation(f"pool-{number}", sessions, tuple(question for question in questions if question.evidence))
+
+
+def _pooled_session(session: Mapping[str, Any]) -> SessionOfTurns:
+    key = text_field(session, "id")
+    turns = (
+        Turn(f"{key}#{place}", text_field(turn, "role"), text_field(turn, "text"))
+        for place, turn in enumerate(session["turns"])
+    )
+    return SessionOfTurns(key, _date(session["date"]), tuple(turns))
+
+
+def _pooled_question(asked: Mapping[str, Any], sessions: set[str], turns: set[str]) -> Question:
+    return Question(
+        text_field(asked, "question"),
+        tuple(dict.fromkeys(key for key in asked["answer_sessions"] if key in sessions)),
+        text_field(asked, "type"),
+        _date(asked["date"]),
+        tuple(dict.fromkeys(key for key in asked.get("answer_turns", ()) if key in turns)),
+    )
 
 
 def _conversation(item: Mapping[str, Any]) -> Conversation:

@@ -1,10 +1,10 @@
-"""What a ranking is worth: any-hit, all-hit and fractional recall at a cut, NDCG. Keys in, numbers out."""
+"""What a ranking is worth: any-hit, all-hit and fractional recall at a cut, NDCG, reciprocal rank. Keys in, numbers out."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["CUTS", "Tally", "all_hit", "any_hit", "fraction", "ndcg", "sessions_in_order"]
+__all__ = ["CUTS", "Tally", "all_hit", "any_hit", "fraction", "ndcg", "reciprocal_rank", "sessions_in_order"]
 
 CUTS = (5, 10)
 
@@ -33,6 +33,12 @@ def ndcg(ranking: Sequence[str], wanted: Iterable[str], cut: int) -> float:
     return gain / ideal if ideal else 0.0
 
 
+def reciprocal_rank(ranking: Sequence[str], wanted: Iterable[str], cut: int) -> float:
+    """One divided by the place of the first wanted key; 0 when none is among the first."""
+    keys = set(wanted)
+    return next((1 / place for place, key in enumerate(ranking[:cut], 1) if key in keys), 0.0)
+
+
 def _discount(place: int) -> float:
     return 1 / math.log2(place + 2)
 
@@ -55,6 +61,7 @@ class Tally:
             for name, measure in (("any", any_hit), ("all", all_hit), ("fraction", fraction)):
                 self._note(category, f"{prefix}{name}@{cut}", measure(ranking, wanted, cut))
         self._note(category, f"{prefix}ndcg@10", ndcg(ranking, wanted, 10))
+        self._note(category, f"{prefix}mrr@10", reciprocal_rank(ranking, wanted, 10))
 
     def _note(self, category: str, measure: str, value: float) -> None:
         self._values.setdefault(measure, {}).setdefault(category, []).append(value)

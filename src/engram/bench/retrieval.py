@@ -8,14 +8,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from engram.bench.bm25 import Bm25
 from engram.bench.dataset import Conversation, Question
 from engram.bench.floors import percentile
 from engram.bench.measures import Tally, sessions_in_order
 from engram.client import Engram
+from engram.model.errors import InvalidInput
 
 DEPTH = 50
 """Hits asked for: enough that ten sessions can be told apart."""
 BATCH = 2_000
+BASELINES = {"bm25": Bm25}
+"""Rankings that can be measured next to the store's, over the same turns with the same questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,11 @@ class Asking:
     limit: int | None = None
     by_turn: bool = True
     """Whether the data set names turns; else sessions are what is to be found."""
+    baseline: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.baseline is not None and self.baseline not in BASELINES:
+            raise InvalidInput(f"Unknown baseline {self.baseline!r}; choose {', '.join(BASELINES)}.")
 
 
 def measure(
@@ -39,7 +48,7 @@ def measure(
 
     With a `url` each conversation is a tenant of that server while it lasts.
     """
-    tally = Tally()
+    tally, plain = Tally(), Tally()
     latencies: list[float] = []
     total = min(sum(len(c.questions) for c in conversations), asking.limit or sys.maxsize)
     for conversation in conversations:
@@ -48,10 +57,16 @@ def measure(
             break
         with _opened(url) as mem:
             fill(mem, conversation)
+            baseline = BASELINES[asking.baseline](conversation) if asking.baseline else None
             for question in conversation.questions[:left]:
-                latencies.append(_ask(mem, conversation, question, asking, tally))
+                ranking, taken = _ask(mem, question, asking)
+                latencies.append(taken)
+                _count(tally, ranking, conversation, question, asking)
+                if baseline:
+                    _count(plain, baseline.ranking(question.text, DEPTH), conversation, question, asking)
                 progress("questions", tally.questions, total)
-    return _report(tally, latencies, asking)
+    report = _report(tally, latencies, asking)
+    return report | ({"baseline": _baseline_report(plain, asking)} if asking.baseline else {})
 
 
 @contextmanager
@@ -75,18 +90,22 @@ def fill(mem: Engram, conversation: Conversation) -> None:
     """Only what a real user's store would hold is indexed: who spoke, what, when. The data set's keys ride as metadata."""
     for number, session in enumerate(conversation.sessions):
         turns = [
-            {"role": turn.speaker, "content": turn.text, "at": session.at, "metadata": {"key": turn.key}}
+            {"role": turn.speaker, "content": turn.text, "at": turn.at or session.at, "metadata": {"key": turn.key}}
             for turn in session.turns
         ]
         for start in range(0, len(turns), BATCH):
             mem.observe_batch(f"session-{number}", turns[start : start + BATCH])
 
 
-def _ask(mem: Engram, conversation: Conversation, question: Question, asking: Asking, tally: Tally) -> float:
+def _ask(mem: Engram, question: Question, asking: Asking) -> tuple[list[str], float]:
     started = time.perf_counter()
     hits = mem.search(question.text, kinds=("event",), limit=DEPTH, mode=asking.mode, fusion=asking.fusion)
-    taken = (time.perf_counter() - started) * 1000
-    ranking = [hit.metadata["key"] for hit in hits]
+    return [hit.metadata["key"] for hit in hits], (time.perf_counter() - started) * 1000
+
+
+def _count(
+    tally: Tally, ranking: Sequence[str], conversation: Conversation, question: Question, asking: Asking
+) -> None:
     sessions = sessions_in_order(ranking, conversation.session_of)
     wanted = sessions_in_order(question.evidence, conversation.session_of)
     if asking.by_turn:
@@ -94,7 +113,21 @@ def _ask(mem: Engram, conversation: Conversation, question: Question, asking: As
         tally.add(question.category, sessions, wanted, "session")
     else:
         tally.add(question.category, sessions, wanted)
-    return taken
+        if question.turns:
+            tally.add(question.category, ranking, question.turns, "turn")
+
+
+def _by_category(tally: Tally, asking: Asking) -> dict[str, dict[str, float]]:
+    """What each kind of data set is judged by, for every category: turns by share and any-hit, sessions by all-hit and any-hit."""
+    shown = {
+        name: tally.by_category(name) for name in (("fraction@10", "any@10") if asking.by_turn else ("all@5", "any@5"))
+    }
+    categories = next(iter(shown.values()))
+    return {category: {name: means[category] for name, means in shown.items()} for category in categories}
+
+
+def _baseline_report(tally: Tally, asking: Asking) -> dict[str, Any]:
+    return {"name": asking.baseline, "measures": tally.means(), "by_category": _by_category(tally, asking)}
 
 
 def _report(tally: Tally, latencies: Sequence[float], asking: Asking) -> dict[str, Any]:
@@ -105,7 +138,7 @@ def _report(tally: Tally, latencies: Sequence[float], asking: Asking) -> dict[st
         "mode": asking.mode,
         "fusion": asking.fusion or "default",
         "measures": tally.means(),
-        "by_category": tally.by_category("fraction@10" if asking.by_turn else "all@5"),
+        "by_category": _by_category(tally, asking),
         "latency_ms": {name: percentile(timed, share) for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))},
         "rss_mb": rss,
     }

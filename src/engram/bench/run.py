@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +31,13 @@ def main(kind: str, options: Mapping[str, Any]) -> None:
 
 
 def _retrieval(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    from engram.bench import locomo, longmemeval
+    from engram.bench import beam, locomo, longmemeval
     from engram.bench.retrieval import Asking, measure
 
-    load = locomo.load if kind == "locomo" else longmemeval.load
+    load = {"locomo": locomo.load, "longmemeval": longmemeval.load, "beam": beam.load}[kind]
+    by_turn = kind != "longmemeval"
+    asking = Asking(options["mode"], options["fusion"], options["limit"], by_turn, options.get("baseline"))
     conversations = load(Path(options["file"]))
-    asking = Asking(options["mode"], options["fusion"], options["limit"], by_turn=kind == "locomo")
     return measure(conversations, asking, _progress, options.get("url"))
 
 
@@ -130,11 +131,23 @@ def _progress(what: str, done: int, total: int) -> None:
 
 
 def _retrieval_text(report: Mapping[str, Any]) -> str:
+    """A column for the store and, where one was asked for, a column for the baseline."""
+    columns = [report, report["baseline"]] if "baseline" in report else [report]
     lines = [f"{report['questions']} questions, mode {report['mode']}, fusion {report['fusion']}", ""]
-    lines += [f"  {name:<22} {value:.3f}" for name, value in report["measures"].items()]
-    lines += ["", "  by category"] + [f"  {name:<22} {value:.3f}" for name, value in report["by_category"].items()]
+    lines += [_row("", [report["mode"], report["baseline"]["name"]])] if len(columns) > 1 else []
+    lines += [_row(name, [column["measures"][name] for column in columns]) for name in report["measures"]]
+    lines += ["", "  by category"]
+    for category, means in report["by_category"].items():
+        lines += [
+            _row(f"{category}, {name}", [column["by_category"][category][name] for column in columns]) for name in means
+        ]
     latency = ", ".join(f"{name} {value:.1f}" for name, value in report["latency_ms"].items())
     return "\n".join([*lines, "", f"  latency in ms: {latency}; peak memory {report['rss_mb']:.0f} MB"])
+
+
+def _row(name: str, values: Sequence[float | str]) -> str:
+    cells = (value if isinstance(value, str) else f"{value:.3f}" for value in values)
+    return f"  {name:<40}" + "".join(f"{cell:>10}" for cell in cells)
 
 
 def _server_text(report: Mapping[str, Any]) -> str:

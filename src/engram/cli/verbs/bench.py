@@ -10,6 +10,9 @@ from engram.model.errors import InvalidInput
 File = Annotated[Path, Argument("FILE", "The data set's JSON file.")]
 Mode = Annotated[str, Option("--mode", metavar="MODE", help="hybrid, semantic or keyword.")]
 Fusion = Annotated[str | None, Option("--fusion", metavar="NAME", help="rrf for reciprocal rank fusion.")]
+Baseline = Annotated[
+    str | None, Option("--baseline", metavar="NAME", help="bm25 to print plain BM25 over the same turns next to it.")
+]
 Limit = Annotated[int | None, Option("--limit", metavar="N", help="Only the first N questions.")]
 Sizes = Annotated[str, Option("--n", metavar="N,N", help="How many memories, a list separated by commas.")]
 
@@ -35,23 +38,51 @@ Nearest = Annotated[bool, Option("--nearest", help="Also make an HNSW index, and
 
 
 def locomo(
-    surface: Surface, file: File, mode: Mode = "hybrid", fusion: Fusion = None, limit: Limit = None, url: Url = None
+    surface: Surface,
+    file: File,
+    mode: Mode = "hybrid",
+    fusion: Fusion = None,
+    baseline: Baseline = None,
+    limit: Limit = None,
+    url: Url = None,
 ) -> None:
     """LoCoMo: find the turns that answer a question.
 
     Turns and sessions of long conversations; recall, NDCG and latency.
     """
-    _run("locomo", surface, {"file": file, "mode": mode, "fusion": fusion, "limit": limit, "url": url})
+    _retrieve("locomo", surface, file, mode, fusion, baseline, limit, url)
 
 
 def longmemeval(
-    surface: Surface, file: File, mode: Mode = "hybrid", fusion: Fusion = None, limit: Limit = None, url: Url = None
+    surface: Surface,
+    file: File,
+    mode: Mode = "hybrid",
+    fusion: Fusion = None,
+    baseline: Baseline = None,
+    limit: Limit = None,
+    url: Url = None,
 ) -> None:
     """LongMemEval: find the sessions that answer.
 
-    Takes the official JSON and the lite format.
+    Takes the official JSON, the lite format, and sessions pooled in one store with many questions.
     """
-    _run("longmemeval", surface, {"file": file, "mode": mode, "fusion": fusion, "limit": limit, "url": url})
+    _retrieve("longmemeval", surface, file, mode, fusion, baseline, limit, url)
+
+
+def beam(
+    surface: Surface,
+    file: File,
+    mode: Mode = "hybrid",
+    fusion: Fusion = None,
+    baseline: Baseline = None,
+    limit: Limit = None,
+    url: Url = None,
+) -> None:
+    """BEAM: find the turns of long chats with an assistant that answer.
+
+    One chat per line, or a JSON list of chats; whoever speaks in them.
+    """
+    _retrieve("beam", surface, file, mode, fusion, baseline, limit, url)
 
 
 def speed(surface: Surface, n: Sizes = "1000,10000") -> None:
@@ -117,6 +148,20 @@ def loop(surface: Surface, n: Size = "10000", seconds: Seconds = 5, url: Url = N
     _run("loop", surface, {"n": n, "seconds": seconds, "url": url})
 
 
+def _retrieve(
+    kind: str,
+    surface: Surface,
+    file: Path,
+    mode: str,
+    fusion: str | None,
+    baseline: str | None,
+    limit: int | None,
+    url: str | None,
+) -> None:
+    options = {"file": file, "mode": mode, "fusion": fusion, "baseline": baseline, "limit": limit, "url": url}
+    _run(kind, surface, options)
+
+
 def _run(kind: str, surface: Surface, options: dict[str, Any]) -> None:
     from engram.bench.run import main
 
@@ -128,6 +173,7 @@ bench = Group(
     {
         "locomo": locomo,
         "longmemeval": longmemeval,
+        "beam": beam,
         "speed": speed,
         "server": server,
         "ledger": ledger,
