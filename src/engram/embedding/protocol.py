@@ -24,7 +24,7 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """Model and version, e.g. `static-minilm-256-v1`."""
+        """Model and version, e.g. `static-minilm-256-v2`."""
         ...
 
     @property

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StaticEmbedder"]
 
-NAME = "static-minilm-256-v1"
+NAME = "static-minilm-256-v2"
 DIMENSIONS = 256
 # A static vector is a sum: past this much text it only says "some English".
 TOKENS_READ = 2_000
