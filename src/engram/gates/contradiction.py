@@ -20,6 +20,8 @@ __all__ = ["Conflict", "contradiction"]
 
 # A neighbour that shares fewer index terms than this cannot be about the same thing.
 _MIN_SHARED = 0.1
+# Cosine of statements about one thing; few others reach it.
+_MIN_COSINE = 0.5
 # Documents are not claims.
 _LONGEST_CLAIM = 2_000
 
@@ -74,7 +76,7 @@ def _ended(until: datetime | None, since: datetime | None) -> bool:
 
 
 def _near_enough(neighbour: Neighbour, terms: frozenset[str]) -> bool:
-    if not math.isnan(neighbour.cosine) and neighbour.cosine >= 0.8:
+    if not math.isnan(neighbour.cosine) and neighbour.cosine >= _MIN_COSINE:
         return True
     return token_overlap(terms, neighbour.memory) >= _MIN_SHARED
 

@@ -82,7 +82,7 @@ class Hit:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     trace: HitTrace | None = None
     relevance: float = 0.0
-    """How well it matches, of ten, before state, feedback and the like weigh in."""
+    """How likely it is about the question, 0 to 1, whatever else was found."""
     note: str = ""
     """A caveat the reader should see, such as "archived" or "disputed"."""
 

@@ -120,7 +120,7 @@ class Facts:
         return []
 
     def _hit(self, memory: Memory) -> Hit:
-        trace = HitTrace((Part("relevance", RELEVANCE_SCALE),), {NAMED: 1})
+        trace = HitTrace((Part("match", RELEVANCE_SCALE),), {NAMED: 1})
         return Hit(memory.id, "memory", RELEVANCE_SCALE, memory.statement, memory, metadata=memory.metadata, trace=trace,
                    relevance=RELEVANCE_SCALE)  # fmt: skip
 

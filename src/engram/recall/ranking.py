@@ -5,7 +5,7 @@ Keyword and semantic search stay pure: one retriever's order. Hybrid judges ever
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,8 @@ from engram.store.protocol import Candidates, Filters, Placed, Query, Stand, Sto
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
     from engram.recall.fuse import Judged
-    from engram.recall.likeness import Lexicon
+    from engram.recall.likeness import Floats, Integers, Lexicon
+    from engram.recall.passages import Passages
 
 SESSIONS_READ = 60
 """Sessions read whole for one question: those whose turns the retrievers liked best."""
@@ -34,13 +35,16 @@ Windows = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A document's place: its relevance, the parts that sum to it, who found it at which rank, and the raw scores."""
+    """A document's place: how well it matches (of ten), the parts that sum to it, who found it at which rank, the raw scores,
+    and the probability that it is about the question.
+    """
 
     n: int
-    relevance: float
+    match: float
     parts: tuple[Part, ...] = ()
     found_by: Mapping[str, int] = field(default_factory=dict)
     raw: Mapping[str, float] = field(default_factory=dict)
+    relevance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +66,82 @@ class Retrieval:
 
 
 def rank(store: Store, candidates: Candidates, retrieval: Retrieval) -> list[Ranked]:
-    """Documents by relevance, best first."""
+    """Documents in their order, best first, each with the probability that it is about the question."""
     lists = {"keyword": candidates.lexical, "semantic": candidates.semantic}
+    placed: list[Placed] = []
+    judged: Judged | None = None
     if retrieval.mode != "hybrid" and not retrieval.then:
         parts = _pure(lists)
     elif retrieval.fusion == "rrf" and not retrieval.then:
         parts = _reciprocal(lists)
     else:
-        parts = _judged(store, candidates, retrieval)
-    return _scaled(parts, lists, retrieval.wanted)
+        placed, judged = judge(store, candidates, retrieval)
+        parts = _by_document(placed, judged)
+    ranked = _scaled(parts, lists, retrieval.wanted)
+    if judged is not None and retrieval.query.vector is not None:
+        return _with_relevance(store, ranked, retrieval, placed, judged)
+    return _with_relevance_alone(store, ranked, retrieval)
+
+
+def _with_relevance(
+    store: Store, ranked: Sequence[Ranked], retrieval: Retrieval, placed: Sequence[Placed], judged: "Judged"
+) -> list[Ranked]:
+    """The places with their relevance, read off the same passages that were judged."""
+    import numpy as np
+
+    from engram.recall.relevance import probabilities
+
+    rows = {place.n: row for row, place in enumerate(placed)}
+    wanted = np.array([rows[place.n] for place in ranked], dtype=np.int64)
+    lexicon = _lexicon(alike=True)
+    cosines = judged.cosines[wanted] if _is_bundled(store) else _cosines(retrieval, judged.passages, wanted)
+    found = probabilities(retrieval.text, cosines, judged.passages, wanted, lexicon).tolist()
+    return [replace(place, relevance=relevance) for place, relevance in zip(ranked, found, strict=True)]
+
+
+def _with_relevance_alone(store: Store, ranked: Sequence[Ranked], retrieval: Retrieval) -> list[Ranked]:
+    """The same for an order that one retriever alone gave: each document by itself, without what stands around it."""
+    import numpy as np
+
+    from engram.recall.passages import Passage, Passages
+    from engram.recall.relevance import probabilities
+
+    if not ranked:
+        return []
+    read = {place.n: place for place in store.passages([place.n for place in ranked], (), retrieval.filters)}
+    known = [place for place in ranked if place.n in read]
+    lexicon = _lexicon(alike=True)
+    lexicon.trim()
+    items = [Passage(read[p.n].fields, "", read[p.n].fields[1] if read[p.n].parent else "") for p in known]
+    passages, wanted = Passages(items, lexicon), np.arange(len(items))
+    found = probabilities(retrieval.text, _cosines(retrieval, passages, wanted), passages, wanted, lexicon).tolist()
+    return [replace(place, relevance=relevance) for place, relevance in zip(known, found, strict=True)]
+
+
+def _cosines(retrieval: Retrieval, passages: "Passages", wanted: "Integers") -> "Floats":
+    """Cosines of the question and the wanted passages by the bundled model, made of their words' vectors."""
+    import numpy as np
+
+    from engram.embedding.static import StaticEmbedder
+
+    known = _lexicon(alike=True).vectors(passages.vocabulary)
+    if known is None:
+        return np.zeros(len(wanted), dtype=np.float32)
+    rows, weights = known
+    question = StaticEmbedder().embed([retrieval.text])[0]
+    towards, lengths = (rows @ question) * weights, np.zeros(len(wanted), dtype=np.float32)
+    for row, place in enumerate(wanted.tolist()):
+        words = passages.words[passages.places == place]
+        summed = weights[words] @ rows[words]
+        lengths[row] = towards[words].sum() / max(float(np.linalg.norm(summed)), 1e-9)
+    return lengths
+
+
+def _is_bundled(store: Store) -> bool:
+    """Whether the store's vectors are the bundled model's."""
+    from engram.embedding.static import NAME
+
+    return store.embedder_name() == NAME
 
 
 def _pure(lists: Mapping[str, Sequence[tuple[int, float]]]) -> dict[int, dict[str, float]]:
@@ -97,15 +168,14 @@ def _scaled(
     for n in order:
         scaled = tuple(Part(name, value * scale) for name, value in parts[n].items() if value)
         found_by = {name: ranks[name][n] for name in lists if n in ranks[name]}
-        relevance = sum(part.value for part in scaled)
-        ranked.append(Ranked(n, relevance, scaled, found_by, {name: raw[name][n] for name in found_by}))
+        match = sum(part.value for part in scaled)
+        ranked.append(Ranked(n, match, scaled, found_by, {name: raw[name][n] for name in found_by}))
     return ranked
 
 
-def _judged(store: Store, candidates: Candidates, retrieval: Retrieval) -> dict[int, dict[str, float]]:
+def _by_document(placed: Sequence[Placed], judged: "Judged | None") -> dict[int, dict[str, float]]:
     from engram.recall.fuse import weighed
 
-    placed, judged = judge(store, candidates, retrieval)
     if judged is None:
         return {}
     parts = weighed(judged.evidence)
@@ -134,10 +204,8 @@ def judge(store: Store, candidates: Candidates, retrieval: Retrieval) -> "tuple[
     ]
     asked = Asked(retrieval.text, query.terms, query.vector, retrieval.windows, candidates.frequency, candidates.total)
     meanings = _meanings(store, placed, retrieval)
-    from engram.embedding.static import NAME
-
-    own = store.embedder_name() == NAME
-    return placed, evidence_of(Passages(items, lexicon), asked, meanings, lexicon, stretched=own)
+    judged = evidence_of(Passages(items, lexicon), asked, meanings, lexicon, stretched=_is_bundled(store))
+    return placed, judged
 
 
 def _placed(store: Store, candidates: Candidates, retrieval: Retrieval) -> list[Placed]:

@@ -172,14 +172,14 @@ class Searcher:
         record = found.record
         if isinstance(record, Memory):
             state = eligibility(record, now)
-            parts: tuple[Part, ...] = (Part("relevance", place.relevance),)
+            parts: tuple[Part, ...] = (Part("match", place.match),)
             if ask.mode == "hybrid":
                 # What is out of force was asked for by its status, or as of a time when it was in force.
                 weight = replace(state, weight=1.0) if ask.filters.as_of or not state.weight else state
-                parts = weigh(place.relevance, record, weight, terms, now, boosts.get(record.id, 0.0))
+                parts = weigh(place.match, record, weight, terms, now, boosts.get(record.id, 0.0))
             text, memory, event, note = record.statement, record, None, "" if state.state == "active" else state.state
         else:
-            parts = (Part("relevance", place.relevance),)
+            parts = (Part("match", place.match),)
             text, memory, event, note = record.content, None, record, ""
         trace = HitTrace(parts, place.found_by, place.raw)
         score = trace.replay()

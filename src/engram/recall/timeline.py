@@ -28,7 +28,7 @@ VERSIONS = "the versions of each fact asked about, oldest first"
 CHANGES = "what was superseded, before and after each change, listed and not searched for"
 _ACTORS = frozenset(("i", "we", "you", "he", "she", "they", "who"))
 _ANYTHING_KNOWN = frozenset(("fact", "facts", "memory", "memories", "information", "stuff", "lately", "recently"))
-_LOOKED_UP = HitTrace((Part("relevance", RELEVANCE_SCALE),), {"lineage": 1})
+_LOOKED_UP = HitTrace((Part("match", RELEVANCE_SCALE),), {"lineage": 1})
 
 
 @dataclass(slots=True)

@@ -19,19 +19,19 @@ from engram.text.tokens import tokens
 
 
 def weigh(
-    relevance: float,
+    match: float,
     memory: Memory,
     state: Eligibility,
     terms: Collection[str],
     now: datetime,
     schema: float = 0.0,
 ) -> tuple[Part, ...]:
-    """The parts of a memory's score. `relevance` runs from 0 to 10."""
+    """The parts of a memory's score. `match` runs from 0 to 10."""
     # Praise and certainty that came with a file are its own claim: they may lower it, never lift it above what was said.
     most = 1.0 if state.evidence else math.inf
     anchors = anchor_boost(terms, [tokens(anchor.snippet) for anchor in memory.anchors]) if memory.anchors else 0.0
     added = {
-        "relevance": relevance,
+        "match": match,
         "anchors": anchors,
         "schema": schema,
         "recency": recency_boost(memory.when, now),

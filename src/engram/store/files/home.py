@@ -13,7 +13,7 @@ from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly, Unkno
 from engram.store.files.confinement import UNREADABLE, open_plain, read_bytes, refuse_linked_folders
 
 FORMAT = 1
-INDEX_SCHEMA = 5
+INDEX_SCHEMA = 6
 DIRECTORY_MODE, FILE_MODE = 0o700, 0o600
 _MAX_FOLDER_NAME = 120
 CONFIG = "config.toml"

@@ -1,0 +1,204 @@
+"""Whether a hit is about the question: a calibrated probability, the same whatever else the store holds.
+
+The order of hits is decided by all the evidence of a search (`fuse`); its scale is that search's own. Relevance is read off the
+question and the one passage: which of the question's words its best stretch says, in so many words or by likeness, how much each
+of them tells, how near the two are in meaning, whether the names agree and whether it holds what is asked for (a time, a number).
+A few dozen small trees turn that into a probability; scripts/train_relevance.py makes it from questions of many writers, some of
+which nothing answers.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib import resources
+
+import numpy as np
+
+from engram.recall.likeness import Alike, Floats, Integers, Lexicon, alike
+from engram.recall.passages import Passages, roles
+from engram.text.entities import entities
+from engram.text.tokens import query_terms, tokens
+
+__all__ = ["FEATURES", "NONE_KNOWN", "features", "probabilities"]
+
+NONE_KNOWN = 0.02
+"""Of a question without a single word to go by nothing can be said to be about it."""
+NEIGHBOURS = 2
+"""Turns on either side whose words are looked at: an answer rarely repeats the question."""
+FEATURES = (
+    "covered", "alike", "least", "least_two", "weightiest", "said", "asked", "missing", "meaning", "names_missing",
+    "names_said", "rest_covered", "rest_alike", "rest_best", "only_names", "time_told", "time_missing", "number_told",
+    "number_missing", "place_asked", "reason_asked", "way_asked", "person_asked", "length", "short", "around", "in_talk",
+    "assistant", "questioning",
+)  # fmt: skip
+_TIME = re.compile(r"\b(?:when|what time|what day|which day|what date|how long|deadline|due)\b", re.IGNORECASE)
+_NUMBER = re.compile(r"\b(?:how (?:many|much|long|often|old|far|big)|number|percent|price|cost|phone)\b", re.IGNORECASE)
+_PLACE = re.compile(r"\b(?:where|address|location|city)\b", re.IGNORECASE)
+_REASON = re.compile(r"\b(?:why|reason|cause)\b", re.IGNORECASE)
+_WAY = re.compile(r"\bhow (?:do|to|can|should|did|does)\b", re.IGNORECASE)
+_PERSON = re.compile(r"\b(?:who|whom|whose)\b", re.IGNORECASE)
+_DIGIT = re.compile(r"[0-9]")
+
+
+@cache
+def _counts() -> frozenset[str]:
+    words = "one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred thousand half twice once"
+    return frozenset(tokens(words))
+
+
+@cache
+def _times() -> frozenset[str]:
+    return frozenset(
+        tokens(
+            "january february march april may june july august september october november december jan feb mar apr jun jul aug "
+            "sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday today tomorrow yesterday week month "
+            "year morning evening noon midnight spring summer autumn winter daily weekly monthly am pm"
+        )
+    )
+
+
+def probabilities(question: str, cosines: Floats, passages: Passages, wanted: Integers, lexicon: Lexicon) -> Floats:
+    """How likely each of the wanted passages is about the question. `cosines` of the wanted ones, by the bundled model."""
+    if not len(wanted):
+        return np.zeros(0, dtype=np.float32)
+    terms = query_terms(question)
+    if not terms:
+        return np.full(len(wanted), NONE_KNOWN, dtype=np.float32)
+    found = features(question, terms, cosines, passages, wanted, lexicon)
+    return _trees()(found)
+
+
+def features(
+    question: str, terms: Sequence[str], cosines: Floats, passages: Passages, wanted: Integers, lexicon: Lexicon
+) -> Floats:
+    """(wanted x FEATURES) what the trees look at."""
+    known = alike(terms, passages.vocabulary, lexicon)
+    exact, near = _in_best_stretch(known, passages, wanted)
+    weights = known.weights / known.weights.sum()
+    named = _named(question, terms)
+    rest, rest_weights = ~named, np.where(named, 0, weights)
+    rest_weights = rest_weights / max(float(rest_weights.sum()), 1e-9)
+    lengths = passages.lengths[:, wanted]
+    whole = lengths.sum(axis=0)
+    size, ones = len(wanted), np.ones(len(wanted), dtype=np.float32)
+    lowest = np.sort(near, axis=0)
+    says = _says(passages, wanted, lexicon)
+    asks = {kind: bool(sign.search(question)) for kind, sign in _SIGNS.items()}
+    _, assistant = roles(passages)
+    columns = (
+        weights @ exact,
+        weights @ near,
+        lowest[0],
+        lowest[:2].mean(axis=0),
+        near[int(np.argmax(weights))],
+        np.log1p(exact.sum(axis=0)),
+        ones * np.log1p(len(terms)),
+        np.log1p((exact < 1).sum(axis=0)),
+        cosines,
+        (1 - exact[named]).mean(axis=0) if named.any() else 0 * ones,
+        exact[named].mean(axis=0) if named.any() else 0 * ones,
+        rest_weights @ exact if rest.any() else 0.5 * ones,
+        rest_weights @ near if rest.any() else 0.5 * ones,
+        near[rest].max(axis=0) if rest.any() else 0.5 * ones,
+        ones * (not rest.any()),
+        asks["time"] * says[0],
+        asks["time"] * ~says[0],
+        asks["number"] * says[1],
+        asks["number"] * ~says[1],
+        ones * asks["place"],
+        ones * asks["reason"],
+        ones * asks["way"],
+        ones * asks["person"],
+        np.log1p(np.maximum(whole - 40, 0)),
+        whole < 6,
+        weights @ _around(known, passages, wanted),
+        np.array([bool(passages.items[place].parent) for place in wanted.tolist()]),
+        assistant[wanted],
+        lengths[1] / np.maximum(whole, 1),
+    )
+    return np.stack([np.broadcast_to(column, size) for column in columns], axis=1).astype(np.float32)
+
+
+_SIGNS = {"time": _TIME, "number": _NUMBER, "place": _PLACE, "reason": _REASON, "way": _WAY, "person": _PERSON}
+
+
+def _named(question: str, terms: Sequence[str]) -> "np.ndarray":
+    names = {term for name in entities(question) for term in query_terms(name)}
+    return np.array([term in names for term in terms], dtype=bool)
+
+
+def _in_best_stretch(known: Alike, passages: Passages, wanted: Integers) -> tuple[Floats, Floats]:
+    """(terms x wanted) whether the stretch that says most of the question says each term, and how nearly."""
+    said = np.where(known.same, 1, np.clip(known.cosines, 0, 1)).astype(np.float32)
+    total = passages.block_total
+    picked = np.zeros(len(passages), dtype=bool)
+    picked[wanted] = True
+    inside = np.flatnonzero(picked[passages.places])
+    inside = inside[np.argsort(passages.blocks[inside], kind="stable")]
+    words, blocks = passages.words[inside], passages.blocks[inside]
+    starts = np.flatnonzero(np.diff(blocks, prepend=-1))
+    near, exact = np.zeros((len(said), total + 1), dtype=np.float32), np.zeros((len(said), total + 1), dtype=np.float32)
+    if len(words):
+        near[:, blocks[starts]] = np.maximum.reduceat(said[:, words], starts, axis=1)
+        exact[:, blocks[starts]] = np.maximum.reduceat(known.same[:, words].astype(np.float32), starts, axis=1)
+    stretches = passages.stretches
+    of_stretch = np.maximum(near[:, stretches.first], near[:, stretches.behind - 1])
+    best = stretches.best(known.weights @ of_stretch)[wanted]
+    first, last = stretches.first[best], stretches.behind[best] - 1
+    return np.maximum(exact[:, first], exact[:, last]), of_stretch[:, best]
+
+
+def _around(known: Alike, passages: Passages, wanted: Integers) -> Floats:
+    """(terms x wanted) whether a term is said in a passage or by a neighbour of it."""
+    said = passages.counts(known.same.astype(np.float32)).sum(axis=1) > 0
+    out, parents = said.copy(), passages.parents
+    for distance in range(1, min(NEIGHBOURS, len(passages) - 1) + 1):
+        together = parents[distance:] == parents[:-distance]
+        out[:, :-distance] |= said[:, distance:] & together
+        out[:, distance:] |= said[:, :-distance] & together
+    return out[:, wanted].astype(np.float32)
+
+
+def _says(passages: Passages, wanted: Integers, lexicon: Lexicon) -> "np.ndarray":
+    """(2 x wanted) whether a passage tells a time, and whether it tells a number."""
+    out = np.zeros((2, len(wanted)), dtype=bool)
+    for row, place in enumerate(wanted.tolist()):
+        told = set(passages.items[place].fields[0].split())
+        digits = any(map(_DIGIT.search, told))
+        out[:, row] = digits or not told.isdisjoint(_times()), digits or not told.isdisjoint(_counts())
+    return out
+
+
+class Trees:
+    """Boosted trees as arrays, a row for each tree: what a node asks of, its threshold, where to go on, what a leaf adds."""
+
+    def __init__(self, feature: Integers, threshold: Floats, below: Integers, above: Integers, value: Floats) -> None:
+        self.feature, self.threshold, self.below, self.above, self.value = feature, threshold, below, above, value
+        self._depth = _depth(below, above)
+
+    def __call__(self, rows: Floats) -> Floats:
+        """A probability for each row of features; a leaf leads to itself."""
+        trees, at = np.arange(len(self.feature)), np.zeros((len(rows), len(self.feature)), dtype=np.int64)
+        places = np.arange(len(rows))[:, None]
+        for _ in range(self._depth):
+            low = rows[places, self.feature[trees, at]] <= self.threshold[trees, at]
+            at = np.where(low, self.below[trees, at], self.above[trees, at])
+        found: Floats = 1 / (1 + np.exp(-self.value[trees, at].sum(axis=1)))
+        return found
+
+
+def _depth(below: Integers, above: Integers) -> int:
+    """How many steps lead to the farthest leaf."""
+    trees, reached, steps = np.arange(len(below))[:, None], np.zeros((len(below), 1), dtype=np.int64), 0
+    while True:
+        further = np.concatenate([below[trees, reached], above[trees, reached]], axis=1)
+        if (further == np.concatenate([reached, reached], axis=1)).all():
+            return steps
+        reached, steps = further, steps + 1
+
+
+@cache
+def _trees() -> Trees:
+    with resources.files(__package__).joinpath("relevance.npz").open("rb") as file:
+        data = np.load(file, allow_pickle=False)
+        return Trees(*(data[name] for name in ("feature", "threshold", "below", "above", "value")))
