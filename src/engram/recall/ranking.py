@@ -5,7 +5,7 @@ Keyword and semantic search stay pure: one retriever's order. Hybrid judges ever
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -68,54 +68,70 @@ class Retrieval:
 def rank(store: Store, candidates: Candidates, retrieval: Retrieval) -> list[Ranked]:
     """Documents in their order, best first, each with the probability that it is about the question."""
     lists = {"keyword": candidates.lexical, "semantic": candidates.semantic}
-    placed: list[Placed] = []
-    judged: Judged | None = None
-    if retrieval.mode != "hybrid" and not retrieval.then:
-        parts = _pure(lists)
-    elif retrieval.fusion == "rrf" and not retrieval.then:
-        parts = _reciprocal(lists)
-    else:
+    if retrieval.then or (retrieval.mode == "hybrid" and retrieval.fusion != "rrf"):
         placed, judged = judge(store, candidates, retrieval)
-        parts = _by_document(placed, judged)
-    ranked = _scaled(parts, lists, retrieval.wanted)
-    if judged is not None and retrieval.query.vector is not None:
-        return _with_relevance(store, ranked, retrieval, placed, judged)
-    return _with_relevance_alone(store, ranked, retrieval)
+        if judged is None:
+            return []
+        parts, rows = _best_judged(placed, judged, retrieval.wanted)
+        if retrieval.query.vector is not None:
+            relevance = _relevance_in_context(store, retrieval, judged, rows)
+        else:
+            relevance = _relevance_alone(store, retrieval, list(parts))
+    else:
+        parts = _best(_reciprocal(lists) if retrieval.mode == "hybrid" else _pure(lists), retrieval.wanted)
+        relevance = _relevance_alone(store, retrieval, list(parts))
+    return _scaled(parts, lists, relevance)
 
 
-def _with_relevance(
-    store: Store, ranked: Sequence[Ranked], retrieval: Retrieval, placed: Sequence[Placed], judged: "Judged"
-) -> list[Ranked]:
-    """The places with their relevance, read off the same passages that were judged."""
+def _best_judged(
+    placed: Sequence[Placed], judged: "Judged", wanted: int
+) -> "tuple[dict[int, dict[str, float]], Integers]":
+    """The best documents by what speaks for them, with its parts, and their rows among those placed."""
     import numpy as np
 
-    from engram.recall.relevance import probabilities
+    from engram.recall.fuse import score, weighed
 
-    rows = {place.n: row for row, place in enumerate(placed)}
-    wanted = np.array([rows[place.n] for place in ranked], dtype=np.int64)
-    lexicon = _lexicon(alike=True)
-    cosines = judged.cosines[wanted] if _is_bundled(store) else _cosines(retrieval, judged.passages, wanted)
-    found = probabilities(retrieval.text, cosines, judged.passages, wanted, lexicon).tolist()
-    return [replace(place, relevance=relevance) for place, relevance in zip(ranked, found, strict=True)]
+    parts = weighed(judged.evidence)
+    eligible = np.flatnonzero(np.array([place.eligible for place in placed], dtype=bool))
+    numbers = np.array([place.n for place in placed], dtype=np.int64)
+    rows = eligible[np.lexsort((numbers[eligible], -score(parts)[eligible]))][:wanted]
+    columns = {name: values[rows].tolist() for name, values in parts.items()}
+    return {
+        n: {name: values[place] for name, values in columns.items()} for place, n in enumerate(numbers[rows].tolist())
+    }, rows
 
 
-def _with_relevance_alone(store: Store, ranked: Sequence[Ranked], retrieval: Retrieval) -> list[Ranked]:
+def _best(parts: Mapping[int, Mapping[str, float]], wanted: int) -> dict[int, Mapping[str, float]]:
+    totals = {n: sum(values.values()) for n, values in parts.items()}
+    return {n: parts[n] for n in sorted(totals, key=lambda n: (-totals[n], n))[:wanted]}
+
+
+def _relevance_in_context(store: Store, retrieval: Retrieval, judged: "Judged", rows: "Integers") -> dict[int, float]:
+    """The relevance of these rows, read off the same passages that were judged; by their place in the order."""
+    from engram.recall.relevance import Asking, probabilities
+
+    cosines = judged.cosines[rows] if _is_bundled(store) else _cosines(retrieval, judged.passages, rows)
+    question = Asking(retrieval.text, retrieval.terms, judged.alike)
+    return dict(enumerate(probabilities(question, cosines, judged.passages, rows).tolist()))
+
+
+def _relevance_alone(store: Store, retrieval: Retrieval, numbers: Sequence[int]) -> dict[int, float]:
     """The same for an order that one retriever alone gave: each document by itself, without what stands around it."""
     import numpy as np
 
+    from engram.recall.likeness import alike
     from engram.recall.passages import Passage, Passages
-    from engram.recall.relevance import probabilities
+    from engram.recall.relevance import Asking, probabilities
 
-    if not ranked:
-        return []
-    read = {place.n: place for place in store.passages([place.n for place in ranked], (), retrieval.filters)}
-    known = [place for place in ranked if place.n in read]
     lexicon = _lexicon(alike=True)
     lexicon.trim()
-    items = [Passage(read[p.n].fields, "", read[p.n].fields[1] if read[p.n].parent else "") for p in known]
-    passages, wanted = Passages(items, lexicon), np.arange(len(items))
-    found = probabilities(retrieval.text, _cosines(retrieval, passages, wanted), passages, wanted, lexicon).tolist()
-    return [replace(place, relevance=relevance) for place, relevance in zip(known, found, strict=True)]
+    read = {place.n: place for place in store.passages(numbers, (), retrieval.filters)} if numbers else {}
+    known = [(place, read[n]) for place, n in enumerate(numbers) if n in read]
+    items = [Passage(found.fields, "", found.fields[1] if found.parent else "") for _, found in known]
+    passages, rows = Passages(items, lexicon), np.arange(len(items))
+    question = Asking(retrieval.text, retrieval.terms, alike(retrieval.terms, passages.vocabulary, lexicon))
+    found = probabilities(question, _cosines(retrieval, passages, rows), passages, rows).tolist()
+    return {place: relevance for (place, _), relevance in zip(known, found, strict=True)}
 
 
 def _cosines(retrieval: Retrieval, passages: "Passages", wanted: "Integers") -> "Floats":
@@ -124,17 +140,17 @@ def _cosines(retrieval: Retrieval, passages: "Passages", wanted: "Integers") -> 
 
     from engram.embedding.static import StaticEmbedder
 
+    cosines = np.zeros(len(wanted), dtype=np.float32)
     known = _lexicon(alike=True).vectors(passages.vocabulary)
     if known is None:
-        return np.zeros(len(wanted), dtype=np.float32)
+        return cosines
     rows, weights = known
     question = StaticEmbedder().embed([retrieval.text])[0]
-    towards, lengths = (rows @ question) * weights, np.zeros(len(wanted), dtype=np.float32)
     for row, place in enumerate(wanted.tolist()):
         words = passages.words[passages.places == place]
         summed = weights[words] @ rows[words]
-        lengths[row] = towards[words].sum() / max(float(np.linalg.norm(summed)), 1e-9)
-    return lengths
+        cosines[row] = summed @ question / max(float(np.linalg.norm(summed)), 1e-9)
+    return cosines
 
 
 def _is_bundled(store: Store) -> bool:
@@ -155,36 +171,29 @@ def _reciprocal(lists: Mapping[str, Sequence[tuple[int, float]]]) -> dict[int, d
 
 
 def _scaled(
-    parts: Mapping[int, Mapping[str, float]], lists: Mapping[str, Sequence[tuple[int, float]]], wanted: int
+    parts: Mapping[int, Mapping[str, float]],
+    lists: Mapping[str, Sequence[tuple[int, float]]],
+    relevance: Mapping[int, float],
 ) -> list[Ranked]:
-    """The best places, with their parts scaled so that the first one has the whole of the scale."""
-    totals = {n: sum(values.values()) for n, values in parts.items()}
-    order = sorted(totals, key=lambda n: (-totals[n], n))[:wanted]
-    best = totals[order[0]] if order else 0.0
+    """The places, with their parts scaled so that the first one has the whole of the scale."""
+    best = max((sum(values.values()) for values in parts.values()), default=0.0)
     scale = RELEVANCE_SCALE / best if best > 0 else 0.0
-    ranks = {name: {n: i for i, (n, _) in enumerate(found, 1)} for name, found in lists.items()}
-    raw = {name: dict(found) for name, found in lists.items()}
+    ranks = {name: {n: (i, score) for i, (n, score) in enumerate(found, 1)} for name, found in lists.items()}
     ranked = []
-    for n in order:
-        scaled = tuple(Part(name, value * scale) for name, value in parts[n].items() if value)
-        found_by = {name: ranks[name][n] for name in lists if n in ranks[name]}
-        match = sum(part.value for part in scaled)
-        ranked.append(Ranked(n, match, scaled, found_by, {name: raw[name][n] for name in found_by}))
+    for place, (n, values) in enumerate(parts.items()):
+        scaled = tuple(Part(name, value * scale) for name, value in values.items() if value)
+        found = {name: ranks[name][n] for name in lists if n in ranks[name]}
+        ranked.append(
+            Ranked(
+                n,
+                sum(part.value for part in scaled),
+                scaled,
+                {name: rank for name, (rank, _) in found.items()},
+                {name: raw for name, (_, raw) in found.items()},
+                relevance.get(place, 0.0),
+            )
+        )
     return ranked
-
-
-def _by_document(placed: Sequence[Placed], judged: "Judged | None") -> dict[int, dict[str, float]]:
-    from engram.recall.fuse import weighed
-
-    if judged is None:
-        return {}
-    parts = weighed(judged.evidence)
-    rows = [values.tolist() for values in parts.values()]
-    return {
-        place.n: {name: row[i] for name, row in zip(parts, rows, strict=True)}
-        for i, place in enumerate(placed)
-        if place.eligible
-    }
 
 
 def judge(store: Store, candidates: Candidates, retrieval: Retrieval) -> "tuple[list[Placed], Judged | None]":

@@ -9,17 +9,18 @@ which nothing answers.
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
 import numpy as np
 
-from engram.recall.likeness import Alike, Floats, Integers, Lexicon, alike
+from engram.recall.likeness import Alike, Floats, Integers
 from engram.recall.passages import Passages, roles
 from engram.text.entities import entities
 from engram.text.tokens import query_terms, tokens
 
-__all__ = ["FEATURES", "NONE_KNOWN", "features", "probabilities"]
+__all__ = ["FEATURES", "NONE_KNOWN", "Asking", "Trees", "features", "probabilities"]
 
 NONE_KNOWN = 0.02
 """Of a question without a single word to go by nothing can be said to be about it."""
@@ -57,33 +58,38 @@ def _times() -> frozenset[str]:
     )
 
 
-def probabilities(question: str, cosines: Floats, passages: Passages, wanted: Integers, lexicon: Lexicon) -> Floats:
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A question: its text, its terms, and what each word of the passages counts for each of them."""
+
+    text: str
+    terms: Sequence[str]
+    alike: Alike
+
+
+def probabilities(question: Asking, cosines: Floats, passages: Passages, wanted: Integers) -> Floats:
     """How likely each of the wanted passages is about the question. `cosines` of the wanted ones, by the bundled model."""
     if not len(wanted):
         return np.zeros(0, dtype=np.float32)
-    terms = query_terms(question)
-    if not terms:
+    if not question.terms:
         return np.full(len(wanted), NONE_KNOWN, dtype=np.float32)
-    found = features(question, terms, cosines, passages, wanted, lexicon)
-    return _trees()(found)
+    return _trees()(features(question, cosines, passages, wanted))
 
 
-def features(
-    question: str, terms: Sequence[str], cosines: Floats, passages: Passages, wanted: Integers, lexicon: Lexicon
-) -> Floats:
+def features(question: Asking, cosines: Floats, passages: Passages, wanted: Integers) -> Floats:
     """(wanted x FEATURES) what the trees look at."""
-    known = alike(terms, passages.vocabulary, lexicon)
+    known, terms = question.alike, question.terms
     exact, near = _in_best_stretch(known, passages, wanted)
     weights = known.weights / known.weights.sum()
-    named = _named(question, terms)
+    named = _named(question.text, terms)
     rest, rest_weights = ~named, np.where(named, 0, weights)
     rest_weights = rest_weights / max(float(rest_weights.sum()), 1e-9)
     lengths = passages.lengths[:, wanted]
     whole = lengths.sum(axis=0)
     size, ones = len(wanted), np.ones(len(wanted), dtype=np.float32)
     lowest = np.sort(near, axis=0)
-    says = _says(passages, wanted, lexicon)
-    asks = {kind: bool(sign.search(question)) for kind, sign in _SIGNS.items()}
+    says = _says(passages, wanted)
+    asks = {kind: bool(sign.search(question.text)) for kind, sign in _SIGNS.items()}
     _, assistant = roles(passages)
     columns = (
         weights @ exact,
@@ -159,7 +165,7 @@ def _around(known: Alike, passages: Passages, wanted: Integers) -> Floats:
     return out[:, wanted].astype(np.float32)
 
 
-def _says(passages: Passages, wanted: Integers, lexicon: Lexicon) -> "np.ndarray":
+def _says(passages: Passages, wanted: Integers) -> "np.ndarray":
     """(2 x wanted) whether a passage tells a time, and whether it tells a number."""
     out = np.zeros((2, len(wanted)), dtype=bool)
     for row, place in enumerate(wanted.tolist()):
