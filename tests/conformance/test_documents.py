@@ -6,6 +6,7 @@ import pytest
 
 from engram.model.memory import Memory
 from engram.store.protocol import Filters, Store, Stretch
+from tests.backends import Backend
 from tests.conformance.keeping import Keep, asked, said
 
 EVENTS = Filters(kinds=("event",))
@@ -22,6 +23,17 @@ def test_parents_name_the_session_of_each_document(store: Store, keep: Keep) -> 
     assert store.stands([]) == {}
 
 
+def test_candidates_say_where_each_of_them_stands(store: Store, keep: Keep) -> None:
+    keep("a zebra alone")
+    store.append_events("talk", [said("Ann", text, i) for i, text in enumerate(("a zebra", "apples", "a zebra again"))])
+    store.append_events("other", [said("Ann", "a zebra")])
+    for filters in (replace(EVENTS, kinds=("memory", "event")), EVENTS, replace(EVENTS, parents=("talk",))):
+        found = asked(store, "zebra", filters)
+        numbers = {n for n, _ in (*found.lexical, *found.semantic)}
+        assert len(numbers) >= 2
+        assert found.stands == store.stands(list(numbers))
+
+
 def test_passages_are_the_documents_asked_for_then_their_neighbours_in_order(store: Store, keep: Keep) -> None:
     kept = keep("a zebra alone", situation="in the wild", rationale="counted")
     store.append_events(
@@ -29,7 +41,7 @@ def test_passages_are_the_documents_asked_for_then_their_neighbours_in_order(sto
     )
     store.append_events("a", [said("Cid", f"word{n}", n) for n in range(3)])
     number = store.numbers([kept.id])[kept.id]
-    found = store.passages([number], [Stretch(name, 0, 9) for name in ("b", "a", "nowhere")], EVENTS)
+    found, vectors = store.passages([number], [Stretch(name, 0, 9) for name in ("b", "a", "nowhere")], EVENTS)
     assert [(p.parent, p.position) for p in found] == [("", 0), ("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2)]
     assert found[0].n == number
     assert found[0].fields[0].split() == ["a", "zebra", "alon"]
@@ -39,13 +51,26 @@ def test_passages_are_the_documents_asked_for_then_their_neighbours_in_order(sto
     assert "appl" in found[-1].fields[0]
     assert "bob" in found[-1].fields[1]
     assert found[-1].time == pytest.approx(said("x", "y", 1).at.timestamp())
+    assert vectors is not None
+    assert vectors == pytest.approx(store.vectors([p.n for p in found]))
 
 
 def test_a_neighbour_that_does_not_pass_the_filters_says_so(store: Store) -> None:
     store.append_events("talk", [said("Ann", "zebra", 0), said("Bob", "apple", 5)])
-    found = store.passages([], [Stretch("talk", 0, 9)], replace(EVENTS, since=said("x", "y", 5).at))
+    found, _ = store.passages([], [Stretch("talk", 0, 9)], replace(EVENTS, since=said("x", "y", 5).at))
     assert [p.eligible for p in found] == [False, True]
-    assert store.passages([], [], EVENTS) == []
+    nothing, vectors = store.passages([], [], EVENTS)
+    assert nothing == []
+    assert vectors is not None
+    assert len(vectors) == 0
+
+
+def test_without_an_embedder_passages_have_no_vectors(backend: Backend) -> None:
+    plain = backend.store(keyword_only=True)
+    plain.append_events("talk", [said("Ann", "zebra")])
+    found, vectors = plain.passages([], [Stretch("talk", 0, 9)], EVENTS)
+    assert [p.parent for p in found] == ["talk"]
+    assert vectors is None
 
 
 def test_vectors_come_by_number_one_row_each(store: Store, keep: Keep) -> None:

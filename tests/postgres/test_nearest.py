@@ -118,10 +118,10 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """How each question was answered."""
     seen: list[str] = []
 
-    def noting(name: str) -> Callable[..., Ranking]:
-        way: Callable[..., Ranking] = getattr(nearest, name)
+    def noting(name: str) -> Callable[..., nearest.Way]:
+        way: Callable[..., nearest.Way] = getattr(nearest, name)
 
-        def noted(*asked: Any) -> Ranking:
+        def noted(*asked: Any) -> nearest.Way:
             seen.append(name)
             return way(*asked)
 
@@ -148,7 +148,8 @@ def test_a_wide_question_is_answered_by_the_index_and_a_narrow_one_exactly(
 def test_the_planner_takes_the_index(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
     name = nearest.index_name(store.parts.database.tenant, 1)
     for filters in (Filters(), Filters(scopes=("global",))):
-        ask = partial(nearest.walked, store.parts, questions()[0], filters, 60, store.parts.facts.generation)
+        way = nearest.walked(store.parts, questions()[0], filters, 60, store.parts.facts.generation)
+        ask = partial(nearest.ranking, store.parts, way)
         plan = plan_of(store, monkeypatch, ask)
         assert f"Index Scan using {name}" in plan
         assert "Sort" not in plan
@@ -192,10 +193,24 @@ def test_with_the_index_a_filtered_search_finds_what_an_exact_one_finds(store: P
     assert recall(answers(store, filters, 20), exact(store, filters, 20)) >= 0.98
 
 
+@pytest.mark.parametrize("filters", [Filters(), Filters(scopes=(RARE,))], ids=["all", "scope of 1 %"])
+def test_the_bound_that_some_vectors_set_leaves_out_none_of_the_nearest(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch, filters: Filters
+) -> None:
+    found = {}
+    for some in (0, 19, 20, 60, 2 * VECTORS):
+        monkeypatch.setattr(nearest, "SOME", some)
+        ways = [nearest.scanned(store.parts, question, filters, 20, 1) for question in questions()]
+        found[some] = [nearest.ranking(store.parts, way) for way in ways]
+    assert all(ranking == found[0] for ranking in found.values())
+    assert recall(found[60], exact(store, filters, 20)) >= 0.98
+
+
 def test_the_index_itself_keeps_its_recall_in_a_narrow_scope(store: PostgresStore) -> None:
     filters = Filters(scopes=(RARE,))
     found = [
-        nearest.walked(store.parts, question, filters, 20, store.parts.facts.generation) for question in questions()
+        nearest.ranking(store.parts, nearest.walked(store.parts, question, filters, 20, store.parts.facts.generation))
+        for question in questions()
     ]
     assert recall(found, exact(store, filters, 20)) >= 0.98
 

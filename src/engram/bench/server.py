@@ -16,6 +16,8 @@ from engram.model.errors import InvalidInput
 from engram.store.protocol import Filters
 
 if TYPE_CHECKING:
+    from engram.embedding.protocol import Vectors
+    from engram.store.postgres.nearest import Way
     from engram.store.postgres.store import PostgresStore
 
 RARE = "project:rare"
@@ -169,18 +171,25 @@ def _narrow(plan: Plan, mem: Engram, how: str) -> list[Figure]:
     filters = Filters(scopes=(RARE,))
     vectors = [vector for question in questions(plan.rounds, plan.count) for vector in store.embed([question])]  # type: ignore[union-attr]
     walk = nearest.walked if how == "HNSW, iterative scan" else nearest.scanned
-    generation = store.parts.facts.generation
-    found = [walk(store.parts, vector, filters, POOL, generation) for vector in vectors]
-    wanted = [nearest.scanned(store.parts, vector, filters, POOL, generation) for vector in vectors]
+    found = [_nearest(store, walk, vector, filters) for vector in vectors]
+    wanted = [_nearest(store, nearest.scanned, vector, filters) for vector in vectors]
     shares = [
         len({n for n, _ in got} & {n for n, _ in want}) / max(len(want), 1)
         for got, want in zip(found, wanted, strict=True)
     ]
-    samples = floors.samples_ms(lambda i: walk(store.parts, vectors[i], filters, POOL, generation), plan.rounds)
+    samples = floors.samples_ms(lambda i: _nearest(store, walk, vectors[i], filters), plan.rounds)
     return [
         Figure(f"one scope of 1 %, {how}: recall@{POOL}", sum(shares) / len(shares), ""),
         Figure(f"one scope of 1 %, {how}", floors.percentile(samples, 0.5), "ms", floors.percentile(samples, 0.95)),
     ]
+
+
+def _nearest(
+    store: "PostgresStore", way: "Callable[..., Way]", vector: "Vectors", filters: Filters
+) -> list[tuple[int, float]]:
+    from engram.store.postgres import nearest
+
+    return nearest.ranking(store.parts, way(store.parts, vector, filters, POOL, store.parts.facts.generation))
 
 
 def _by_index(plan: Plan, mem: Engram, progress: Progress) -> list[Figure]:
@@ -190,14 +199,13 @@ def _by_index(plan: Plan, mem: Engram, progress: Progress) -> list[Figure]:
     store: PostgresStore = mem.store  # type: ignore[assignment]
     vectors = [vector for question in questions(plan.rounds, plan.count) for vector in store.embed([question])]  # type: ignore[union-attr]
     every = Filters()
-    generation = store.parts.facts.generation
-    wanted = [nearest.scanned(store.parts, vector, every, POOL, generation) for vector in vectors]
-    scan = floors.samples_ms(lambda i: nearest.scanned(store.parts, vectors[i], every, POOL, generation), plan.rounds)
+    wanted = [_nearest(store, nearest.scanned, vector, every) for vector in vectors]
+    scan = floors.samples_ms(lambda i: _nearest(store, nearest.scanned, vectors[i], every), plan.rounds)
     started = time.perf_counter()
     store.build_nearest(progress)
     took = time.perf_counter() - started
-    walk = floors.samples_ms(lambda i: nearest.walked(store.parts, vectors[i], every, POOL, generation), plan.rounds)
-    found = [nearest.walked(store.parts, vector, every, POOL, generation) for vector in vectors]
+    walk = floors.samples_ms(lambda i: _nearest(store, nearest.walked, vectors[i], every), plan.rounds)
+    found = [_nearest(store, nearest.walked, vector, every) for vector in vectors]
     shares = [len({n for n, _ in got} & {n for n, _ in want}) / POOL for got, want in zip(found, wanted, strict=True)]
     return [
         Figure("vectors, exact", floors.percentile(scan, 0.5), "ms", floors.percentile(scan, 0.95)),

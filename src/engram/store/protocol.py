@@ -73,6 +73,8 @@ class Candidates:
     """How many documents the store holds; with `frequency` it gives each term's weight."""
     frequency: dict[str, int] = field(default_factory=dict)
     pruned: tuple[str, ...] = ()
+    stands: "dict[int, Stand]" = field(default_factory=dict)
+    """Where each document of either ranking stands."""
     warnings: list[str] = field(default_factory=list)
 
 
@@ -310,13 +312,18 @@ class Store(Protocol):
         """How many documents pass the filters."""
 
     def candidates(self, query: Query, filters: Filters) -> Candidates:
-        """What each retriever finds, best first."""
+        """What each retriever finds, best first, and where each document found stands."""
 
     def stands(self, numbers: Sequence[int]) -> dict[int, Stand]:
         """Where each document stands: its session, task or file, and its place there."""
 
-    def passages(self, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters) -> list[Placed]:
-        """These documents, then every document of these stretches; those of one parent together, in their order."""
+    def passages(
+        self, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters
+    ) -> "tuple[list[Placed], Vectors | None]":
+        """These documents, then every document of these stretches; those of one parent together, in their order.
+
+        With them their vectors, one row each; None without an embedder.
+        """
 
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
         """In how many documents each term occurs; terms that occur nowhere are left out."""

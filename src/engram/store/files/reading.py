@@ -153,11 +153,13 @@ class Reading(KeepingUp):
     @healing
     def stands(self, numbers: Sequence[int]) -> dict[int, Stand]:
         """Where each document stands."""
-        return {n: Stand(*place) for n, *place in self.parts.index.all("stands", json.dumps(list(numbers)))}
+        return self.parts.index.stands(numbers)
 
     @healing
-    def passages(self, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters) -> list[Placed]:
-        """These documents, then every document of these stretches."""
+    def passages(
+        self, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters
+    ) -> "tuple[list[Placed], Vectors | None]":
+        """These documents, then every document of these stretches; with their vectors."""
         return self.parts.index.passages(numbers, stretches, filters)
 
     @healing

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import psycopg
+from psycopg import sql
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from engram.model.arguments import half_character
@@ -20,6 +21,8 @@ from engram.store.postgres.sql import statement
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 Row = tuple[Any, ...]
+Asking = tuple[str | sql.Composed, dict[str, Any]]
+"""A statement and its values."""
 
 CONNECT_SECONDS = 10
 STATEMENT_SECONDS = 60
@@ -308,6 +311,23 @@ class Database:
         except UnicodeEncodeError as error:
             raise half_character(error) from None
         return cursor.fetchall() if cursor.description is not None else []
+
+    def answers(self, connection: Connection, asked: Sequence[Asking]) -> list[list[Row]]:
+        """The rows of each of these statements, all of them asked in one round trip; a statement put together is not prepared.
+
+        Values arrive in the server's binary form: a halfvec is bytes.
+        """
+        self._refuse_forked(connection)
+        cursors = []
+        try:
+            with connection.pipeline() if len(asked) > 1 else contextlib.nullcontext():
+                for text, values in asked:
+                    prepare = False if isinstance(text, sql.Composed) else None
+                    given = {"tenant": self.tenant, **values}
+                    cursors.append(connection.execute(text, given, prepare=prepare, binary=True))
+        except UnicodeEncodeError as error:
+            raise half_character(error) from None
+        return [cursor.fetchall() if cursor.description is not None else [] for cursor in cursors]
 
     def all_of(self, connection: Connection, work: Sequence[tuple[str, dict[str, Any]]]) -> None:
         """Run statements without waiting for each one's answer."""

@@ -42,7 +42,7 @@ def where(filters: Filters) -> tuple[str, dict[str, Any]]:
     if filters.roles is not None:
         # One look into the events' key for each document: as an EXISTS it may be joined with all of the tenant's events.
         found.add(
-            "(SELECT e.record ->> 'role' FROM engram.agent_events e WHERE e.tenant = d.tenant AND e.id = d.id) "
+            "(SELECT e.record ->> 'role' FROM engram.agent_events e WHERE e.tenant = %(tenant)s AND e.id = d.id) "
             "= ANY({}::text[])",
             list(filters.roles),
         )
@@ -90,8 +90,8 @@ _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _NOTHING = "json_typeof(e) = 'null'"
 _ITEMS = (
     "(SELECT CASE d.kind WHEN 'event' THEN "
-    "(SELECT r.record -> 'metadata' FROM engram.agent_events r WHERE r.tenant = d.tenant AND r.id = d.id) ELSE "
-    "(SELECT r.record -> 'data' FROM engram.agent_memory r WHERE r.tenant = d.tenant AND r.id = d.id) END AS data) m, "
+    "(SELECT r.record -> 'metadata' FROM engram.agent_events r WHERE r.tenant = %(tenant)s AND r.id = d.id) ELSE "
+    "(SELECT r.record -> 'data' FROM engram.agent_memory r WHERE r.tenant = %(tenant)s AND r.id = d.id) END AS data) m, "
     "LATERAL (SELECT coalesce(m.data -> {}, 'null') AS held) h, LATERAL (SELECT h.held AS e UNION ALL "
     "SELECT json_array_elements(CASE WHEN json_typeof(h.held) = 'array' THEN h.held ELSE '[]' END)) i"
 )

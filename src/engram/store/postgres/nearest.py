@@ -5,15 +5,17 @@ the others' vectors. With a filter the index is walked on until enough pass (pgv
 narrow enough is faster answered exactly, and wholly.
 """
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from psycopg import sql
 
 from engram.model.errors import InvalidInput, StoreDenied
-from engram.store.postgres.database import Database
+from engram.store.postgres.database import Asking, Database, Row
 from engram.store.postgres.parts import Parts
 from engram.store.postgres.sql import statement
-from engram.store.postgres.vectors import as_text
+from engram.store.postgres.vectors import HalfVector
 from engram.store.protocol import Filters, Progress
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 NARROW = 20_000
 """Up to so many vectors an exact search takes no longer than a careful walk of the index (16 ms), and misses nothing."""
+SOME = 4_000
+"""How many vectors are compared first: the nearest of them bound the nearest of all."""
 WORTHWHILE = 200_000
 """From how many vectors of one tenant on `engram doctor` proposes an HNSW index."""
 LONGEST_COVERED = 1200
@@ -35,9 +39,47 @@ def is_walked(parts: Parts, filters: Filters, generation: int) -> bool:
     return parts.facts.get("hnsw") == generation and not _is_narrow(parts, filters)
 
 
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A statement that finds numbers and distances of the nearest vectors, and what the server is set to meanwhile."""
+
+    text: str | sql.Composed
+    values: dict[str, Any]
+    settings: tuple[str, ...] = ()
+    reset: tuple[str, ...] = ()
+
+    def asked(self) -> list[Asking]:
+        """What is sent for the nearest of all."""
+        return self._set(self.text, self.values)
+
+    def among(self, condition: str, values: Mapping[str, Any]) -> list[Asking]:
+        """What is sent for those of the nearest that pass a condition on their documents."""
+        if isinstance(self.text, str):
+            return self._set(
+                statement("near").format(nearest=self.text, condition=condition), {**self.values, **values}
+            )
+        text = sql.SQL(statement("near")).format(nearest=self.text, condition=sql.SQL(condition))
+        return self._set(text, {**self.values, **values})
+
+    def _set(self, text: str | sql.Composed, values: dict[str, Any]) -> list[Asking]:
+        before: list[Asking] = [(setting, {}) for setting in self.settings]
+        return [*before, (text, values), *((setting, {}) for setting in self.reset)]
+
+    def answer(self, answers: Sequence[list[Row]]) -> list[Row]:
+        """The statement's own rows."""
+        return answers[len(self.settings)]
+
+
+def ranking(parts: Parts, way: Way) -> list[tuple[int, float]]:
+    """The nearest vectors alone, whatever else a filter says of their documents."""
+    with parts.database.reading() as connection:
+        rows = way.answer(parts.database.answers(connection, way.asked()))
+    return [(n, -distance) for n, distance in rows]
+
+
 def _asked(vector: "Vectors", filters: Filters, wide: int, generation: int) -> dict[str, Any]:
     return {
-        "vector": as_text(vector),
+        "vector": HalfVector(vector),
         "generation": generation,
         "kinds": list(filters.kinds),
         "scopes": list(filters.scopes or ()),
@@ -45,16 +87,16 @@ def _asked(vector: "Vectors", filters: Filters, wide: int, generation: int) -> d
     }
 
 
-def scanned(parts: Parts, vector: "Vectors", filters: Filters, wide: int, generation: int) -> list[tuple[int, float]]:
+def scanned(parts: Parts, vector: "Vectors", filters: Filters, wide: int, generation: int) -> Way:
     """The nearest by comparing with every vector that may answer."""
     name = "near_all" if filters.scopes is None else "near_scopes"
-    text = statement(name).format(fits=_fits(len(vector)))
-    return [(n, score) for n, score in parts.database.query(text, _asked(vector, filters, wide, generation))]
+    text = statement(name).format(fits=_fits("v", len(vector)), some_fit=_fits("o", len(vector)))
+    return Way(text, {**_asked(vector, filters, wide, generation), "some": SOME})
 
 
-def _fits(dim: int) -> str:
+def _fits(alias: str, dim: int) -> str:
     """What the covering index is restricted to; said again, so that the planner may use it."""
-    return f"vector_dims(v.vector) {'<=' if dim <= LONGEST_COVERED else '>'} {LONGEST_COVERED}"
+    return f"vector_dims({alias}.vector) {'<=' if dim <= LONGEST_COVERED else '>'} {LONGEST_COVERED}"
 
 
 def _is_narrow(parts: Parts, filters: Filters) -> bool:
@@ -63,7 +105,7 @@ def _is_narrow(parts: Parts, filters: Filters) -> bool:
     return int(count) <= NARROW
 
 
-def walked(parts: Parts, vector: "Vectors", filters: Filters, wide: int, generation: int) -> list[tuple[int, float]]:
+def walked(parts: Parts, vector: "Vectors", filters: Filters, wide: int, generation: int) -> Way:
     """The nearest by the tenant's HNSW index, walked on until enough pass the filter."""
     asked = _asked(vector, filters, wide, generation)
     # The planner proves that a partial index serves only from constants, so tenant and generation are written out.
@@ -73,16 +115,14 @@ def walked(parts: Parts, vector: "Vectors", filters: Filters, wide: int, generat
         dim=sql.SQL(str(len(vector))),
         scoped=sql.SQL("AND v.scope = ANY(%(scopes)s::text[])" if filters.scopes is not None else ""),
     )
-    with parts.database.reading() as connection:
-        connection.execute(f"SET LOCAL hnsw.ef_search = {min(max(EF_SEARCH, int(wide)), 1000)}".encode())
-        connection.execute("SET LOCAL hnsw.iterative_scan = strict_order")
-        connection.execute("SET LOCAL hnsw.max_scan_tuples = 100000")
-        connection.execute("SET LOCAL enable_sort = off")
-        cursor = connection.execute(text, {"tenant": parts.database.tenant, **asked}, prepare=False)
-        found = [(n, score) for n, score in cursor.fetchall()]
-        # The rest of the search shares this transaction.
-        connection.execute("SET LOCAL enable_sort = on")
-        return found
+    settings = (
+        f"SET LOCAL hnsw.ef_search = {min(max(EF_SEARCH, int(wide)), 1000)}",
+        "SET LOCAL hnsw.iterative_scan = strict_order",
+        "SET LOCAL hnsw.max_scan_tuples = 100000",
+        "SET LOCAL enable_sort = off",
+    )
+    # The rest of the search shares this transaction.
+    return Way(text, asked, settings, ("SET LOCAL enable_sort = on",))
 
 
 def index_name(tenant: str, generation: int) -> str:

@@ -1,45 +1,41 @@
-"""The two retrievers: BM25 over the postings, and vectors, exact or by an index. Both filter before the cut."""
+"""The two retrievers: BM25 over the postings, and vectors, exact or by an index. Both filter before the cut.
+
+A search is few round trips, however many statements it takes: those that do not wait for one another are sent together.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.postgres import nearest
+from engram.store.postgres.database import Asking, Connection, Row
 from engram.store.postgres.filters import where
 from engram.store.postgres.parts import Parts
 from engram.store.postgres.sql import statement
-from engram.store.postgres.statistics import Statistics
-from engram.store.postgres.vectors import as_text
-from engram.store.protocol import Candidates, Filters, Placed, Query, Stretch
+from engram.store.postgres.statistics import Statistics, Totals
+from engram.store.postgres.vectors import rows_of
+from engram.store.protocol import Candidates, Filters, Placed, Query, Stand, Stretch
 from engram.store.pruned_terms import prune
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
-Ranking = list[tuple[int, float]]
-
 _SLACK, _LEAST = 3, 256
-"""How many times the wanted number is looked at before the filter, and how many at least; most queries filter little."""
+"""How many times the wanted number of vectors is looked at before the filter, and how many at least; most queries filter little."""
 _NEVER = 1e-6
 """What a term is worth that more than half of all documents hold, as FTS5 has it."""
+_WEIGHTS = {f"w{i}": weight for i, weight in enumerate(FIELD_WEIGHTS)}
 
 
 def candidates(parts: Parts, statistics: Statistics, query: Query, filters: Filters) -> Candidates:
     """What the retrievers find."""
-    totals = statistics.totals()
-    found = Candidates(total=totals.documents)
-    if query.terms:
-        found.frequency = dict(statistics.frequencies(query.terms))
-        kept = prune(found.frequency)
-        found.pruned = tuple(term for term in found.frequency if term not in kept)
-        rarities = [_rarity(found.frequency[term], totals.documents) for term in kept]
-        asked = {"terms": kept, "rarities": rarities, "average": totals.average, **_WEIGHTS}
-        found.lexical = _lexical(parts, asked, filters, query.limit) if kept else []
-    generation = parts.facts.in_force()
-    if query.vector is not None and generation is not None:
-        found.semantic = semantic(parts, query.vector, filters, query.limit, generation)
-    elif parts.embedder is not None and generation is None:
+    totals, generation = statistics.totals(), parts.facts.in_force()
+    with parts.database.reading() as connection:
+        found = _Retrievers(parts, statistics, connection, query, filters).found(totals, generation)
+    if parts.embedder is not None and generation is None:
         found.warnings.append(
             f"searched by keyword: the store holds vectors of {parts.facts.get('embedder') or 'no embedder'}, this process "
             f"has {parts.embedder.name}; run `engram index --reembed`"
@@ -47,73 +43,106 @@ def candidates(parts: Parts, statistics: Statistics, query: Query, filters: Filt
     return found
 
 
-_WEIGHTS = {f"w{i}": weight for i, weight in enumerate(FIELD_WEIGHTS)}
+@dataclass(frozen=True, slots=True)
+class _Retrievers:
+    """Both retrievers for one question, in one transaction."""
+
+    parts: Parts
+    statistics: Statistics
+    connection: Connection
+    query: Query
+    filters: Filters
+
+    def found(self, totals: Totals, generation: int | None) -> Candidates:
+        """Both rankings: in one round trip, in two where a term's count is not yet known to this process."""
+        found = Candidates(total=totals.documents)
+        way = self._way(generation)
+        near = self._near(way) if way is not None else []
+        known, missing = self.statistics.remembered(self.query.terms)
+        if missing:
+            counts, *answers = self._answers([(statement("frequencies"), {"terms": missing}), *near])
+            self.statistics.remember(known, counts)
+            (words,) = self._answers(self._lexical(found, known, totals)) or [[]]
+        else:
+            asked = self._lexical(found, known, totals)
+            answers = self._answers([*asked, *near])
+            words = answers.pop(0) if asked else []
+        found.lexical = _ranking(words, found)
+        if way is not None:
+            found.semantic = [(n, score) for n, score in _ranking(self._nearest(way, answers), found) if score > 0]
+        return found
+
+    def _answers(self, asked: Sequence[Asking]) -> list[list[Row]]:
+        return self.parts.database.answers(self.connection, asked) if asked else []
+
+    def _lexical(self, found: Candidates, known: Mapping[str, int], totals: Totals) -> list[Asking]:
+        """The search by words, where a word of the question occurs; the counts and what is left out go into `found`."""
+        found.frequency = {term: known[term] for term in self.query.terms if term in known}
+        kept = prune(found.frequency)
+        found.pruned = tuple(term for term in found.frequency if term not in kept)
+        if not kept:
+            return []
+        condition, values = where(self.filters)
+        rarities = [_rarity(found.frequency[term], totals.documents) for term in kept]
+        asked = {"terms": kept, "rarities": rarities, "average": totals.average, "limit": self.query.limit}
+        return [(statement("lexical").format(condition=condition), {**values, **asked, **_WEIGHTS})]
+
+    def _way(self, generation: int | None) -> nearest.Way | None:
+        if self.query.vector is None or generation is None:
+            return None
+        way = nearest.walked if nearest.is_walked(self.parts, self.filters, generation) else nearest.scanned
+        return way(self.parts, self.query.vector, self.filters, max(self.query.limit * _SLACK, _LEAST), generation)
+
+    def _near(self, way: nearest.Way) -> list[Asking]:
+        """The nearest of all, as far as they pass."""
+        condition, values = where(self.filters)
+        return way.among(condition, {**values, "limit": self.query.limit})
+
+    def _nearest(self, way: nearest.Way, answers: Sequence[list[Row]]) -> list[Row]:
+        """What passed; where too few did, the nearest of those that pass."""
+        *rows, (*_, looked_at) = way.answer(answers)
+        # An index may give up before enough pass; a scan that found fewer than it was asked for has seen them all.
+        if len(rows) == self.query.limit or (not way.settings and looked_at < way.values["wide"]):
+            return rows
+        condition, values = where(self.filters)
+        asked = {"vector": way.values["vector"], "generation": way.values["generation"], "limit": self.query.limit}
+        return self._answers([(statement("near_among").format(condition=condition), {**values, **asked})])[0]
 
 
 def _rarity(frequency: int, total: int) -> float:
     return max(math.log((max(total - frequency, 0) + 0.5) / (frequency + 0.5)), _NEVER)
 
 
-def _lexical(parts: Parts, asked: dict[str, Any], filters: Filters, limit: int) -> Ranking:
-    """The best of all, as far as they pass; where too few do, the best of those that pass."""
-    wide = max(limit * _SLACK, _LEAST)
-    best = f"{statement('lexical')} ORDER BY score DESC, p.n LIMIT %(wide)s"
-    rows = parts.database.query(best, {**asked, "wide": wide})
-    passing = allowed_among(parts, [n for n, _ in rows], filters)
-    kept = [(n, score) for n, score in rows if n in passing]
-    if len(kept) >= limit or len(rows) < wide:
-        return kept[:limit]
+def _ranking(rows: Sequence[Row], found: Candidates) -> list[tuple[int, float]]:
+    """Numbers and scores; where each document stands goes into `found`."""
+    found.stands |= {n: Stand(parent, position, last) for n, _, parent, position, last in rows}
+    return [(n, score) for n, score, *_ in rows]
+
+
+def passages(
+    parts: Parts, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters
+) -> "tuple[list[Placed], Vectors | None]":
+    """These documents, then every document of these stretches, in order; with their vectors."""
+    generation = parts.facts.in_force()
     condition, values = where(filters)
-    joined = (
-        f"SELECT s.n, s.score FROM ({statement('lexical')}) s JOIN engram.documents d ON d.n = s.n AND {condition} "
-        "ORDER BY s.score DESC, s.n LIMIT %(limit)s"
-    )
-    return [(n, score) for n, score in parts.database.query(joined, {**asked, **values, "limit": limit})]
-
-
-def allowed_among(parts: Parts, numbers: Sequence[int], filters: Filters) -> set[int]:
-    """Which of these documents pass the filter."""
-    if not numbers:
-        return set()
-    condition, values = where(filters)
-    text = statement("allowed_among").format(condition=condition)
-    return {n for (n,) in parts.database.query(text, {**values, "numbers": list(numbers)})}
-
-
-def semantic(parts: Parts, vector: "Vectors", filters: Filters, limit: int, generation: int) -> Ranking:
-    """Documents by likeness to a vector, best first."""
-    wide = max(limit * _SLACK, _LEAST)
-    asked = {"vector": as_text(vector), "generation": generation}
-    walked = nearest.is_walked(parts, filters, generation)
-    rows = (nearest.walked if walked else nearest.scanned)(parts, vector, filters, wide, generation)
-    passing = allowed_among(parts, [n for n, _ in rows], filters)
-    kept = [(n, score) for n, score in rows if n in passing]
-    # An index may give up before enough pass; a scan that found fewer than it was asked for has seen them all.
-    if len(kept) < limit and (walked or len(rows) == wide):
-        condition, values = where(filters)
-        text = statement("near_among").format(condition=condition)
-        kept = [(n, score) for n, score in parts.database.query(text, {**asked, **values, "limit": limit})]
-    return [(n, score) for n, score in kept[:limit] if score > 0]
-
-
-def passages(parts: Parts, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters) -> list[Placed]:
-    """These documents, then every document of these stretches, in order."""
-    found = [_placed(row, True) for row in parts.database.run("alone", numbers=list(numbers))] if numbers else []
+    asked: list[Asking] = []
+    if numbers:
+        asked.append((statement("alone"), {"numbers": list(numbers), "generation": generation}))
     if stretches:
-        rows = parts.database.run(
-            "together",
-            parents=[s.parent for s in stretches],
-            firsts=[s.first for s in stretches],
-            lasts=[s.last for s in stretches],
-        )
-        passing = allowed_among(parts, [row[0] for row in rows], filters)
-        found += [_placed(row, row[0] in passing) for row in rows]
-    return found
-
-
-def _placed(row: tuple[Any, ...], eligible: bool) -> Placed:
-    n, said, about, support, parent, position, time = row
-    return Placed(n, (said, about, support), parent, position, time, eligible)
+        read: dict[str, Any] = {
+            "parents": [s.parent for s in stretches],
+            "firsts": [s.first for s in stretches],
+            "lasts": [s.last for s in stretches],
+        }
+        text = statement("together").format(condition=condition)
+        asked.append((text, {**values, **read, "generation": generation}))
+    with parts.database.reading() as connection:
+        rows = list(chain.from_iterable(parts.database.answers(connection, asked))) if asked else []
+    placed = [
+        Placed(n, (said, about, support), parent, position, time, eligible)
+        for n, said, about, support, parent, position, time, eligible, _ in rows
+    ]
+    return placed, None if generation is None else rows_of([row[-1] for row in rows], _dim(parts))
 
 
 def vectors_of(parts: Parts, numbers: Sequence[int]) -> "Vectors | None":
@@ -121,15 +150,12 @@ def vectors_of(parts: Parts, numbers: Sequence[int]) -> "Vectors | None":
     generation = parts.facts.in_force()
     if generation is None:
         return None
-    import numpy as np
+    asked = {"generation": generation, "numbers": list(dict.fromkeys(numbers))}
+    with parts.database.reading() as connection:
+        (rows,) = parts.database.answers(connection, [(statement("vectors"), asked)])
+    found: dict[int, bytes] = dict(rows)
+    return rows_of([found.get(n) for n in numbers], _dim(parts))
 
-    from engram.store.postgres.vectors import from_binary
 
-    rows = np.zeros((len(numbers), int(parts.facts.get("dim") or 0)), dtype=np.float32)
-    found: dict[int, bytes] = dict(
-        parts.database.run("vectors", generation=generation, numbers=list(dict.fromkeys(numbers)))
-    )
-    for i, n in enumerate(numbers):
-        if n in found:
-            rows[i] = from_binary(found[n])
-    return rows
+def _dim(parts: Parts) -> int:
+    return int(parts.facts.get("dim") or 0)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engram.model.errors import EngramError, StoreDenied, StoreReadOnly
-from engram.store.postgres.database import Database
+from engram.store.postgres.database import Database, Row
 from engram.store.postgres.sql import statement
 
 BEHIND = 50
@@ -70,7 +70,7 @@ class Statistics:
         for _ in range(SLICES):
             rows = self._database.run("statistics", enough=ENOUGH)
             counted = Totals(int(rows[0][1]), int(rows[0][2])) if rows else Totals()
-            self._remember(counted)
+            self._take(counted)
             behind = rows[0][3] if rows else 1
             if not behind * BEHIND > counted.documents or not self._count_slice(known=bool(rows)):
                 return
@@ -89,7 +89,7 @@ class Statistics:
         except (StoreReadOnly, StoreDenied):
             return False
 
-    def _remember(self, totals: Totals) -> None:
+    def _take(self, totals: Totals) -> None:
         if not self._remembered_at <= totals.documents <= self._remembered_at * _RECOUNT:
             self._frequency, self._remembered_at = {}, totals.documents
         self._totals = totals
@@ -97,15 +97,19 @@ class Statistics:
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
         """In how many documents each term occurs; a term of documents not yet counted occurs at least once."""
         self.totals()
-        known = self._frequency  # this one throughout: another thread may begin anew meanwhile
-        missing = [term for term in dict.fromkeys(terms) if term not in known]
+        known, missing = self.remembered(terms)
         if missing:
-            found: dict[str, int] = dict(self._database.run("frequencies", terms=missing))
-            rest = [term for term in missing if term not in found]
-            found |= dict.fromkeys(self._occurring(rest), 1)
-            # A term nobody has used yet is not remembered: the next memory may bring it.
-            known |= found
+            self.remember(known, self._database.run("frequencies", terms=missing))
         return {term: known[term] for term in terms if term in known}
 
-    def _occurring(self, terms: Sequence[str]) -> Iterable[str]:
-        return [term for (term,) in self._database.run("occurring", terms=terms)] if terms else ()
+    def remembered(self, terms: Sequence[str]) -> tuple[dict[str, int], list[str]]:
+        """The counts this process knows, and the terms that it has to ask for.
+
+        What is then read goes to these counts, not to those another thread may have begun meanwhile.
+        """
+        known = self._frequency
+        return known, [term for term in dict.fromkeys(terms) if term not in known]
+
+    def remember(self, known: dict[str, int], rows: Iterable[Row]) -> None:
+        """Take what was read. A term nobody has used yet is not remembered: the next memory may bring it."""
+        known |= dict(rows)

@@ -176,8 +176,10 @@ class PostgresStore(TaskKeeping):
         """Where each document stands."""
         return {n: Stand(*place) for n, *place in self._run("stands", numbers=list(numbers))}
 
-    def passages(self, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters) -> list[Placed]:
-        """These documents, then every document of these stretches."""
+    def passages(
+        self, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters
+    ) -> "tuple[list[Placed], Vectors | None]":
+        """These documents, then every document of these stretches; with their vectors."""
         return searching.passages(self.parts, numbers, stretches, filters)
 
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:

@@ -1,5 +1,6 @@
 """Vectors as pgvector takes and gives them."""
 
+import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,15 @@ if TYPE_CHECKING:
 _HEADER = 4
 
 
-def as_text(vector: "Vectors") -> str:
-    """A vector as pgvector reads it, at the precision it keeps."""
-    import numpy as np
+class HalfVector:
+    """One vector as a parameter, at the precision the server keeps."""
 
-    return "[" + ",".join(map(str, vector.astype(np.float16).tolist())) + "]"
+    def __init__(self, vector: "Vectors") -> None:
+        self.vector = vector
+
+    def dumped(self) -> bytes:
+        """A halfvec: its length, an unused short, then big-endian halves."""
+        return struct.pack(">hh", len(self.vector), 0) + self.vector.astype(">f2").tobytes()
 
 
 class VectorArray:
@@ -28,8 +33,6 @@ class VectorArray:
 
     def dumped(self, element_oid: int) -> bytes:
         """A one-dimensional array of halfvec."""
-        import struct
-
         import numpy as np
 
         halves = np.stack(self.vectors).astype(">f2")
@@ -40,13 +43,20 @@ class VectorArray:
 
 
 def register(connection: "Connection") -> None:
-    """Teach a connection to send `VectorArray`; the types' numbers differ from database to database."""
+    """Teach a connection to send `HalfVector` and `VectorArray`; the types' numbers differ from database to database."""
     from psycopg.adapt import Dumper
     from psycopg.pq import Format
 
     row = connection.execute("SELECT 'halfvec'::regtype::oid, 'halfvec[]'::regtype::oid").fetchone()
     assert row is not None
     element, array = row
+
+    class HalfVectorDumper(Dumper):
+        oid = element
+        format = Format.BINARY
+
+        def dump(self, obj: HalfVector) -> bytes:
+            return obj.dumped()
 
     class VectorArrayDumper(Dumper):
         oid = array
@@ -55,11 +65,22 @@ def register(connection: "Connection") -> None:
         def dump(self, obj: VectorArray) -> bytes:
             return obj.dumped(element)
 
+    connection.adapters.register_dumper(HalfVector, HalfVectorDumper)
     connection.adapters.register_dumper(VectorArray, VectorArrayDumper)
 
 
 def from_binary(data: bytes) -> "Vectors":
-    """The vector of `halfvec_send`: two shorts, then big-endian halves."""
+    """The vector of a halfvec as the server sends it: two shorts, then big-endian halves."""
     import numpy as np
 
     return np.frombuffer(data, dtype=">f2", offset=_HEADER).astype(np.float32)
+
+
+def rows_of(found: "Sequence[bytes | None]", dim: int) -> "Vectors":
+    """The vectors of halfvecs, one row each; zero where one is still to be made."""
+    import numpy as np
+
+    empty = bytes(_HEADER + 2 * dim)
+    data = b"".join([empty if item is None else item for item in found])
+    shape = [("header", f"V{_HEADER}"), ("halves", ">f2", (dim,))]
+    return np.frombuffer(data, dtype=shape)["halves"].astype(np.float32)

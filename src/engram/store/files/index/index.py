@@ -22,7 +22,7 @@ from engram.store.files.index.connection import (
 from engram.store.files.index.filters import where
 from engram.store.files.index.matrix import UNFINISHED, Matrix, boot_id
 from engram.store.files.index.writing import DocumentWriter, from_blob
-from engram.store.protocol import Candidates, Filters, Placed, Query, Stretch
+from engram.store.protocol import Candidates, Filters, Placed, Query, Stand, Stretch
 from engram.store.pruned_terms import POSTINGS_BUDGET, prune
 
 if TYPE_CHECKING:
@@ -257,7 +257,12 @@ class Index:
                 self._few(filters),
                 self._between(filters),
             )
+        found.stands = self.stands([n for n, _ in (*found.lexical, *found.semantic)])
         return found
+
+    def stands(self, numbers: Sequence[int]) -> dict[int, Stand]:
+        """Where each document stands."""
+        return {n: Stand(*place) for n, *place in self.all("stands", json.dumps(list(numbers)))}
 
     def _newest(self, kept: Sequence[str], frequency: Mapping[str, int]) -> tuple[int, int] | None:
         """Where the only word worth walking stands in very many documents, the newest of them are walked."""
@@ -283,14 +288,16 @@ class Index:
         first, last = self.one("between", json.dumps(filters.parents))
         return (first or 0, last or 0)
 
-    def passages(self, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters) -> list[Placed]:
-        """Documents by number, all of which passed the filters, then every document of these stretches, in order."""
+    def passages(
+        self, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters
+    ) -> "tuple[list[Placed], Vectors | None]":
+        """Documents by number, all of which passed the filters, then every document of these stretches; with their vectors."""
         found = [_placed(row, True) for row in self.all("alone", json.dumps(numbers))]
         if stretches:
             rows = self.all("together", json.dumps([(s.parent, s.first, s.last) for s in stretches]))
             passing = searching.allowed_among(self.db, [row[0] for row in rows], where(filters))
             found += [_placed(row, row[0] in passing) for row in rows]
-        return found
+        return found, self.vectors([place.n for place in found])
 
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
         """Document frequencies, remembered until the index has grown by a twentieth: they change that slowly."""

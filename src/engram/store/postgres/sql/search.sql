@@ -3,37 +3,81 @@ SELECT scope FROM engram.documents WHERE tenant = %(tenant)s AND id = %(id)s
 
 -- name: lexical
 -- BM25 as FTS5 reckons it (k1 1.2, b 0.75), each field with its weight; the terms were pruned and weighed by the caller.
--- OFFSET 0 keeps the planner to the terms' own postings, however many it expects.
-SELECT p.n, sum(
-    a.rarity * (p.statement * %(w0)s + p.about * %(w1)s + p.support * %(w2)s) * 2.2
-    / (p.statement * %(w0)s + p.about * %(w1)s + p.support * %(w2)s + 1.2 * (0.25 + 0.75 * p.length / %(average)s))
-) AS score
-FROM unnest(%(terms)b::text[], %(rarities)b::float8[]) AS a(term, rarity)
-CROSS JOIN LATERAL (
-    SELECT o.n, o.statement, o.about, o.support, o.length FROM engram.postings o
-    WHERE o.tenant = %(tenant)s AND o.term = a.term OFFSET 0
-) p
-GROUP BY p.n
+-- OFFSET 0 keeps the planner to the terms' own postings, however many it expects, and to the documents' key: the best are
+-- looked up one after the other until enough of them pass.
+SELECT found.n, found.score, d.parent, d.position, coalesce(tail.position, 0) FROM (
+    SELECT p.n, sum(a.rarity * 2.2 * p.times / (p.times + 1.2 * (0.25 + 0.75 * p.length / %(average)s))) AS score
+    FROM unnest(%(terms)b::text[], %(rarities)b::float8[]) AS a(term, rarity)
+    CROSS JOIN LATERAL (
+        SELECT o.n, o.statement * %(w0)s + o.about * %(w1)s + o.support * %(w2)s AS times, o.length FROM engram.postings o
+        WHERE o.tenant = %(tenant)s AND o.term = a.term OFFSET 0
+    ) p
+    GROUP BY p.n ORDER BY score DESC, p.n
+) found
+CROSS JOIN LATERAL (SELECT d.parent, d.position FROM engram.documents d WHERE d.n = found.n AND {condition} OFFSET 0) d
+LEFT JOIN LATERAL (
+    SELECT l.position FROM engram.documents l WHERE l.tenant = %(tenant)s AND l.parent = d.parent AND l.parent <> ''
+    ORDER BY l.position DESC LIMIT 1
+) tail ON true
+ORDER BY found.score DESC, found.n LIMIT %(limit)s
+
+-- name: near
+-- The nearest of all, as far as they pass; the last row says how many were looked at.
+WITH nearest AS MATERIALIZED ({nearest})
+(
+    SELECT v.n, -v.distance AS score, d.parent, d.position, coalesce(tail.position, 0)
+    FROM (SELECT f.n, f.distance FROM nearest f ORDER BY f.distance, f.n) v
+    CROSS JOIN LATERAL (SELECT d.parent, d.position FROM engram.documents d WHERE d.n = v.n AND {condition} OFFSET 0) d
+    LEFT JOIN LATERAL (
+        SELECT l.position FROM engram.documents l WHERE l.tenant = %(tenant)s AND l.parent = d.parent AND l.parent <> ''
+        ORDER BY l.position DESC LIMIT 1
+    ) tail ON true
+    ORDER BY v.distance, v.n LIMIT %(limit)s
+)
+UNION ALL SELECT NULL, NULL, NULL, NULL, count(*) FROM nearest
 
 -- name: near_all
-SELECT v.n, -(v.vector <#> %(vector)s::halfvec) AS score FROM engram.memory_vectors v
+-- The nearest of some bound the nearest of all: what is farther away need not be sorted.
+SELECT v.n, v.vector <#> %(vector)s::halfvec AS distance FROM engram.memory_vectors v
 WHERE v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.kind = ANY(%(kinds)b::text[]) AND {fits}
-ORDER BY v.vector <#> %(vector)s::halfvec, v.n LIMIT %(wide)s
+    AND v.vector <#> %(vector)s::halfvec <= (
+        SELECT CASE count(*) WHEN %(wide)s THEN max(b.distance) ELSE 'infinity' END FROM (
+            SELECT s.distance FROM (
+                SELECT o.vector <#> %(vector)s::halfvec AS distance FROM engram.memory_vectors o
+                WHERE o.tenant = %(tenant)s AND o.generation = %(generation)s AND o.kind = ANY(%(kinds)b::text[])
+                    AND {some_fit} LIMIT %(some)s
+            ) s ORDER BY s.distance LIMIT %(wide)s
+        ) b
+    )
+ORDER BY distance, v.n LIMIT %(wide)s
 
 -- name: near_scopes
-SELECT v.n, -(v.vector <#> %(vector)s::halfvec) AS score FROM engram.memory_vectors v
+SELECT v.n, v.vector <#> %(vector)s::halfvec AS distance FROM engram.memory_vectors v
 WHERE v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.kind = ANY(%(kinds)b::text[])
     AND v.scope = ANY(%(scopes)b::text[]) AND {fits}
-ORDER BY v.vector <#> %(vector)s::halfvec, v.n LIMIT %(wide)s
+    AND v.vector <#> %(vector)s::halfvec <= (
+        SELECT CASE count(*) WHEN %(wide)s THEN max(b.distance) ELSE 'infinity' END FROM (
+            SELECT s.distance FROM (
+                SELECT o.vector <#> %(vector)s::halfvec AS distance FROM engram.memory_vectors o
+                WHERE o.tenant = %(tenant)s AND o.generation = %(generation)s AND o.kind = ANY(%(kinds)b::text[])
+                    AND o.scope = ANY(%(scopes)b::text[]) AND {some_fit} LIMIT %(some)s
+            ) s ORDER BY s.distance LIMIT %(wide)s
+        ) b
+    )
+ORDER BY distance, v.n LIMIT %(wide)s
 
 -- name: near_among
-SELECT d.n, -(v.vector <#> %(vector)s::halfvec) AS score FROM engram.documents d
-JOIN engram.memory_vectors v ON v.tenant = d.tenant AND v.generation = %(generation)s AND v.n = d.n
-WHERE {condition}
-ORDER BY v.vector <#> %(vector)s::halfvec, d.n LIMIT %(limit)s
-
--- name: allowed_among
-SELECT d.n FROM engram.documents d WHERE d.n = ANY(%(numbers)b::bigint[]) AND {condition}
+SELECT near.n, -near.distance, near.parent, near.position, coalesce(tail.position, 0) FROM (
+    SELECT d.n, d.parent, d.position, v.vector <#> %(vector)s::halfvec AS distance FROM engram.documents d
+    JOIN engram.memory_vectors v ON v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.n = d.n
+    WHERE {condition}
+    ORDER BY distance, d.n LIMIT %(limit)s
+) near
+LEFT JOIN LATERAL (
+    SELECT l.position FROM engram.documents l WHERE l.tenant = %(tenant)s AND l.parent = near.parent AND l.parent <> ''
+    ORDER BY l.position DESC LIMIT 1
+) tail ON true
+ORDER BY near.distance, near.n
 
 -- name: listed
 SELECT m.record::text FROM engram.documents d JOIN engram.agent_memory m ON m.tenant = d.tenant AND m.id = d.id
@@ -50,17 +94,21 @@ SELECT d.n, d.parent, d.position, CASE d.parent WHEN '' THEN 0 ELSE (
 FROM engram.documents d WHERE d.tenant = %(tenant)s AND d.n = ANY(%(numbers)b::bigint[])
 
 -- name: alone
-SELECT d.n, d.statement, d.about, d.support, d.parent, d.position, extract(epoch FROM d.time)::float8
+SELECT d.n, d.statement, d.about, d.support, d.parent, d.position, extract(epoch FROM d.time)::float8, true, v.vector
 FROM unnest(%(numbers)b::bigint[]) WITH ORDINALITY AS wanted(n, place)
-JOIN engram.documents d ON d.tenant = %(tenant)s AND d.n = wanted.n ORDER BY wanted.place
+JOIN engram.documents d ON d.tenant = %(tenant)s AND d.n = wanted.n
+LEFT JOIN engram.memory_vectors v ON v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.n = wanted.n
+ORDER BY wanted.place
 
 -- name: together
-SELECT d.n, d.statement, d.about, d.support, d.parent, d.position, extract(epoch FROM d.time)::float8
+SELECT d.n, d.statement, d.about, d.support, d.parent, d.position, extract(epoch FROM d.time)::float8,
+    coalesce({condition}, false), v.vector
 FROM unnest(%(parents)b::text[], %(firsts)b::bigint[], %(lasts)b::bigint[]) AS s(parent, first, last)
 CROSS JOIN LATERAL (
     SELECT * FROM engram.documents l WHERE l.tenant = %(tenant)s AND l.parent = s.parent AND l.parent <> ''
         AND l.position BETWEEN s.first AND s.last
 ) d
+LEFT JOIN engram.memory_vectors v ON v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.n = d.n
 ORDER BY d.parent, d.position
 
 -- name: numbers
@@ -73,7 +121,7 @@ LEFT JOIN engram.agent_events e ON d.kind = 'event' AND e.tenant = d.tenant AND 
 WHERE d.tenant = %(tenant)s AND d.n = ANY(%(numbers)b::bigint[])
 
 -- name: vectors
-SELECT v.n, halfvec_send(v.vector) FROM engram.memory_vectors v
+SELECT v.n, v.vector FROM engram.memory_vectors v
 WHERE v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.n = ANY(%(numbers)b::bigint[])
 
 -- name: by_id
@@ -113,9 +161,9 @@ LEFT JOIN LATERAL (
 ) held ON true
 
 -- name: near_by_index
-SELECT v.n, -(v.vector::halfvec({dim}) <#> %(vector)s::halfvec({dim})) AS score FROM engram.memory_vectors v
+SELECT v.n, v.vector::halfvec({dim}) <#> %(vector)s::halfvec({dim}) AS distance FROM engram.memory_vectors v
 WHERE v.tenant = {tenant} AND v.generation = {generation} AND v.kind = ANY(%(kinds)b::text[]) {scoped}
-ORDER BY v.vector::halfvec({dim}) <#> %(vector)s::halfvec({dim}) LIMIT %(wide)s
+ORDER BY distance LIMIT %(wide)s
 
 -- name: few_all
 -- Counted among the documents: their index is a tenth of the vectors'.

@@ -32,8 +32,13 @@ WHERE s.tenant = %(tenant)s AND f.documents > 0
 RETURNING f.documents
 
 -- name: frequencies
-SELECT t.term, t.documents FROM engram.terms t WHERE t.tenant = %(tenant)s AND t.term = ANY(%(terms)b::text[])
-
--- name: occurring
-SELECT wanted.term FROM unnest(%(terms)b::text[]) AS wanted(term)
-WHERE EXISTS (SELECT 1 FROM engram.postings p WHERE p.tenant = %(tenant)s AND p.term = wanted.term)
+-- A term of documents not yet counted occurs at least once.
+SELECT wanted.term, coalesce(counted.documents, uncounted.documents) FROM unnest(%(terms)b::text[]) AS wanted(term)
+LEFT JOIN LATERAL (
+    SELECT t.documents FROM engram.terms t WHERE t.tenant = %(tenant)s AND t.term = wanted.term OFFSET 0
+) counted ON true
+LEFT JOIN LATERAL (
+    SELECT 1 AS documents FROM engram.postings p
+    WHERE p.tenant = %(tenant)s AND p.term = wanted.term AND counted.documents IS NULL LIMIT 1
+) uncounted ON true
+WHERE counted.documents IS NOT NULL OR uncounted.documents IS NOT NULL

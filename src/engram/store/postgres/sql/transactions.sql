@@ -1,6 +1,7 @@
 -- name: begin
 SELECT (SELECT max(version) FROM engram.schema_versions),
     set_config('engram.tenant', %(tenant)s, true),
+    set_config('jit', 'off', true),
     set_config('statement_timeout', %(statement_timeout)s, true),
     set_config('lock_timeout', %(lock_timeout)s, true),
     set_config('idle_in_transaction_session_timeout', %(idle_timeout)s, true),
