@@ -125,7 +125,7 @@ def _relevance_alone(store: Store, retrieval: Retrieval, numbers: Sequence[int])
 
     lexicon = _lexicon(alike=True)
     lexicon.trim()
-    read = {place.n: place for place in store.passages(numbers, (), retrieval.filters)} if numbers else {}
+    read = {place.n: place for place in store.passages(numbers, (), retrieval.filters)[0]} if numbers else {}
     known = [(place, read[n]) for place, n in enumerate(numbers) if n in read]
     items = [Passage(found.fields, "", found.fields[1] if found.parent else "") for _, found in known]
     passages, rows = Passages(items, lexicon), np.arange(len(items))
@@ -201,7 +201,7 @@ def judge(store: Store, candidates: Candidates, retrieval: Retrieval) -> "tuple[
     from engram.recall.fuse import Asked, evidence_of
     from engram.recall.passages import Passage, Passages
 
-    placed = _placed(store, candidates, retrieval)
+    placed, vectors = _placed(store, candidates, retrieval)
     if not placed:
         return [], None
     query = retrieval.query
@@ -212,18 +212,19 @@ def judge(store: Store, candidates: Candidates, retrieval: Retrieval) -> "tuple[
         for place, group in zip(placed, _groups(placed), strict=True)
     ]
     asked = Asked(retrieval.text, query.terms, query.vector, retrieval.windows, candidates.frequency, candidates.total)
-    meanings = _meanings(store, placed, retrieval)
+    meanings = _meanings(store, placed, vectors, retrieval)
     judged = evidence_of(Passages(items, lexicon), asked, meanings, lexicon, stretched=_is_bundled(store))
     return placed, judged
 
 
-def _placed(store: Store, candidates: Candidates, retrieval: Retrieval) -> list[Placed]:
+def _placed(store: Store, candidates: Candidates, retrieval: Retrieval) -> "tuple[list[Placed], Vectors | None]":
     from engram.recall.passages import best_parents
 
     numbers = list(dict.fromkeys([n for n, _ in candidates.lexical] + [n for n, _ in candidates.semantic]))
     then = retrieval.then
-    numbers += [n for n in then if n not in set(numbers)]
-    stands = store.stands(numbers)
+    others = [n for n in then if n not in set(numbers)]
+    numbers += others
+    stands = {**candidates.stands, **(store.stands(others) if others else {})}
     rankings = [
         [(stands[n].parent if n in stands else "", score) for n, score in found]
         for found in (candidates.lexical, candidates.semantic)
@@ -231,8 +232,8 @@ def _placed(store: Store, candidates: Candidates, retrieval: Retrieval) -> list[
     alone = _promising([n for n in numbers if n not in stands or not stands[n].parent], candidates, retrieval)
     near = {n: stands[n] for n in _worthiest(candidates)[:JUDGED] if n in stands and stands[n].last > READ_WHOLE}
     stretches = _stretches(best_parents(rankings, SESSIONS_READ), list(stands.values()), list(near.values()))
-    placed = store.passages(alone, stretches, retrieval.filters)
-    return [_as_known(p, then[p.n]) if p.n in then else p for p in placed] if then else placed
+    placed, vectors = store.passages(alone, stretches, retrieval.filters)
+    return [_as_known(p, then[p.n]) if p.n in then else p for p in placed] if then else placed, vectors
 
 
 def _stretches(parents: Sequence[str], stands: Sequence[Stand], near: Sequence[Stand]) -> list[Stretch]:
@@ -293,10 +294,11 @@ def _as_known(place: Placed, memory: Memory) -> Placed:
     return Placed(place.n, fields, place.parent, place.position, place.time, place.eligible)
 
 
-def _meanings(store: Store, placed: Sequence[Placed], retrieval: Retrieval) -> "Vectors | None":
+def _meanings(
+    store: Store, placed: Sequence[Placed], vectors: "Vectors | None", retrieval: Retrieval
+) -> "Vectors | None":
     if retrieval.query.vector is None:
         return None
-    vectors = store.vectors([place.n for place in placed])
     changed = [(i, place.n) for i, place in enumerate(placed) if place.n in retrieval.then]
     if vectors is not None and changed:
         fresh = store.embed([memory_document(retrieval.then[n]).meaning for _, n in changed])
