@@ -8,6 +8,7 @@ import numpy as np
 
 from engram.recall.likeness import Alike, Floats, Lexicon, alike, rarities
 from engram.recall.passages import (
+    SATURATION,
     Passages,
     Windows,
     Words,
@@ -36,6 +37,8 @@ class Evidence:
 
     words: Floats
     """BM25 of the passage in its context, as a share of the best."""
+    said: Floats
+    """The same, as a share of what a passage could have that says nothing but the question."""
     covered: Floats
     """The share of the question, by rarity, that its best stretch says in so many words."""
     session: Floats
@@ -66,23 +69,24 @@ class Evidence:
 class Weights:
     """What each kind of evidence is worth, learned on all development sets together by scripts/train_ranking.py."""
 
-    words: float = 4.65
-    covered: float = 1.67
-    session: float = 1.75
-    meaning: float = 4.58
-    named: float = 0.85
-    user: float = 0.91
-    oneself: float = 1.43
-    assistant: float = 0.62
-    standing: float = 0.69
-    time: float = 8.24
-    telling: float = 0.15
-    length: float = -0.43
-    asking: float = -0.42
+    words: float = 2.76
+    said: float = 3.49
+    covered: float = 0.34
+    session: float = 1.16
+    meaning: float = 3.38
+    named: float = 1.24
+    user: float = 1.57
+    oneself: float = 0.71
+    assistant: float = 0.58
+    standing: float = 0.41
+    time: float = 4.43
+    telling: float = 1.06
+    length: float = -0.5
+    asking: float = -0.09
 
 
 PARTS: Mapping[str, tuple[str, ...]] = {
-    "words": ("words", "covered"),
+    "words": ("words", "said", "covered"),
     "session": ("session",),
     "meaning": ("meaning",),
     "speaker": ("named", "user", "oneself", "assistant", "standing"),
@@ -128,8 +132,9 @@ def evidence_of(
     evidence of meaning: a search by keyword is the same with less evidence.
     """
     speaks, present = spoken_by(passages, asked.terms)
-    found = alike(asked.terms, passages.vocabulary, lexicon)
     rarity = rarities(asked.terms, asked.frequency or {}, asked.total)
+    rarer = passages.rarity[None, :] / np.maximum(rarity, 1e-6)[:, None]
+    found = alike(asked.terms, passages.vocabulary, lexicon, rarer)
     words = word_evidence(passages, found, rarity, present)
     cosines = _cosines(passages, asked.vector, meanings)
     if stretched and asked.vector is not None and meanings is not None:
@@ -140,6 +145,7 @@ def evidence_of(
     told, whole = np.minimum(lengths[0], TELLS_ALL), lengths.sum(axis=0)
     evidence = Evidence(
         words=_share_of_best(words.context),
+        said=words.context / max(float(rarity.sum()) * (SATURATION + 1), 1e-6),
         covered=words.covered,
         session=words.session,
         meaning=_share_of_best(cosines),

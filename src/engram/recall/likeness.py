@@ -131,7 +131,7 @@ class Lexicon:
         self._embedded = size
 
 
-def rarity(frequencies: Sequence[int], total: int) -> Floats:
+def rarity(frequencies: "Sequence[int] | Integers", total: int) -> Floats:
     """BM25's inverse document frequency: how much it tells that a document holds a term."""
     found = np.asarray(frequencies, dtype=np.float32)
     idf: Floats = np.log1p((np.maximum(total - found, 0) + 0.5) / (found + 0.5))
@@ -143,9 +143,16 @@ def rarities(terms: Sequence[str], frequency: Mapping[str, int], total: int) -> 
     return rarity([frequency.get(term, 0) for term in terms], total)
 
 
-def alike(terms: Sequence[str], vocabulary: Integers, lexicon: Lexicon, rule: Likeness | None = None) -> Alike:
+def alike(
+    terms: Sequence[str],
+    vocabulary: Integers,
+    lexicon: Lexicon,
+    rarer: Floats | None = None,
+    rule: Likeness | None = None,
+) -> Alike:
     """What each word of the vocabulary counts for each term. A word alike but more commonplace than the term is worth
-    less: "thing" says little of any one thing.
+    less: "thing" says little of any one thing. So is one that is commoner here: `rarer` says, for each term and word, how
+    rare the word is beside the term.
     """
     rule = rule or Likeness()
     asked, _ = lexicon.read(" ".join(terms))
@@ -157,6 +164,7 @@ def alike(terms: Sequence[str], vocabulary: Integers, lexicon: Lexicon, rule: Li
     (rows, weights), (word_rows, word_weights) = known, words
     cosines: Floats = rows @ word_rows.T
     worth = rule.share * np.clip((cosines - rule.floor) / (1 - rule.floor), 0, 1)
-    worth *= np.minimum(word_weights[None, :] / weights[:, None], 1)
+    beside = word_weights[None, :] / weights[:, None]
+    worth *= np.minimum(beside if rarer is None else np.minimum(beside, rarer), 1)
     worth[same] = 0
     return Alike(same, cosines, worth.astype(np.float32), weights)

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from engram.recall.likeness import Alike, Floats, Integers, Lexicon
+from engram.recall.likeness import Alike, Floats, Integers, Lexicon, rarity
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.text.tokens import tokens
 
@@ -141,6 +141,12 @@ class Passages:
     def block_total(self) -> int:
         """How many blocks there are."""
         return int(self.blocks.max()) + 1 if self.blocks.size else len(self)
+
+    @cached_property
+    def rarity(self) -> Floats:
+        """How rare each word of the vocabulary is among these passages."""
+        said = np.bincount(self.words, minlength=len(self.vocabulary))
+        return rarity(np.minimum(said, len(self)), len(self))
 
     def counts(self, table: Floats) -> Floats:
         """(terms x 2 x passages) how often each term of a (terms x vocabulary) table is told and asked."""
