@@ -1,13 +1,13 @@
 """One relevance from several kinds of evidence, each part by name."""
 
-from collections.abc import Mapping, Sequence
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
-from engram.recall.context import Passage, Passages
-from engram.recall.expand import Floats, Lexicon
-from engram.recall.fuse import Asked, Weights, judge, reciprocal_ranks, score
+from engram.recall.fuse import PARTS, Asked, Weights, evidence_of, reciprocal_ranks, score, weighed
+from engram.recall.likeness import Floats, Lexicon
+from engram.recall.passages import Passage, Passages
 from engram.text.tokens import marked_terms, query_terms
 
 TALK = (
@@ -19,18 +19,28 @@ TALK = (
 )
 
 
-def passages(lexicon: Lexicon) -> Passages:
-    items = [Passage((marked_terms(text),), "s", speaker, 1000.0 * at) for at, (speaker, text) in enumerate(TALK)]
+CHAT = (
+    ("user", "Always answer in French, please."),
+    ("assist", "Gladly. The boat leaves at nine, the train at ten, and the boat costs less."),
+    ("user", "I took the boat."),
+)
+
+
+def passages(lexicon: Lexicon, talk: tuple[tuple[str, str], ...] = TALK) -> Passages:
+    items = [Passage((marked_terms(text),), "s", who.lower(), 1000.0 * at) for at, (who, text) in enumerate(talk)]
     return Passages(items, lexicon)
 
 
-def frequencies(terms: Sequence[str]) -> Mapping[str, int]:
-    return dict.fromkeys(terms, 1)
-
-
-def parts(question: str, vector: Floats | None = None, meanings: Floats | None = None) -> dict[str, Floats]:
-    lexicon = Lexicon()
-    return judge(passages(lexicon), Asked(tuple(query_terms(question)), vector), meanings, lexicon, frequencies, 5)
+def parts(
+    question: str,
+    vector: Floats | None = None,
+    meanings: Floats | None = None,
+    talk: tuple[tuple[str, str], ...] = TALK,
+    weights: Weights | None = None,
+) -> dict[str, Floats]:
+    lexicon, terms = Lexicon(), tuple(query_terms(question))
+    asked = Asked(question, terms, vector, frequency=dict.fromkeys(terms, 1), total=5)
+    return weighed(evidence_of(passages(lexicon, talk), asked, meanings, lexicon).evidence, weights)
 
 
 def test_the_answer_is_found_though_the_words_stand_in_the_question_before_it() -> None:
@@ -39,16 +49,30 @@ def test_the_answer_is_found_though_the_words_stand_in_the_question_before_it() 
 
 def test_the_parts_add_up_to_the_score_and_bear_the_names_of_the_weights() -> None:
     found = parts("Who taught Ben to sail?")
-    assert list(found) == ["words", "session", "meaning", "speaker", "time", "telling"]
+    assert list(found) == list(PARTS) == ["words", "session", "meaning", "speaker", "time", "telling"]
     assert score(found).tolist() == pytest.approx(np.sum(list(found.values()), axis=0).tolist())
 
 
-def test_no_part_exceeds_its_weight() -> None:
+def test_every_kind_of_evidence_belongs_to_one_part() -> None:
+    assert sorted(kind for kinds in PARTS.values() for kind in kinds) == sorted(f.name for f in fields(Weights))
+
+
+def test_no_part_exceeds_its_weights() -> None:
     weights = Weights()
     vector = np.array([1.0, 0.0], dtype=np.float32)
     meanings = np.array([[0.6, 0.8], [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, 0.0]], dtype=np.float32)
     for name, values in parts("Who taught Ben to sail?", vector, meanings).items():
-        assert values.max() <= getattr(weights, name) + 1e-6
+        assert values.max() <= sum(max(0.0, getattr(weights, kind)) for kind in PARTS[name]) + 1e-6
+
+
+def test_a_question_about_oneself_prefers_what_the_user_said() -> None:
+    speaker = parts("Which boat did I take?", talk=CHAT)["speaker"]
+    assert speaker[2] > speaker[1]
+
+
+def test_a_question_about_what_the_assistant_said_lifts_the_assistant() -> None:
+    asked, plain = parts("What did you say the boat costs?", talk=CHAT), parts("What does the boat cost?", talk=CHAT)
+    assert asked["speaker"][1] > plain["speaker"][1]
 
 
 def test_meaning_alone_ranks_when_no_word_is_shared() -> None:
@@ -72,23 +96,21 @@ def test_a_question_without_terms_is_judged_by_the_rest() -> None:
 
 def test_no_passages_give_no_scores() -> None:
     lexicon = Lexicon()
-    found = judge(Passages([], lexicon), Asked(("boat",)), None, lexicon, frequencies, 0)
-    assert score(found).shape == (0,)
+    found = evidence_of(Passages([], lexicon), Asked("boat", ("boat",)), None, lexicon)
+    assert score(weighed(found.evidence)).shape == (0,)
 
 
 def test_a_span_of_time_lifts_what_was_said_then() -> None:
     lexicon = Lexicon()
-    asked = Asked(("garden",), windows=[(0.0, 500.0)])
-    found = judge(passages(lexicon), asked, None, lexicon, frequencies, 5)
-    assert found["time"].argmax() == 0
+    asked = Asked("garden", ("garden",), windows=[(0.0, 500.0)])
+    found = evidence_of(passages(lexicon), asked, None, lexicon)
+    assert found.evidence.time.argmax() == 0
 
 
 def test_other_weights_change_the_parts_in_proportion() -> None:
-    lexicon = Lexicon()
-    asked = Asked(("boat",))
-    one = judge(passages(lexicon), asked, None, lexicon, frequencies, 5)
-    other = judge(passages(lexicon), asked, None, lexicon, frequencies, 5, Weights(words=2.0))
-    assert other["words"].tolist() == pytest.approx((2 * one["words"]).tolist())
+    one, other = parts("boat"), parts("boat", weights=Weights(meaning=0, session=2 * Weights().session))
+    assert other["session"].tolist() == pytest.approx((2 * one["session"]).tolist())
+    assert not other["meaning"].any()
 
 
 def test_reciprocal_ranks_give_spec_1_s_sum() -> None:

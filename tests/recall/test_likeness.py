@@ -1,13 +1,13 @@
 """Words alike: the lexicon of a process and the table of what counts for what."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
-from engram.recall import expand
-from engram.recall.context import Passage, Passages
-from engram.recall.expand import Floats, Lexicon, Likeness, rarity, term_table
+from engram.recall import likeness
+from engram.recall.likeness import Floats, Lexicon, Likeness, alike, rarities, rarity
+from engram.recall.passages import Passage, Passages
 
 WORDS = {"chess": (1.0, 0.0), "yoga": (0.8, 0.6), "boat": (0.0, 1.0)}
 """chess and yoga are alike (.8), yoga and boat somewhat (.6), chess and boat not at all."""
@@ -22,10 +22,6 @@ class Model:
     def __call__(self, words: Sequence[str]) -> Floats:
         self.asked.extend(words)
         return np.array([WORDS.get(word, (0.0, 0.0)) for word in words], dtype=np.float32)
-
-
-def equally_common(terms: Sequence[str]) -> Mapping[str, int]:
-    return dict.fromkeys(terms, 2)
 
 
 def test_a_text_is_read_into_numbers_told_first_then_asked() -> None:
@@ -55,7 +51,7 @@ def test_a_stem_is_embedded_as_a_word_people_write() -> None:
 
 
 def test_a_lexicon_that_grew_too_large_starts_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expand, "MOST_TERMS", 2)
+    monkeypatch.setattr(likeness, "MOST_TERMS", 2)
     lexicon = Lexicon()
     lexicon.read("a b c")
     lexicon.trim()
@@ -63,7 +59,7 @@ def test_a_lexicon_that_grew_too_large_starts_anew(monkeypatch: pytest.MonkeyPat
 
 
 def test_numbers_stay_valid_while_someone_holds_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expand, "MOST_TERMS", 1)
+    monkeypatch.setattr(likeness, "MOST_TERMS", 1)
     lexicon = Lexicon()
     passages = Passages([Passage(("boat chess",))], lexicon)
     lexicon.trim()
@@ -78,9 +74,19 @@ def test_words_learnt_later_do_not_change_the_vectors_of_earlier_ones() -> None:
     first = lexicon.read("chess")[0]
     for word in ("yoga", "boat", "unknown", "more", "words"):
         lexicon.vectors(lexicon.read(word)[0])
-    vectors = lexicon.vectors(np.concatenate([first, lexicon.read("boat")[0]]))
-    assert vectors is not None
-    assert vectors.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    known = lexicon.vectors(np.concatenate([first, lexicon.read("boat")[0]]))
+    assert known is not None
+    assert known[0].tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_how_much_a_word_tells_is_the_length_of_its_vector_and_an_unknown_one_tells_much() -> None:
+    lexicon = Lexicon(
+        lambda words: np.array([(0.0, 3.0) if word == "boat" else (0.0, 0.0) for word in words], np.float32)
+    )
+    known = lexicon.vectors(lexicon.read("boat zzz")[0])
+    assert known is not None
+    assert known[0].tolist() == [[0.0, 1.0], [0.0, 0.0]]
+    assert known[1].tolist() == [3.0, likeness.UNKNOWN_WEIGHT]
 
 
 def test_a_rare_term_is_worth_more_than_a_common_one_and_an_unknown_one_most() -> None:
@@ -88,25 +94,36 @@ def test_a_rare_term_is_worth_more_than_a_common_one_and_an_unknown_one_most() -
     assert unknown > rare > common > 0
 
 
-def test_a_term_counts_itself_fully_and_words_alike_a_share() -> None:
+def test_the_rarity_of_terms_is_that_of_their_frequencies() -> None:
+    assert rarities(["boat", "sun"], {"sun": 3}, 10).tolist() == rarity([0, 3], 10).tolist()
+
+
+def test_a_term_is_itself_and_words_alike_count_a_share() -> None:
     lexicon = Lexicon(Model())
-    vocabulary = lexicon.read("chess yoga boat")[0]
-    table, _ = term_table(["chess"], vocabulary, lexicon, equally_common, 10, Likeness(floor=0.5, share=0.5))
-    assert table[0].tolist() == pytest.approx([1.0, 0.5 * (0.8 - 0.5) / 0.5, 0.0])
+    found = alike(["chess"], lexicon.read("chess yoga boat")[0], lexicon, rule=Likeness(floor=0.5, share=0.5))
+    assert found.same[0].tolist() == [True, False, False]
+    assert found.worth[0].tolist() == pytest.approx([0.0, 0.5 * (0.8 - 0.5) / 0.5, 0.0])
+    assert found.cosines[0].tolist() == pytest.approx([1.0, 0.8, 0.0])
 
 
-def test_a_commonplace_word_alike_counts_less_than_a_rare_one() -> None:
+def test_a_word_that_tells_less_than_the_term_counts_less() -> None:
+    lengths = {"chess": 4.0, "yoga": 1.0, "golf": 4.0}
+    lexicon = Lexicon(lambda words: np.array([(lengths.get(word, 0.0), 0.0) for word in words], np.float32))
+    common, telling = alike(["chess"], lexicon.read("yoga golf")[0], lexicon).worth[0]
+    assert common == pytest.approx(telling / 4)
+
+
+def test_a_word_that_is_commoner_here_than_the_term_counts_less() -> None:
     lexicon = Lexicon(Model())
     vocabulary = lexicon.read("yoga")[0]
-
-    def share_when(frequency: int, total: int) -> float:
-        table, _ = term_table(["chess"], vocabulary, lexicon, lambda terms: {"chess": 1, "yoga": frequency}, total)
-        return float(table[0, 0])
-
-    assert share_when(90, 100) < share_when(1, 100)
+    plain = alike(["chess"], vocabulary, lexicon).worth[0, 0]
+    common = alike(["chess"], vocabulary, lexicon, np.array([[0.25]], dtype=np.float32)).worth[0, 0]
+    rare = alike(["chess"], vocabulary, lexicon, np.array([[4.0]], dtype=np.float32)).worth[0, 0]
+    assert common == pytest.approx(plain / 4) and rare == plain
 
 
 def test_without_vectors_only_the_terms_themselves_count() -> None:
     lexicon = Lexicon()
-    table, _ = term_table(["chess", "golf"], lexicon.read("chess yoga")[0], lexicon, equally_common, 10)
-    assert table.tolist() == [[1.0, 0.0], [0.0, 0.0]]
+    found = alike(["chess", "golf"], lexicon.read("chess yoga")[0], lexicon)
+    assert found.same.tolist() == [[True, False], [False, False]]
+    assert not found.worth.any() and not found.cosines.any()

@@ -1,0 +1,75 @@
+"""Relevance: a probability read off the question and one passage, whatever else was found."""
+
+import numpy as np
+import pytest
+
+from engram import Engram
+from engram.recall.relevance import FEATURES, NONE_KNOWN, Trees, _trees
+
+STATEMENTS = (
+    "Anna likes tea",
+    "Anna leads the design team",
+    "The staging database listens on port 5433",
+    "Lunch with Ben is on Tuesdays",
+    "Deploy with make ship, never on Fridays",
+)
+
+
+def relevance(mem: Engram, question: str, mode: str = "hybrid") -> dict[str, float]:
+    return {hit.text: hit.relevance for hit in mem.search(question, mode=mode)}
+
+
+@pytest.fixture
+def mem(tmp_path: object) -> "Engram":
+    opened = Engram.open(ephemeral=True)
+    for statement in STATEMENTS:
+        opened.add(statement)
+    return opened
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [("Who leads the design team?", 1), ("staging database port", 2), ("When do I have lunch with Ben?", 3)],
+)
+def test_what_answers_is_likely_and_what_does_not_is_not(mem: Engram, question: str, answer: int) -> None:
+    with mem:
+        found = relevance(mem, question)
+        assert found.pop(STATEMENTS[answer]) > 0.5
+        assert all(value < 0.1 for value in found.values())
+
+
+@pytest.mark.parametrize("question", ["Where does Anna live?", "capital of France", "asdkjhasd", "how do I bake bread"])
+def test_what_nobody_knows_is_likely_nowhere(mem: Engram, question: str) -> None:
+    with mem:
+        assert max(relevance(mem, question).values(), default=0.0) < 0.1
+
+
+def test_relevance_does_not_depend_on_what_else_the_store_holds(mem: Engram) -> None:
+    with mem:
+        before = relevance(mem, "Who leads the design team?")[STATEMENTS[1]]
+        mem.add_batch([{"statement": f"The design review number {n} went well for team {n}"} for n in range(60)])
+        assert relevance(mem, "Who leads the design team?")[STATEMENTS[1]] == pytest.approx(before, abs=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["keyword", "semantic"])
+def test_every_mode_gives_a_probability(mem: Engram, mode: str) -> None:
+    with mem:
+        found = relevance(mem, "staging database port", mode)
+        assert found[STATEMENTS[2]] > 0.5
+        assert all(0 <= value <= 1 for value in found.values())
+
+
+def test_a_question_of_which_nothing_can_be_read_has_nothing_about_it(mem: Engram) -> None:
+    with mem:
+        assert max(relevance(mem, "???").values(), default=0.0) <= NONE_KNOWN
+
+
+def test_trees_add_up_their_leaves() -> None:
+    feature, threshold = np.array([[0, 0, 0]]), np.array([[0.5, 0.0, 0.0]])
+    below, above, value = np.array([[1, 1, 2]]), np.array([[2, 1, 2]]), np.array([[0.0, -1.0, 1.0]])
+    low, high = Trees(feature, threshold, below, above, value)(np.array([[0.2], [0.9]], dtype=np.float32))
+    assert low == pytest.approx(1 / (1 + np.e)) and high == pytest.approx(1 / (1 + 1 / np.e))
+
+
+def test_the_shipped_trees_ask_of_known_features_alone() -> None:
+    assert int(_trees().feature.max()) < len(FEATURES)
