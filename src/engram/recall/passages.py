@@ -104,7 +104,7 @@ class Passages:
         self._weights = np.repeat(np.array(FIELD_WEIGHTS, dtype=np.float32)[fields], sizes)
         stated = np.zeros(len(items), dtype=np.int64)
         stated[rows[fields == 0]] = sizes[fields == 0]
-        self.blocks, self.block_starts = _blocks(sizes, fields == 0, rows, stated)
+        self.blocks, self.block_starts, self.block_total = _blocks(sizes, fields == 0, rows, stated)
 
     def __len__(self) -> int:
         return len(self.items)
@@ -137,11 +137,6 @@ class Passages:
         behind = np.minimum(first + 2, np.repeat(self.block_starts + counts, several))
         return Stretches(passage, first, behind, starts)
 
-    @property
-    def block_total(self) -> int:
-        """How many blocks there are."""
-        return int(self.blocks.max()) + 1 if self.blocks.size else len(self)
-
     @cached_property
     def rarity(self) -> Floats:
         """How rare each word of the vocabulary is among these passages."""
@@ -171,8 +166,10 @@ class Passages:
         return sums.reshape(-1, 2).T
 
 
-def _blocks(sizes: Integers, stated: "np.ndarray", rows: Integers, lengths: Integers) -> tuple[Integers, Integers]:
-    """The block of each word, and the first block of each passage. What is not the statement stands in its first block."""
+def _blocks(sizes: Integers, stated: "np.ndarray", rows: Integers, lengths: Integers) -> tuple[Integers, Integers, int]:
+    """The block of each word, the first block of each passage, and how many there are. What is not the statement stands in the
+    first block of its passage.
+    """
     half = STRETCH // 2
     counts = np.where(lengths > LONG, -(-lengths // half), 1)
     starts = np.cumsum(counts) - counts
@@ -182,7 +179,7 @@ def _blocks(sizes: Integers, stated: "np.ndarray", rows: Integers, lengths: Inte
         within = np.arange(len(blocks)) - np.repeat(behind - sizes, sizes)
         far = np.repeat(stated & (counts[rows] > 1), sizes)
         blocks[far] += within[far] // half
-    return blocks, starts
+    return blocks, starts, int(counts.sum())
 
 
 def _distinct(numbers: Integers) -> tuple[Integers, Integers]:
