@@ -85,6 +85,8 @@ class Hit:
     """How likely it is about the question, 0 to 1, whatever else was found."""
     note: str = ""
     """A caveat the reader should see, such as "archived" or "disputed"."""
+    stretch: str = ""
+    """Of a long text the sentences that bear on the question; empty where the text is short enough to be read."""
 
 
 class Hits(list[Hit]):

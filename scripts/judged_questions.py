@@ -1,0 +1,146 @@
+"""Questions with what the ranking saw of them: what `train_ranking.py` and `train_relevance.py` learn from.
+
+Data sets are named on the command line as `kind=FILE` (locomo, beam, longmemeval); beside them stand the questions of our own
+writers in scripts/relevance/. Everything goes through a real store, so that what is learned is what a search sees.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from engram import Engram
+from engram.bench import beam, locomo, longmemeval
+from engram.bench.dataset import Conversation, Question, SessionOfTurns, Turn
+from engram.bench.retrieval import fill
+from engram.model.errors import Refused, SecretRefused
+from engram.recall.fuse import matrix, score, weighed
+from engram.recall.ranking import judge
+from engram.recall.relevance import Asking, features
+from engram.recall.search import Ask, Searcher
+from engram.store.protocol import Filters
+
+WRITERS = Path(__file__).resolve().parent / "relevance"
+LOADERS: dict[str, Callable[[Path], list[Conversation]]] = {
+    "locomo": locomo.load,
+    "beam": beam.load,
+    "longmemeval": longmemeval.load,
+}
+DEPTH, SHOWN = 50, 10
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass
+class Judged:
+    """One question: what speaks for every document considered, which of them answer it, and the first of them."""
+
+    kind: str
+    corpus: str
+    text: str
+    label: str
+    by_turn: bool
+    wanted: int
+    """How many documents (or sessions) answer it, found or not."""
+    evidence: Floats
+    answers: npt.NDArray[np.bool_]
+    """The turns that answer, to learn from; for sessions `answering` says which count."""
+    answering: npt.NDArray[np.bool_]
+    sessions: npt.NDArray[np.int64]
+    first: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    features: Floats | None = None
+
+
+def of_data_set(name: str, path: Path) -> Iterator[Judged]:
+    """The questions of a data set, each asked of its own conversation."""
+    for conversation in LOADERS[name](path):
+        with Engram.open(ephemeral=True) as mem:
+            fill(mem, conversation)
+            yield from _asked(mem, conversation, f"{name}:{path.stem}", name != "longmemeval")
+
+
+def of_talk(path: Path) -> Iterator[Judged]:
+    """The questions of one of our writers about conversations."""
+    data = json.loads(path.read_text("utf-8"))
+    sessions = tuple(
+        SessionOfTurns(
+            each["id"],
+            datetime.fromisoformat(each["date"]).replace(tzinfo=UTC),
+            tuple(Turn(turn["id"], turn["speaker"], turn["text"]) for turn in each["turns"]),
+        )
+        for each in data["sessions"]
+    )
+    asked = tuple(Question(q["q"], tuple(q["evidence"]), q["label"]) for q in data["questions"])
+    conversation = Conversation(path.stem, sessions, asked)
+    with Engram.open(ephemeral=True) as mem:
+        fill(mem, conversation)
+        yield from _asked(mem, conversation, "talk", by_turn=True)
+
+
+def of_memories(path: Path) -> Iterator[Judged]:
+    """The questions of one of our writers about memories; a memory that holds a secret is refused, as it should be."""
+    data = json.loads(path.read_text("utf-8"))
+    with Engram.open(ephemeral=True) as mem:
+        kept = set()
+        for each in data["memories"]:
+            try:
+                mem.add(each["text"], metadata={"key": each["id"]})
+            except (Refused, SecretRefused):
+                continue
+            kept.add(each["id"])
+        for asked in data["questions"]:
+            if asked["answer"] and kept.isdisjoint(asked["answer"]):
+                continue
+            question = Question(asked["q"], tuple(asked["answer"]), asked["label"])
+            found = _judged(mem, question, "memories", path.stem, ("memory",), {}, by_turn=True)
+            if found is not None:
+                yield found
+
+
+def _asked(mem: Engram, conversation: Conversation, kind: str, by_turn: bool) -> Iterator[Judged]:
+    for question in conversation.questions:
+        found = _judged(mem, question, kind, conversation.key, ("event",), conversation.session_of, by_turn=by_turn)
+        if found is not None:
+            yield found
+
+
+def _judged(
+    mem: Engram, question: Question, kind: str, corpus: str, kinds: Sequence[str], session_of: object, *, by_turn: bool
+) -> Judged | None:
+    searcher = Searcher(mem.store, lambda: datetime.now(UTC))
+    candidates, retrieval = searcher.retrieved(Ask(question.text, DEPTH, filters=Filters(kinds=tuple(kinds))))
+    placed, judged = judge(mem.store, candidates, retrieval)
+    if judged is None:
+        return None
+    keys_of = {found.n: found.record.metadata["key"] for found in mem.store.get_many([place.n for place in placed])}
+    keys = [keys_of[place.n] for place in placed]
+    homes = [session_of.get(key, key) if isinstance(session_of, dict) else key for key in keys]
+    numbers = {home: number for number, home in enumerate(dict.fromkeys(homes))}
+    wanted, turns = set(question.evidence), set(question.turns or question.evidence)
+    answering = np.array([(key if by_turn else home) in wanted for key, home in zip(keys, homes, strict=True)])
+    answers = np.array([key in turns for key in keys]) if question.turns or by_turn else answering
+    ranks = np.argsort(-score(weighed(judged.evidence)), kind="stable")
+    first = ranks[:SHOWN].astype(np.int64)
+    asking = Asking(retrieval.text, retrieval.terms, judged.alike)
+    read = features(asking, judged.cosines[first], judged.passages, first) if retrieval.terms else None
+    places = np.array([numbers[home] for home in homes], dtype=np.int64)
+    label = question.category if question.category in ("unknown", "unrelated") else "answerable"
+    return Judged(
+        kind, corpus, question.text, label, by_turn, len(wanted), matrix(judged.evidence), answers, answering, places, first, read
+    )  # fmt: skip
+
+
+def everything(data_sets: Sequence[str]) -> Iterator[Judged]:
+    """Every question of the named data sets and of our writers."""
+    for each in data_sets:
+        name, _, path = each.partition("=")
+        yield from of_data_set(name, Path(path))
+    for path in sorted((WRITERS / "memories").glob("*.json")):
+        yield from of_memories(path)
+    for path in sorted((WRITERS / "talk").glob("*.json")):
+        yield from of_talk(path)
