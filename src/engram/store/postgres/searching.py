@@ -69,7 +69,7 @@ class _Retrievers:
             words = answers.pop(0) if asked else []
         found.lexical = _ranking(words, found)
         if way is not None:
-            found.semantic = _ranking([row for row in self._nearest(way, answers) if row[1] > 0], found)
+            found.semantic = _ranking([row for row in self._nearest(way, answers) if row[1] != 0], found)
         return found
 
     def _answers(self, asked: Sequence[Asking]) -> list[list[Row]]:

@@ -122,7 +122,7 @@ def semantic(
     kept = [int(n) for n in top if int(n) + first in passing]
     if len(kept) < limit and len(top) < len(scores):
         return _among(connection, matrix, vector, clause, limit, by)
-    return [(n + first, float(scores[n])) for n in kept[:limit] if scores[n] > 0]
+    return [(n + first, float(scores[n])) for n in kept[:limit] if scores[n] != 0]
 
 
 def _among(
@@ -135,7 +135,7 @@ def _among(
     allowed = np.array(sorted(found), dtype=np.int64)
     allowed = allowed[allowed < len(matrix)]
     scores = matrix[allowed] @ vector
-    return [(int(allowed[i]), float(scores[i])) for i in _best(scores, limit) if scores[i] > 0]
+    return [(int(allowed[i]), float(scores[i])) for i in _best(scores, limit) if scores[i] != 0]
 
 
 def all_allowed(connection: sqlite3.Connection, clause: "Clause", by: str = "") -> list[int]:
