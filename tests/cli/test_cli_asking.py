@@ -29,11 +29,33 @@ def test_recall_in_json_carries_the_memory_and_its_score(cli: Console) -> None:
     assert answer["hits"][0]["memory"]["type"] == "convention"
 
 
-def test_recall_without_an_answer_is_done_and_silent_on_stdout(cli: Console) -> None:
+def test_recall_without_an_answer_is_done_and_says_that_nothing_is_known(cli: Console) -> None:
     result = cli("recall", "anything")
     assert result.exit_code == 0
-    assert result.stdout == ""
+    assert result.stdout == "Nothing is known about this.\n"
     assert "nothing found" in result.stderr
+
+
+def test_what_is_only_close_stands_under_a_heading_of_its_own(cli: Console) -> None:
+    cli("add", "Anna likes tea", "--scope", "global")
+    shown = cli("recall", "where does Anna live?").stdout.splitlines()
+    assert shown[:3] == ["Nothing is known about this.", "", "Closest, but probably not about it:"]
+    assert shown[3].endswith("“Anna likes tea”") and len(shown) == 4
+    data = cli.json("recall", "where does Anna live?")
+    assert (data["hits"], [hit["text"] for hit in data["nearest"]]) == ([], ["Anna likes tea"])
+
+
+def test_the_least_relevance_is_an_option(cli: Console) -> None:
+    deploys, *_ = taught(cli)
+    assert cli.json("search", "how do deploys work?")["hits"][0]["relevance"] <= 1
+    for verb in ("search", "recall"):
+        assert cli.json(verb, "how do deploys work?", "--min-relevance", "0")["hits"][0]["id"] == deploys
+        assert cli.json(verb, "how do deploys work?", "--min-relevance", "1")["hits"] == []
+    for verb in ("inject", "prepare"):
+        assert deploys in cli(verb, "how do deploys work?").stdout
+        assert deploys not in cli(verb, "how do deploys work?", "--min-relevance", "1").stdout
+    refused = cli("recall", "deploys", "--min-relevance", "7")
+    assert refused.exit_code == 2 and "min_relevance 7.0 must be a number between 0 and 1" in refused.stderr
 
 
 def test_an_answer_names_what_it_rests_on(cli: Console) -> None:
@@ -43,7 +65,11 @@ def test_an_answer_names_what_it_rests_on(cli: Console) -> None:
     assert cli.json("recall", "--answer", "how do deploys work?")["answer"] == answer
     assert cli.json("recall", "how do deploys work?")["answer"] == ""
     unknown = cli("recall", "--answer", "what is the capital of Peru?")
-    assert unknown.exit_code == 0 and unknown.stdout == "" and "nothing that is known answers" in unknown.stderr
+    assert (
+        unknown.exit_code == 0
+        and unknown.stdout == "Nothing is known about this.\n"
+        and "nothing that is known answers" in unknown.stderr
+    )
     assert cli("recall", "--answer", "--trace", "how do deploys work?").stdout.splitlines()[0] == answer
 
 

@@ -190,7 +190,7 @@ def test_the_best_match_wins_be_it_a_memory_or_an_event(mem: Engram) -> None:
         mem.observe("chat", "user", said)
     assert texts(mem.recall("When did I go to the dentist?")) == ["The user went to the dentist"]
     assert texts(mem.recall("What did I ship?")) == ["We shipped the report"]
-    assert texts(mem.recall("When did I start at Google?")) == ["The user works at Google"]
+    assert texts(mem.recall("When did I work at Google?")) == ["The user works at Google"]
 
 
 def test_what_took_place_did_so_whatever_came_after_it(mem: Engram) -> None:

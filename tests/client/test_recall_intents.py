@@ -188,7 +188,7 @@ def test_an_answer_keeps_to_its_scope(mem: Engram, clock: Clock) -> None:
 )
 def test_nothing_known_is_an_empty_answer(mem: Engram, question: str) -> None:
     answer = mem.recall(question)
-    assert (list(answer.hits), answer.text) == ([], "")
+    assert (list(answer.hits), answer.text) == ([], "Nothing is known about this.")
 
 
 def test_critical_facts_are_looked_up_and_not_searched_for(mem: Engram) -> None:

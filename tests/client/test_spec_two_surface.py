@@ -68,7 +68,7 @@ def test_what_an_owner_says_is_found_by_that_owner_alone(mem: Engram) -> None:
     mem.add_batch([{"content": "The bot answers in English", "agent_id": "bot"}])
 
     def told(**owner: Any) -> set[str]:
-        return {hit.text for hit in mem.recall("which editor, which language does the bot answer in", **owner).hits}
+        return {hit.text for hit in mem.recall("the editor and the bot's language", min_relevance=0, **owner).hits}
 
     assert told(**ana) == {"Ana's editor is vim", "The bot answers in English"}
     assert told(**ben) == {"Ben's editor is emacs", "The bot answers in English"}

@@ -20,7 +20,7 @@ def test_a_whole_session_from_its_start_to_its_end(tmp_path: Path, mode: str) ->
         session = data(first)["session_id"]
         assert session in said(first)
         assert "Nothing in memory bears on this task." in said(first)
-        assert said(agent.call("recall", question="tabs or spaces?")) == "Nothing is known about that."
+        assert said(agent.call("recall", question="tabs or spaces?")) == "Nothing is known about this."
         learned = agent.ask("learn", statement=TABS, type="preference", session_id=session)
         assert (learned["outcome"], learned["memory"]["status"]) == ("CREATED", "active")
         memory = learned["memory"]["id"]
@@ -124,3 +124,23 @@ def test_a_list_may_come_as_its_json_or_as_words(agent: Talk, herd: str, tags: o
     learned = agent.ask("learn", statement=statement, tags=tags)
     with opened(agent.store) as mem:
         assert mem.get(learned["memory"]["id"]).tags == ("zebra", "stripes")
+
+
+def test_what_is_only_close_is_a_field_of_its_own_and_no_memory_that_answers(agent: Talk) -> None:
+    agent.ask("learn", statement="Anna likes tea and biscuits", scope="global", type="preference")
+    found = agent.ask("recall", question="Where does Anna live?")
+    assert (found["memories"], found["text"]) == ([], "Nothing is known about this.")
+    assert [close["statement"] for close in found["nearest"]] == ["Anna likes tea and biscuits"]
+    text = said(agent.call("recall", question="Where does Anna live?"))
+    assert text.splitlines()[:2] == ["Nothing is known about this.", "Closest, but probably not about it:"]
+    known = agent.ask("recall", question="What does Anna like?")
+    assert known["memories"][0]["relevance"] > found["nearest"][0]["relevance"] and known["nearest"] == []
+
+
+@pytest.mark.parametrize("tool", ["recall", "inject"])
+def test_the_least_relevance_can_be_given(agent: Talk, tool: str) -> None:
+    agent.ask("learn", statement="Anna likes tea and biscuits", scope="global", type="preference")
+    asked = {"question" if tool == "recall" else "task": "What does Anna like?"}
+    assert "biscuits" in agent.ask(tool, **asked)["text"]
+    assert "biscuits" not in agent.ask(tool, **asked, min_relevance=1)["text"]
+    assert "min_relevance" in agent.refusal(tool, **asked, min_relevance=2)

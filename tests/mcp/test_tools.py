@@ -17,7 +17,7 @@ REQUIRED = {
 }
 RETURNED = {
     "learn": {"outcome", "reason", "gate", "memory", "other"},
-    "recall": {"memories", "text", "warnings"},
+    "recall": {"memories", "text", "nearest", "warnings"},
     "inject": {"directives", "consider", "related", "text", "tokens", "warnings"},
     "feedback": {"memory", "positive", "negative", "neutral"},
     "forget": {"memory"},

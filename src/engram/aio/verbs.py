@@ -245,6 +245,7 @@ class Verbs(Opened):
         mode: str = "hybrid",
         fusion: str | None = None,
         explain: bool = False,
+        min_relevance: float = 0.0,
         min_score: float = 0.0,
         include_superseded: bool = False,
         **filters: Any,
@@ -253,7 +254,8 @@ class Verbs(Opened):
 
         Filters, all before the cut: kinds, scope (or agent_id and user_id), types, status, tags, domain (with its descendants),
         since, until, as_of, known_at, metadata, session, roles, critical. Modes: hybrid, semantic, keyword. `explain=True`
-        fills each hit's trace; `min_score` leaves weaker hits out.
+        fills each hit's trace. `min_relevance` (0 to 1) leaves out what is less likely about the query, before the limit cuts; 0
+        returns what ranks best. `min_score` leaves out weaker hits; the scale of scores is each search's own.
         """
         return await self._threads.run(
             self._engram.search,
@@ -262,6 +264,7 @@ class Verbs(Opened):
             mode=mode,
             fusion=fusion,
             explain=explain,
+            min_relevance=min_relevance,
             min_score=min_score,
             include_superseded=include_superseded,
             **filters,
@@ -276,6 +279,7 @@ class Verbs(Opened):
         mode: str = "hybrid",
         fusion: str | None = None,
         explain: bool = False,
+        min_relevance: float = 0.0,
         min_score: float = 0.0,
         include_superseded: bool = False,
         **filters: Any,
@@ -289,6 +293,7 @@ class Verbs(Opened):
             mode=mode,
             fusion=fusion,
             explain=explain,
+            min_relevance=min_relevance,
             min_score=min_score,
             include_superseded=include_superseded,
             **filters,
@@ -306,6 +311,7 @@ class Verbs(Opened):
         fusion: str | None = None,
         explain: bool = False,
         compose_answer: bool = False,
+        min_relevance: float = 0.1,
         **filters: Any,
     ) -> Recall:
         """Answer a question from what this directory, its user and everyone know; the memories returned grow stronger by it.
@@ -316,6 +322,10 @@ class Verbs(Opened):
         where there is a model, else in the memories' own. `agent_id` and `user_id` (or `scope`) name who asks: nothing that
         is another's answers, neither memories nor what was said. With `explain` each hit has the parts of its score and
         `Recall.trace` tells how the answer came about; the answer is the same.
+
+        Hits less likely about the question than `min_relevance` (0 to 1) are no answer, and of a question for one thing those
+        less than half as likely as the best are not either. Where none is left, nothing is known: `hits` is empty, `text` says so,
+        and `Recall.nearest` has what comes nearest. 0 returns whatever ranks best.
         """
         return await self._threads.run(
             self._engram.recall,
@@ -328,6 +338,7 @@ class Verbs(Opened):
             fusion=fusion,
             explain=explain,
             compose_answer=compose_answer,
+            min_relevance=min_relevance,
             **filters,
         )
 
@@ -357,6 +368,7 @@ class Verbs(Opened):
         mode: str = "hybrid",
         fusion: str | None = None,
         compose_answer: bool = False,
+        min_relevance: float = 0.1,
         **filters: Any,
     ) -> RecallTrace:
         """What `recall` answers, with the account of it; no use is noted.
@@ -375,6 +387,7 @@ class Verbs(Opened):
             mode=mode,
             fusion=fusion,
             compose_answer=compose_answer,
+            min_relevance=min_relevance,
             **filters,
         )
 
@@ -388,11 +401,13 @@ class Verbs(Opened):
         session: str = "",
         scope: ScopeLike = None,
         count: Callable[[str], int] | None = None,
+        min_relevance: float = 0.05,
         **filters: Any,
     ) -> str:
         """Prompt-ready text: the session's summary, critical facts, then what the query needs, within the budget.
 
-        `count` measures a text in your model's tokens; by default the bundled tokenizer does.
+        `count` measures a text in your model's tokens; by default the bundled tokenizer does. What is less likely about the query
+        than `min_relevance` (0 to 1) is left out.
         """
         return await self._threads.run(
             self._engram.get_context_block,
@@ -403,6 +418,7 @@ class Verbs(Opened):
             session=session,
             scope=scope,
             count=count,
+            min_relevance=min_relevance,
             **filters,
         )
 
@@ -415,10 +431,21 @@ class Verbs(Opened):
         user_id: str | None = None,
         budget: int | None = None,
         session: str = "",
+        min_relevance: float = 0.05,
     ) -> Injection:
-        """What an agent should know before a task: directives, consider, related, within a token budget."""
+        """What an agent should know before a task: directives, consider, related, within a token budget.
+
+        What is less likely about the task than `min_relevance` (0 to 1) is left out, save what is critical, pinned or linked.
+        """
         return await self._threads.run(
-            self._engram.inject, task, scope=scope, agent_id=agent_id, user_id=user_id, budget=budget, session=session
+            self._engram.inject,
+            task,
+            scope=scope,
+            agent_id=agent_id,
+            user_id=user_id,
+            budget=budget,
+            session=session,
+            min_relevance=min_relevance,
         )
 
     async def history(self, ref: str, **owner: Unpack[Owner]) -> Images:
@@ -790,12 +817,13 @@ class Verbs(Opened):
         checkpoint_limit: int = 3,
         include_graph: bool = True,
         count: Callable[[str], int] | None = None,
+        min_relevance: float = 0.05,
         **owner: Unpack[Owner],
     ) -> TaskContext:
         """What an agent must know to go on: goal, latest checkpoint and critical facts, then recent events, facts, the graph.
 
-        `query` is what it is about to do, the goal where none is given. `count` measures a text in your model's tokens; by
-        default the bundled tokenizer does.
+        `query` is what it is about to do, the goal where none is given; facts less likely about it than `min_relevance` (0 to 1)
+        are left out. `count` measures a text in your model's tokens; by default the bundled tokenizer does.
         """
         return await self._threads.run(
             self._engram.build_context,
@@ -807,6 +835,7 @@ class Verbs(Opened):
             checkpoint_limit=checkpoint_limit,
             include_graph=include_graph,
             count=count,
+            min_relevance=min_relevance,
             **owner,
         )
 

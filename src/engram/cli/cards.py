@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from engram.cli import drawing
 from engram.cli.drawing import Cell, Column
 from engram.cli.plain_text import age, ago, line, moment, shown
+from engram.model.hit import CLOSEST
 from engram.model.types import type_or_default
 from engram.rules.eligibility import eligibility
 from engram.rules.strength import links_at
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from engram.model.decision import Decision
     from engram.model.hit import Hit, Injection
     from engram.model.memory import Memory
+    from engram.recall.recalling import Recall
 
 _OUTCOMES = {
     "CREATED": ("learned", "green"),
@@ -140,11 +142,19 @@ def hits(found: "Sequence[Hit]", now: datetime, *, explain: bool = False, dated:
 
     for number, hit in enumerate(found, 1):
         if drawing.on_terminal():
-            drawing.entry(str(number), hit.text, _remarks(hit, now), f"{hit.score:.2f}")
+            drawing.entry(str(number), hit.text, _remarks(hit, now), f"{hit.relevance:.0%}")
         else:
             drawing.write(line_of(hit, dated=dated))
         if explain:
             trace(hit)
+
+
+def nothing_known(found: "Recall", now: datetime) -> None:
+    """That a question has no answer, and apart from that what comes closest to it."""
+    drawing.write(found.text)
+    if found.nearest:
+        drawing.write(f"\n{CLOSEST}")
+        hits(found.nearest, now, dated=found.intent != "current")
 
 
 def _label(hit: "Hit") -> str:

@@ -61,6 +61,7 @@ def hit_data(hit: "Hit", now: datetime, *, explain: bool = False) -> dict[str, A
         "id": hit.id,
         "kind": hit.kind,
         "score": hit.score,
+        "relevance": hit.relevance,
         "text": hit.text,
         "note": hit.note,
         "metadata": plain(hit.metadata),
@@ -89,6 +90,7 @@ def recall_data(recall: "Recall", now: datetime, *, explain: bool = False) -> di
         "warnings": list(recall.warnings),
         "mode": hits.mode,
         "hits": [hit_data(hit, now, explain=explain) for hit in hits],
+        "nearest": [hit_data(hit, now, explain=explain) for hit in recall.nearest],
     }
     if explain:
         data |= {"filtered": plain(hits.filtered), "terms": list(hits.terms), "pruned_terms": list(hits.pruned_terms)}

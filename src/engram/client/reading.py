@@ -12,6 +12,7 @@ from engram.model.errors import InvalidInput
 from engram.model.hit import Hits, Injection
 from engram.model.memory import Memory
 from engram.model.times import aware
+from engram.recall.cutoff import ABOUT, HELPFUL
 from engram.recall.recalling import Recall
 from engram.recall.search import Ask
 from engram.recall.sight import ScopeLike
@@ -53,6 +54,7 @@ class Reading(Facets):
         mode: str = "hybrid",
         fusion: str | None = None,
         explain: bool = False,
+        min_relevance: float = 0.0,
         min_score: float = 0.0,
         include_superseded: bool = False,
         **filters: Any,
@@ -61,9 +63,10 @@ class Reading(Facets):
 
         Filters, all before the cut: kinds, scope (or agent_id and user_id), types, status, tags, domain (with its descendants),
         since, until, as_of, known_at, metadata, session, roles, critical. Modes: hybrid, semantic, keyword. `explain=True`
-        fills each hit's trace; `min_score` leaves weaker hits out.
+        fills each hit's trace. `min_relevance` (0 to 1) leaves out what is less likely about the query, before the limit cuts; 0
+        returns what ranks best. `min_score` leaves out weaker hits; the scale of scores is each search's own.
         """
-        ask = self._ask(query, limit, mode, fusion, explain, include_superseded, filters)
+        ask = self._ask(query, limit, mode, fusion, explain, include_superseded, filters, min_relevance)
         return _scored(self._searcher.search(ask), min_score)
 
     def deep_search(
@@ -75,6 +78,7 @@ class Reading(Facets):
         mode: str = "hybrid",
         fusion: str | None = None,
         explain: bool = False,
+        min_relevance: float = 0.0,
         min_score: float = 0.0,
         include_superseded: bool = False,
         **filters: Any,
@@ -82,17 +86,25 @@ class Reading(Facets):
         """Search several wordings of a broad question at once, fused by reciprocal rank. Takes the filters of `search`."""
         from engram.recall.deep import deep_search
 
-        ask = self._ask(query, limit, mode, fusion, explain, include_superseded, filters)
+        ask = self._ask(query, limit, mode, fusion, explain, include_superseded, filters, min_relevance)
         return _scored(deep_search(self._searcher, ask, n_queries, self._permute), min_score)
 
     def _ask(
-        self, query: str, limit: int, mode: str, fusion: str | None, explain: bool, past: bool, filters: dict[str, Any]
+        self,
+        query: str,
+        limit: int,
+        mode: str,
+        fusion: str | None,
+        explain: bool,
+        past: bool,
+        filters: dict[str, Any],
+        floor: float,
     ) -> Ask:
         if past and "status" in filters:
             raise InvalidInput("include_superseded says which states are looked at; give that or status, not both")
         if past:
             filters = {**filters, "status": EVERY_VERSION}
-        return Ask(query, limit, mode, fusion, self._filters(**filters), explain)
+        return Ask(query, limit, mode, fusion, self._filters(**filters), explain, min_relevance=floor)
 
     def recall(
         self,
@@ -106,6 +118,7 @@ class Reading(Facets):
         fusion: str | None = None,
         explain: bool = False,
         compose_answer: bool = False,
+        min_relevance: float = ABOUT,
         **filters: Any,
     ) -> Recall:
         """Answer a question from what this directory, its user and everyone know; the memories returned grow stronger by it.
@@ -116,9 +129,13 @@ class Reading(Facets):
         where there is a model, else in the memories' own. `agent_id` and `user_id` (or `scope`) name who asks: nothing that
         is another's answers, neither memories nor what was said. With `explain` each hit has the parts of its score and
         `Recall.trace` tells how the answer came about; the answer is the same.
+
+        Hits less likely about the question than `min_relevance` (0 to 1) are no answer, and of a question for one thing those
+        less than half as likely as the best are not either. Where none is left, nothing is known: `hits` is empty, `text` says so,
+        and `Recall.nearest` has what comes nearest. 0 returns whatever ranks best.
         """
         session = self._used_in(session, _asker(scope, filters))
-        ask = self._question(question, limit, mode, fusion, explain, scope, filters)
+        ask = self._question(question, limit, mode, fusion, explain, scope, filters, min_relevance)
         found = self._recaller.recall(ask, session, aware(question_date))
         return self._composed(found) if compose_answer else found
 
@@ -131,9 +148,10 @@ class Reading(Facets):
         explain: bool,
         scope: ScopeLike,
         filters: dict[str, Any],
+        floor: float,
     ) -> Ask:
         narrowed = not _AS_ASKED.isdisjoint(filters)
-        return Ask(text, limit, mode, fusion, self._seen(scope, filters), explain, narrowed).checked()
+        return Ask(text, limit, mode, fusion, self._seen(scope, filters), explain, narrowed, floor).checked()
 
     def _composed(self, found: Recall) -> Recall:
         from engram.recall.composing import answering, composed
@@ -168,6 +186,7 @@ class Reading(Facets):
         mode: str = "hybrid",
         fusion: str | None = None,
         compose_answer: bool = False,
+        min_relevance: float = ABOUT,
         **filters: Any,
     ) -> "RecallTrace":
         """What `recall` answers, with the account of it; no use is noted.
@@ -175,7 +194,7 @@ class Reading(Facets):
         `RecallTrace.recall` is the answer, `recall.trace` how it came about. `kept` and `trimmed` say what of it fits into
         `max_tokens`, `superseded` what matches and is no longer current, `missing_expected_terms` what the text lacks.
         """
-        ask = self._question(query, limit, mode, fusion, True, scope, filters)
+        ask = self._question(query, limit, mode, fusion, True, scope, filters, min_relevance)
         found = self._recaller.answered(ask, aware(question_date))
         if compose_answer:
             found = self._composed(found)
@@ -191,11 +210,13 @@ class Reading(Facets):
         session: str = "",
         scope: ScopeLike = None,
         count: Callable[[str], int] | None = None,
+        min_relevance: float = HELPFUL,
         **filters: Any,
     ) -> str:
         """Prompt-ready text: the session's summary, critical facts, then what the query needs, within the budget.
 
-        `count` measures a text in your model's tokens; by default the bundled tokenizer does.
+        `count` measures a text in your model's tokens; by default the bundled tokenizer does. What is less likely about the query
+        than `min_relevance` (0 to 1) is left out.
         """
         seen = self.scopes_for(**_asker(scope, filters))
         summary = self.sessions.get(session, scopes=seen).summary if session else ""
@@ -207,6 +228,7 @@ class Reading(Facets):
             by_type=group_by_type,
             summary=summary,
             count=count,
+            min_relevance=min_relevance,
         )
         return block.text
 
@@ -219,13 +241,18 @@ class Reading(Facets):
         user_id: str | None = None,
         budget: int | None = None,
         session: str = "",
+        min_relevance: float = HELPFUL,
     ) -> Injection:
-        """What an agent should know before a task: directives, consider, related, within a token budget."""
+        """What an agent should know before a task: directives, consider, related, within a token budget.
+
+        What is less likely about the task than `min_relevance` (0 to 1) is left out, save what is critical, pinned or linked.
+        """
         filters = self._seen(self._scope_of(scope, agent_id, user_id), {})
         session = self._used_in(session, {"scope": scope, "agent_id": agent_id, "user_id": user_id})
         if self.upkeep.paused:
             return Injection(warnings=(PAUSED,))
-        return self._recaller.inject(task, filters, self.settings.budget if budget is None else budget, session)
+        room = self.settings.budget if budget is None else budget
+        return self._recaller.inject(task, filters, room, session, min_relevance)
 
     def history(self, ref: str, **owner: Unpack[Owner]) -> Images:
         """Every decision about a memory, oldest first, with what it was after each."""

@@ -13,6 +13,7 @@ from engram.model.errors import InvalidInput
 from engram.model.event import Event
 from engram.model.hit import Hits, Injection
 from engram.model.task import Checkpoint, TaskRun
+from engram.recall.cutoff import HELPFUL
 from engram.recall.sight import ScopeLike
 
 if TYPE_CHECKING:
@@ -238,16 +239,18 @@ class Working(Facets):
         checkpoint_limit: int = 3,
         include_graph: bool = True,
         count: Callable[[str], int] | None = None,
+        min_relevance: float = HELPFUL,
         **owner: Unpack[Owner],
     ) -> "TaskContext":
         """What an agent must know to go on: goal, latest checkpoint and critical facts, then recent events, facts, the graph.
 
-        `query` is what it is about to do, the goal where none is given. `count` measures a text in your model's tokens; by
-        default the bundled tokenizer does.
+        `query` is what it is about to do, the goal where none is given; facts less likely about it than `min_relevance` (0 to 1)
+        are left out. `count` measures a text in your model's tokens; by default the bundled tokenizer does.
         """
         return self._contexts.build(
             self.get_task(task, **owner), query, max_tokens=max_tokens, recent_event_limit=recent_event_limit,
             memory_limit=memory_limit, checkpoint_limit=checkpoint_limit, include_graph=include_graph, count=count,
+            min_relevance=min_relevance,
         )  # fmt: skip
 
     # -- long input

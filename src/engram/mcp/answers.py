@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, Field
 
 from engram.model.decision import Decision, Outcome
-from engram.text.quote import inert, notice, word
+from engram.model.hit import CLOSEST, NOTHING_KNOWN
+from engram.text.quote import inert, notice, quoted, word
 
 if TYPE_CHECKING:
     from engram.model.event import Session
@@ -89,12 +90,13 @@ class Remembered(Card):
     """A memory that answers a question."""
 
     score: float
+    relevance: float = Field(description="How likely it is about the question, 0 to 1.")
     note: Text = Field(description="A caveat, such as archived or disputed.")
 
     @classmethod
     def hit(cls, hit: "Hit", memory: "Memory") -> Self:
         """A hit of a search."""
-        return cls(**Card.of(memory).model_dump(), score=hit.score, note=hit.note)
+        return cls(**Card.of(memory).model_dump(), score=hit.score, relevance=hit.relevance, note=hit.note)
 
 
 class Recalled(Answer):
@@ -102,18 +104,26 @@ class Recalled(Answer):
 
     memories: list[Remembered]
     text: Text
+    nearest: list[Remembered] = Field(
+        description="Where nothing is known: what comes closest, and is probably no answer."
+    )
     warnings: list[Text]
 
     @classmethod
     def of(cls, found: "Found") -> Self:
         """The answer to a question."""
-        hits = [Remembered.hit(hit, hit.memory) for hit in found.hits if hit.memory is not None]
-        return cls(memories=hits, text=found.text, warnings=list(found.warnings))
+        hits, near = _remembered(found.hits), _remembered(found.nearest)
+        return cls(memories=hits, text=found.text, nearest=near, warnings=list(found.warnings))
 
     def as_text(self) -> str:
-        """The lines found, under a word on how to read them."""
-        body = f"{QUOTED}\n{self.text}" if self.memories else "Nothing is known about that."
-        return body + _noted(self.warnings)
+        """The lines found, under a word on how to read them; what is only close, under a heading of its own."""
+        body = self.text if self.text == NOTHING_KNOWN else f"{QUOTED}\n{self.text}"
+        close = [f"[{word(memory.id)}] {quoted(memory.statement)}" for memory in self.nearest]
+        return "\n".join([body, *([CLOSEST, *close] if close else [])]) + _noted(self.warnings)
+
+
+def _remembered(hits: "Iterable[Hit]") -> list[Remembered]:
+    return [Remembered.hit(hit, hit.memory) for hit in hits if hit.memory is not None]
 
 
 class Item(BaseModel):

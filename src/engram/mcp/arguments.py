@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from engram.model.memory import Signal
+from engram.recall.cutoff import ABOUT, HELPFUL
 
 
 def _listed(value: Any) -> Any:
@@ -32,6 +33,9 @@ OfOwner = Annotated[
     Field(
         description="Who asks, as a scope such as agent:shop/ana: what they do not see is not found. Default: anyone."
     ),
+]
+MinRelevance = Annotated[
+    float, Field(ge=0, le=1, description="Leave out memories less likely to be about it; 0.5 leaves only what is sure.")
 ]
 Budget = Annotated[int, Field(description="Tokens the text may take, at least 50; 0 is the owner's own setting.")]
 
@@ -85,6 +89,7 @@ class Recall(Arguments):
     types: Words = Field(default_factory=list, description="Only memories of these types.")
     since: str = Field(default="", description="Only from this time on, ISO 8601.")
     until: str = Field(default="", description="Only before this time, ISO 8601.")
+    min_relevance: MinRelevance = ABOUT
     session_id: SessionId = ""
 
 
@@ -94,6 +99,7 @@ class Inject(Arguments):
     task: str = Field(description="What you are about to do.")
     scope: SeenFrom = ""
     budget: Budget = 0
+    min_relevance: MinRelevance = HELPFUL
     session_id: SessionId = ""
 
 

@@ -64,14 +64,20 @@ def _recall(mem: "Engram", asked: asks.Recall) -> Recalled:
         since=asked.since or None,
         until=asked.until or None,
         session=asked.session_id,
+        min_relevance=asked.min_relevance,
     )
     return Recalled.of(found)
 
 
 def _inject(mem: "Engram", asked: asks.Inject) -> Prepared:
-    return Prepared.of(
-        mem.inject(asked.task, scope=asked.scope or None, budget=asked.budget or None, session=asked.session_id)
+    found = mem.inject(
+        asked.task,
+        scope=asked.scope or None,
+        budget=asked.budget or None,
+        session=asked.session_id,
+        min_relevance=asked.min_relevance,
     )
+    return Prepared.of(found)
 
 
 def _feedback(mem: "Engram", asked: asks.Feedback) -> Rated:
@@ -115,7 +121,8 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "recall",
             "Recall",
-            "Find memories that answer a question, by words and meaning. The ones returned grow stronger by it.",
+            "Find memories that answer a question, by words and meaning. The ones returned grow stronger by it. Where nothing is "
+            "known, memories is empty and nearest has what comes closest: do not take that for an answer.",
             asks.Recall,
             Recalled,
             _recall,

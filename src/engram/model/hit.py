@@ -7,6 +7,11 @@ from typing import Any
 from engram.model.event import Event
 from engram.model.memory import Memory
 
+NOTHING_KNOWN = "Nothing is known about this."
+"""The text of an answer without hits."""
+CLOSEST = "Closest, but probably not about it:"
+"""What stands before the nearest hits, where they are shown."""
+
 
 @dataclass(frozen=True, slots=True)
 class Part:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from engram.model.hit import Hit
+from engram.recall.cutoff import NEAREST
 from engram.recall.question import Question
 from engram.recall.search import Ask, Searcher
 from engram.store.lineages import start_of
@@ -54,16 +55,13 @@ def _its_own_change(question: Question) -> bool:
 
 
 def _told(anchor: str, filters: Filters, searcher: Searcher) -> Hit | None:
-    """What tells of the event: of several, the one that says most of its words; among those, the best hit."""
-    wanted = set(query_terms(anchor))
-    for kind, statuses in (("memory", EVERY_VERSION), ("event", LIVE)):
-        wide = replace(filters, kinds=(kind,), statuses=statuses, valid_at=None, as_of=False, types=None,
-                       since=None, until=None)  # fmt: skip
-        found = searcher.search(Ask(anchor, 5, filters=wide, purpose=f"when “{anchor}” was"))
-        best = max(found, key=lambda hit: len(wanted & set(query_terms(hit.text))), default=None)
-        if best is not None and wanted & set(query_terms(best.text)):
-            return best
-    return None
+    """What tells of the event, in memories or the ledger. The question takes it for granted that there is one, so the nearest
+    will do.
+    """
+    wide = replace(filters, kinds=("memory", "event"), statuses=EVERY_VERSION, valid_at=None, as_of=False, types=None,
+                   since=None, until=None)  # fmt: skip
+    found = searcher.search(Ask(anchor, 5, filters=wide, min_relevance=NEAREST, purpose=f"when “{anchor}” was"))
+    return max(found, key=lambda hit: hit.relevance, default=None)
 
 
 def _moment_of(hit: Hit) -> datetime | None:

@@ -3,22 +3,22 @@
 Each intent searches elsewhere. `current`: what is in force. `historical`: what was true in the time asked about, or was
 superseded. `event`: the ledger and what is remembered of happenings. `lineage`: every version of each fact asked about, in the order in
 which they were true. A time phrase is a strict window; only what holds now is answered from outside of it, with a word that it was.
-Once a fact is surely meant, its versions are chosen by time, and then cut. What is not about the question is no answer, however
-much room the limit leaves.
+Once a fact is meant, its versions are chosen by time, and then cut. What is not about the question is no answer, however much room
+the limit leaves: where nothing is, the answer is that nothing is known, and the nearest hits stand apart from it.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from engram.model.hit import Hit, Hits
+from engram.model.hit import Hits
 from engram.model.memory import Memory
 from engram.recall.anchoring import EVERY_VERSION, Anchored, window_of
+from engram.recall.cutoff import ABOUT, HALF, SURE, about, among, best_of, is_about, kept, nearest, said_first
 from engram.recall.facts import Facts, Way
 from engram.recall.happening import Happenings, asks_for_all, happened, within
 from engram.recall.question import Question
 from engram.recall.refining import BY_RULES
-from engram.recall.relevant import NEAR, among, is_sure, kept, means_something, relevant, said_first
 from engram.recall.search import Ask, Searcher
 from engram.recall.timeline import Timelines, asks_what_changed, asks_when_it_changed
 from engram.recall.trace import Answer, first
@@ -32,13 +32,13 @@ from engram.text.word_classes import word_class
 _HELD_TRUE = frozenset(
     ("think", "thought", "believe", "believed", "assume", "assumed", "expect", "expected", "know", "knew")
 )
-NEAREST_ONLY = "nothing is surely about this; what is nearest to it"
 HOLDS = "what holds now"
 CAME_THEN = "what holds and came in that time"
 KNOWN_THEN = "what was known at that time"
-OVER = "what is over and says a word of the question"
+OVER = "what is over and is about the question"
 EVER = "every version that is about the question"
-FROM_LEDGER = "what was said, since no memory is surely about this"
+FROM_LEDGER = "what was said, since no memory is as likely about this"
+SAYS = "what holds, the time read as words"
 AS_FILTERED = "what the filters leave, whatever the question asks for"
 READ_LAST = "what was only read stands behind what somebody said"
 _CLAUSE = frozenset(("is", "are", "was", "were", "would", "will"))
@@ -51,30 +51,45 @@ class Answering:
     searcher: Searcher
     store: Store
     clock: Callable[[], datetime]
+    floor: float = ABOUT
+    """The least relevance of a hit of the answer."""
 
     def answer(self, question: Question, ask: Ask) -> Answer:
         """Search where the question's intent says, or where the caller's filters do."""
         if ask.narrowed:
-            hits = self.searcher.search(replace(ask, purpose="where the filters say"))
-            return _said_first(Answer(hits, question.window, remarks(question), AS_FILTERED))
+            every = asks_for_all(question.subject or ask.text)
+            hits = self.searcher.search(replace(ask, everything=every, purpose="where the filters say"))
+            return self._cut(question, ask, Answer(hits, question.window, remarks(question), AS_FILTERED))
         anchored = window_of(question, ask.filters, self.searcher)
         ask = replace(ask, text=question.subject or question.text)
-        answered = self._answered(question, ask, anchored)
+        answered = self._cut(question, ask, self._answered(question, ask, anchored))
         if not answered.hits and question.phrase:
-            answered = self._saying(question, ask) or answered
+            answered = self._outside(question, ask) or answered
         unknown = [name for name in self.facts.unknown(ask) if not any(name in time for time in question.unread)]
         nothing = tuple(f"nothing that is known says “{name}”" for name in unknown)
         notes = (*remarks(question), *anchored.notes, *answered.notes, *nothing)
-        answered = replace(answered, notes=notes, anchor=anchored.told_by)
-        return _said_first(answered) if question.intent == "current" else answered
+        return replace(answered, notes=notes, anchor=anchored.told_by)
 
-    def _saying(self, question: Question, ask: Ask) -> Answer | None:
-        """What holds and says the time in so many words: "shipped at midnight" need not be a question about midnight."""
-        said = f"what says “{question.phrase}”"
-        found = self.facts.search(replace(ask, text=question.text, purpose=said))
-        phrase = question.phrase.casefold()
-        hits = kept(found, lambda hit: is_sure(hit) and phrase in hit.text.casefold())
-        return Answer(hits, None, (f"“{question.phrase}” is part of what is remembered",), said) if hits else None
+    def _cut(self, question: Question, ask: Ask, answered: Answer) -> Answer:
+        """The answer without what is not about the question; where nothing is, with what comes nearest."""
+        hits = first(about(answered.hits, question.text, self.floor), ask.limit)
+        if not hits:
+            return replace(answered, hits=hits, nearest=among(hits, nearest(answered.hits, self.floor)))
+        answered = replace(answered, hits=hits)
+        return _said_first(answered) if question.intent == "current" or ask.narrowed else answered
+
+    def _outside(self, question: Question, ask: Ask) -> Answer | None:
+        """What holds, where nothing is known of the time asked about. A memory may say the time in so many words ("shipped at
+        midnight") or tell how things are at any time; only what happened is bound to its own.
+        """
+        found = about(self.facts.search(replace(ask, text=question.text, purpose=SAYS)), question.text, self.floor)
+        saying = kept(found, lambda hit: question.phrase.casefold() in hit.text.casefold())
+        if saying:
+            return Answer(saying, None, (f"“{question.phrase}” is part of what is remembered",), SAYS)
+        hits = kept(found, lambda hit: hit.memory is not None and not happened(hit.memory))
+        if not hits or question.intent not in ("current", "event"):
+            return None
+        return Answer(hits, question.window, ("nothing is known of that time; this holds now",), HOLDS)
 
     @property
     def facts(self) -> Facts:
@@ -96,12 +111,9 @@ class Answering:
             answered = self._historical(question, ask, anchored)
         else:
             answered = timelines.of(ask, window)
-        if any(map(is_sure, answered.hits)):
-            return answered
-        told = any(map(means_something, answered.hits))
-        return self._from_ledger(ask, window, answered.hits if told else ()) or (
-            answered if told else _doubted(answered)
-        )
+        best = best_of(answered.hits)
+        # No event is twice as likely as what is more likely than not.
+        return answered if best >= SURE else self._from_ledger(ask, window, best) or answered
 
     def _when_changed(self, question: Question, ask: Ask, window: Window | None) -> Answer | None:
         """The timeline of a fact whose change's time is asked for; None where no such fact ever changed."""
@@ -117,9 +129,9 @@ class Answering:
         if window is None or question.intent == "current" or _CLAUSE.isdisjoint(keys[held:]):
             return None
         then = replace(ask.filters, known_at=_moment(window, self.clock()))
-        hits = relevant(self.searcher.search(replace(ask, filters=then, purpose=KNOWN_THEN)))
+        hits = self.searcher.search(replace(ask, filters=then, purpose=KNOWN_THEN))
         hits[:] = [replace(hit, note=self._since(hit.id)) for hit in hits]
-        return Answer(hits, window, (), KNOWN_THEN) if any(map(means_something, hits)) else None
+        return Answer(hits, window, (), KNOWN_THEN) if any(map(is_about, hits)) else None
 
     def _since(self, memory_id: str) -> str:
         """What became of a memory that was in force then."""
@@ -136,40 +148,42 @@ class Answering:
         )
         best = max(found, key=lambda hit: hit.relevance, default=None)
         told = best is not None and (best.memory is None or (happened(best.memory) and not best.memory.conflict_key))
-        return told and best is not None and means_something(best)
+        return told and best is not None and is_about(best)
 
-    def _from_ledger(self, ask: Ask, window: Window | None, rivals: Sequence[Hit]) -> Answer | None:
-        """What was said about it, where no memory was made of it; `rivals` are memories that only resemble the question."""
+    def _from_ledger(self, ask: Ask, window: Window | None, rival: float) -> Answer | None:
+        """What was said about it, where no memory was made of it; `rival` is the relevance of the best memory found."""
         ledger = replace(ask.filters, kinds=("event",), valid_at=None, as_of=False)
-        hits = relevant(self.facts.search(within(replace(ask, filters=ledger, purpose="the ledger"), window)))
-        told = any(map(is_sure if rivals else means_something, hits))
-        if not told or max(map(_likeness, rivals), default=0.0) > max(map(_likeness, hits)):
+        hits = self.facts.search(within(replace(ask, filters=ledger, purpose="the ledger"), window))
+        best = best_of(hits)
+        if best < ABOUT or rival >= HALF * best:
             return None
         return Answer(hits, window, ("no memory tells of this; from the ledger",), FROM_LEDGER)
 
     def _current(self, question: Question, ask: Ask, anchored: Anchored) -> Answer:
         window = anchored.window
         if window is None:
-            return Answer(relevant(self.facts.search(ask)), window, (), HOLDS)
+            return Answer(self.facts.search(ask), window, (), HOLDS)
         if question.phrase.lower().startswith("as of"):
             return self._historical(question, ask, anchored)
-        hits = self.facts.search(within(replace(ask, purpose=CAME_THEN), window))
-        if hits and asks_for_all(ask.text):
+        every = asks_for_all(ask.text) and word_class("asking", "manner").isdisjoint(
+            word.key for word in words(ask.text)
+        )
+        hits = self.facts.search(within(replace(ask, everything=every, purpose=CAME_THEN), window))
+        if hits and every:
             return Answer(hits, window, (), CAME_THEN)
-        now = replace(ask, purpose="what holds, whenever it came")
-        elsewhen = Hits() if any(map(means_something, hits)) else self.facts.search(now)
-        if hits and not any(map(means_something, elsewhen)):
-            return Answer(relevant(hits), window, (), CAME_THEN)
+        now = replace(ask, text=question.text, purpose="what holds, whenever it came")
+        elsewhen = Hits() if any(map(is_about, hits)) else self.facts.search(now)
+        if hits and not any(map(is_about, elsewhen)):
+            return Answer(hits, window, (), CAME_THEN)
         if window.until is not None and window.until <= self.clock():
             return self._historical(question, ask, anchored)
-        return Answer(relevant(elsewhen), window, ("nothing came in that time; this holds now",), HOLDS)
+        return Answer(elsewhen, window, ("nothing came in that time; this holds now",), HOLDS)
 
     def _historical(self, question: Question, ask: Ask, anchored: Anchored) -> Answer:
         window, keys = anchored.window, {word.key for word in words(question.text)}
         found, ways = self.facts.ways(ask)
         if window is None and keys & word_class("asking", "at_any_time"):
-            hits = kept(found, lambda hit: means_something(hit) and hit.relevance >= NEAR)
-            return Answer(first(hits, ask.limit), window, (), EVER)
+            return Answer(found, window, (), EVER)
         if window is not None and window.until is not None and _is_before_an_event(question):
             event = window.until.astimezone(question.at.tzinfo)
             held = [self._just_before(way, event) for way in ways]
@@ -197,33 +211,21 @@ class Answering:
         return [before_outcome(version, event, way.versions) for version in held[-1:]]
 
     def _past(self, ask: Ask, window: Window | None) -> Hits:
-        """What is over and says a word of the question, where what holds now resembles it more."""
+        """What is over and is about the question, where what holds now is likelier."""
         past = replace(ask.filters, statuses=("superseded", "archived"), valid_at=None, as_of=False)
         found, now = self.facts.search(replace(ask, filters=past, purpose=OVER)), self.clock()
 
-        def wanted(hit: Hit) -> bool:
-            said = hit.trace is not None and "keyword" in hit.trace.found_by
-            return said and means_something(hit) and (window is None or overlaps(hit.memory, window, now))
-
-        return kept(found, wanted)
+        return kept(found, lambda hit: is_about(hit) and (window is None or overlaps(hit.memory, window, now)))
 
     def _not_superseded(self, ask: Ask, ways: Sequence[Way], window: Window | None) -> Answer:
-        hits = relevant(self.facts.search(replace(ask, purpose=HOLDS)))
+        hits = self.facts.search(replace(ask, purpose=HOLDS))
         best = ways[0].best.memory if ways else None
         if window is None and best is not None and happened(best) and best.id in {hit.id for hit in hits}:
             return Answer(hits, window, (), HOLDS)
-        if not any(map(means_something, hits)):
+        if not any(map(is_about, hits)):
             return Answer(hits, window, ("nothing is known of that time",) if window else (), HOLDS)
         note = "nothing else is known of that time" if window else "nothing of this was superseded"
         return Answer(hits, window, (f"{note}; this is what holds now",), HOLDS)
-
-
-def _likeness(hit: Hit) -> float:
-    return hit.trace.raw.get("semantic", 0.0) if hit.trace is not None else 0.0
-
-
-def _doubted(answered: Answer) -> Answer:
-    return replace(answered, notes=(*answered.notes, NEAREST_ONLY)) if answered.hits else answered
 
 
 def _is_before_an_event(question: Question) -> bool:

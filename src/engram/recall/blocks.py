@@ -9,9 +9,9 @@ from engram.model.hit import Filtered, Hit, Hits
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.recall.assembling import Assembled, Counter, Item, Section, assemble
+from engram.recall.cutoff import HELPFUL, is_about, said_first
 from engram.recall.expected import missing_terms
 from engram.recall.recalling import Recall, label_of, remark_of
-from engram.recall.relevant import means_something, said_first
 from engram.recall.search import Ask, Searcher
 from engram.rules.sources import EVIDENCE, is_evidence
 from engram.store.protocol import Filters
@@ -72,10 +72,11 @@ class Blocks:
         by_type: bool = False,
         summary: str = "",
         count: Counter | None = None,
+        min_relevance: float = HELPFUL,
     ) -> Assembled:
         """Critical facts and what the query needs, the session's summary first."""
         _check(max_tokens)
-        hits = self._found(query, filters)
+        hits = self._found(query, filters, min_relevance)
         sections = [
             *([Section("Conversation so far", (Item("", summary, multiline=True),), required=True)] if summary else []),
             *self._critical(filters),
@@ -93,17 +94,15 @@ class Blocks:
                       for hit in found.hits)  # fmt: skip
         built = assemble([Section("", items)], max_tokens, self.count)
         past = replace(filters, statuses=("superseded",), valid_at=None, as_of=False)
-        gone = [hit.id for hit in self.searcher.search(Ask(found.question, POOL, filters=past)) if means_something(hit)]
+        gone = [hit.id for hit in self.searcher.search(Ask(found.question, POOL, filters=past)) if is_about(hit)]
         answered = {hit.id for hit in found.hits}
         superseded = tuple(memory_id for memory_id in gone if memory_id not in answered)
         lacking = missing_terms([expected] if isinstance(expected, str) else expected, built.text)
         return RecallTrace(found, built.text, built.tokens, built.kept, built.trimmed, superseded, lacking)
 
-    def _found(self, query: str, filters: Filters) -> list[Hit]:
-        if not query.strip():
-            return []
-        found = self.searcher.search(Ask(query, POOL, filters=filters))
-        return said_first([hit for hit in found if means_something(hit)])
+    def _found(self, query: str, filters: Filters, floor: float) -> list[Hit]:
+        ask = Ask(query, POOL, filters=filters, min_relevance=floor).checked()
+        return said_first(self.searcher.search(ask)) if query.strip() else []
 
     def _critical(self, filters: Filters) -> list[Section]:
         listed = self.searcher.store.listing(replace(filters, critical=True))

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from engram.model.errors import ModelError
 from engram.model.hit import Hit
 from engram.recall.recalling import Recall, lines_of, remark_of
-from engram.recall.relevant import means_something
 from engram.text.quote import notice, quoted, word
 from engram.text.time_words import words
 
@@ -35,23 +34,23 @@ def answering(model: "LanguageModel") -> Answer:
 
 def composed(recall: Recall, ask: Answer | None = None) -> tuple[str, str]:
     """The answer, and a warning where there is something to say of it. A model that fails costs its words, not the answer."""
-    meant = [hit for hit in recall.hits if recall.intent in ("lineage", "event") or means_something(hit)]
-    if not meant:
+    if not recall.hits:
         return "", UNKNOWN
     if ask is None:
-        return _in_own_words(recall, meant), ""
+        return _in_own_words(recall), ""
     try:
-        said, sources = ask(recall.question, lines_of(meant, recall.intent))
+        said, sources = ask(recall.question, lines_of(recall.hits, recall.intent))
     except ModelError as error:
-        return _in_own_words(recall, meant), f"answered in the memories' own words: {error}"
-    known = {hit.id for hit in meant}
+        return _in_own_words(recall), f"answered in the memories' own words: {error}"
+    known = {hit.id for hit in recall.hits}
     cited = [source for source in dict.fromkeys(each.strip("[] ") for each in sources) if source in known]
     if not said or not cited:
-        return _in_own_words(recall, meant), "answered in the memories' own words: the model named no source"
+        return _in_own_words(recall), "answered in the memories' own words: the model named no source"
     return f"{notice(said)} {' '.join(f'[{word(source)}]' for source in cited)}", ""
 
 
-def _in_own_words(recall: Recall, hits: list[Hit]) -> str:
+def _in_own_words(recall: Recall) -> str:
+    hits = recall.hits
     dated = any(word.key == "when" for word in words(recall.question))
     if recall.intent == "lineage":
         return ", then ".join(_sentence(hit, dated) for hit in hits)

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.hit import Hit, Hits, HitTrace, Part
+from engram.recall.cutoff import at_least, is_about
 from engram.recall.fuse import RRF_K
-from engram.recall.relevant import means_something
 from engram.recall.search import Ask, Searcher
+from engram.recall.trace import first
 from engram.text.entities import entities
 from engram.text.tokens import query_terms
 
@@ -85,10 +86,10 @@ def deep_search(searcher: Searcher, ask: Ask, n_queries: int = 4, permute: Permu
         raise InvalidInput(f"n_queries {n_queries!r} must lie between 1 and {MOST_QUERIES}")
     ask = ask.checked()
     wordings, warning = _wordings(ask.text, n_queries - 1, permute)
-    asks = [replace(ask, text=text, limit=max(ask.limit * 2, 20)) for text in (ask.text, *wordings)]
+    asks = [replace(ask, text=text, limit=max(ask.limit * 2, 20), min_relevance=0.0) for text in (ask.text, *wordings)]
     with ThreadPoolExecutor(len(asks)) as pool:
         results = list(pool.map(searcher.search, asks))
-    fused = _fused(results, ask.limit)
+    fused = first(at_least(_fused(results), ask.min_relevance), ask.limit)
     fused.warnings = list(dict.fromkeys(w for hits in results for w in hits.warnings)) + ([warning] if warning else [])
     fused.mode, fused.terms = results[0].mode, tuple(dict.fromkeys(t for hits in results for t in hits.terms))
     return fused
@@ -105,22 +106,21 @@ def _wordings(question: str, count: int, permute: Permute | None) -> tuple[list[
     return list(dict.fromkeys([*asked, *by_rules]))[:count], ""
 
 
-def _fused(results: Sequence[Hits], limit: int) -> Hits:
+def _fused(results: Sequence[Hits]) -> Hits:
     scores: dict[str, list[Part]] = {}
     best: dict[str, Hit] = {}
     for number, hits in enumerate(results, 1):
         # The question itself counts as much as all its other wordings: they add to its answer, and do not outvote it.
         weight = max(1, len(results) - 1) if number == 1 else 1
         # Of another wording only what is about it counts: what merely lay nearest would add up over several.
-        told = hits if number == 1 else [hit for hit in hits if means_something(hit)]
+        told = hits if number == 1 else [hit for hit in hits if is_about(hit)]
         for rank, hit in enumerate(told, 1):
             part = Part(f"wording {number}", weight / (RRF_K + rank), detail=f"rank {rank}")
             scores.setdefault(hit.id, []).append(part)
-            if hit.id not in best or hit.relevance > best[hit.id].relevance:
-                best[hit.id] = hit
+            best.setdefault(hit.id, hit)
     fused = [_scored(best[i], tuple(parts)) for i, parts in scores.items()]
     fused.sort(key=lambda hit: (-hit.score, hit.id))
-    return Hits(fused[:limit])
+    return Hits(fused)
 
 
 def _scored(hit: Hit, parts: tuple[Part, ...]) -> Hit:

@@ -8,8 +8,8 @@ from datetime import datetime
 from engram.model.hit import Hit, Hits, HitTrace, Part
 from engram.model.memory import Memory
 from engram.recall.anchoring import EVERY_VERSION
+from engram.recall.cutoff import ABOUT, LOOKED_UP, about, looked_up
 from engram.recall.named import NAMED, Named, named
-from engram.recall.relevant import NEAR, is_sure, means_something
 from engram.recall.search import Ask, Searcher
 from engram.recall.trace import leaving_out
 from engram.recall.versions import by_lineage, versions_of
@@ -49,10 +49,8 @@ class Facts:
     clock: Callable[[], datetime]
 
     def search(self, ask: Ask) -> Hits:
-        """What a search finds, the fact that the question names first; nothing for a question of which no word is known and that
-        names someone, unless it means the same.
-        """
-        hits = self._of_known(self.searcher.search(ask), ask)
+        """What a search finds, the fact that the question names first."""
+        hits = self.searcher.search(ask)
         asked = named(ask.text)
         if not asked.slots or "memory" not in ask.filters.kinds:
             return hits
@@ -63,15 +61,15 @@ class Facts:
         hits = leaving_out(hits, is_anothers, f"the same of somebody else than {asked.owner}")
         return self._named_first(hits, asked, ask)
 
-    def ways(self, ask: Ask) -> tuple[Hits, list[Way]]:
+    def ways(self, ask: Ask, floor: float = ABOUT) -> tuple[Hits, list[Way]]:
         """All that was found of every version of everything, and the facts among it that are meant, the likeliest first."""
         every = replace(ask.filters, kinds=("memory",), statuses=EVERY_VERSION, valid_at=None, as_of=False)
         wide = replace(ask, filters=every, limit=max(WIDE, ask.limit), purpose="every version of the facts asked about")
         found = self.search(wide)
-        groups = by_lineage(found)
-        looked_up = [group for group in groups if any(map(_is_named, group))]
-        near = [g for g in groups if any(means_something(hit) and hit.relevance >= NEAR for hit in g)]
-        return found, [self._way(group, ask.filters) for group in (looked_up or near)[:MOST_FACTS]]
+        groups, meant = by_lineage(found), {hit.id for hit in about(found, ask.text, floor)}
+        by_key = [group for group in groups if any(map(_is_named, group))]
+        likely = [group for group in groups if any(hit.id in meant for hit in group)]
+        return found, [self._way(group, ask.filters) for group in (by_key or likely)[:MOST_FACTS]]
 
     def unknown(self, ask: Ask) -> tuple[str, ...]:
         """The names in a question that nothing its asker sees says."""
@@ -91,17 +89,11 @@ class Facts:
         best = next(filter(_is_named, group), group[0])
         return Way(best, tuple(versions_of(best.memory, self.store, filters.scopes)) if best.memory else ())
 
-    def _of_known(self, hits: Hits, ask: Ask) -> Hits:
-        strangers = self.unknown(ask)
-        if not strangers or self._told(query_terms(ask.text), ask.filters):
-            return hits
-        return leaving_out(hits, lambda hit: not is_sure(hit), f"says nothing of {', '.join(strangers)}")
-
     def _named_first(self, hits: Hits, asked: Named, ask: Ask) -> Hits:
         found = {h.memory.conflict_key for h in hits if h.memory is not None and asked.has(h.memory.conflict_key)}
         of_policies = [key for key in asked.conflict_keys if key in found]
         wanted = found - set(of_policies[1:])
-        first = [_marked(hit) for hit in hits if hit.memory is not None and hit.memory.conflict_key in wanted]
+        first = [looked_up(hit, NAMED) for hit in hits if hit.memory is not None and hit.memory.conflict_key in wanted]
         if not first:
             first = [self._hit(memory) for memory in self._heads(asked, ask.filters)]
         ids = {hit.id for hit in first}
@@ -122,13 +114,8 @@ class Facts:
     def _hit(self, memory: Memory) -> Hit:
         trace = HitTrace((Part("match", RELEVANCE_SCALE),), {NAMED: 1})
         return Hit(memory.id, "memory", RELEVANCE_SCALE, memory.statement, memory, metadata=memory.metadata, trace=trace,
-                   relevance=RELEVANCE_SCALE)  # fmt: skip
+                   relevance=LOOKED_UP)  # fmt: skip
 
 
 def _is_named(hit: Hit) -> bool:
     return hit.trace is not None and NAMED in hit.trace.found_by
-
-
-def _marked(hit: Hit) -> Hit:
-    trace = hit.trace or HitTrace()
-    return replace(hit, trace=replace(trace, found_by={**trace.found_by, NAMED: 1}))

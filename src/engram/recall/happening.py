@@ -7,15 +7,16 @@ from engram.model.hit import Hit, Hits
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.recall.anchoring import EVERY_VERSION
+from engram.recall.cutoff import HALF, NEAREST, about, among, best_of, is_about, looked_up
 from engram.recall.facts import WIDE, Facts
-from engram.recall.relevant import NEAR, among, means_something, relevant, rescaled
 from engram.recall.search import Ask
 from engram.recall.trace import Answer, first, leaving_out
 from engram.recall.versions import of_that_value, shown, versions_of
 from engram.store.protocol import LIVE
+from engram.text.entities import entities
 from engram.text.time_phrases import Window
 from engram.text.time_words import words
-from engram.text.tokens import query_terms
+from engram.text.tokens import query_terms, tokens
 from engram.text.verbs import is_past, kind_of
 from engram.text.word_classes import word_class
 
@@ -37,6 +38,9 @@ _NO_SUBJECTS = frozenset(
 """Words behind which a past form tells no happening: "invoices are kept", "the broken lamp"."""
 
 
+_SPEAKERS = frozenset(("i", "we", "you"))
+
+
 @dataclass(slots=True)
 class Happenings:
     """Answers questions about what was said and done."""
@@ -46,25 +50,25 @@ class Happenings:
     def answer(self, ask: Ask, window: Window | None, but: str = "") -> Answer:
         """What tells of it, and what there is to say of that. `but` is the event the time hangs on: it is not what came after it."""
         if window is not None and asks_for_all(ask.text):
-            every, _ = self._told(within(replace(ask, limit=max(MOST_OF_A_TIME, ask.limit)), window))
+            every, _ = self._told(within(replace(ask, limit=max(MOST_OF_A_TIME, ask.limit), everything=True), window))
             every = leaving_out(every, lambda hit: hit.id == but, "the event that the time hangs on")
             if says(ask.text):
                 every = leaving_out(every, lambda hit: hit.memory is not None, "a memory, and not what was said")
             if every:
                 hits, notes = _all_of_it(every, ask.limit)
                 return Answer(hits, window, notes, IN_TIME)
+        ask = replace(ask, text=_topic(ask.text))
         found, beaten = self._told(within(ask, window))
-        hits = relevant(first(found, ask.limit))
-        told = any(map(means_something, hits))
+        told = about(found, ask.text)
         if told and not beaten:
-            return Answer(hits, window, () if any(hit.event for hit in hits) else (FROM_MEMORIES,), BEST_FIRST)
+            return Answer(found, window, () if any(hit.event for hit in told) else (FROM_MEMORIES,), BEST_FIRST)
         remembered = self._remembered(ask, window)
-        if remembered and (beaten or window is None or not hits or any(map(means_something, remembered))):
+        if any(map(is_about, remembered)):
             return Answer(remembered, window, (FROM_MEMORIES,), KNOWN)
-        if hits or window is None:
-            return Answer(hits, window, (), BEST_FIRST)
-        then = any(map(means_something, self._told(ask, "what happened at any time")[0]))
-        return Answer(hits, window, (NOT_THEN if then else NOTHING_THEN,), BEST_FIRST)
+        if told or window is None:
+            return Answer(found, window, (), BEST_FIRST)
+        then = any(map(is_about, self._told(ask, "what happened at any time")[0]))
+        return Answer(found, window, (NOT_THEN if then else NOTHING_THEN,), BEST_FIRST)
 
     def _told(self, ask: Ask, purpose: str = "what happened") -> tuple[Hits, bool]:
         """The ledger and what is remembered of happenings, by how well they match; and whether a memory of how things are matches
@@ -74,12 +78,8 @@ class Happenings:
         found = self.facts.search(replace(ask, filters=both, limit=max(WIDE, ask.limit), purpose=purpose))
         found = self._of_the_value(found, ask)
         hits = leaving_out(found, lambda hit: hit.memory is not None and not happened(hit.memory), "no happening")
-        best = max((hit.relevance for hit in hits), default=0.0)
         rivals = [] if says(ask.text) else [hit for hit in found if hit.memory is not None and not happened(hit.memory)]
-        beaten = best < NEAR and any(hit.relevance > best and means_something(hit) for hit in rivals)
-        hits = rescaled(hits)
-        hits.sort(key=lambda hit: -hit.relevance)
-        return hits, beaten
+        return hits, best_of(hits) < HALF * best_of(filter(is_about, rivals))
 
     def _of_the_value(self, found: Hits, ask: Ask) -> Hits:
         """Without what was superseded, save a happening that the question names: having moved to Oslo took place, wherever one
@@ -102,11 +102,24 @@ class Happenings:
 
     def _remembered(self, ask: Ask, window: Window | None) -> Hits:
         """What is known beside happenings: the versions of a fact whose value is named, else what a search finds."""
-        found, ways = self.facts.ways(ask)
+        found, ways = self.facts.ways(ask, NEAREST)
         named = [shown(version, way.best) for way in ways for version in of_that_value(way.versions, ask.text)]
-        if window is None and named:
-            return among(found, named[: ask.limit])
-        return relevant(self.facts.search(replace(within(ask, window), purpose="what is known beside happenings")))
+        told = [looked_up(hit, "value") for hit in named if _names(ask.text) <= set(tokens(hit.text))]
+        if window is None and told:
+            return among(found, told[: ask.limit])
+        return self.facts.search(replace(within(ask, window), purpose="what is known beside happenings"))
+
+
+def _topic(question: str) -> str:
+    """What something was said about: of "what did I say about the lease" the ledger holds the lease, and not that I say it."""
+    keys = words(question)
+    if not says(question) or _SPEAKERS.isdisjoint(word.key for word in keys):
+        return question
+    return " ".join(question[word.start : word.end] for word in keys if kind_of(word.key) != "say")
+
+
+def _names(question: str) -> set[str]:
+    return {term for name in entities(question) for term in query_terms(name)}
 
 
 def happened(memory: Memory) -> bool:

@@ -6,13 +6,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput, StoreDenied, StoreReadOnly
-from engram.model.hit import Hit, Hits, Injection
+from engram.model.hit import NOTHING_KNOWN, Hit, Hits, Injection
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.model.usage import Use
 from engram.recall.answering import Answering
+from engram.recall.cutoff import HELPFUL, is_about, is_read
 from engram.recall.question import Question, understand
-from engram.recall.relevant import is_read, means_something
 from engram.recall.search import Ask, Searcher
 from engram.recall.versions import time_of
 from engram.rules.sources import EVIDENCE, is_evidence
@@ -37,7 +37,9 @@ class Recall:
 
     question: str
     hits: Hits
+    """What is about the question; empty where nothing is known."""
     text: str
+    """The hits as lines, or a sentence that nothing is known."""
     warnings: tuple[str, ...] = field(default=())
     intent: str = "current"
     """current, historical, event or lineage."""
@@ -49,6 +51,8 @@ class Recall:
     """What was found as an answer with its sources, where one was asked for."""
     trace: "Trace | None" = None
     """How the answer came about, where an explanation was asked for."""
+    nearest: Hits = field(default_factory=Hits)
+    """Where there are no hits: at most three that come nearest to the question and probably do not answer it."""
 
 
 @dataclass(slots=True)
@@ -63,8 +67,8 @@ class Recaller:
     def recall(self, ask: Ask, session: str = "", at: datetime | None = None) -> Recall:
         """Answer a question and note the use of what is about it."""
         found = self.answered(ask, at)
-        # What only happens to be all there is answers, but is not strengthened by it.
-        meant = [hit.id for hit in found.hits if hit.memory is not None and means_something(hit)]
+        # A caller may ask for less relevant hits, too; they are not strengthened by it.
+        meant = [hit.id for hit in found.hits if hit.memory is not None and is_about(hit)]
         warning = self._note("recalled", meant, session)
         return replace(found, warnings=(*found.warnings, warning)) if warning else found
 
@@ -73,22 +77,25 @@ class Recaller:
         moment = at or self.clock()
         question = understand(ask.text, moment) if ask.narrowed else self.understood(ask.text, moment)
         searcher = replace(self.searcher, log=[]) if ask.explain else self.searcher
-        answer = Answering(searcher, self.store, self.clock).answer(question, ask)
+        floor, ask = ask.min_relevance, replace(ask.checked(), min_relevance=0.0)
+        answer = Answering(searcher, self.store, self.clock, floor).answer(question, ask)
         trace = None
         if searcher.log is not None:
             from engram.recall.trace import traced
 
             trace = traced(question, answer, searcher.log)
-        hits, text = answer.hits, lines_of(answer.hits, question.intent)
-        warnings = (*answer.notes, *hits.warnings)
-        return Recall(ask.text, hits, text, warnings, question.intent, answer.window, question, trace=trace)
+        hits, text = answer.hits, lines_of(answer.hits, question.intent) or NOTHING_KNOWN
+        return Recall(ask.text, hits, text, (*answer.notes, *hits.warnings), question.intent, answer.window, question,
+                      trace=trace, nearest=answer.nearest)  # fmt: skip
 
     def understood(self, text: str, at: datetime) -> Question:
         """What a question asks for; a model refines what the rules read, and only where it answers sensibly."""
         question = understand(text, at)
         return self.refine(question, at) if self.refine is not None else question
 
-    def inject(self, task: str, filters: Filters, budget: int, session: str = "") -> Injection:
+    def inject(
+        self, task: str, filters: Filters, budget: int, session: str = "", min_relevance: float = HELPFUL
+    ) -> Injection:
         """Choose what the task needs; note it as injected."""
         if type(budget) is not int or budget < MIN_BUDGET:
             raise InvalidInput(f"budget {budget!r:.40} must be a whole number of tokens, at least {MIN_BUDGET}")
@@ -96,23 +103,21 @@ class Recaller:
         from engram.recall import inject
 
         now = self.clock()
-        hits = self._relevant(task, filters)
+        hits = self._offered(Ask(task, INJECT_POOL, filters=filters, min_relevance=min_relevance).checked())
         chosen = inject.build(
             hits, budget, count_tokens, now, lambda directives: self._spread(directives, hits, filters, now)
         )
         warning = self._note("injected", chosen.ids, session)
         return replace(chosen, warnings=(*chosen.warnings, warning)) if warning else chosen
 
-    def _relevant(self, task: str, filters: Filters) -> Hits:
-        found = self.searcher.search(Ask(task, INJECT_POOL, filters=filters)) if task.strip() else Hits()
-        kept = Hits([hit for hit in found if means_something(hit)])
-        kept.warnings = found.warnings
-        known = {hit.id for hit in kept}
-        for memory in self._always(filters):
+    def _offered(self, ask: Ask) -> Hits:
+        hits = self.searcher.search(ask) if ask.text.strip() else Hits()
+        known = {hit.id for hit in hits}
+        for memory in self._always(ask.filters):
             if memory.id not in known:
                 known.add(memory.id)
-                kept.append(Hit(memory.id, "memory", 0.0, memory.statement, memory))
-        return kept
+                hits.append(Hit(memory.id, "memory", 0.0, memory.statement, memory))
+        return hits
 
     def _always(self, filters: Filters) -> list[Memory]:
         """What is offered whatever the task is: all that is critical, and the newest of what is pinned.

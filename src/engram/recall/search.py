@@ -11,10 +11,12 @@ from engram.model.event import Event
 from engram.model.hit import Filtered, Hit, Hits, HitTrace, Part, SearchTrace
 from engram.model.memory import Memory
 from engram.recall import schema
+from engram.recall.cutoff import LOOKED_UP, at_least, checked_relevance
 from engram.recall.known import ever, was_in_force
 from engram.recall.ranking import Ranked, Retrieval, rank
 from engram.recall.weigh import weigh
 from engram.rules.eligibility import eligibility
+from engram.rules.numbers import RELEVANCE_SCALE
 from engram.store.documents import matches_metadata
 from engram.store.protocol import LIVE, Candidates, Filters, Found, Query, Store
 from engram.text.dates import spans, without
@@ -46,6 +48,10 @@ class Ask:
     explain: bool = False
     narrowed: bool = False
     """Whether the caller's filters say where to look; then a question's intent does not."""
+    min_relevance: float = 0.0
+    """Hits less likely about the question are left out before the limit cuts."""
+    everything: bool = False
+    """Whether all that passes the filters is wanted, whatever it says: each such hit has relevance 1."""
     purpose: str = "the question"
     """What a search is for, as a trace tells it."""
 
@@ -59,6 +65,7 @@ class Ask:
             raise InvalidInput(f"a question is text, not {type(self.text).__name__}")
         if type(self.limit) is not int or not 1 <= self.limit <= 1000:
             raise InvalidInput(f"limit {self.limit} must lie between 1 and 1000")
+        checked_relevance(self.min_relevance)
         return self
 
 
@@ -72,7 +79,7 @@ class Searcher:
     """Where each search is told of, if anywhere."""
 
     def search(self, ask: Ask) -> Hits:
-        """The best documents, best first. Archived memories answer only when nothing in force does."""
+        """The best documents, best first. Archived memories answer only when nothing current does."""
         ask = ask.checked()
         hits = self._search(ask)
         if not hits and ask.filters.statuses == LIVE and "memory" in ask.filters.kinds and not ask.filters.as_of:
@@ -88,10 +95,12 @@ class Searcher:
         # What was known then is embedded anew on the way, and that may take its time.
         with self.store.reading() if ask.filters.known_at is None else nullcontext():
             candidates, retrieval, then = self._retrieved(ask, vector)
-            ranked = rank(self.store, candidates, retrieval)
+            ranked = _listed(candidates) if ask.everything else rank(self.store, candidates, retrieval)
             considered, filtered = self._records(ask, ranked, then)
             weighed = self._weighed(ask, retrieval.terms, considered)
-        hits = Hits(weighed[: ask.limit])
+        hits = at_least(Hits(weighed), ask.min_relevance)
+        filtered, beyond = [*filtered, *hits.filtered], hits[ask.limit :]
+        del hits[ask.limit :]
         hits.mode = ask.mode if vector is not None or ask.mode == "keyword" else "keyword"
         hits.warnings += candidates.warnings
         if without_meaning and not candidates.warnings:
@@ -99,7 +108,7 @@ class Searcher:
         hits.terms, hits.pruned_terms = retrieval.terms, candidates.pruned
         if self.log is not None:
             counts = {"keyword": len(candidates.lexical), "semantic": len(candidates.semantic)}
-            self.log.append(_told(ask, hits, counts, weighed[ask.limit :], filtered))
+            self.log.append(_told(ask, hits, counts, beyond, filtered))
         return hits
 
     def retrieved(self, ask: Ask) -> tuple[Candidates, Retrieval]:
@@ -192,6 +201,12 @@ class Searcher:
             return trace
         rest = trace.parts[1:]
         return HitTrace(place.parts + rest, trace.found_by, trace.raw)
+
+
+def _listed(candidates: Candidates) -> list[Ranked]:
+    """Everything that passed the filters, as it was found."""
+    numbers = dict.fromkeys(n for found in (candidates.lexical, candidates.semantic) for n, _ in found)
+    return [Ranked(n, RELEVANCE_SCALE, found_by={"filters": 1}, relevance=LOOKED_UP) for n in numbers]
 
 
 def _by_number(then: Then) -> dict[int, Memory]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from engram.model.hit import Hit, Hits, HitTrace, Part
 from engram.model.memory import Memory
+from engram.recall.cutoff import LOOKED_UP, among
 from engram.recall.facts import Facts, Way
-from engram.recall.relevant import NEAR, among, is_sure, means_something, relevant
 from engram.recall.search import Ask
 from engram.recall.trace import Answer
 from engram.recall.versions import changes_within, overlaps, shown, versions_of
@@ -22,13 +22,13 @@ __all__ = ["Timelines", "asks_what_changed", "asks_when_it_changed"]
 
 MOST_SUPERSEDED = 5_000
 """Superseded memories looked through for what changed in a time; the newest of them."""
-AS_GOOD = 8.0
-"""Of ten: as good a match as the best one."""
+AS_GOOD = 0.8
+"""Part of the best one's relevance from which another statement is as good a match."""
 VERSIONS = "the versions of each fact asked about, oldest first"
 CHANGES = "what was superseded, before and after each change, listed and not searched for"
 _ACTORS = frozenset(("i", "we", "you", "he", "she", "they", "who"))
 _ANYTHING_KNOWN = frozenset(("fact", "facts", "memory", "memories", "information", "stuff", "lately", "recently"))
-_LOOKED_UP = HitTrace((Part("match", RELEVANCE_SCALE),), {"lineage": 1})
+_BY_LINEAGE = HitTrace((Part("match", RELEVANCE_SCALE),), {"lineage": 1})
 
 
 @dataclass(slots=True)
@@ -41,8 +41,9 @@ class Timelines:
         """The way of every fact the question is about, one after the other, the likeliest first."""
         found, ways = self.facts.ways(ask)
         if not ways:
-            nearest = [hit for hit in relevant(found) if hit.relevance >= NEAR][:1]
-            ways = [Way(hit, tuple(self._versions(hit.memory, ask))) for hit in nearest if hit.memory]
+            found, ways = self.facts.ways(replace(ask, text=_topic(ask.text)))
+        if not ways:
+            return Answer(found, window, (), VERSIONS)
         told = [(way, self._within(way, window)) for way in _about(ways)]
         changed = window is None or any(changes_within(way.versions, window) for way, _ in told)
         notes = () if changed or not told else ("it did not change in that time",)
@@ -102,14 +103,21 @@ def _names_only_the_change(keys: Sequence[str]) -> bool:
     )
 
 
+def _topic(question: str) -> str:
+    """What is said to have changed: of "how has the budget changed" no version of the budget says that it changed."""
+    told = [word for word in words(question) if kind_of(word.key) != "change" and not revises(word.key)]
+    return " ".join(question[word.start : word.end] for word in told)
+
+
 def _about(ways: Sequence[Way]) -> list[Way]:
     """The facts a question about change is about: the best one, and others as likely that did change. Where none did, statements that
     match as well as the best one tell its way, although nobody said that they replace each other.
     """
     if ways and not any(way.changed for way in ways):
-        alike = [way for way in ways if way is ways[0] or (way.best.relevance >= AS_GOOD and is_sure(way.best))]
+        least = AS_GOOD * ways[0].best.relevance
+        alike = [way for way in ways if way.best.relevance >= least]
         return sorted(alike, key=lambda way: start_of(way.versions[0]))
-    return [way for place, way in enumerate(ways) if not place or (way.changed and means_something(way.best))]
+    return [way for place, way in enumerate(ways) if not place or way.changed]
 
 
 def _cut(facts: Sequence[Sequence[Hit]], limit: int) -> tuple[list[Hit], tuple[str, ...]]:
@@ -130,6 +138,4 @@ def _ended_in(memory: Memory, window: Window | None) -> bool:
 
 
 def _hit(memory: Memory) -> Hit:
-    return Hit(
-        memory.id, "memory", RELEVANCE_SCALE, memory.statement, memory, trace=_LOOKED_UP, relevance=RELEVANCE_SCALE
-    )
+    return Hit(memory.id, "memory", RELEVANCE_SCALE, memory.statement, memory, trace=_BY_LINEAGE, relevance=LOOKED_UP)

@@ -1,12 +1,12 @@
 """How an answer came about: what was read out of the question, each search, and what became of all that was found."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from engram.model.hit import Filtered, Hit, Hits, SearchTrace
-from engram.recall.relevant import among, kept
+from engram.recall.cutoff import among, kept
 from engram.store.protocol import LIVE, Filters
 from engram.text.time_phrases import Window
 
@@ -27,6 +27,8 @@ class Answer:
     """How the hits were chosen and ordered."""
     anchor: str = ""
     """The id of what says when the anchor was."""
+    nearest: Hits = field(default_factory=Hits)
+    """Where nothing is about the question: what comes nearest to it."""
 
 
 @dataclass(frozen=True, slots=True)

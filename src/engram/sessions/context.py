@@ -16,7 +16,7 @@ from engram.model.memory import Memory
 from engram.model.task import Checkpoint, TaskRun
 from engram.recall.assembling import Assembled, Counter, Item, Section, assemble
 from engram.recall.blocks import item_of, memory_item
-from engram.recall.relevant import means_something, said_first
+from engram.recall.cutoff import HELPFUL, said_first
 from engram.recall.search import Ask, Searcher
 from engram.rules.scopes import seen_from
 from engram.rules.sources import is_evidence
@@ -73,6 +73,7 @@ class ContextBuilder:
         checkpoint_limit: int = 3,
         include_graph: bool = True,
         count: Counter | None = None,
+        min_relevance: float = HELPFUL,
     ) -> TaskContext:
         """The block for a task; `query` is what it is about to do, its goal where none is given.
 
@@ -83,7 +84,7 @@ class ContextBuilder:
         scopes = seen_from([task.scope])
         filters = Filters(scopes=scopes, valid_at=self.clock())
         recent = self._recent(task, recent_event_limit)
-        facts = self._facts(query or task.goal, filters, memory_limit)
+        facts = self._facts(query or task.goal, filters, memory_limit, min_relevance)
         sections = [
             Section(
                 "Task",
@@ -120,11 +121,9 @@ class ContextBuilder:
         found = [memory for memory in listed if not is_evidence(memory)]
         return [Section("Critical facts", tuple(memory_item(m) for m in found), required=True)] if found else []
 
-    def _facts(self, query: str, filters: Filters, limit: int) -> list[Hit]:
-        if limit < 1:
-            return []
-        found = self.searcher.search(Ask(query, limit, filters=filters))
-        return said_first([hit for hit in found if means_something(hit)])
+    def _facts(self, query: str, filters: Filters, limit: int, floor: float) -> list[Hit]:
+        ask = Ask(query, max(limit, 1), filters=filters, min_relevance=floor).checked()
+        return said_first(self.searcher.search(ask)) if limit else []
 
     def _graph(self, facts: Sequence[Hit], scopes: Sequence[str]) -> list[Section]:
         found = self.related([hit.id for hit in facts[:10]], scopes) if facts else []

@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 from engram.cli.declared import Argument, Option
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import (
+    AnswerRelevance,
     AsOf,
     Domain,
     Explain,
+    FoundRelevance,
     Fusion,
     KnownAt,
     Limit,
     Meta,
     Mode,
+    PromptRelevance,
     Scopes,
     Session,
     Since,
@@ -23,6 +26,7 @@ from engram.cli.verbs.options import (
     Until,
     check_types,
     filters,
+    floor,
 )
 from engram.model.errors import InvalidInput
 from engram.model.times import aware
@@ -78,12 +82,14 @@ def recall(
     trace: Trace = False,
     expect: Expect = None,
     tokens: TraceTokens = None,
+    min_relevance: AnswerRelevance = None,
 ) -> None:
     """Answer a question from memory.
 
     Asks what this directory, its user and everyone know; what is recalled grows stronger by it. What holds, what held before,
     what happened and how a fact came to be are searched for in different places, and a time such as `last week` is a strict
     window; stderr says what was understood. --answer is in the words of the memories, or of a model where one is configured.
+    Where nothing is likely enough about the question, nothing is known, and the closest memories are shown apart.
     --trace tells how the answer came about: what was read out of the question, each search, the parts of each score, what was
     left out and why.
     """
@@ -96,6 +102,7 @@ def recall(
     with surface.memory() as mem:
         check_types(mem, type_)
         asked |= {"question_date": date, "limit": limit, "mode": mode, "fusion": fusion, "compose_answer": answer}
+        asked |= floor(min_relevance)
         now, at = mem.upkeep.clock(), aware(as_of)
         if not trace:
             found = mem.recall(question, explain=explain, session=session, **asked)
@@ -122,12 +129,16 @@ def _show(
         from engram.cli.records import recall_data
 
         surface.json(recall_data(found, as_of or now, explain=explain))
+    elif not found.hits:
+        from engram.cli import cards
+
+        cards.nothing_known(found, now)
     elif (explain or surface.drawn) and not answer:
         from engram.cli import cards
 
         cards.hits(found.hits, now, explain=explain, dated=found.intent != "current")
-    elif text := found.answer if answer else found.text:
-        sys.stdout.write(text + "\n")
+    else:
+        sys.stdout.write((found.answer if answer else found.text) + "\n")
     if not found.hits:
         surface.hint("engram: nothing found; `engram search` looks in every scope")
 
@@ -153,6 +164,7 @@ def search(
     explain: Explain = False,
     deep: Deep = False,
     queries: Queries = None,
+    min_relevance: FoundRelevance = None,
 ) -> None:
     """Find memories or ledger events in the whole store. Looking does not count as use."""
     from engram.cli import cards
@@ -169,6 +181,7 @@ def search(
         check_types(mem, type_)
         if deep:
             asked["n_queries"] = 4 if queries is None else queries
+        asked |= floor(min_relevance)
         find = mem.deep_search if deep else mem.search
         found = find(query, limit=limit, mode=mode, fusion=fusion, explain=explain, **asked)
         now = mem.upkeep.clock()
@@ -185,7 +198,14 @@ def search(
             surface.hint("engram: nothing found")
 
 
-def inject(surface: Surface, task: Task, scope: Scopes = None, budget: Budget = None, session: Session = "") -> None:
+def inject(
+    surface: Surface,
+    task: Task,
+    scope: Scopes = None,
+    budget: Budget = None,
+    session: Session = "",
+    min_relevance: PromptRelevance = None,
+) -> None:
     """What an agent should know before a task.
 
     Phrased for its prompt, within a token budget, each item with the reason why it is there.
@@ -194,7 +214,8 @@ def inject(surface: Surface, task: Task, scope: Scopes = None, budget: Budget = 
     from engram.cli.records import injection_data
 
     with surface.memory() as mem:
-        found = mem.inject(text_or_stdin(task), scope=scope or None, budget=budget, session=session)
+        room = {"budget": budget, "session": session, **floor(min_relevance)}
+        found = mem.inject(text_or_stdin(task), scope=scope or None, **room)
         surface.warn(found.warnings)
         surface.answer(injection_data(found, mem.upkeep.clock()), lambda: cards.injection(found))
         if surface.drawn:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from engram.cli.declared import Argument, Option
 from engram.cli.surface import Surface, text_or_stdin
-from engram.cli.verbs.options import Scopes, Session
+from engram.cli.verbs.options import PromptRelevance, Scopes, Session, floor
 from engram.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def prepare(
     by_type: ByType = False,
     session: Session = "",
     scope: Scopes = None,
+    min_relevance: PromptRelevance = None,
 ) -> None:
     """A block for a prompt, within a token budget.
 
@@ -39,7 +40,7 @@ def prepare(
     with surface.memory() as mem:
         text = mem.get_context_block(
             query, max_tokens=tokens, header=header, group_by_type=by_type, session=_summarised(mem, session),
-            scope=scope or None,
+            scope=scope or None, **floor(min_relevance),
         )  # fmt: skip
         used = count_tokens(text)
         data = {"query": query, "text": text, "tokens": used, "budget": tokens}
