@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from engram.embedding.products import scores
 from engram.recall.likeness import Alike, Floats, Lexicon, alike, rarities
 from engram.recall.passages import (
     SATURATION,
@@ -198,9 +199,7 @@ def matrix(evidence: Evidence) -> Floats:
 def _cosines(passages: Passages, question: Floats | None, meanings: Floats | None) -> Floats:
     if question is None or meanings is None:
         return np.zeros(len(passages), dtype=np.float32)
-    # Not by BLAS: the second thread it wakes spins for a while, and takes a core from everyone else.
-    found: Floats = np.einsum("ij,j->i", meanings, question)
-    return found
+    return scores(meanings, question)
 
 
 def _of_best_stretch(passages: Passages, question: Floats, cosines: Floats, lexicon: Lexicon) -> Floats:
@@ -215,7 +214,7 @@ def _of_best_stretch(passages: Passages, question: Floats, cosines: Floats, lexi
     if known is None:
         return cosines
     rows, weights = known
-    towards = (rows @ question) * weights
+    towards = scores(rows, question) * weights
     sums = passages.by_stretch(np.stack([towards, weights * weights]).astype(np.float32))
     best = stretches.best(sums[0] / np.sqrt(np.maximum(sums[1], 1e-9)))[long]
     inside = _inside(passages, stretches.first[best], stretches.behind[best])

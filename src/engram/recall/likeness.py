@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from engram.embedding.products import products
 from engram.text.stems import word_of
 from engram.text.tokens import ASKED
 
@@ -28,9 +29,6 @@ MOST_TERMS = 30_000
 """Terms a process remembers: 30 MB of vectors, more than a fluent speaker's words."""
 MOST_TEXTS, LONGEST_TEXT = 20_000, 4_000
 """Read texts a process remembers, and the length of the longest one worth it: turns of talk, some 10 MB of them."""
-ONE_THREAD = 262_144
-"""Multiplications up to which OpenBLAS stays on one thread. A second one spins for a while after its work and takes a core from
-everyone else: 42 ms of processor time for a search on Postgres, 12 without it."""
 UNKNOWN_WEIGHT = 12.0
 """What a word tells that the model does not know: as much as a rare one it does."""
 
@@ -165,18 +163,9 @@ def alike(
         nothing = np.zeros((len(terms), len(vocabulary)), dtype=np.float32)
         return Alike(same, nothing, nothing, np.ones(len(terms), dtype=np.float32))
     (rows, weights), (word_rows, word_weights) = known, words
-    cosines = _products(rows, word_rows)
+    cosines = products(rows, word_rows)
     worth = rule.share * np.clip((cosines - rule.floor) / (1 - rule.floor), 0, 1)
     beside = word_weights[None, :] / weights[:, None]
     worth *= np.minimum(beside if rarer is None else np.minimum(beside, rarer), 1)
     worth[same] = 0
     return Alike(same, cosines, worth.astype(np.float32), weights)
-
-
-def _products(rows: Floats, columns: Floats) -> Floats:
-    """Each row times each column, in slices that OpenBLAS multiplies on one thread."""
-    if len(rows) < 2:
-        one: Floats = np.einsum("ik,jk->ij", rows, columns)
-        return one
-    step = max(1, ONE_THREAD // rows.size)
-    return np.concatenate([rows @ columns[at : at + step].T for at in range(0, max(len(columns), 1), step)], axis=1)

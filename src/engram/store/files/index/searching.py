@@ -112,10 +112,12 @@ def semantic(
 
     Of all; of those `between` two numbers, where no other can pass; or, where few pass, of those the index `by` finds.
     """
+    from engram.embedding import products
+
     first, last = between or (0, len(matrix) - 1)
     if by and (between is None or last - first > _SCANNED):
         return _among(connection, matrix, vector, clause, limit, by)
-    scores = matrix[first : last + 1] @ vector
+    scores = products.scores(matrix[first : last + 1], vector)
     wide = max(limit * _SLACK, _LEAST)
     top = _best(scores, wide)
     passing = allowed_among(connection, (top + first).tolist(), clause)
@@ -131,10 +133,12 @@ def _among(
     """The same, of the documents that pass alone."""
     import numpy as np
 
+    from engram.embedding import products
+
     found = all_allowed(connection, clause, f"INDEXED BY {by}" if by else "")
     allowed = np.array(sorted(found), dtype=np.int64)
     allowed = allowed[allowed < len(matrix)]
-    scores = matrix[allowed] @ vector
+    scores = products.scores(matrix[allowed], vector)
     return [(int(allowed[i]), float(scores[i])) for i in _best(scores, limit) if scores[i] != 0]
 
 

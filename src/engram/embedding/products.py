@@ -1,0 +1,47 @@
+"""Products of small matrices, kept small enough for one thread.
+
+OpenBLAS splits a product over all processors from some size on, and its threads then spin for a while in case another one follows.
+Next to the short work of a search that costs more than it saves, most of all where others need the processors too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float32]
+
+__all__ = ["products", "scores"]
+
+SCORED_AT_ONCE = 400_000
+"""Numbers of a matrix that OpenBLAS multiplies with a vector on one thread."""
+SCORED_ON_ONE_THREAD = 4_000_000
+"""Numbers of a matrix from which on several threads save more than a millisecond: some 16,000 vectors."""
+MULTIPLIED_AT_ONCE = 250_000
+"""Multiplications of a product of matrices that it does on one thread."""
+
+
+def scores(matrix: Floats, vector: Floats) -> Floats:
+    """`matrix @ vector`."""
+    rows = max(1, SCORED_AT_ONCE // max(1, matrix.shape[1]))
+    if len(matrix) <= rows or matrix.size > SCORED_ON_ONE_THREAD:
+        return matrix @ vector
+    out: Floats = np.empty(len(matrix), dtype=np.float32)
+    for start in range(0, len(matrix), rows):
+        np.matmul(matrix[start : start + rows], vector, out=out[start : start + rows])
+    return out
+
+
+def products(rows: Floats, others: Floats) -> Floats:
+    """`rows @ others.T` for few rows and many others."""
+    step = max(1, MULTIPLIED_AT_ONCE // max(1, rows.size))
+    if len(others) <= step:
+        return rows @ others.T
+    out: Floats = np.empty((len(rows), len(others)), dtype=np.float32)
+    for start in range(0, len(others), step):
+        out[:, start : start + step] = rows @ others[start : start + step].T
+    return out
