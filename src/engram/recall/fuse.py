@@ -215,7 +215,8 @@ def _of_best_stretch(passages: Passages, question: Floats, cosines: Floats, lexi
         return cosines
     rows, weights = known
     towards = scores(rows, question) * weights
-    sums = passages.by_stretch(np.stack([towards, weights * weights]).astype(np.float32))
+    values = (towards[passages.words], (weights * weights)[passages.words])
+    sums = stretches.sums(np.stack([np.bincount(passages.blocks, row, passages.block_total) for row in values]))
     best = stretches.best(sums[0] / np.sqrt(np.maximum(sums[1], 1e-9)))[long]
     inside = _inside(passages, stretches.first[best], stretches.behind[best])
     vectors = np.stack([weights[words] @ rows[words] for words in inside])

@@ -75,11 +75,29 @@ class Stretches:
 
     def best(self, values: Floats) -> Integers:
         """Of each passage the stretch with the highest value; of several the first."""
-        if not len(values):
-            return np.zeros(0, dtype=np.int64)
+        if len(values) == len(self.starts):
+            return self.starts
         top = np.maximum.reduceat(values, self.starts)[self.passage]
         places = np.where(values >= top, np.arange(len(values)), len(values))
         return np.minimum.reduceat(places, self.starts)
+
+    def sums(self, blocks: "np.ndarray") -> Floats:
+        """(rows x stretches) what the blocks of each stretch come to, of (rows x blocks)."""
+        out = blocks[:, self.first]
+        pairs = np.flatnonzero(self.behind - self.first > 1)
+        if len(pairs):
+            out[:, pairs] += blocks[:, self.behind[pairs] - 1]
+        return out.astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Mentions:
+    """Where words stand that count for one of `size` terms: which term, which word in the order of all, for how much."""
+
+    size: int
+    terms: Integers
+    words: Integers
+    values: Floats
 
 
 class Passages:
@@ -88,16 +106,15 @@ class Passages:
     def __init__(self, items: Sequence[Passage], lexicon: Lexicon) -> None:
         self.items = items
         lexicon.lend(self)
-        read = [
-            (place, field, lexicon.read(text))
-            for place, item in enumerate(items)
-            for field, text in enumerate(item.fields[: len(FIELD_WEIGHTS)])
-        ]
-        numbers = [found[0] for _, _, found in read]
-        told = np.array([found[1] for _, _, found in read], dtype=np.int64)
-        sizes = np.array([len(found[0]) for _, _, found in read], dtype=np.int64)
-        rows = np.array([place for place, _, _ in read], dtype=np.int64)
-        fields = np.array([field for _, field, _ in read], dtype=np.int64)
+        numbers: list[Integers] = []
+        read: list[tuple[int, int, int, int]] = []
+        for place, item in enumerate(items):
+            for field, text in enumerate(item.fields[: len(FIELD_WEIGHTS)]):
+                if text:
+                    found, spoken = lexicon.read(text)
+                    numbers.append(found)
+                    read.append((place, field, len(found), spoken))
+        rows, fields, sizes, told = np.array(read, dtype=np.int64).reshape(-1, 4).T
         self.vocabulary, self.words = _distinct(np.concatenate(numbers) if numbers else rows)
         halves = np.stack([2 * rows, 2 * rows + 1], axis=1).ravel()
         self._places = np.repeat(halves, np.stack([told, sizes - told], axis=1).ravel())
@@ -113,8 +130,24 @@ class Passages:
     def parents(self) -> Integers:
         """The session of each passage, numbered in order; a passage without one is a session of its own."""
         names = [item.parent for item in self.items]
+        if not any(names):
+            return np.arange(len(names))
         starts = [not name or name != before for name, before in zip(names, ["", *names], strict=False)]
         return np.cumsum(np.array(starts, dtype=np.int64)) - 1
+
+    @cached_property
+    def stand_alone(self) -> bool:
+        """Whether no two passages are of one session."""
+        return not len(self) or int(self.parents[-1]) == len(self) - 1
+
+    @cached_property
+    def roles(self) -> "tuple[np.ndarray, np.ndarray]":
+        """Which passages a user said, and which an assistant."""
+        speakers = [item.speaker for item in self.items]
+        if not any(speakers):
+            return np.zeros(len(self), dtype=bool), np.zeros(len(self), dtype=bool)
+        user, assistant = [s in USERS for s in speakers], [s in ASSISTANTS for s in speakers]
+        return np.array(user, dtype=bool), np.array(assistant, dtype=bool)
 
     @cached_property
     def places(self) -> Integers:
@@ -143,23 +176,25 @@ class Passages:
         said = np.bincount(self.words, minlength=len(self.vocabulary))
         return rarity(np.minimum(said, len(self)), len(self))
 
-    def counts(self, table: Floats) -> Floats:
-        """(terms x 2 x passages) how often each term of a (terms x vocabulary) table is told and asked."""
-        counting = table.any(axis=0)[self.words]
-        words, places, weights = self.words[counting], self._places[counting], self._weights[counting]
-        rows = [self._by_half(places, weights * row[words]) for row in table]
-        return np.stack(rows) if rows else np.zeros((0, 2, len(self)), dtype=np.float32)
+    def mentions(self, table: Floats) -> Mentions:
+        """Where a word stands that counts for a term, by a (terms x vocabulary) table."""
+        counting = np.flatnonzero(table.any(axis=0)[self.words])
+        values = table[:, self.words[counting]]
+        terms, columns = np.nonzero(values)
+        return Mentions(len(table), terms, counting[columns], values[terms, columns])
 
-    def by_stretch(self, table: Floats) -> Floats:
-        """(terms x stretches) how much of each row of a table the words of each stretch come to."""
-        counting = table.any(axis=0)[self.words]
-        words, blocks = self.words[counting], self.blocks[counting]
-        if not len(table):
-            return np.zeros((0, len(self.stretches.passage)), dtype=np.float32)
-        sums = np.stack([np.bincount(blocks, row[words], minlength=self.block_total) for row in table])
-        before = np.concatenate([np.zeros((len(table), 1)), np.cumsum(sums, axis=1)], axis=1)
-        stretches = self.stretches
-        return (before[:, stretches.behind] - before[:, stretches.first]).astype(np.float32)
+    def counts(self, mentions: Mentions) -> Floats:
+        """(terms x 2 x passages) how often each term is told and asked."""
+        size, words = 2 * len(self), mentions.words
+        at, values = mentions.terms * size + self._places[words], mentions.values * self._weights[words]
+        sums = np.bincount(at, values, minlength=mentions.size * size).astype(np.float32)
+        return sums.reshape(mentions.size, -1, 2).transpose(0, 2, 1)
+
+    def by_stretch(self, mentions: Mentions) -> Floats:
+        """(terms x stretches) how often each term is said in each stretch."""
+        at = mentions.terms * self.block_total + self.blocks[mentions.words]
+        sums = np.bincount(at, mentions.values, minlength=mentions.size * self.block_total)
+        return self.stretches.sums(sums.reshape(mentions.size, -1))
 
     def _by_half(self, places: Integers, weights: Floats) -> Floats:
         sums = np.bincount(places, weights, minlength=2 * len(self)).astype(np.float32)
@@ -208,15 +243,16 @@ def word_evidence(passages: Passages, found: Alike, rarity: Floats, named: Mappi
     `found` says what each word counts for each term, `rarity` what each term is worth. `named` (from `spoken_by`) marks, by
     row, the passages where the term is the name of someone present: there it is taken as said once.
     """
-    same = found.same.astype(np.float32)
+    same, worth = passages.mentions(found.same.astype(np.float32)), passages.mentions(found.worth)
     exact = passages.counts(same)
-    counts = exact + np.minimum(passages.counts(found.worth), ALIKE_AT_MOST)
-    turns = _saturated(_spread(counts, passages), _spread(passages.lengths[None], passages)[0])
+    counts = exact + np.minimum(passages.counts(worth), ALIKE_AT_MOST)
+    spread = _spread(np.concatenate([counts, passages.lengths[None]]), passages)
+    turns = _saturated(spread[:-1], spread[-1])
     share = (rarity / max(float(rarity.sum()), 1e-6)).astype(np.float32)
     in_stretch = passages.by_stretch(same)
-    near = np.minimum(passages.by_stretch(found.worth), ALIKE_AT_MOST)
+    near = np.minimum(passages.by_stretch(worth), ALIKE_AT_MOST)
     stretch = passages.stretches.best(share @ np.minimum(in_stretch + near, 1))
-    said = (_by_session(exact.sum(axis=1), passages.parents) > 0).astype(np.float32)[:, passages.parents]
+    said = (_by_session(exact.sum(axis=1), passages) > 0).astype(np.float32)
     return Words(
         _weighed(turns, rarity, named),
         _weighed((in_stretch[:, stretch] > 0).astype(np.float32), share, named),
@@ -227,8 +263,10 @@ def word_evidence(passages: Passages, found: Alike, rarity: Floats, named: Mappi
 
 def _spread(counts: Floats, passages: Passages) -> Floats:
     """(terms x 2 x passages) to (terms x passages): each passage with its share of what stands around it."""
-    parents, lengths = passages.parents, passages.lengths.sum(axis=0)
     told, asked = counts[:, 0], counts[:, 1]
+    if passages.stand_alone:
+        return told + asked
+    parents, lengths = passages.parents, passages.lengths.sum(axis=0)
     lending = np.minimum(1, LENT / np.maximum(lengths, 1)).astype(np.float32)
     both, questions = (told + asked) * lending, asked * lending
     answered = np.append(parents[1:] == parents[:-1], False)
@@ -244,11 +282,12 @@ def _spread(counts: Floats, passages: Passages) -> Floats:
     return out
 
 
-def _by_session(counts: Floats, parents: Integers) -> Floats:
-    if not len(parents):
+def _by_session(counts: Floats, passages: Passages) -> Floats:
+    """(rows x passages) what all passages of each one's session come to."""
+    if passages.stand_alone:
         return counts
-    starts = np.flatnonzero(np.diff(parents, prepend=-1))
-    return np.add.reduceat(counts, starts, axis=1)
+    starts = np.flatnonzero(np.diff(passages.parents, prepend=-1))
+    return np.add.reduceat(counts, starts, axis=1)[:, passages.parents]
 
 
 def _saturated(counts: Floats, lengths: Floats) -> Floats:
@@ -269,20 +308,15 @@ def _weighed(evidence: Floats, rarity: Floats, named: Mapping[int, Floats]) -> F
 
 def roles(passages: Passages) -> "tuple[np.ndarray, np.ndarray]":
     """Which passages a user said, and which an assistant."""
-    speakers = [item.speaker for item in passages.items]
-    return np.array([s in USERS for s in speakers], dtype=bool), np.array(
-        [s in ASSISTANTS for s in speakers], dtype=bool
-    )
+    return passages.roles
 
 
 def standing(passages: Passages) -> Floats:
     """Which turns of a user say what is always, never or preferably to be done: that bears on every question about its subject."""
-    user, _ = roles(passages)
-    told = [
-        spoken and not STANDING.isdisjoint(item.fields[0].split())
-        for spoken, item in zip(user, passages.items, strict=True)
-    ]
-    return np.array(told, dtype=np.float32)
+    out = np.zeros(len(passages), dtype=np.float32)
+    for place in np.flatnonzero(roles(passages)[0]).tolist():
+        out[place] = not STANDING.isdisjoint(passages.items[place].fields[0].split())
+    return out
 
 
 def spoken_by(passages: Passages, terms: Sequence[str]) -> tuple[Floats, dict[int, Floats]]:
@@ -305,8 +339,7 @@ def spoken_by(passages: Passages, terms: Sequence[str]) -> tuple[Floats, dict[in
 
 def _present(passages: Passages, names: Sequence[frozenset[str]], term: str) -> Floats:
     said = np.array([term in name for name in names], dtype=np.float32)
-    present: Floats = _by_session(said[None], passages.parents)[0][passages.parents]
-    return present
+    return _by_session(said[None], passages)[0]
 
 
 @lru_cache(maxsize=4096)

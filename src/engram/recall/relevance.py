@@ -159,7 +159,11 @@ def _in_best_stretch(known: Alike, passages: Passages, wanted: Integers) -> tupl
 
 def _around(known: Alike, passages: Passages, wanted: Integers) -> Floats:
     """(terms x wanted) whether a term is said in a passage or by a neighbour of it."""
-    said = passages.counts(known.same.astype(np.float32)).sum(axis=1) > 0
+    said = np.zeros((len(known.same), len(passages)), dtype=bool)
+    mentions = passages.mentions(known.same.astype(np.float32))
+    said[mentions.terms, passages.places[mentions.words]] = True
+    if passages.stand_alone:
+        return said[:, wanted].astype(np.float32)
     out, parents = said.copy(), passages.parents
     for distance in range(1, min(NEIGHBOURS, len(passages) - 1) + 1):
         together = parents[distance:] == parents[:-distance]
