@@ -170,15 +170,21 @@ def _where(spoken: "np.ndarray", wanted: bool) -> Floats:
 def weighed(evidence: Evidence, weights: Weights | None = None) -> dict[str, Floats]:
     """The parts of every passage's score, by name; their sum (`score`) ranks."""
     weights = weights or Weights()
-    return {
-        name: np.sum([getattr(weights, kind) * getattr(evidence, kind) for kind in kinds], axis=0, dtype=np.float32)
-        for name, kinds in PARTS.items()
-    }
+    parts = {}
+    for name, kinds in PARTS.items():
+        summed = getattr(weights, kinds[0]) * getattr(evidence, kinds[0])
+        for kind in kinds[1:]:
+            summed += getattr(weights, kind) * getattr(evidence, kind)
+        parts[name] = summed
+    return parts
 
 
 def score(parts: Mapping[str, Floats]) -> Floats:
     """The score: the sum of the parts, in their order."""
-    summed: Floats = np.stack(list(parts.values())).sum(axis=0)
+    first, *rest = parts.values()
+    summed = first.copy()
+    for values in rest:
+        summed += values
     return summed
 
 

@@ -41,10 +41,15 @@ class Ranked:
 
     n: int
     match: float
-    parts: tuple[Part, ...] = ()
+    shares: Mapping[str, float] = field(default_factory=dict)
     found_by: Mapping[str, int] = field(default_factory=dict)
     raw: Mapping[str, float] = field(default_factory=dict)
     relevance: float = 0.0
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts that sum to the match, by name."""
+        return tuple(Part(name, value) for name, value in self.shares.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,7 @@ def _best_judged(
     from engram.recall.fuse import score, weighed
 
     parts = weighed(judged.evidence)
-    eligible = np.flatnonzero(np.array([place.eligible for place in placed], dtype=bool))
+    eligible = np.array([row for row, place in enumerate(placed) if place.eligible], dtype=np.int64)
     numbers = np.array([place.n for place in placed], dtype=np.int64)
     rows = eligible[np.lexsort((numbers[eligible], -score(parts)[eligible]))][:wanted]
     columns = {name: values[rows].tolist() for name, values in parts.items()}
@@ -178,21 +183,16 @@ def _scaled(
     """The places, with their parts scaled so that the first one has the whole of the scale."""
     best = max((sum(values.values()) for values in parts.values()), default=0.0)
     scale = RELEVANCE_SCALE / best if best > 0 else 0.0
-    ranks = {name: {n: (i, score) for i, (n, score) in enumerate(found, 1)} for name, found in lists.items()}
+    found_by: dict[int, dict[str, int]] = {n: {} for n in parts}
+    raw: dict[int, dict[str, float]] = {n: {} for n in parts}
+    for name, found in lists.items():
+        for rank, (n, score) in enumerate(found, 1):
+            if n in found_by:
+                found_by[n][name], raw[n][name] = rank, score
     ranked = []
     for place, (n, values) in enumerate(parts.items()):
-        scaled = tuple(Part(name, value * scale) for name, value in values.items() if value)
-        found = {name: ranks[name][n] for name in lists if n in ranks[name]}
-        ranked.append(
-            Ranked(
-                n,
-                sum(part.value for part in scaled),
-                scaled,
-                {name: rank for name, (rank, _) in found.items()},
-                {name: raw for name, (_, raw) in found.items()},
-                relevance.get(place, 0.0),
-            )
-        )
+        scaled = {name: value * scale for name, value in values.items() if value}
+        ranked.append(Ranked(n, sum(scaled.values()), scaled, found_by[n], raw[n], relevance.get(place, 0.0)))
     return ranked
 
 
@@ -229,8 +229,9 @@ def _placed(store: Store, candidates: Candidates, retrieval: Retrieval) -> "tupl
         [(stands[n].parent if n in stands else "", score) for n, score in found]
         for found in (candidates.lexical, candidates.semantic)
     ]
-    alone = _promising([n for n in numbers if n not in stands or not stands[n].parent], candidates, retrieval)
-    near = {n: stands[n] for n in _worthiest(candidates)[:JUDGED] if n in stands and stands[n].last > READ_WHOLE}
+    worthiest = _worthiest(candidates)
+    alone = _promising([n for n in numbers if n not in stands or not stands[n].parent], worthiest, retrieval)
+    near = {n: stands[n] for n in worthiest[:JUDGED] if n in stands and stands[n].last > READ_WHOLE}
     stretches = _stretches(best_parents(rankings, SESSIONS_READ), list(stands.values()), list(near.values()))
     placed, vectors = store.passages(alone, stretches, retrieval.filters)
     return [_as_known(p, then[p.n]) if p.n in then else p for p in placed] if then else placed, vectors
@@ -279,13 +280,13 @@ def _worthiest(candidates: Candidates) -> list[int]:
     return sorted(worth, key=lambda n: (-worth[n], n))
 
 
-def _promising(alone: list[int], candidates: Candidates, retrieval: Retrieval) -> list[int]:
+def _promising(alone: list[int], worthiest: Sequence[int], retrieval: Retrieval) -> list[int]:
     """Documents that stand alone are judged by the same words and vectors that found them: the first of them will do."""
     most = max(JUDGED, retrieval.wanted)
     if len(alone) <= most or retrieval.then:
         return alone
     standing = set(alone)
-    return [n for n in _worthiest(candidates) if n in standing][:most]
+    return [n for n in worthiest if n in standing][:most]
 
 
 def _as_known(place: Placed, memory: Memory) -> Placed:

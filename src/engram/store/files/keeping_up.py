@@ -7,7 +7,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -265,9 +264,13 @@ class KeepingUp(Mendable):
 
     def _pick_up_changed(self, numbers: Sequence[int]) -> None:
         stamps = self.parts.index.all("stamps", json.dumps(list(numbers)))
-        # A `Path` for each costs as much as looking at the file.
-        at = partial(os.path.join, self.parts.home.root)
-        changed = [path for _, _, path, *stamp in stamps if stamp_of(at(path)) != Stamp(*stamp)]
+        # A `Path` for each costs as much as looking at the file, and so does joining what is mostly relative.
+        root = f"{self.parts.home.root}{os.sep}"
+        changed = [
+            path
+            for _, _, path, *stamp in stamps
+            if stamp_of(path if path.startswith(os.sep) else root + path) != Stamp(*stamp)
+        ]
         if changed:
             self._under_lock(lambda: following.pick_up(self.parts, changed))
 

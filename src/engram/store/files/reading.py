@@ -146,7 +146,7 @@ class Reading(KeepingUp):
         """What each retriever finds."""
         self._notice()
         found = self.parts.index.candidates(query, filters)
-        if query.vector is None or not self.parts.index.can_embed():
+        if not found.semantic and (query.vector is None or not self.parts.index.can_embed()):
             found.warnings += examining.foreign_vectors(self.parts)
         return found
 

@@ -32,6 +32,7 @@ _Result = TypeVar("_Result")
 _RECOUNT = 1.05
 _FEW = 4
 """How many times as many documents there must be for looking up those of a kind to beat a scan of all."""
+_ALONE = Stand("", 0, 0)
 TABLES = (
     "docs", "records", "texts", "tags", "names", "links", "anchors", "vectors", "files", "places", "folders", "ledgers",
     "ends", "images", "numbers", "tombstones", "uses", "keys",
@@ -186,9 +187,10 @@ class Index:
     def _matrix_path(self, generation: int) -> Path:
         return self._path.with_name(f"vectors-{self._name}-{generation}.f32")
 
-    def matrix_rows(self) -> "Vectors":
-        """One row for each document number, from 0."""
-        return self._kept_matrix(lambda matrix: matrix.rows(self.count))
+    def matrix_rows(self, count: int | None = None) -> "Vectors":
+        """One row for each document number, from 0; so many of them, where a caller has counted already."""
+        rows = self.count if count is None else count
+        return self._kept_matrix(lambda matrix: matrix.rows(rows))
 
     def _kept_matrix(self, use: Callable[[Matrix], _Result]) -> _Result:
         """Read or write the matrix; once more where somebody deletes it in between."""
@@ -237,10 +239,10 @@ class Index:
 
     def candidates(self, query: Query, filters: Filters) -> Candidates:
         """What the retrievers find."""
-        clause = where(filters)
-        found = Candidates(total=self.count - 1)
+        clause, count = where(filters), self.count
+        found = Candidates(total=count - 1)
         if query.terms:
-            found.frequency = dict(self.frequencies(query.terms))
+            found.frequency = self._frequencies(query.terms, count)
             kept = prune(found.frequency)
             found.pruned = tuple(term for term in found.frequency if term not in kept)
             between = self._between(filters) or self._newest(kept, found.frequency)
@@ -250,11 +252,11 @@ class Index:
         if query.vector is not None and self.can_embed():
             found.semantic = searching.semantic(
                 self.db,
-                self.matrix_rows(),
+                self.matrix_rows(count),
                 query.vector,
                 clause,
                 query.limit,
-                self._few(filters),
+                self._few(filters, count),
                 self._between(filters),
             )
         found.stands = self.stands([n for n, _ in (*found.lexical, *found.semantic)])
@@ -262,7 +264,10 @@ class Index:
 
     def stands(self, numbers: Sequence[int]) -> dict[int, Stand]:
         """Where each document stands."""
-        return {n: Stand(*place) for n, *place in self.all("stands", json.dumps(list(numbers)))}
+        rows = self.all("stands", json.dumps(list(numbers)))
+        return {
+            n: Stand(parent, position, last) if parent or position else _ALONE for n, parent, position, last in rows
+        }
 
     def _newest(self, kept: Sequence[str], frequency: Mapping[str, int]) -> tuple[int, int] | None:
         """Where the only word worth walking stands in very many documents, the newest of them are walked."""
@@ -271,11 +276,10 @@ class Index:
         last = self.count
         return int(last * (1 - POSTINGS_BUDGET / frequency[kept[0]])), last
 
-    def _few(self, filters: Filters) -> str:
+    def _few(self, filters: Filters, total: int) -> str:
         """The index by which so few documents pass that it is cheaper to begin with them than to scan all; "" for a scan."""
         if filters.parents is not None:
             return "docs_parent"
-        total = self.count
         if not self._told <= total <= self._told * _RECOUNT:
             self._told = total
             self._kinds = dict(self.db.execute("SELECT kind, count(*) FROM docs GROUP BY kind").fetchall())
@@ -301,7 +305,9 @@ class Index:
 
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
         """Document frequencies, remembered until the index has grown by a twentieth: they change that slowly."""
-        total = self.count
+        return self._frequencies(terms, self.count)
+
+    def _frequencies(self, terms: Sequence[str], total: int) -> dict[str, int]:
         if not self._counted <= total <= self._counted * _RECOUNT:
             self._frequency, self._counted = {}, total
         missing = [term for term in terms if term not in self._frequency]
