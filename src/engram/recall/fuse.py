@@ -222,7 +222,8 @@ def _of_best_stretch(passages: Passages, question: Floats, cosines: Floats, lexi
     rows, weights = known
     towards = scores(rows, question) * weights
     values = (towards[passages.words], (weights * weights)[passages.words])
-    sums = stretches.sums(np.stack([np.bincount(passages.blocks, row, passages.block_total) for row in values]))
+    blocks = [np.bincount(passages.blocks, row, passages.block_total).astype(np.float32) for row in values]
+    sums = stretches.sums(np.stack(blocks))
     best = stretches.best(sums[0] / np.sqrt(np.maximum(sums[1], 1e-9)))[long]
     inside = _inside(passages, stretches.first[best], stretches.behind[best])
     vectors = np.stack([weights[words] @ rows[words] for words in inside])

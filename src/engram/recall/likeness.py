@@ -27,8 +27,10 @@ Read: TypeAlias = tuple[Integers, int]
 
 MOST_TERMS = 30_000
 """Terms a process remembers: 30 MB of vectors, more than a fluent speaker's words."""
-MOST_TEXTS, LONGEST_TEXT = 20_000, 4_000
-"""Read texts a process remembers, and the length of the longest one worth it: turns of talk, some 10 MB of them."""
+MOST_TEXTS, LONG_TEXT = 20_000, 4_000
+"""Read texts a process remembers, and how long they are at most: turns of talk, some 10 MB of them."""
+MOST_LONG_TEXTS = 500
+"""Longer texts it remembers: answers of assistants, some 10 MB of them too."""
 UNKNOWN_WEIGHT = 12.0
 """What a word tells that the model does not know: as much as a rare one it does."""
 
@@ -76,6 +78,7 @@ class Lexicon:
         self._weights: Floats = np.zeros(0, dtype=np.float32)
         self._embedded = 0
         self._remembered = lru_cache(MOST_TEXTS)(self._read)
+        self._long_remembered = lru_cache(MOST_LONG_TEXTS)(self._read)
 
     def lend(self, reader: object) -> None:
         """Keep the numbers valid for as long as the reader lives."""
@@ -90,7 +93,7 @@ class Lexicon:
 
     def read(self, text: str) -> Read:
         """The numbers of the terms of a text written by `marked_terms`, and how many of them are told, not asked."""
-        return self._remembered(text) if len(text) <= LONGEST_TEXT else self._read(text)
+        return self._remembered(text) if len(text) <= LONG_TEXT else self._long_remembered(text)
 
     def _read(self, text: str) -> Read:
         numbers, terms = self._numbers, text.split()

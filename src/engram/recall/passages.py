@@ -16,8 +16,8 @@ from engram.rules.numbers import FIELD_WEIGHTS
 from engram.text.tokens import tokens
 
 __all__ = [
-    "Passage", "Passages", "Stretches", "Windows", "Words", "best_parents", "near_in_time", "roles", "spoken_by",
-    "standing", "word_evidence",
+    "Mentions", "Passage", "Passages", "Stretches", "Windows", "Words", "best_parents", "bounded", "near_in_time", "roles",
+    "spoken_by", "standing", "word_evidence",
 ]  # fmt: skip
 
 Windows: TypeAlias = Sequence[tuple[float, float]]
@@ -40,13 +40,15 @@ SATURATION, LENGTH = 1.2, 0.75
 """BM25's k1 and b, at their customary values."""
 STRETCH, LONG = 40, 60
 """Terms of a stretch, and from how many on a passage is taken apart into stretches: two or three sentences."""
+LONGEST = 24_000
+"""Characters of a field that are read, some 4,000 terms: twice what is embedded. Of a book only the beginning is ranked by."""
 FORGETTING_DAYS = 7.0
 """People speak of what happened within about a week."""
 USERS = frozenset(tokens("user human"))
 ASSISTANTS = frozenset(tokens("assistant ai agent model"))
 ROLES = USERS | ASSISTANTS | frozenset(tokens("system tool"))
 """Speakers that are nobody's name, as index terms."""
-STANDING = frozenset(tokens("always never prefer rather"))
+STANDING = tuple(f" {term} " for term in tokens("always never prefer rather"))
 _DAY = 86_400.0
 
 
@@ -59,6 +61,13 @@ class Passage:
     speaker: str = ""
     """Who said it, as index terms."""
     time: float | None = None
+
+
+def bounded(fields: tuple[str, ...]) -> tuple[str, ...]:
+    """The fields, of a very long one its beginning up to a whole term."""
+    if max(map(len, fields), default=0) <= LONGEST:
+        return fields
+    return tuple(text if len(text) <= LONGEST else text[:LONGEST].rpartition(" ")[0] for text in fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +90,15 @@ class Stretches:
         places = np.where(values >= top, np.arange(len(values)), len(values))
         return np.minimum.reduceat(places, self.starts)
 
-    def sums(self, blocks: "np.ndarray") -> Floats:
+    def sums(self, blocks: Floats) -> Floats:
         """(rows x stretches) what the blocks of each stretch come to, of (rows x blocks)."""
-        out = blocks[:, self.first]
-        pairs = np.flatnonzero(self.behind - self.first > 1)
-        if len(pairs):
-            out[:, pairs] += blocks[:, self.behind[pairs] - 1]
-        return out.astype(np.float32)
+        if blocks.shape[1] == len(self.first):
+            return blocks
+        paired = np.zeros(blocks.shape[1] - 1, dtype=np.float32)
+        paired[self.first[self.behind - self.first > 1]] = 1
+        out = blocks.copy()
+        out[:, :-1] += blocks[:, 1:] * paired
+        return out.take(self.first, axis=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +205,7 @@ class Passages:
         """(terms x stretches) how often each term is said in each stretch."""
         at = mentions.terms * self.block_total + self.blocks[mentions.words]
         sums = np.bincount(at, mentions.values, minlength=mentions.size * self.block_total)
-        return self.stretches.sums(sums.reshape(mentions.size, -1))
+        return self.stretches.sums(sums.reshape(mentions.size, -1).astype(np.float32))
 
     def _by_half(self, places: Integers, weights: Floats) -> Floats:
         sums = np.bincount(places, weights, minlength=2 * len(self)).astype(np.float32)
@@ -315,7 +326,8 @@ def standing(passages: Passages) -> Floats:
     """Which turns of a user say what is always, never or preferably to be done: that bears on every question about its subject."""
     out = np.zeros(len(passages), dtype=np.float32)
     for place in np.flatnonzero(roles(passages)[0]).tolist():
-        out[place] = not STANDING.isdisjoint(passages.items[place].fields[0].split())
+        told = f" {passages.items[place].fields[0]} "
+        out[place] = any(term in told for term in STANDING)
     return out
 
 

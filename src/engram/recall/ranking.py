@@ -125,14 +125,14 @@ def _relevance_alone(store: Store, retrieval: Retrieval, numbers: Sequence[int])
     import numpy as np
 
     from engram.recall.likeness import alike
-    from engram.recall.passages import Passage, Passages
+    from engram.recall.passages import Passage, Passages, bounded
     from engram.recall.relevance import Asking, probabilities
 
     lexicon = _lexicon(alike=True)
     lexicon.trim()
     read = {place.n: place for place in store.passages(numbers, (), retrieval.filters)[0]} if numbers else {}
     known = [(place, read[n]) for place, n in enumerate(numbers) if n in read]
-    items = [Passage(found.fields, "", found.fields[1] if found.parent else "") for _, found in known]
+    items = [Passage(bounded(found.fields), "", found.fields[1] if found.parent else "") for _, found in known]
     passages, rows = Passages(items, lexicon), np.arange(len(items))
     question = Asking(retrieval.text, retrieval.terms, alike(retrieval.terms, passages.vocabulary, lexicon))
     found = probabilities(question, _cosines(retrieval, passages, rows), passages, rows).tolist()
@@ -199,7 +199,7 @@ def _scaled(
 def judge(store: Store, candidates: Candidates, retrieval: Retrieval) -> "tuple[list[Placed], Judged | None]":
     """Every document considered, and what speaks for each; None where there is none."""
     from engram.recall.fuse import Asked, evidence_of
-    from engram.recall.passages import Passage, Passages
+    from engram.recall.passages import Passage, Passages, bounded
 
     placed, vectors = _placed(store, candidates, retrieval)
     if not placed:
@@ -208,7 +208,7 @@ def judge(store: Store, candidates: Candidates, retrieval: Retrieval) -> "tuple[
     lexicon = _lexicon(alike=query.vector is not None)
     lexicon.trim()
     items = [
-        Passage(place.fields, group, place.fields[1] if group else "", place.time)
+        Passage(bounded(place.fields), group, place.fields[1] if group else "", place.time)
         for place, group in zip(placed, _groups(placed), strict=True)
     ]
     asked = Asked(retrieval.text, query.terms, query.vector, retrieval.windows, candidates.frequency, candidates.total)

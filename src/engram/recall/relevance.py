@@ -146,10 +146,11 @@ def _in_best_stretch(known: Alike, passages: Passages, wanted: Integers) -> tupl
     inside = inside[np.argsort(passages.blocks[inside], kind="stable")]
     words, blocks = passages.words[inside], passages.blocks[inside]
     starts = np.flatnonzero(np.diff(blocks, prepend=-1))
-    near, exact = np.zeros((len(said), total + 1), dtype=np.float32), np.zeros((len(said), total + 1), dtype=np.float32)
+    near, exact = np.zeros((len(said), total), dtype=np.float32), np.zeros((len(said), total), dtype=np.float32)
     if len(words):
         near[:, blocks[starts]] = np.maximum.reduceat(said[:, words], starts, axis=1)
-        exact[:, blocks[starts]] = np.maximum.reduceat(known.same[:, words].astype(np.float32), starts, axis=1)
+    mentions = passages.mentions(known.same.astype(np.float32))
+    exact[mentions.terms, passages.blocks[mentions.words]] = 1
     stretches = passages.stretches
     of_stretch = np.maximum(near[:, stretches.first], near[:, stretches.behind - 1])
     best = stretches.best(known.weights @ of_stretch)[wanted]
