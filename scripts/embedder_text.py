@@ -35,7 +35,9 @@ BLOCK = 250  # characters gathered before a section is cut
 MOST_OF_A_SOURCE = 30_000
 MOST = {"wordnet": 200_000, "gcide": 60_000, "man": 45_000}
 
-_SKIPPED_FOLDERS = re.compile(r"/help/(?!C(/|$))[a-z]|/HTML/(?!en)|/locale/|/_sources|/_static|/(de|fr|es|it|ja|pt|ru|zh|ko|nl|pl)(/|$|-|_)")
+_SKIPPED_FOLDERS = re.compile(
+    r"/help/(?!C(/|$))[a-z]|/HTML/(?!en)|/locale/|/_sources|/_static|/(de|fr|es|it|ja|pt|ru|zh|ko|nl|pl)(/|$|-|_)"
+)
 _SKIPPED_FILES = re.compile(r"changelog|copyright|NEWS|genindex|py-modindex|\.[a-z]{2}(-[a-z]{2})?\.html?$")
 _SOURCE = re.compile(r"share/(?:doc/HTML/en|doc|help/C)/([^/]+)")
 _MARKUP = re.compile(r"\.(html?|xhtml|page|docbook)(\.gz|\.en)?$", re.IGNORECASE)

@@ -107,11 +107,17 @@ def teach(folder: Path, texts: list[str]) -> Tensor:
     from tokenizers import Tokenizer
     from transformers import AutoModel
 
-    model: Any = AutoModel.from_pretrained(folder).eval().to(DEVICE, torch.bfloat16 if DEVICE == "cuda" else torch.float32)
+    model: Any = (
+        AutoModel.from_pretrained(folder).eval().to(DEVICE, torch.bfloat16 if DEVICE == "cuda" else torch.float32)
+    )
     tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.enable_truncation(TEACHER_TOKENS)
-    ids = [read.ids for start in range(0, len(texts), 100_000) for read in tokenizer.encode_batch(texts[start : start + 100_000])]
+    ids = [
+        read.ids
+        for start in range(0, len(texts), 100_000)
+        for read in tokenizer.encode_batch(texts[start : start + 100_000])
+    ]
     order = sorted(range(len(ids)), key=lambda index: len(ids[index]))
     out = torch.empty(len(ids), model.config.hidden_size, dtype=torch.float16, device=DEVICE)
     start = 0
@@ -119,7 +125,9 @@ def teach(folder: Path, texts: list[str]) -> Tensor:
         longest = len(ids[order[min(start + 64, len(order) - 1)]])
         chosen = order[start : start + max(64, TOKENS_AT_ONCE // longest)]
         start += len(chosen)
-        rows = torch.nn.utils.rnn.pad_sequence([torch.tensor(ids[index]) for index in chosen], batch_first=True, padding_value=-1)
+        rows = torch.nn.utils.rnn.pad_sequence(
+            [torch.tensor(ids[index]) for index in chosen], batch_first=True, padding_value=-1
+        )
         mask = (rows >= 0).to(DEVICE)
         padded = rows.masked_fill(rows < 0, model.config.pad_token_id).to(DEVICE)
         states = model(input_ids=padded, attention_mask=mask.long()).last_hidden_state
@@ -148,7 +156,9 @@ class Student:
         """Unit sums of the rows of the chosen texts."""
         sizes = self.sizes[chosen]
         places = torch.cumsum(sizes, 0) - sizes
-        flat = torch.repeat_interleave(self.starts[chosen] - places, sizes) + torch.arange(int(sizes.sum()), device=DEVICE)
+        flat = torch.repeat_interleave(self.starts[chosen] - places, sizes) + torch.arange(
+            int(sizes.sum()), device=DEVICE
+        )
         return F.normalize(F.embedding_bag(self.flat[flat], table, places, mode="sum"), dim=1, eps=1e-6)
 
 
@@ -171,14 +181,18 @@ class Training:
         # Orthogonal Procrustes: the rotation that brings the reduced targets nearest to the start.
         u, _, v = torch.linalg.svd(F.normalize(centred @ strongest, dim=1).T @ self.student.embed(self.start, sample))
         turn = strongest @ (u @ v)
-        return torch.cat([F.normalize((part.float() - mean) @ turn, dim=1).half() for part in self.teachers.split(100_000)])
+        return torch.cat(
+            [F.normalize((part.float() - mean) @ turn, dim=1).half() for part in self.teachers.split(100_000)]
+        )
 
     def run(self, table: Tensor, steps: int, rate: float, pairs: bool) -> Tensor:
         """The table after so many steps of Adam."""
         table = table.clone().requires_grad_(True)
         optimiser = torch.optim.Adam([table], lr=rate)
         for step in range(steps):
-            optimiser.param_groups[0]["lr"] = rate * min(1, step / 50) * (0.5 * (1 + np.cos(np.pi * step / steps)) + 0.01)
+            optimiser.param_groups[0]["lr"] = (
+                rate * min(1, step / 50) * (0.5 * (1 + np.cos(np.pi * step / steps)) + 0.01)
+            )
             loss = self._agreement(table) + (self._finding(table) if pairs else 0)
             optimiser.zero_grad()
             loss.backward()
@@ -199,7 +213,9 @@ class Training:
         likenesses = _divergence(student, teacher) + _divergence(student.T, teacher.T)
         right = teacher.diagonal()
         disputed = (teacher > right[:, None] - MARGIN).fill_diagonal_(False)
-        first = F.cross_entropy(student.masked_fill(disputed, -1e4), torch.arange(PAIRS, device=DEVICE), reduction="none")
+        first = F.cross_entropy(
+            student.masked_fill(disputed, -1e4), torch.arange(PAIRS, device=DEVICE), reduction="none"
+        )
         return 0.05 * likenesses + 0.03 * first[right > POSITIVE].mean()
 
 
@@ -234,7 +250,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=DATA, help="folder to write to")
     arguments = parser.parse_args()
     torch.manual_seed(0)
-    vectors = np.load(arguments.start / "vectors.npy").astype(np.float32) * np.load(arguments.start / "scales.npy")[:, None]
+    vectors = (
+        np.load(arguments.start / "vectors.npy").astype(np.float32) * np.load(arguments.start / "scales.npy")[:, None]
+    )
     tokens = [line.strip() for line in (arguments.start / "vocabulary.txt").read_text(encoding="utf-8").splitlines()]
     given = corpus(arguments.text, tokens)
     print(f"{len(given.texts):,} texts, {len(given.pairs):,} pairs", flush=True)

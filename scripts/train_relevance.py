@@ -90,9 +90,14 @@ def told(title: str, questions: Sequence[Judged], likely: Sequence[Floats]) -> N
     labels = np.array([q.label for q in questions])
     for floor in FLOORS if (labels != "answerable").any() else ():
         shown = best >= floor
-        refused = {label: float((~shown[labels == label]).mean()) for label in ("unknown", "unrelated") if label in labels}
+        refused = {
+            label: float((~shown[labels == label]).mean()) for label in ("unknown", "unrelated") if label in labels
+        }
         first = float((right & shown)[labels == "answerable"].mean())
-        print(f"  floor {floor:<4}  right first {first:.3f}  " + "  ".join(f"{k} refused {v:.3f}" for k, v in refused.items()))
+        print(
+            f"  floor {floor:<4}  right first {first:.3f}  "
+            + "  ".join(f"{k} refused {v:.3f}" for k, v in refused.items())
+        )
 
 
 def check(questions: Sequence[Judged]) -> None:

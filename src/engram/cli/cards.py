@@ -142,7 +142,7 @@ def hits(found: "Sequence[Hit]", now: datetime, *, explain: bool = False, dated:
 
     for number, hit in enumerate(found, 1):
         if drawing.on_terminal():
-            drawing.entry(str(number), hit.text, _remarks(hit, now), f"{hit.relevance:.0%}")
+            drawing.entry(str(number), hit.stretch or hit.text, _remarks(hit, now), f"{hit.relevance:.0%}")
         else:
             drawing.write(line_of(hit, dated=dated))
         if explain:

@@ -63,6 +63,7 @@ def hit_data(hit: "Hit", now: datetime, *, explain: bool = False) -> dict[str, A
         "score": hit.score,
         "relevance": hit.relevance,
         "text": hit.text,
+        **({"stretch": hit.stretch} if hit.stretch else {}),
         "note": hit.note,
         "metadata": plain(hit.metadata),
     }

@@ -61,4 +61,6 @@ def _in_own_words(recall: Recall) -> str:
 
 def _sentence(hit: Hit, dated: bool) -> str:
     when = f"{hit.event.at:%Y-%m-%d}, {word(hit.event.role)}: " if hit.event else ""
-    return f"{when}{quoted(hit.text)}{remark_of(hit, dated=dated and hit.event is None)} [{word(hit.id)}]"
+    return (
+        f"{when}{quoted(hit.stretch or hit.text)}{remark_of(hit, dated=dated and hit.event is None)} [{word(hit.id)}]"
+    )

@@ -16,7 +16,7 @@ from engram.text.time_words import words
 from engram.text.word_classes import word_class
 
 __all__ = ["ABOUT", "HALF", "HELPFUL", "LOOKED_UP", "MOST_NEAREST", "NEAREST", "SURE", "about", "among", "asks_for_several",
-           "at_least", "best_of", "checked_relevance", "is_about", "is_read", "kept", "looked_up", "nearest", "said_first"]  # fmt: skip
+           "at_least", "below", "best_of", "checked_relevance", "is_about", "is_read", "kept", "looked_up", "nearest", "said_first"]  # fmt: skip
 
 ABOUT = 0.1
 """The floor of `recall`: there the share of answerable questions that get the right memory first and the share of others that get
@@ -127,6 +127,11 @@ def among(hits: Hits, chosen: Iterable[Hit]) -> Hits:
     made.mode, made.warnings, made.filtered = hits.mode, hits.warnings, hits.filtered
     made.terms, made.pruned_terms = hits.terms, hits.pruned_terms
     return made
+
+
+def below(hit_id: str, relevance: float, floor: float) -> Filtered:
+    """Why a hit is left out that does not reach a floor."""
+    return Filtered(hit_id, f"relevance {relevance:.2f}, below {floor:.2f}")
 
 
 def _cut(hits: Hits, floor: float, why: str) -> Hits:

@@ -18,6 +18,7 @@ from engram.store.protocol import Candidates, Filters, Placed, Query, Stand, Sto
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
+    from engram.model.hit import Hits
     from engram.recall.fuse import Judged
     from engram.recall.likeness import Floats, Integers, Lexicon
     from engram.recall.passages import Passages
@@ -77,7 +78,7 @@ def rank(store: Store, candidates: Candidates, retrieval: Retrieval) -> list[Ran
         placed, judged = judge(store, candidates, retrieval)
         if judged is None:
             return []
-        parts, rows = _best_judged(placed, judged, retrieval.wanted)
+        parts, rows = _best_judged(placed, judged, retrieval)
         if retrieval.query.vector is not None:
             relevance = _relevance_in_context(store, retrieval, judged, rows)
         else:
@@ -89,17 +90,20 @@ def rank(store: Store, candidates: Candidates, retrieval: Retrieval) -> list[Ran
 
 
 def _best_judged(
-    placed: Sequence[Placed], judged: "Judged", wanted: int
+    placed: Sequence[Placed], judged: "Judged", retrieval: Retrieval
 ) -> "tuple[dict[int, dict[str, float]], Integers]":
     """The best documents by what speaks for them, with its parts, and their rows among those placed."""
     import numpy as np
 
-    from engram.recall.fuse import score, weighed
+    from engram.recall.cutoff import asks_for_several
+    from engram.recall.fuse import repeated, score, weighed
 
     parts = weighed(judged.evidence)
+    if asks_for_several(retrieval.text) and any(place.parent for place in placed):
+        parts["repeated"] = repeated(score(parts), [place.parent for place in placed])
     eligible = np.array([row for row, place in enumerate(placed) if place.eligible], dtype=np.int64)
     numbers = np.array([place.n for place in placed], dtype=np.int64)
-    rows = eligible[np.lexsort((numbers[eligible], -score(parts)[eligible]))][:wanted]
+    rows = eligible[np.lexsort((numbers[eligible], -score(parts)[eligible]))][: retrieval.wanted]
     columns = {name: values[rows].tolist() for name, values in parts.items()}
     return {
         n: {name: values[place] for name, values in columns.items()} for place, n in enumerate(numbers[rows].tolist())
@@ -318,3 +322,10 @@ def _lexicon(*, alike: bool) -> "Lexicon":
     from engram.recall.likeness import Lexicon
 
     return Lexicon(StaticEmbedder().summed if alike else None)
+
+
+def show_stretches(hits: "Hits", terms: Sequence[str]) -> None:
+    """Give long hits the stretch that bears on the question."""
+    from engram.recall.stretch import with_stretches
+
+    with_stretches(hits, terms, _lexicon(alike=True))

@@ -160,7 +160,7 @@ def lines_of(hits: Iterable[Hit], intent: str) -> str:
 
 def line_of(hit: Hit, *, dated: bool = False) -> str:
     """A hit as one line of an answer: its id and what it is, then its words as a quotation."""
-    return f"{label_of(hit)}: {quoted(hit.text)}{remark_of(hit, dated=dated)}"
+    return f"{label_of(hit)}: {quoted(hit.stretch or hit.text)}{remark_of(hit, dated=dated)}"
 
 
 def label_of(hit: Hit) -> str:

@@ -1,19 +1,19 @@
 """Search: candidates from the store, fused into relevance, weighed into a score."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engram.model.errors import InvalidInput
 from engram.model.event import Event
 from engram.model.hit import Filtered, Hit, Hits, HitTrace, Part, SearchTrace
 from engram.model.memory import Memory
 from engram.recall import schema
-from engram.recall.cutoff import LOOKED_UP, at_least, checked_relevance
+from engram.recall.cutoff import LOOKED_UP, below, checked_relevance
 from engram.recall.known import ever, was_in_force
-from engram.recall.ranking import Ranked, Retrieval, rank
+from engram.recall.ranking import Ranked, Retrieval, rank, show_stretches
 from engram.recall.weigh import weigh
 from engram.rules.eligibility import eligibility
 from engram.rules.numbers import RELEVANCE_SCALE
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MODES = ("hybrid", "semantic", "keyword")
 FUSIONS = (None, "best", "rrf")
+SHORT_TEXT = 500
+"""Characters of a text that is shown whole."""
 POOL = 60
 """Candidates per retriever; enough that the cut loses nothing that could still reach the first ten."""
 MAX_QUESTION = 10_000
@@ -98,9 +100,15 @@ class Searcher:
             ranked = _listed(candidates) if ask.everything else rank(self.store, candidates, retrieval)
             considered, filtered = self._records(ask, ranked, then)
             weighed = self._weighed(ask, retrieval.terms, considered)
-        hits = at_least(Hits(weighed), ask.min_relevance)
-        filtered, beyond = [*filtered, *hits.filtered], hits[ask.limit :]
-        del hits[ask.limit :]
+        likely = [scored for scored in weighed if scored.place.relevance >= ask.min_relevance]
+        hits = Hits([self._hit(ask, scored) for scored in likely[: ask.limit]])
+        hits.filtered = [
+            below(scored.found.record.id, scored.place.relevance, ask.min_relevance)
+            for scored in weighed
+            if scored.place.relevance < ask.min_relevance
+        ]
+        if any(len(hit.text) > SHORT_TEXT for hit in hits):
+            show_stretches(hits, retrieval.terms)
         hits.mode = ask.mode if vector is not None or ask.mode == "keyword" else "keyword"
         hits.warnings += candidates.warnings
         if without_meaning and not candidates.warnings:
@@ -108,7 +116,8 @@ class Searcher:
         hits.terms, hits.pruned_terms = retrieval.terms, candidates.pruned
         if self.log is not None:
             counts = {"keyword": len(candidates.lexical), "semantic": len(candidates.semantic)}
-            self.log.append(_told(ask, hits, counts, beyond, filtered))
+            beyond = tuple(scored.found.record.id for scored in likely[ask.limit :])
+            self.log.append(_told(ask, hits, counts, beyond, [*filtered, *hits.filtered]))
         return hits
 
     def retrieved(self, ask: Ask) -> tuple[Candidates, Retrieval]:
@@ -151,13 +160,13 @@ class Searcher:
         vectors = self.store.embed([ask.text[:MAX_QUESTION]])
         return vectors[0] if vectors is not None else None
 
-    def _weighed(self, ask: Ask, terms: Sequence[str], considered: Sequence[tuple[Found, Ranked]]) -> list[Hit]:
+    def _weighed(self, ask: Ask, terms: Sequence[str], considered: Sequence[tuple[Found, Ranked]]) -> "list[Scored]":
         now = self.clock()
         moment = ask.filters.valid_at or now
         boosts = self._schema_boosts([f for f, _ in considered], now)
-        hits = [self._hit(ask, found, place, terms, moment, boosts) for found, place in considered]
-        hits.sort(key=lambda hit: (-hit.score, hit.id))
-        return hits
+        scored = [_scored(ask, found, place, terms, moment, boosts) for found, place in considered]
+        scored.sort(key=lambda one: (-one.score, one.found.record.id))
+        return scored
 
     def _records(
         self, ask: Ask, ranked: Sequence[Ranked], then: Then
@@ -175,32 +184,45 @@ class Searcher:
         memories = [f.record for f in found if isinstance(f.record, Memory)]
         return schema.boosts(memories, [memory.id for memory in memories], now)
 
-    def _hit(
-        self, ask: Ask, found: Found, place: Ranked, terms: Sequence[str], now: datetime, boosts: dict[str, float]
-    ) -> Hit:
-        record = found.record
+    def _hit(self, ask: Ask, scored: "Scored") -> Hit:
+        record, place, parts = scored.found.record, scored.place, scored.parts
         if isinstance(record, Memory):
-            state = eligibility(record, now)
-            parts: tuple[Part, ...] = (Part("match", place.match),)
-            if ask.mode == "hybrid":
-                # What is out of force was asked for by its status, or as of a time when it was in force.
-                weight = replace(state, weight=1.0) if ask.filters.as_of or not state.weight else state
-                parts = weigh(place.match, record, weight, terms, now, boosts.get(record.id, 0.0))
-            text, memory, event, note = record.statement, record, None, "" if state.state == "active" else state.state
+            text, memory, event = record.statement, record, None
         else:
-            parts = (Part("match", place.match),)
-            text, memory, event, note = record.content, None, record, ""
+            text, memory, event = record.content, None, record
+        if ask.explain and place.shares:
+            # The whole account: the match taken apart into what each kind of evidence gave.
+            parts = place.parts + parts[1:]
         trace = HitTrace(parts, place.found_by, place.raw)
-        score = trace.replay()
-        told = self._trace(ask, trace, place)
-        return Hit(record.id, found.kind, score, text, memory, event, record.metadata, told, place.relevance, note)
+        return Hit(
+            record.id, scored.found.kind, scored.score, text, memory, event, record.metadata, trace, place.relevance, scored.note
+        )  # fmt: skip
 
-    def _trace(self, ask: Ask, trace: HitTrace, place: Ranked) -> HitTrace:
-        """The whole account when asked for: relevance taken apart into what each retriever gave."""
-        if not ask.explain or not place.parts:
-            return trace
-        rest = trace.parts[1:]
-        return HitTrace(place.parts + rest, trace.found_by, trace.raw)
+
+class Scored(NamedTuple):
+    """A candidate with its score, the parts of it, and its state where that is a caveat."""
+
+    found: Found
+    place: Ranked
+    score: float
+    parts: tuple[Part, ...]
+    note: str = ""
+
+
+def _scored(
+    ask: Ask, found: Found, place: Ranked, terms: Sequence[str], now: datetime, boosts: Mapping[str, float]
+) -> Scored:
+    record, parts = found.record, (Part("match", place.match),)
+    if not isinstance(record, Memory):
+        return Scored(found, place, place.match, parts)
+    state = eligibility(record, now)
+    note = "" if state.state == "active" else state.state
+    if ask.mode != "hybrid":
+        return Scored(found, place, place.match, parts, note)
+    # What is out of force was asked for by its status, or as of a time when it was in force.
+    weight = replace(state, weight=1.0) if ask.filters.as_of or not state.weight else state
+    weighed = weigh(place.match, record, weight, terms, now, boosts.get(record.id, 0.0))
+    return Scored(found, place, HitTrace(weighed).replay(), weighed, note)
 
 
 def _listed(candidates: Candidates) -> list[Ranked]:
@@ -227,11 +249,11 @@ def _fails(found: Found, filters: Filters) -> str:
 
 
 def _told(
-    ask: Ask, hits: Hits, candidates: dict[str, int], cut: Sequence[Hit], filtered: Sequence[Filtered]
+    ask: Ask, hits: Hits, candidates: dict[str, int], beyond: tuple[str, ...], filtered: Sequence[Filtered]
 ) -> SearchTrace:
     from engram.recall.trace import in_words
 
-    found, beyond = tuple(hit.id for hit in hits), tuple(hit.id for hit in cut)
+    found = tuple(hit.id for hit in hits)
     return SearchTrace(ask.purpose, ask.text, in_words(ask.filters), hits.mode, hits.terms, hits.pruned_terms,
                        candidates, found, ask.limit, beyond, tuple(filtered))  # fmt: skip
 
