@@ -95,7 +95,7 @@ def sections(source: str, text: str) -> Iterator[Entry]:
 def manual(text: str) -> Iterator[Entry]:
     """The paragraphs of a manual page."""
     name, heading, lines = "", "", []
-    for line in map(lambda line: _ROFF.sub("", line).replace("\\-", "-"), text.split("\n")):
+    for line in (_ROFF.sub("", each).replace("\\-", "-") for each in text.split("\n")):
         if line.startswith((".TH", ".Dt")):
             name = " ".join(line.split()[1:2])
         elif line.startswith((".SH", ".SS", ".Sh", ".PP", ".TP", ".P", ".LP", ".IP", ".sp")):

@@ -35,8 +35,8 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from distill_embedder import DATA, DIMENSIONS, quantise, teacher_folder
+from torch.nn import functional
 
 from engram.embedding.tokenizer import word_rows, words
 
@@ -132,7 +132,7 @@ def teach(folder: Path, texts: list[str]) -> Tensor:
         padded = rows.masked_fill(rows < 0, model.config.pad_token_id).to(DEVICE)
         states = model(input_ids=padded, attention_mask=mask.long()).last_hidden_state
         mean = (states.float() * mask[..., None]).sum(dim=1)
-        out[torch.tensor(chosen, device=DEVICE)] = F.normalize(mean, dim=1).half()
+        out[torch.tensor(chosen, device=DEVICE)] = functional.normalize(mean, dim=1).half()
     return out
 
 
@@ -159,7 +159,9 @@ class Student:
         flat = torch.repeat_interleave(self.starts[chosen] - places, sizes) + torch.arange(
             int(sizes.sum()), device=DEVICE
         )
-        return F.normalize(F.embedding_bag(self.flat[flat], table, places, mode="sum"), dim=1, eps=1e-6)
+        return functional.normalize(
+            functional.embedding_bag(self.flat[flat], table, places, mode="sum"), dim=1, eps=1e-6
+        )
 
 
 class Training:
@@ -179,10 +181,12 @@ class Training:
         centred = self.teachers[sample].float() - mean
         strongest = torch.linalg.eigh(centred.T @ centred)[1][:, -DIMENSIONS:]
         # Orthogonal Procrustes: the rotation that brings the reduced targets nearest to the start.
-        u, _, v = torch.linalg.svd(F.normalize(centred @ strongest, dim=1).T @ self.student.embed(self.start, sample))
+        u, _, v = torch.linalg.svd(
+            functional.normalize(centred @ strongest, dim=1).T @ self.student.embed(self.start, sample)
+        )
         turn = strongest @ (u @ v)
         return torch.cat(
-            [F.normalize((part.float() - mean) @ turn, dim=1).half() for part in self.teachers.split(100_000)]
+            [functional.normalize((part.float() - mean) @ turn, dim=1).half() for part in self.teachers.split(100_000)]
         )
 
     def run(self, table: Tensor, steps: int, rate: float, pairs: bool) -> Tensor:
@@ -213,7 +217,7 @@ class Training:
         likenesses = _divergence(student, teacher) + _divergence(student.T, teacher.T)
         right = teacher.diagonal()
         disputed = (teacher > right[:, None] - MARGIN).fill_diagonal_(False)
-        first = F.cross_entropy(
+        first = functional.cross_entropy(
             student.masked_fill(disputed, -1e4), torch.arange(PAIRS, device=DEVICE), reduction="none"
         )
         return 0.05 * likenesses + 0.03 * first[right > POSITIVE].mean()
@@ -224,7 +228,9 @@ def _some(of: Tensor, count: int) -> Tensor:
 
 
 def _divergence(student: Tensor, teacher: Tensor) -> Tensor:
-    return F.kl_div(F.log_softmax(student, dim=1), F.softmax(teacher / TEMPERATURE, dim=1), reduction="batchmean")
+    return functional.kl_div(
+        functional.log_softmax(student, dim=1), functional.softmax(teacher / TEMPERATURE, dim=1), reduction="batchmean"
+    )
 
 
 def unit_mean(table: Tensor) -> Tensor:

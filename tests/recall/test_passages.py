@@ -116,7 +116,7 @@ def test_stretches_cover_a_long_passage_and_overlap_by_half() -> None:
     stretches = passages.stretches
     assert stretches.passage.tolist() == [0, 0, 0, 0, 1]
     assert (stretches.behind - stretches.first).tolist() == [2, 2, 2, 2, 1]
-    everything = passages.by_stretch(np.ones((1, len(passages.vocabulary)), dtype=np.float32))
+    everything = passages.by_stretch(passages.mentions(np.ones((1, len(passages.vocabulary)), dtype=np.float32)))
     assert everything[0].tolist() == [STRETCH] * 4 + [2]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from engram import Engram
-from engram.recall.relevance import FEATURES, NONE_KNOWN, Trees, _trees
+from engram.recall.relevance import FEATURES, NONE_KNOWN, Trees, probabilities_of
 
 STATEMENTS = (
     "Anna likes tea",
@@ -71,5 +71,37 @@ def test_trees_add_up_their_leaves() -> None:
     assert low == pytest.approx(1 / (1 + np.e)) and high == pytest.approx(1 / (1 + 1 / np.e))
 
 
-def test_the_shipped_trees_ask_of_known_features_alone() -> None:
-    assert int(_trees().feature.max()) < len(FEATURES)
+def test_the_shipped_trees_read_every_feature_and_give_a_probability() -> None:
+    rows = np.array([[0.0] * len(FEATURES), [1.0] * len(FEATURES)], dtype=np.float32)
+    found = probabilities_of(rows)
+    assert found.shape == (2,) and ((found > 0) & (found < 1)).all()
+
+
+def test_a_long_text_is_shown_by_the_stretch_that_bears_on_the_question() -> None:
+    beside = "The meeting began late. Nobody had read the agenda. Coffee was served in the hall. "
+    text = beside * 10 + "The staging database listens on port 5433. " + beside * 10
+    with Engram.open(ephemeral=True) as mem:
+        mem.add(text)
+        mem.add("Lunch with Ben is on Tuesdays")
+        (hit,) = mem.search("staging database port", limit=1)
+        assert "port 5433" in hit.stretch and len(hit.stretch.split()) <= 70
+        assert hit.text == text
+        (short,) = mem.search("lunch with Ben", limit=1)
+        assert short.stretch == ""
+
+
+def test_where_several_are_asked_for_sessions_take_turns() -> None:
+    with Engram.open(ephemeral=True) as mem:
+        garden = [
+            {"role": "user", "content": f"I planted the {tree} in the garden"} for tree in ("apple", "pear", "plum")
+        ]
+        mem.observe_batch("garden", garden)
+        mem.observe_batch(
+            "yard", [{"role": "user", "content": "Some days ago I also planted a cherry behind the old yard"}]
+        )
+        one = mem.search("Where did I plant a tree in the garden?", kinds=("event",), limit=4, explain=True)
+        all_of = mem.search("How many trees did I plant in the garden?", kinds=("event",), limit=4, explain=True)
+        repeated = [part for hit in all_of if hit.trace for part in hit.trace.parts if part.name == "repeated"]
+        assert len(repeated) == 2 and all(part.value < 0 for part in repeated)
+        assert not [part for hit in one if hit.trace for part in hit.trace.parts if part.name == "repeated"]
+        assert all(hit.trace and abs(hit.trace.replay() - hit.score) < 1e-6 for hit in all_of)

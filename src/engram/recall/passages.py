@@ -199,7 +199,7 @@ class Passages:
         size, words = 2 * len(self), mentions.words
         at, values = mentions.terms * size + self._places[words], mentions.values * self._weights[words]
         sums = np.bincount(at, values, minlength=mentions.size * size).astype(np.float32)
-        return sums.reshape(mentions.size, -1, 2).transpose(0, 2, 1)
+        return sums.reshape(mentions.size, len(self), 2).transpose(0, 2, 1)
 
     def by_stretch(self, mentions: Mentions) -> Floats:
         """(terms x stretches) how often each term is said in each stretch."""

@@ -20,7 +20,7 @@ from engram.recall.passages import Passages, roles
 from engram.text.entities import entities
 from engram.text.tokens import query_terms, tokens
 
-__all__ = ["FEATURES", "NONE_KNOWN", "Asking", "Trees", "features", "probabilities"]
+__all__ = ["FEATURES", "NONE_KNOWN", "Asking", "Trees", "features", "probabilities", "probabilities_of"]
 
 NONE_KNOWN = 0.02
 """Of a question without a single word to go by nothing can be said to be about it."""
@@ -73,7 +73,12 @@ def probabilities(question: Asking, cosines: Floats, passages: Passages, wanted:
         return np.zeros(0, dtype=np.float32)
     if not question.terms:
         return np.full(len(wanted), NONE_KNOWN, dtype=np.float32)
-    return _trees()(features(question, cosines, passages, wanted))
+    return probabilities_of(features(question, cosines, passages, wanted))
+
+
+def probabilities_of(rows: Floats) -> Floats:
+    """The same of features that were read before."""
+    return _trees()(rows)
 
 
 def features(question: Asking, cosines: Floats, passages: Passages, wanted: Integers) -> Floats:
