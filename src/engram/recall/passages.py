@@ -205,7 +205,7 @@ class Passages:
         """(terms x stretches) how often each term is said in each stretch."""
         at = mentions.terms * self.block_total + self.blocks[mentions.words]
         sums = np.bincount(at, mentions.values, minlength=mentions.size * self.block_total)
-        return self.stretches.sums(sums.reshape(mentions.size, -1).astype(np.float32))
+        return self.stretches.sums(sums.reshape(mentions.size, self.block_total).astype(np.float32))
 
     def _by_half(self, places: Integers, weights: Floats) -> Floats:
         sums = np.bincount(places, weights, minlength=2 * len(self)).astype(np.float32)
