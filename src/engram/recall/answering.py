@@ -14,7 +14,19 @@ from datetime import datetime
 from engram.model.hit import Hits
 from engram.model.memory import Memory
 from engram.recall.anchoring import EVERY_VERSION, Anchored, window_of
-from engram.recall.cutoff import ABOUT, HALF, SURE, about, among, best_of, is_about, kept, nearest, said_first
+from engram.recall.cutoff import (
+    ABOUT,
+    HALF,
+    LOOKED_UP,
+    SURE,
+    about,
+    among,
+    best_of,
+    is_about,
+    kept,
+    nearest,
+    said_first,
+)
 from engram.recall.facts import Facts, Way
 from engram.recall.happening import Happenings, asks_for_all, happened, within
 from engram.recall.question import Question
@@ -74,9 +86,17 @@ class Answering:
         """The answer without what is not about the question; where nothing is, with what comes nearest."""
         hits = first(about(answered.hits, question.text, self.floor), ask.limit)
         if not hits:
-            return replace(answered, hits=hits, nearest=among(hits, nearest(answered.hits, self.floor)))
+            return replace(answered, hits=hits, nearest=self._nearest(question, ask, answered.hits))
         answered = replace(answered, hits=hits)
         return _said_first(answered) if question.intent == "current" or ask.narrowed else answered
+
+    def _nearest(self, question: Question, ask: Ask, found: Hits) -> Hits:
+        """What comes nearest to a question that nothing answers: of what was found where it looks, else of what holds."""
+        near = nearest(found, self.floor)
+        if not near and not ask.narrowed:
+            now = replace(ask, text=question.text, purpose="what comes nearest")
+            near = nearest(self.searcher.search(now), LOOKED_UP)
+        return among(found, near)
 
     def _outside(self, question: Question, ask: Ask) -> Answer | None:
         """What holds, where nothing is known of the time asked about. A memory may say the time in so many words ("shipped at

@@ -17,7 +17,10 @@ from engram.rules.eligibility import is_valid
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.store.protocol import Filters, Store
 from engram.text.entities import entities
+from engram.text.time_words import words
 from engram.text.tokens import query_terms
+from engram.text.verbs import kind_of, revises
+from engram.text.word_classes import word_class
 
 WIDE = 30
 """Hits looked at for the versions of facts: those of one fact must not crowd out another."""
@@ -62,7 +65,15 @@ class Facts:
         return self._named_first(hits, asked, ask)
 
     def ways(self, ask: Ask, floor: float = ABOUT) -> tuple[Hits, list[Way]]:
-        """All that was found of every version of everything, and the facts among it that are meant, the likeliest first."""
+        """All that was found of every version of everything, and the facts among it that are meant, the likeliest first.
+
+        Where none is, the question is asked again without the words that only ask for another time.
+        """
+        found, ways = self._ways(ask, floor)
+        topic = _topic(ask.text)
+        return (found, ways) if ways or topic == ask.text else self._ways(replace(ask, text=topic), floor)
+
+    def _ways(self, ask: Ask, floor: float) -> tuple[Hits, list[Way]]:
         every = replace(ask.filters, kinds=("memory",), statuses=EVERY_VERSION, valid_at=None, as_of=False)
         wide = replace(ask, filters=every, limit=max(WIDE, ask.limit), purpose="every version of the facts asked about")
         found = self.search(wide)
@@ -115,6 +126,17 @@ class Facts:
         trace = HitTrace((Part("match", RELEVANCE_SCALE),), {NAMED: 1})
         return Hit(memory.id, "memory", RELEVANCE_SCALE, memory.statement, memory, metadata=memory.metadata, trace=trace,
                    relevance=LOOKED_UP)  # fmt: skip
+
+
+def _topic(question: str) -> str:
+    """What is asked about: no version of the budget says that it "changed", or that it was so "before"."""
+    said = words(question)
+    told = [word for word in said if not (word.key in word_class("asking", "of_old") or _tells_change(word.key))]
+    return " ".join(question[word.start : word.end] for word in told) if len(told) < len(said) else question
+
+
+def _tells_change(key: str) -> bool:
+    return kind_of(key) == "change" or revises(key)
 
 
 def _is_named(hit: Hit) -> bool:

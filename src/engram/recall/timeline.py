@@ -41,8 +41,6 @@ class Timelines:
         """The way of every fact the question is about, one after the other, the likeliest first."""
         found, ways = self.facts.ways(ask)
         if not ways:
-            found, ways = self.facts.ways(replace(ask, text=_topic(ask.text)))
-        if not ways:
             return Answer(found, window, (), VERSIONS)
         told = [(way, self._within(way, window)) for way in _about(ways)]
         changed = window is None or any(changes_within(way.versions, window) for way, _ in told)
@@ -101,12 +99,6 @@ def _names_only_the_change(keys: Sequence[str]) -> bool:
     return all(
         key in bare or kind_of(key) == "change" or revises(key) or not query_terms(f"x {key}")[1:] for key in keys
     )
-
-
-def _topic(question: str) -> str:
-    """What is said to have changed: of "how has the budget changed" no version of the budget says that it changed."""
-    told = [word for word in words(question) if kind_of(word.key) != "change" and not revises(word.key)]
-    return " ".join(question[word.start : word.end] for word in told)
 
 
 def _about(ways: Sequence[Way]) -> list[Way]:

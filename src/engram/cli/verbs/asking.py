@@ -6,17 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 from engram.cli.declared import Argument, Option
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import (
-    AnswerRelevance,
     AsOf,
     Domain,
     Explain,
-    FoundRelevance,
     Fusion,
     KnownAt,
     Limit,
     Meta,
+    MinRelevance,
     Mode,
-    PromptRelevance,
     Scopes,
     Session,
     Since,
@@ -26,10 +24,10 @@ from engram.cli.verbs.options import (
     Until,
     check_types,
     filters,
-    floor,
 )
 from engram.model.errors import InvalidInput
 from engram.model.times import aware
+from engram.recall.cutoff import ABOUT, HELPFUL
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -82,7 +80,7 @@ def recall(
     trace: Trace = False,
     expect: Expect = None,
     tokens: TraceTokens = None,
-    min_relevance: AnswerRelevance = None,
+    min_relevance: MinRelevance = ABOUT,
 ) -> None:
     """Answer a question from memory.
 
@@ -102,7 +100,7 @@ def recall(
     with surface.memory() as mem:
         check_types(mem, type_)
         asked |= {"question_date": date, "limit": limit, "mode": mode, "fusion": fusion, "compose_answer": answer}
-        asked |= floor(min_relevance)
+        asked["min_relevance"] = min_relevance
         now, at = mem.upkeep.clock(), aware(as_of)
         if not trace:
             found = mem.recall(question, explain=explain, session=session, **asked)
@@ -164,7 +162,7 @@ def search(
     explain: Explain = False,
     deep: Deep = False,
     queries: Queries = None,
-    min_relevance: FoundRelevance = None,
+    min_relevance: MinRelevance = 0.0,
 ) -> None:
     """Find memories or ledger events in the whole store. Looking does not count as use."""
     from engram.cli import cards
@@ -181,7 +179,7 @@ def search(
         check_types(mem, type_)
         if deep:
             asked["n_queries"] = 4 if queries is None else queries
-        asked |= floor(min_relevance)
+        asked["min_relevance"] = min_relevance
         find = mem.deep_search if deep else mem.search
         found = find(query, limit=limit, mode=mode, fusion=fusion, explain=explain, **asked)
         now = mem.upkeep.clock()
@@ -204,7 +202,7 @@ def inject(
     scope: Scopes = None,
     budget: Budget = None,
     session: Session = "",
-    min_relevance: PromptRelevance = None,
+    min_relevance: MinRelevance = HELPFUL,
 ) -> None:
     """What an agent should know before a task.
 
@@ -214,8 +212,9 @@ def inject(
     from engram.cli.records import injection_data
 
     with surface.memory() as mem:
-        room = {"budget": budget, "session": session, **floor(min_relevance)}
-        found = mem.inject(text_or_stdin(task), scope=scope or None, **room)
+        found = mem.inject(
+            text_or_stdin(task), scope=scope or None, budget=budget, session=session, min_relevance=min_relevance
+        )
         surface.warn(found.warnings)
         surface.answer(injection_data(found, mem.upkeep.clock()), lambda: cards.injection(found))
         if surface.drawn:

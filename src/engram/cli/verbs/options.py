@@ -46,13 +46,8 @@ Limit = Annotated[int, Option("--limit", "-n", metavar="N", help="At most this m
 Mode = Annotated[str, Option("--mode", metavar="MODE", help="hybrid, semantic or keyword.")]
 Fusion = Annotated[str | None, Option("--fusion", metavar="NAME", help="rrf for reciprocal rank fusion.")]
 Explain = Annotated[bool, Option("--explain", help="Show how each score came about.")]
-_LESS_LIKELY = "Leave out what is less likely about it, from 0 to 1."
-FoundRelevance = Annotated[float | None, Option("--min-relevance", metavar="0–1", help=f"{_LESS_LIKELY} Default: 0.")]
-AnswerRelevance = Annotated[
-    float | None, Option("--min-relevance", metavar="0–1", help=f"{_LESS_LIKELY} Default: 0.1.")
-]
-PromptRelevance = Annotated[
-    float | None, Option("--min-relevance", metavar="0–1", help=f"{_LESS_LIKELY} Default: 0.05.")
+MinRelevance = Annotated[
+    float, Option("--min-relevance", metavar="0–1", help="Leave out what is less likely about it, from 0 to 1.")
 ]
 Session = Annotated[
     str,
@@ -103,8 +98,3 @@ def pairs(items: list[str] | None) -> dict[str, Any]:
         except ValueError:
             found[key.strip()] = value
     return found
-
-
-def floor(min_relevance: float | None) -> dict[str, float]:
-    """The option as the client takes it; its own default where none was given."""
-    return {} if min_relevance is None else {"min_relevance": min_relevance}

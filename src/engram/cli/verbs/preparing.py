@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from engram.cli.declared import Argument, Option
 from engram.cli.surface import Surface, text_or_stdin
-from engram.cli.verbs.options import PromptRelevance, Scopes, Session, floor
+from engram.cli.verbs.options import MinRelevance, Scopes, Session
 from engram.model.errors import InvalidInput
+from engram.recall.cutoff import HELPFUL
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -24,7 +25,7 @@ def prepare(
     by_type: ByType = False,
     session: Session = "",
     scope: Scopes = None,
-    min_relevance: PromptRelevance = None,
+    min_relevance: MinRelevance = HELPFUL,
 ) -> None:
     """A block for a prompt, within a token budget.
 
@@ -40,7 +41,7 @@ def prepare(
     with surface.memory() as mem:
         text = mem.get_context_block(
             query, max_tokens=tokens, header=header, group_by_type=by_type, session=_summarised(mem, session),
-            scope=scope or None, **floor(min_relevance),
+            scope=scope or None, min_relevance=min_relevance,
         )  # fmt: skip
         used = count_tokens(text)
         data = {"query": query, "text": text, "tokens": used, "budget": tokens}

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from engram.cli import strict_json
 from engram.cli.declared import Argument, Option
 from engram.cli.surface import Surface, text_or_stdin
-from engram.cli.verbs.options import Limit, Mode, PromptRelevance, SeenFrom, Since, Until, floor
+from engram.cli.verbs.options import Limit, MinRelevance, Mode, SeenFrom, Since, Until
 from engram.cli.verbs.session import At, Batch, Content, EventType, Key, Role, events_to_write
 from engram.model.errors import InvalidInput
+from engram.recall.cutoff import HELPFUL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -179,7 +180,7 @@ def context(
     no_graph: NoGraph = False,
     sources: Documents = False,
     scope: SeenFrom = None,
-    min_relevance: PromptRelevance = None,
+    min_relevance: MinRelevance = HELPFUL,
 ) -> None:
     """What an agent must know to go on with a task, within a token budget.
 
@@ -197,7 +198,7 @@ def context(
             return
         built = mem.build_context(
             task_id, text_or_stdin(query), max_tokens=tokens, recent_event_limit=recent, include_graph=not no_graph,
-            scope=scope or None, **floor(min_relevance),
+            scope=scope or None, min_relevance=min_relevance,
         )  # fmt: skip
         surface.answer(built, lambda: drawing.block(built.text))
         if surface.drawn:
