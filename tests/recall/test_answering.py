@@ -240,3 +240,25 @@ def test_statements_nobody_joined_tell_a_way_where_they_match_as_well(mem: Engra
 def test_what_holds_asked_of_a_time_that_is_over_is_what_held_then(mem: Engram) -> None:
     lived(mem)
     assert texts(mem.recall("In March 2023, where do I live?")) == ["I live in Lisbon"]
+
+
+def test_how_things_are_answers_for_any_time_and_what_happened_only_for_its_own(mem: Engram, clock: Clock) -> None:
+    mem.add("The office fridge is cleaned by Marta", scope="global")
+    mem.add("Marta painted the kitchen wall green", occurred_at=clock.now, scope="global")
+    state = mem.recall("Who cleaned the office fridge last week?")
+    assert texts(state) == ["The office fridge is cleaned by Marta"]
+    assert "nothing is known of that time; this holds now" in state.warnings
+    happening = mem.recall("Who painted the kitchen wall last week?")
+    assert (texts(happening), happening.nearest[0].text) == ([], "Marta painted the kitchen wall green")
+
+
+def test_what_was_said_about_something_is_what_says_it(mem: Engram) -> None:
+    mem.observe("chat", "user", "I deployed the api with Ansible")
+    mem.observe("chat", "user", "The cat is called Miso")
+    assert texts(mem.recall("What did I say about Ansible?")) == ["I deployed the api with Ansible"]
+
+
+def test_how_it_goes_is_no_question_for_everything_of_a_day(mem: Engram) -> None:
+    mem.add("The cat is called Miso", scope="global")
+    found = mem.recall("hey, how's it going today?")
+    assert (texts(found), found.text) == ([], "Nothing is known about this.")
