@@ -9,11 +9,13 @@ from engram.recall.likeness import Floats, Lexicon, alike, rarity
 from engram.recall.passages import (
     LENT,
     LONG,
+    LONGEST,
     STRETCH,
     Passage,
     Passages,
     Words,
     best_parents,
+    bounded,
     near_in_time,
     roles,
     spoken_by,
@@ -194,3 +196,10 @@ def test_any_passages_get_finite_evidence_and_none_below_zero(rows: list[tuple[s
     for values in (found.context, found.covered, found.session):
         assert values.shape == (len(items),)
         assert np.isfinite(values).all() and (values >= 0).all()
+
+
+def test_of_a_very_long_field_the_beginning_is_read_up_to_a_whole_term() -> None:
+    book = "chapter " * 10_000
+    read, about, support = bounded((book, "about", ""))
+    assert LONGEST - len("chapter ") <= len(read) <= LONGEST and set(read.split()) == {"chapter"}
+    assert (about, support) == ("about", "")

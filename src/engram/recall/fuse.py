@@ -148,7 +148,7 @@ def evidence_of(
     """
     speaks, present = spoken_by(passages, asked.terms)
     rarity = rarities(asked.terms, asked.frequency or {}, asked.total)
-    rarer = passages.rarity[None, :] / np.maximum(rarity, 1e-6)[:, None]
+    rarer = (passages.rarity[None, :] / np.maximum(rarity, 1e-6)[:, None]).astype(np.float32)
     found = alike(asked.terms, passages.vocabulary, lexicon, rarer)
     words = word_evidence(passages, found, rarity, present)
     cosines = _cosines(passages, asked.vector, meanings)
@@ -271,4 +271,4 @@ def _inside(passages: Passages, first: "np.ndarray", behind: "np.ndarray") -> "l
 
 def _share_of_best(values: Floats) -> Floats:
     best = float(values.max()) if values.size else 0.0
-    return np.maximum(values, 0) / best if best > 0 else np.zeros_like(values)
+    return (np.maximum(values, 0) / best).astype(np.float32) if best > 0 else np.zeros_like(values)

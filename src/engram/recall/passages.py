@@ -189,7 +189,7 @@ class Passages:
 
     def mentions(self, table: Floats) -> Mentions:
         """Where a word stands that counts for a term, by a (terms x vocabulary) table."""
-        counting = np.flatnonzero(table.any(axis=0)[self.words])
+        counting = np.flatnonzero(np.logical_or.reduce(table, axis=0)[self.words])
         values = table[:, self.words[counting]]
         terms, columns = np.nonzero(values)
         return Mentions(len(table), terms, counting[columns], values[terms, columns])
@@ -351,7 +351,8 @@ def spoken_by(passages: Passages, terms: Sequence[str]) -> tuple[Floats, dict[in
 
 def _present(passages: Passages, names: Sequence[frozenset[str]], term: str) -> Floats:
     said = np.array([term in name for name in names], dtype=np.float32)
-    return _by_session(said[None], passages)[0]
+    present: Floats = _by_session(said[None], passages)[0]
+    return present
 
 
 @lru_cache(maxsize=4096)

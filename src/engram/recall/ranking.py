@@ -91,7 +91,7 @@ def rank(store: Store, candidates: Candidates, retrieval: Retrieval) -> list[Ran
 
 def _best_judged(
     placed: Sequence[Placed], judged: "Judged", retrieval: Retrieval
-) -> "tuple[dict[int, dict[str, float]], Integers]":
+) -> "tuple[dict[int, Mapping[str, float]], Integers]":
     """The best documents by what speaks for them, with its parts, and their rows among those placed."""
     import numpy as np
 
