@@ -179,7 +179,8 @@ def trace(hit: "Hit") -> None:
     if hit.trace is None:
         return
     found = [_place(name, rank, hit.trace.raw.get(name)) for name, rank in hit.trace.found_by.items()]
-    drawing.lines([(f"      found by {', '.join(found)}" if found else "      found by its place", "bright_black")])
+    how = ", ".join(found) or "its place"
+    drawing.lines([(f"      relevance {hit.relevance:.2f}; found by {how}", "bright_black")])
     total = 0.0
     for part in hit.trace.parts:
         total = total * part.value if part.operation == "×" else total + part.value

@@ -101,8 +101,7 @@ class Weights:
 
 
 PARTS: Mapping[str, tuple[str, ...]] = {
-    "words": ("words", "said", "covered"),
-    "session": ("session",),
+    "words": ("words", "said", "covered", "session"),
     "meaning": ("meaning",),
     "speaker": ("named", "user", "oneself", "assistant", "standing"),
     "time": ("time",),
