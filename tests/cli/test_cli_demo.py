@@ -18,7 +18,16 @@ def test_every_scene_is_played_and_ends_with_what_to_type_next(cli: Console) -> 
     assert result.exit_code == 0
     for number, title in enumerate(SCENES, 1):
         assert f"== {number} · {title}" in result.stdout
-    for outcome in ("CREATED", "DUPLICATE", "REJECTED", "CONTRADICTION", "superseded", "dormant", "proof"):
+    for outcome in (
+        "CREATED",
+        "DUPLICATE",
+        "REJECTED",
+        "CONTRADICTION",
+        "superseded",
+        "dormant",
+        "proof",
+        "Nothing is known",
+    ):
         assert outcome in result.stdout
     assert 'engram learn "…"' in result.stdout.rpartition("== now you")[2]
 
@@ -28,6 +37,9 @@ def test_it_is_also_data(cli: Console) -> None:
     assert [scene["scene"] for scene in account] == list(SCENES)
     outcomes = [step["answer"]["outcome"] for step in account[0]["steps"]]
     assert outcomes == ["CREATED", "CREATED", "CREATED", "CREATED", "DUPLICATE", "REJECTED"]
+    known, unknown = (step["answer"] for step in account[1]["steps"])
+    assert "sandbox key" in known[0]["text"] and known[0]["relevance"] > 0.5
+    assert unknown == []
     assert account[6]["steps"][0]["answer"]["remaining"] == []
 
 

@@ -112,13 +112,23 @@ class Demo:
 
     def recalled(self) -> None:
         """Asking, and the account of a score."""
-        self.scene("recalled", "A question in other words finds them again, and every score can be taken apart.")
-        question = "how do I try out the checkout before I merge?"
+        self.scene(
+            "recalled",
+            "A question finds them again, and every score can be taken apart. What nobody told is answered with nothing.",
+        )
+        question = "what do I need to test the payments?"
         hits = self.mem.recall(question, scope=SCOPE, limit=2, explain=True).hits
         self.step(
             f'engram recall "{question}" --explain',
             [hit_data(hit, self.clock.now, explain=True) for hit in hits],
             lambda: cards.hits(hits, self.clock.now, explain=True),
+        )
+        unknown = "who is on call this week?"
+        found = self.mem.recall(unknown, scope=SCOPE)
+        self.step(
+            f'engram recall "{unknown}"',
+            [hit_data(hit, self.clock.now) for hit in found.hits],
+            lambda: cards.nothing_known(found, self.clock.now),
         )
 
     def injected_and_rated(self) -> None:
