@@ -7,10 +7,12 @@ writers in scripts/relevance/. Everything goes through a real store, so that wha
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -82,9 +84,15 @@ def of_talk(path: Path) -> Iterator[Judged]:
         yield from _asked(mem, conversation, "talk", by_turn=True)
 
 
-def of_memories(path: Path) -> Iterator[Judged]:
-    """The questions of one of our writers about memories; a memory that holds a secret is refused, as it should be."""
+def of_memories(path: Path, *, others: bool = False) -> Iterator[Judged]:
+    """The questions of one of our writers about memories; a memory that holds a secret is refused, as it should be.
+
+    With `others` instead the answerable ones about somebody else of the same store, which nothing answers: what is known of Ben
+    is no answer to a question about Ada.
+    """
     data = json.loads(path.read_text("utf-8"))
+    if others:
+        data["questions"] = list(_about_others(data))
     with Engram.open(ephemeral=True) as mem:
         kept = set()
         for each in data["memories"]:
@@ -97,9 +105,31 @@ def of_memories(path: Path) -> Iterator[Judged]:
             if asked["answer"] and kept.isdisjoint(asked["answer"]):
                 continue
             question = Question(asked["q"], tuple(asked["answer"]), asked["label"])
-            found = _judged(mem, question, "memories", path.stem, ("memory",), {}, by_turn=True)
+            kind = "others" if others else "memories"
+            found = _judged(mem, question, kind, path.stem, ("memory",), {}, by_turn=True)
             if found is not None:
                 yield found
+
+
+def _about_others(data: Any) -> Iterator[dict[str, Any]]:
+    texts = {each["id"]: each["text"] for each in data["memories"]}
+    everywhere = [*texts.values(), *(asked["q"] for asked in data["questions"])]
+    names = sorted({name for text in everywhere for name in _NAME.findall(text)})
+    for number, asked in enumerate(data["questions"]):
+        told = " ".join(texts[key] for key in asked["answer"])
+        shared = [name for name in names if _says(told, name) and _says(asked["q"], name)]
+        others = [name for name in names if not _says(told, name)]
+        for step, name in enumerate(shared):
+            changed = re.sub(rf"\b{name}\b", others[(7 * number + step) % len(others)], asked["q"])
+            yield {"q": changed, "answer": [], "label": "unknown"}
+
+
+def _says(text: str, name: str) -> bool:
+    return re.search(rf"\b{name}\b", text) is not None
+
+
+_NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][a-z]{2,}\b")
+"""A capitalised word inside of a sentence."""
 
 
 def _asked(mem: Engram, conversation: Conversation, kind: str, by_turn: bool) -> Iterator[Judged]:
@@ -142,5 +172,6 @@ def everything(data_sets: Sequence[str]) -> Iterator[Judged]:
         yield from of_data_set(name, Path(path))
     for path in sorted((WRITERS / "memories").glob("*.json")):
         yield from of_memories(path)
+        yield from of_memories(path, others=True)
     for path in sorted((WRITERS / "talk").glob("*.json")):
         yield from of_talk(path)

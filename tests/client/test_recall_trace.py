@@ -145,10 +145,17 @@ def test_what_the_limit_cut_is_named(mem: Engram) -> None:
         mem.add(f"The cat {name} sleeps on the sofa", scope="global").id for name in ("Miso", "Nori", "Udon", "Soba")
     }
     found = mem.recall("Which cat sleeps on the sofa?", limit=2, explain=True)
-    [search] = traced(found).searches
-    assert {*search.found, *search.cut} == cats and len(search.cut) == 2
+    assert len(found.hits) == 2
     reasons = {one.id: one.reason for one in traced(found).filtered}
-    assert reasons == dict.fromkeys(search.cut, "beyond the limit of 2 in search 1")
+    assert reasons == dict.fromkeys(cats - {hit.id for hit in found.hits}, "beyond the limit of 2")
+
+
+def test_what_is_below_the_floor_takes_no_place_from_what_is_above(mem: Engram) -> None:
+    mem.add("The cat sleeps on the sofa all day long", scope="global")
+    mem.add("The sofa came from the old house", scope="global")
+    for floor in (0.0, 0.1, 0.3):
+        found = mem.recall("Where does the cat sleep?", limit=1, min_relevance=floor)
+        assert [hit.text for hit in found.hits] == ["The cat sleeps on the sofa all day long"]
 
 
 def test_a_trace_notes_no_use_and_an_explained_recall_does(files: Engram, monkeypatch: pytest.MonkeyPatch) -> None:

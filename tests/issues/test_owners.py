@@ -493,8 +493,8 @@ def test_events_of_before_belong_to_their_task_their_session_or_the_scope_their_
     monkeypatch.undo()
     with Engram.open(tmp_path / "home", cache=tmp_path / "fresh", directory=tmp_path) as mem:
         assert mem.store.verify_ledgers() == []
-        assert len(mem.search_events("quokka", **ANA)) == 3
-        assert mem.search_events("quokka", **EVE) == []
+        assert len([hit for hit in mem.search_events("quokka", **ANA) if "quokka" in hit.text]) == 3
+        assert not [hit for hit in mem.search_events("quokka", **EVE) if "quokka" in hit.text]
         assert [hit.text for hit in mem.search_events("weather", **EVE)] == ["The weather is everyone's."]
         goes_on = mem.observe("chat", "user", "The quokka goes on.", **ANA)
         assert (goes_on.seq, goes_on.scope) == (2, "agent:shop/ana")

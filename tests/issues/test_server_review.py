@@ -82,7 +82,12 @@ def test_an_index_that_gives_up_early_is_backed_by_an_exact_search(
         mem.add_batch([{"statement": f"Server {n} listens on port {n}", "scope": "project:ops"} for n in range(10)])
         store = _server_store(mem)
         store.build_nearest()
-        monkeypatch.setattr(nearest, "walked", lambda *_: [])
+        walked = nearest.walked
+        monkeypatch.setattr(
+            nearest,
+            "walked",
+            lambda parts, vector, filters, _, generation: walked(parts, vector, filters, 0, generation),
+        )
         vector = store.embed(["what do zebras eat"])
         assert vector is not None
         found = store.candidates(Query(vector=vector[0], limit=10), Filters(scopes=("project:ops",)))

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from engram import Engram
+from engram.recall.ranking import _lexicon
 from engram.recall.relevance import FEATURES, NONE_KNOWN, Trees, probabilities_of
+from engram.recall.stretch import stretch_of
+from engram.text.tokens import query_terms
 
 STATEMENTS = (
     "Anna likes tea",
@@ -84,10 +87,26 @@ def test_a_long_text_is_shown_by_the_stretch_that_bears_on_the_question() -> Non
         mem.add(text)
         mem.add("Lunch with Ben is on Tuesdays")
         (hit,) = mem.search("staging database port", limit=1)
-        assert "port 5433" in hit.stretch and len(hit.stretch.split()) <= 70
+        assert hit.stretch.startswith("… The staging database listens on port 5433. ")
+        assert hit.stretch.endswith(" …") and len(hit.stretch.split()) <= 70
         assert hit.text == text
         (short,) = mem.search("lunch with Ben", limit=1)
         assert short.stretch == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "wanted"),
+    [
+        ("Nobody knows. " * 80 + "I recommend 2.4 bar in front and 2.7 bar in the rear. " + "So be it. " * 80, "tyre pressure in bar", "2.7 bar in the rear."),
+        ("word " * 700 + "the staging port is 5433 " + "word " * 300, "staging port", "the staging port is 5433"),
+        ("今天天气很好。" * 80 + "数据库的端口是五四三三。" + "晚上一起吃饭。" * 80, "数据库端口", "数据库的端口是五四三三。"),
+    ],
+)  # fmt: skip
+def test_a_stretch_breaks_no_number_and_needs_neither_full_stops_nor_blanks(
+    text: str, question: str, wanted: str
+) -> None:
+    found = stretch_of(text, query_terms(question), _lexicon(alike=True))
+    assert wanted in found and len(found) < len(text) / 2
 
 
 def test_where_several_are_asked_for_sessions_take_turns() -> None:
@@ -105,3 +124,11 @@ def test_where_several_are_asked_for_sessions_take_turns() -> None:
         assert len(repeated) == 2 and all(part.value < 0 for part in repeated)
         assert not [part for hit in one if hit.trace for part in hit.trace.parts if part.name == "repeated"]
         assert all(hit.trace and abs(hit.trace.replay() - hit.score) < 1e-6 for hit in all_of)
+
+
+def test_what_is_known_of_somebody_else_is_less_likely_an_answer(mem: Engram) -> None:
+    with mem:
+        mem.add("Bruno is allergic to peanuts")
+        about_bruno = relevance(mem, "Is Bruno allergic to peanuts?")["Bruno is allergic to peanuts"]
+        about_anna = relevance(mem, "Is Anna allergic to peanuts?")["Bruno is allergic to peanuts"]
+        assert about_anna < about_bruno / 2

@@ -27,7 +27,7 @@ from engram.recall.cutoff import (
     nearest,
     said_first,
 )
-from engram.recall.facts import Facts, Way
+from engram.recall.facts import WIDE, Facts, Way
 from engram.recall.happening import Happenings, asks_for_all, happened, within
 from engram.recall.question import Question
 from engram.recall.refining import BY_RULES
@@ -94,7 +94,8 @@ class Answering:
         """What comes nearest to a question that nothing answers: of what was found where it looks, else of what holds."""
         near = nearest(found, self.floor)
         if not near and not ask.narrowed:
-            now = replace(ask, text=question.text, purpose="what comes nearest")
+            anywhere = replace(ask.filters, kinds=("memory", "event"))
+            now = replace(ask, text=question.text, filters=anywhere, purpose="what comes nearest")
             near = nearest(self.searcher.search(now), LOOKED_UP)
         return among(found, near)
 
@@ -132,7 +133,7 @@ class Answering:
         else:
             answered = timelines.of(ask, window)
         best = best_of(answered.hits)
-        # No event is twice as likely as what is more likely than not.
+        # The ledger answers only where it is twice as likely; nothing can be, beside a memory of at least one half.
         return answered if best >= SURE else self._from_ledger(ask, window, best) or answered
 
     def _when_changed(self, question: Question, ask: Ask, window: Window | None) -> Answer | None:
@@ -173,16 +174,16 @@ class Answering:
     def _from_ledger(self, ask: Ask, window: Window | None, rival: float) -> Answer | None:
         """What was said about it, where no memory was made of it; `rival` is the relevance of the best memory found."""
         ledger = replace(ask.filters, kinds=("event",), valid_at=None, as_of=False)
-        hits = self.facts.search(within(replace(ask, filters=ledger, purpose="the ledger"), window))
+        hits = self.facts.search(within(_wide(replace(ask, filters=ledger, purpose="the ledger")), window))
         best = best_of(hits)
-        if best < ABOUT or rival >= HALF * best:
+        if not hits or best < self.floor or rival >= HALF * best:
             return None
         return Answer(hits, window, ("no memory tells of this; from the ledger",), FROM_LEDGER)
 
     def _current(self, question: Question, ask: Ask, anchored: Anchored) -> Answer:
         window = anchored.window
         if window is None:
-            return Answer(self.facts.search(ask), window, (), HOLDS)
+            return Answer(self.facts.search(_wide(ask)), window, (), HOLDS)
         if question.phrase.lower().startswith("as of"):
             return self._historical(question, ask, anchored)
         every = asks_for_all(ask.text) and word_class("asking", "manner").isdisjoint(
@@ -256,6 +257,11 @@ def _value_left(question: Question, anchored: Anchored) -> str:
     """The version that was over by then, where the time is told by its value alone: Rome's in "after Rome"."""
     told_by_a_verb = any(is_past(word.key, same=True) for word in words(question.anchor))
     return "" if told_by_a_verb else anchored.after
+
+
+def _wide(ask: Ask) -> Ask:
+    """The same for enough hits that those below the floor can go before the limit cuts."""
+    return replace(ask, limit=max(ask.limit, WIDE))
 
 
 def _said_first(answered: Answer) -> Answer:

@@ -90,7 +90,7 @@ class Blocks:
         """The account of a recall: its text within the budget, what that trimmed, what is superseded and missing."""
         _check(max_tokens)
         dated = found.intent != "current"
-        items = tuple(Item(hit.id, f"{quoted(hit.text)}{remark_of(hit, dated=dated)}", f"{label_of(hit)}:")
+        items = tuple(Item(hit.id, f"{quoted(hit.stretch or hit.text)}{remark_of(hit, dated=dated)}", f"{label_of(hit)}:")
                       for hit in found.hits)  # fmt: skip
         built = assemble([Section("", items)], max_tokens, self.count)
         past = replace(filters, statuses=("superseded",), valid_at=None, as_of=False)

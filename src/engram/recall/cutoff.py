@@ -32,6 +32,7 @@ NEAREST = 0.01
 MOST_NEAREST = 3
 LOOKED_UP = 1.0
 """The relevance of what was looked up by its conflict key, its lineage or the time asked for; the trace's `found_by` says which."""
+_ABOUT_SOMEBODY = frozenset((("know", "about"), ("me", "about"), ("known", "about"), ("everything", "about")))
 _PLURAL_BE = frozenset(("are", "were", "aren't", "weren't"))
 
 
@@ -70,7 +71,8 @@ def about(hits: Hits, question: str, floor: float = ABOUT) -> Hits:
     chosen = at_least(hits, floor)
     if not floor or asks_for_several(question):
         return chosen
-    best = best_of(chosen)
+    # What was only read sets no measure for what somebody said.
+    best = best_of(hit for hit in chosen if not is_read(hit)) or best_of(chosen)
     return _cut(chosen, HALF * best, f"less than half of the best one's {best:.2f}")
 
 
@@ -81,7 +83,7 @@ def nearest(hits: Iterable[Hit], floor: float = ABOUT) -> list[Hit]:
 
 
 def asks_for_several(question: str) -> bool:
-    """Whether a question asks for more than one thing: it lists, counts or compares ("all my", "how many", "versus"), its verb or
+    """Whether a question asks for more than one thing: for all about somebody ("tell me about"), it lists, counts or compares ("all my", "how many", "versus"), its verb or
     the noun it asks for is plural ("what are", "which servers"), or it asks two questions at once ("and who").
     """
     keys = [word.key for word in words(question)]
@@ -95,6 +97,7 @@ def _is_of_several(first: str, second: str) -> bool:
     asks_again = first == "and" and second in word_class("asking", "wh")
     return (
         asks_again
+        or (first, second) in _ABOUT_SOMEBODY
         or (first, second) == ("how", "many")
         or (first == "all" and second in word_class("asking", "determiner"))
     )

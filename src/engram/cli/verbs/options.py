@@ -47,7 +47,10 @@ Mode = Annotated[str, Option("--mode", metavar="MODE", help="hybrid, semantic or
 Fusion = Annotated[str | None, Option("--fusion", metavar="NAME", help="rrf for reciprocal rank fusion.")]
 Explain = Annotated[bool, Option("--explain", help="Show how each score came about.")]
 MinRelevance = Annotated[
-    float, Option("--min-relevance", metavar="0–1", help="Leave out what is less likely about it, from 0 to 1.")
+    float,
+    Option(
+        "--min-relevance", metavar="0–1", help="Leave out hits with a lower probability of being about the question."
+    ),
 ]
 Session = Annotated[
     str,
