@@ -17,7 +17,6 @@ from engram.recall.passages import (
     best_parents,
     bounded,
     near_in_time,
-    roles,
     spoken_by,
     standing,
     word_evidence,
@@ -123,7 +122,7 @@ def test_stretches_cover_a_long_passage_and_overlap_by_half() -> None:
 
 
 def test_users_and_assistants_are_told_apart_by_their_index_terms() -> None:
-    user, assistant = roles(Passages(talk("one", "two", speakers=("user", "assist")), Lexicon()))
+    user, assistant = Passages(talk("one", "two", speakers=("user", "assist")), Lexicon()).roles
     assert user.tolist() == [True, False] and assistant.tolist() == [False, True]
 
 

@@ -20,7 +20,7 @@ __all__ = ["ABOUT", "HALF", "HELPFUL", "LOOKED_UP", "MOST_NEAREST", "NEAREST", "
 
 ABOUT = 0.1
 """The floor of `recall`: there the share of answerable questions that get the right memory first and the share of others that get
-nothing are about the same, on questions of writers the model had not seen."""
+nothing add up to most, on questions of writers the model had not seen (.56 and .78)."""
 HELPFUL = 0.05
 """The floor of `inject` and of context blocks: a prompt bears a line that is of no use better than it lacks one."""
 SURE = 0.5

@@ -13,9 +13,7 @@ from engram.recall.passages import (
     SATURATION,
     Passages,
     Windows,
-    Words,
     near_in_time,
-    roles,
     spoken_by,
     standing,
     word_evidence,
@@ -37,7 +35,8 @@ __all__ = [
 RRF_K = 60
 """Spec 1's constant for reciprocal rank fusion."""
 REPEATED = 0.6
-"""What a second passage of one session loses, times .7, where several are asked for; flat from .4 to .8."""
+"""Where several are asked for: what a passage loses for each doubling of those of its session before it, times log 2; flat from
+.4 to .8. Of about ten, before scores are scaled."""
 TELLING_TERMS, TELLS_ALL = 20, 40
 """Terms at which a turn is halfway to telling all a turn can tell, and from which on more of them add nothing."""
 _ONE_SELF = re.compile(r"\b(?:i|me|my|mine|myself|we|us|our|ours)\b", re.IGNORECASE)
@@ -46,8 +45,8 @@ _THE_OTHER = re.compile(r"\b(?:you|your|yours)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What speaks for each passage, each between 0 and 1: independent of how long turns and sessions are and of how many
-    speak. Or, in `Weights`, what each is worth.
+    """What speaks for each passage, or against it: shares between 0 and 1 (`length` is a logarithm), independent of how long
+    turns and sessions are and of how many speak. `Weights` says what each is worth.
     """
 
     words: Floats
@@ -130,9 +129,7 @@ class Judged:
 
     evidence: Evidence
     passages: Passages
-    rarity: Floats
     alike: Alike
-    words: Words
     cosines: Floats
 
 
@@ -153,7 +150,7 @@ def evidence_of(
     cosines = _cosines(passages, asked.vector, meanings)
     if stretched and asked.vector is not None and meanings is not None:
         cosines = _of_best_stretch(passages, asked.vector, cosines, lexicon)
-    user, assistant = roles(passages)
+    user, assistant = passages.roles
     oneself, other = bool(_ONE_SELF.search(asked.text)), bool(_THE_OTHER.search(asked.text))
     lengths = passages.lengths
     told, whole = np.minimum(lengths[0], TELLS_ALL), lengths.sum(axis=0)
@@ -173,7 +170,7 @@ def evidence_of(
         length=np.maximum(np.log1p(whole) - np.log(TELLS_ALL), 0).astype(np.float32),
         asking=(lengths[1] / np.maximum(whole, 1)).astype(np.float32),
     )
-    return Judged(evidence, passages, rarity, found, words, cosines)
+    return Judged(evidence, passages, found, cosines)
 
 
 def _where(spoken: "np.ndarray", wanted: bool) -> Floats:

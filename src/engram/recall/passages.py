@@ -16,7 +16,7 @@ from engram.rules.numbers import FIELD_WEIGHTS
 from engram.text.tokens import tokens
 
 __all__ = [
-    "Mentions", "Passage", "Passages", "Stretches", "Windows", "Words", "best_parents", "bounded", "near_in_time", "roles",
+    "Mentions", "Passage", "Passages", "Stretches", "Windows", "Words", "best_parents", "bounded", "near_in_time",
     "spoken_by", "standing", "word_evidence",
 ]  # fmt: skip
 
@@ -287,7 +287,7 @@ def _spread(counts: Floats, passages: Passages) -> Floats:
         out[:, :-distance] += share * both[:, distance:]
         out[:, distance:] += share * both[:, :-distance]
         if distance == 1:
-            user, assistant = roles(passages)
+            user, assistant = passages.roles
             among_people = ~(user[:-1] & assistant[1:])
             out[:, 1:] += share * among_people * (ASKED_ANSWERED / DECAY - 1) * questions[:, :-1]
     return out
@@ -317,15 +317,10 @@ def _weighed(evidence: Floats, rarity: Floats, named: Mapping[int, Floats]) -> F
     return total
 
 
-def roles(passages: Passages) -> "tuple[np.ndarray, np.ndarray]":
-    """Which passages a user said, and which an assistant."""
-    return passages.roles
-
-
 def standing(passages: Passages) -> Floats:
     """Which turns of a user say what is always, never or preferably to be done: that bears on every question about its subject."""
     out = np.zeros(len(passages), dtype=np.float32)
-    for place in np.flatnonzero(roles(passages)[0]).tolist():
+    for place in np.flatnonzero(passages.roles[0]).tolist():
         told = f" {passages.items[place].fields[0]} "
         out[place] = any(term in told for term in STANDING)
     return out

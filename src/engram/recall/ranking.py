@@ -119,7 +119,7 @@ def _relevance_in_context(store: Store, retrieval: Retrieval, judged: "Judged", 
     """The relevance of these rows, read off the same passages that were judged; by their place in the order."""
     from engram.recall.relevance import Asking, probabilities
 
-    cosines = judged.cosines[rows] if _is_bundled(store) else _cosines(retrieval, judged.passages, rows)
+    cosines = judged.cosines[rows] if _is_bundled(store) else _cosines_by_words(retrieval, judged.passages, rows)
     question = Asking(retrieval.text, retrieval.terms, judged.alike)
     return dict(enumerate(probabilities(question, cosines, judged.passages, rows).tolist()))
 
@@ -139,11 +139,11 @@ def _relevance_alone(store: Store, retrieval: Retrieval, numbers: Sequence[int])
     items = [Passage(bounded(found.fields), "", found.fields[1] if found.parent else "") for _, found in known]
     passages, rows = Passages(items, lexicon), np.arange(len(items))
     question = Asking(retrieval.text, retrieval.terms, alike(retrieval.terms, passages.vocabulary, lexicon))
-    found = probabilities(question, _cosines(retrieval, passages, rows), passages, rows).tolist()
+    found = probabilities(question, _cosines_by_words(retrieval, passages, rows), passages, rows).tolist()
     return {place: relevance for (place, _), relevance in zip(known, found, strict=True)}
 
 
-def _cosines(retrieval: Retrieval, passages: "Passages", wanted: "Integers") -> "Floats":
+def _cosines_by_words(retrieval: Retrieval, passages: "Passages", wanted: "Integers") -> "Floats":
     """Cosines of the question and the wanted passages by the bundled model, made of their words' vectors."""
     import numpy as np
 

@@ -1,8 +1,9 @@
-"""Whether a hit is about the question: a calibrated probability, the same whatever else the store holds.
+"""Whether a hit is about the question: a calibrated probability, the same whatever else a search found.
 
 The order of hits is decided by all the evidence of a search (`fuse`); its scale is that search's own. Relevance is read off the
 question and the one passage: which of the question's words its best stretch says, in so many words or by likeness, how much each
-of them tells, how near the two are in meaning, whether the names agree and whether it holds what is asked for (a time, a number).
+of them tells, how near the two are in meaning, whether the names agree and whether it holds what is asked for (a time, a number);
+of a turn also which of the words its neighbours say.
 A few dozen small trees turn that into a probability; scripts/train_relevance.py makes it from questions of many writers, some of
 which nothing answers.
 """
@@ -16,7 +17,7 @@ from importlib import resources
 import numpy as np
 
 from engram.recall.likeness import Alike, Floats, Integers
-from engram.recall.passages import Passages, roles
+from engram.recall.passages import Passages
 from engram.text.entities import entities
 from engram.text.tokens import query_terms, tokens
 
@@ -95,7 +96,7 @@ def features(question: Asking, cosines: Floats, passages: Passages, wanted: Inte
     lowest = np.sort(near, axis=0)
     says = _says(passages, wanted)
     asks = {kind: bool(sign.search(question.text)) for kind, sign in _SIGNS.items()}
-    _, assistant = roles(passages)
+    _, assistant = passages.roles
     columns = (
         weights @ exact,
         weights @ near,
