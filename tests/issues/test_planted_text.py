@@ -540,7 +540,7 @@ ASKED = "When does the bakery in Lisbon open in the morning?"
 
 
 def test_what_was_read_stands_behind_what_somebody_said_and_is_marked(ground: Ground) -> None:
-    mem = ground.mem
+    mem, asked = ground.mem, "When does the bakery open in the morning?"
     ground.imported(
         ground.write("read.json", json.dumps([{"statement": "The bakery in Lisbon opens at eight in the morning"}]))
     )
@@ -548,17 +548,17 @@ def test_what_was_read_stands_behind_what_somebody_said_and_is_marked(ground: Gr
     for say in (mem.remember, mem.learn):
         said = say(f"The bakery {'often' if say == mem.learn else 'always'} opens at nine", scope="global").memory
         assert said is not None
-    task = mem.start_task(ASKED, scope="global")
+    task = mem.start_task(asked, scope="global")
     texts = {
-        "recall": mem.recall(ASKED).text,
-        "recall of memories": mem.recall(ASKED, kinds=("memory",)).text,
-        "block": mem.get_context_block(ASKED),
-        "block by type": mem.get_context_block(ASKED, group_by_type=True),
-        "trace": mem.trace_recall(ASKED).text,
+        "recall": mem.recall(asked).text,
+        "recall of memories": mem.recall(asked, kinds=("memory",)).text,
+        "block": mem.get_context_block(asked),
+        "block by type": mem.get_context_block(asked, group_by_type=True),
+        "trace": mem.trace_recall(asked).text,
         "task": mem.build_context(task.id).text,
     }
     for where, text in texts.items():
-        lines = [line for line in text.splitlines() if "bakery" in line and ASKED not in line]
+        lines = [line for line in text.splitlines() if "bakery" in line and asked not in line]
         assert ["(evidence)" in line for line in lines] == [False, False, True, True], (where, text)
         assert ["at nine" in line for line in lines] == [True, True, False, False], where
 

@@ -40,7 +40,7 @@ def test_the_floors_stand_in_their_order() -> None:
 def test_what_is_below_the_floor_is_no_answer_and_named_with_its_relevance() -> None:
     found = about(hits(0.3, 0.04, 0.2), ONE)
     assert ids(found) == ["0", "2"]
-    assert [(left.id, left.reason) for left in found.filtered] == [("1", "relevance 0.04, below 0.10")]
+    assert [(left.id, left.reason) for left in found.filtered] == [("1", "relevance 0.04, below 0.08")]
 
 
 def test_one_thing_asked_for_gets_what_is_at_least_half_as_likely_as_the_best() -> None:
@@ -55,7 +55,7 @@ def test_a_floor_of_nothing_cuts_nothing() -> None:
 
 
 def test_the_nearest_are_a_few_below_the_floor_the_nearest_first() -> None:
-    near = nearest(hits(0.03, 0.09, 0.001, 0.05, 0.06, 0.5))
+    near = nearest(hits(0.03, 0.07, 0.001, 0.05, 0.06, 0.5))
     assert ids(near) == ["1", "4", "3"]
     assert len(near) == MOST_NEAREST
 

@@ -311,7 +311,7 @@ class Verbs(Opened):
         fusion: str | None = None,
         explain: bool = False,
         compose_answer: bool = False,
-        min_relevance: float = 0.1,
+        min_relevance: float = 0.08,
         **filters: Any,
     ) -> Recall:
         """Answer a question from what this directory, its user and everyone know; the memories returned grow stronger by it.
@@ -368,7 +368,7 @@ class Verbs(Opened):
         mode: str = "hybrid",
         fusion: str | None = None,
         compose_answer: bool = False,
-        min_relevance: float = 0.1,
+        min_relevance: float = 0.08,
         **filters: Any,
     ) -> RecallTrace:
         """What `recall` answers, with the account of it; no use is noted.
