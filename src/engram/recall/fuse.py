@@ -83,18 +83,18 @@ class Evidence:
 class Weights:
     """What each kind of evidence is worth, learned on all development sets together by scripts/train_ranking.py."""
 
-    words: float = 2.76
+    words: float = 3.59
     said: float = 3.49
-    covered: float = 0.34
+    covered: float = 0.24
     session: float = 1.16
     meaning: float = 3.38
-    named: float = 1.24
-    user: float = 1.57
-    oneself: float = 0.71
-    assistant: float = 0.58
-    standing: float = 0.41
-    time: float = 4.43
-    telling: float = 1.06
+    named: float = 0.78
+    user: float = 1.08
+    oneself: float = 1.86
+    assistant: float = 0.96
+    standing: float = 0.59
+    time: float = 5.64
+    telling: float = 1.52
     length: float = -0.5
     asking: float = -0.09
 
