@@ -144,3 +144,4 @@ def test_the_least_relevance_can_be_given(agent: Talk, tool: str) -> None:
     assert "biscuits" in agent.ask(tool, **asked)["text"]
     assert "biscuits" not in agent.ask(tool, **asked, min_relevance=1)["text"]
     assert "min_relevance" in agent.refusal(tool, **asked, min_relevance=2)
+    assert "min_relevance" in agent.refusal(tool, **asked, min_relevance=True)

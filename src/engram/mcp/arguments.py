@@ -35,7 +35,13 @@ OfOwner = Annotated[
     ),
 ]
 MinRelevance = Annotated[
-    float, Field(ge=0, le=1, description="Leave out memories less likely to be about it; 0.5 leaves only what is sure.")
+    float,
+    Field(
+        strict=True,
+        ge=0,
+        le=1,
+        description="Leave out memories less likely to be about it; 0.5 leaves only what is sure.",
+    ),
 ]
 Budget = Annotated[int, Field(description="Tokens the text may take, at least 50; 0 is the owner's own setting.")]
 
