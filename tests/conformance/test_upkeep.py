@@ -3,6 +3,9 @@
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
+from engram.model.errors import StoreClosed
 from engram.store.protocol import Filters, Store
 from tests.backends import Backend
 from tests.clock import Clock
@@ -112,3 +115,5 @@ def test_closing_twice_is_closing(backend: Backend) -> None:
     store = backend.store()
     store.close()
     store.close()
+    with pytest.raises(StoreClosed):
+        store.get("ENG-2026-0101-001")

@@ -35,8 +35,8 @@ __all__ = [
 RRF_K = 60
 """Spec 1's constant for reciprocal rank fusion."""
 REPEATED = 0.6
-"""Where several are asked for: what a passage loses for each doubling of those of its session before it, times log 2; flat from
-.4 to .8. Of about ten, before scores are scaled."""
+"""Where several are asked for: what a passage loses for each doubling of those of its session before it, times log 2. Of about
+ten, before scores are scaled."""
 TELLING_TERMS, TELLS_ALL = 20, 40
 """Terms at which a turn is halfway to telling all a turn can tell, and from which on more of them add nothing."""
 _ONE_SELF = re.compile(r"\b(?:i|me|my|mine|myself|we|us|our|ours)\b", re.IGNORECASE)
@@ -81,7 +81,8 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What each kind of evidence is worth, learned on all development sets together by scripts/train_ranking.py."""
+    """What each kind of evidence is worth, learned on all development sets together as scripts/train_ranking.py does; in the last
+    step LoCoMo counted eight times."""
 
     words: float = 3.59
     said: float = 3.49
@@ -192,8 +193,9 @@ def weighed(evidence: Evidence, weights: Weights | None = None) -> dict[str, Flo
 def repeated(scores: Floats, homes: Sequence[str]) -> Floats:
     """What each passage loses where a question asks for several things: more the more passages of its session come before it.
 
-    What is counted, compared or summed up is told in several sessions. With it 55 such questions of LongMemEval have .92 instead of
-    .86 of their sessions among five hits, and no set loses.
+    What is counted, compared or summed up is told in several sessions. Tried with .4 and .8 on questions picked by a plain word test:
+    of 55 of LongMemEval .89 and .92 instead of .86 of the sessions are among five hits, LoCoMo gains .016 of its turns among ten; of
+    18 of our writers' .11 of the turns among five were lost, none among ten.
     """
     lost, seen = np.zeros(len(scores), dtype=np.float32), Counter[str]()
     for place in np.argsort(-scores, kind="stable").tolist():

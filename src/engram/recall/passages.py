@@ -244,8 +244,6 @@ class Words:
     context: Floats
     covered: Floats
     session: Floats
-    stretch: Integers
-    """The best stretch of each passage."""
 
 
 def word_evidence(passages: Passages, found: Alike, rarity: Floats, named: Mapping[int, Floats]) -> Words:
@@ -268,7 +266,6 @@ def word_evidence(passages: Passages, found: Alike, rarity: Floats, named: Mappi
         _weighed(turns, rarity, named),
         _weighed((in_stretch[:, stretch] > 0).astype(np.float32), share, named),
         _weighed(said, share, named),
-        stretch,
     )
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from engram.model.hit import Hits
     from engram.recall.fuse import Judged
     from engram.recall.likeness import Floats, Integers, Lexicon
-    from engram.recall.passages import Passages
+    from engram.recall.passages import Passages, Windows
 
 SESSIONS_READ = 60
 """Sessions read whole for one question: those whose turns the retrievers liked best."""
@@ -31,7 +31,6 @@ READ_WHOLE = 1_000
 """The longest session that is read whole; of a longer one only what is near a candidate."""
 AROUND = 2
 """Places read on either side of a candidate there: what a turn that is farther away lends is little."""
-Windows = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class Retrieval:
     filters: Filters
     wanted: int = 30
     """How many places to fill."""
-    windows: Windows = ()
+    windows: "Windows" = ()
     then: Mapping[int, Memory] = field(default_factory=dict)
     text: str = ""
     """The question as it was asked."""

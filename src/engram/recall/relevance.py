@@ -4,7 +4,7 @@ The order of hits is decided by all the evidence of a search (`fuse`); its scale
 question and the one passage: which of the question's words its best stretch says, in so many words or by likeness, how much each
 of them tells, how near the two are in meaning, whether the names agree and whether it holds what is asked for (a time, a number);
 of a turn also which of the words its neighbours say.
-A few dozen small trees turn that into a probability; scripts/train_relevance.py makes it from questions of many writers, some of
+A hundred and twenty small trees turn that into a probability; scripts/train_relevance.py makes it from questions of many writers, some of
 which nothing answers.
 """
 
@@ -17,7 +17,7 @@ from importlib import resources
 import numpy as np
 
 from engram.recall.likeness import Alike, Floats, Integers
-from engram.recall.passages import Passages
+from engram.recall.passages import Mentions, Passages
 from engram.text.entities import entities
 from engram.text.tokens import query_terms, tokens
 
@@ -85,7 +85,8 @@ def probabilities_of(rows: Floats) -> Floats:
 def features(question: Asking, cosines: Floats, passages: Passages, wanted: Integers) -> Floats:
     """(wanted x FEATURES) what the trees look at."""
     known, terms = question.alike, question.terms
-    exact, near = _in_best_stretch(known, passages, wanted)
+    mentions = passages.mentions(known.same.astype(np.float32))
+    exact, near = _in_best_stretch(known, mentions, passages, wanted)
     weights = known.weights / known.weights.sum()
     named = _named(question.text, terms)
     others, said_names = not named.all(), exact[named].mean(axis=0) if named.any() else None
@@ -123,7 +124,7 @@ def features(question: Asking, cosines: Floats, passages: Passages, wanted: Inte
         asks["person"],
         np.log1p(np.maximum(whole - 40, 0)),
         whole < 6,
-        weights @ _around(known, passages, wanted),
+        weights @ _around(mentions, passages, wanted),
         np.array([bool(passages.items[place].parent) for place in wanted.tolist()]),
         assistant[wanted],
         lengths[1] / np.maximum(whole, 1),
@@ -142,7 +143,7 @@ def _named(question: str, terms: Sequence[str]) -> "np.ndarray":
     return np.array([term in names for term in terms], dtype=bool)
 
 
-def _in_best_stretch(known: Alike, passages: Passages, wanted: Integers) -> tuple[Floats, Floats]:
+def _in_best_stretch(known: Alike, mentions: Mentions, passages: Passages, wanted: Integers) -> tuple[Floats, Floats]:
     """(terms x wanted) whether the stretch that says most of the question says each term, and how nearly."""
     said = np.where(known.same, 1, np.clip(known.cosines, 0, 1)).astype(np.float32)
     total = passages.block_total
@@ -155,7 +156,6 @@ def _in_best_stretch(known: Alike, passages: Passages, wanted: Integers) -> tupl
     near, exact = np.zeros((len(said), total), dtype=np.float32), np.zeros((len(said), total), dtype=np.float32)
     if len(words):
         near[:, blocks[starts]] = np.maximum.reduceat(said[:, words], starts, axis=1)
-    mentions = passages.mentions(known.same.astype(np.float32))
     exact[mentions.terms, passages.blocks[mentions.words]] = 1
     stretches = passages.stretches
     of_stretch = np.maximum(near[:, stretches.first], near[:, stretches.behind - 1])
@@ -164,10 +164,9 @@ def _in_best_stretch(known: Alike, passages: Passages, wanted: Integers) -> tupl
     return np.maximum(exact[:, first], exact[:, last]), of_stretch[:, best]
 
 
-def _around(known: Alike, passages: Passages, wanted: Integers) -> Floats:
+def _around(mentions: Mentions, passages: Passages, wanted: Integers) -> Floats:
     """(terms x wanted) whether a term is said in a passage or by a neighbour of it."""
-    said = np.zeros((len(known.same), len(passages)), dtype=bool)
-    mentions = passages.mentions(known.same.astype(np.float32))
+    said = np.zeros((mentions.size, len(passages)), dtype=bool)
     said[mentions.terms, passages.places[mentions.words]] = True
     if passages.stand_alone:
         return said[:, wanted].astype(np.float32)
