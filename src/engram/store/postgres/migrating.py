@@ -27,7 +27,7 @@ def migrations() -> dict[int, str]:
     return dict(sorted(found.items()))
 
 
-LATEST = 5
+LATEST = 6
 """The newest migration this Engram has."""
 
 

@@ -1,5 +1,5 @@
--- Engram's tables. Every key leads with `tenant` and no constraint crosses it, so the schema partitions by hash and shards
--- by `create_distributed_table('…', 'tenant')` as it is. Numbers come from sequences: gaps are fine, repeats are not.
+-- Engram's tables. Every key leads with `tenant` and no constraint crosses it, so they can be partitioned by hash and distributed
+-- by tenant. Numbers come from sequences: gaps are fine, repeats are not.
 
 CREATE SEQUENCE engram.document_numbers;
 CREATE SEQUENCE engram.decision_numbers;
