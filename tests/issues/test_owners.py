@@ -17,7 +17,7 @@ from engram.model.event import Event, Session
 from engram.store.files.home import open_home
 from engram.store.files.ledger import ledger_name
 from engram.store.ledgers import Head, following_on
-from engram.store.postgres.database import connect
+from engram.store.postgres.connections import connect
 from engram.store.postgres.migrating import migrate
 from engram.store.protocol import NewEvent
 from tests.backends import Backend

@@ -28,6 +28,7 @@ from engram.model.errors import (
     StoreUnreachable,
     UnknownVersion,
 )
+from engram.store.postgres import connections
 from engram.store.postgres import database as databases
 from engram.store.postgres.explaining import explanation
 from engram.store.postgres.migrating import LATEST, Connection, check_server
@@ -109,7 +110,7 @@ def test_an_address_where_nobody_listens() -> None:
 
 
 def test_an_address_that_never_answers_is_given_up_after_the_time_the_url_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(databases._KEPT_ALIVE, "connect_timeout", 3600)
+    monkeypatch.setitem(connections._KEPT_ALIVE, "connect_timeout", 3600)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"postgresql://ann:{PASSWORD}@127.0.0.1:{silent.getsockname()[1]}/memories?connect_timeout=1"
         began = time.monotonic()
@@ -162,7 +163,7 @@ def test_a_server_without_a_free_connection_is_said_to_be_full(words: str) -> No
 def hurried(mem: Engram) -> Iterator[None]:
     """Within the block a memory gives up after a second; what must succeed may take its time."""
     assert isinstance(mem.store, PostgresStore)
-    pool = mem.store.parts.database.pool
+    pool = mem.store.parts.database.connections.pool
     before = pool.timeout, pool.reconnect_timeout
     pool.timeout = pool.reconnect_timeout = 1
     yield

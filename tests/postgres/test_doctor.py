@@ -14,7 +14,8 @@ from psycopg import sql
 
 from engram.model.errors import StoreError
 from engram.store.postgres import examining, migrating, nearest
-from engram.store.postgres.database import Database, connect
+from engram.store.postgres.connections import connect
+from engram.store.postgres.database import Database
 from engram.store.postgres.examining import expected_indexes
 from engram.store.postgres.migrating import LATEST, migrate, vector_version
 from engram.store.postgres.opening import open_store

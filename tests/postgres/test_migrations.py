@@ -18,7 +18,7 @@ import pytest
 from engram import Engram
 from engram.model.errors import NotFound, StoreError, UnknownVersion
 from engram.store.postgres import migrating
-from engram.store.postgres.database import connect
+from engram.store.postgres.connections import connect
 from engram.store.postgres.migrating import LATEST, LOCK, migrate, migrations, version_of
 from engram.store.postgres.opening import open_store
 from engram.store.protocol import Filters
@@ -33,7 +33,7 @@ STATEMENTS = ["Deploy on Tuesdays only", "The staging server is called nightshif
 LATER = ["The release train leaves on Mondays", "The release train leaves on Thursdays"]
 """What the rows of schema 4 add."""
 MIGRATOR = (
-    "import sys; from engram.store.postgres.database import connect; from engram.store.postgres.migrating import migrate;"
+    "import sys; from engram.store.postgres.connections import connect; from engram.store.postgres.migrating import migrate;"
     "migrate(connect(sys.argv[1]), 'the server')"
 )
 EVERYTHING = """

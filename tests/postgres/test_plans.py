@@ -148,6 +148,7 @@ def fill_tasks(store: Store, clock: Clock) -> None:
         if number % 10:
             store.change_task(task, lambda held: moved(held, "completed", now))
     store.enqueue([replace(derived(f"dead {n}", now), status="dead") for n in range(100)])
+    store.enqueue([derived(f"waits {n}", now) for n in range(1_000)])
 
 
 def derived(name: str, now: datetime) -> Job:

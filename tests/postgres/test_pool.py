@@ -36,7 +36,7 @@ def stores(shared_database: str, tenant: str, clock: Clock) -> Iterator[list[Pos
 
 def tenant_left_on(store: PostgresStore) -> list[str | None]:
     """What the next user of each pooled connection would find set."""
-    pool = store.parts.database.pool
+    pool = store.parts.database.connections.pool
     taken = [pool.getconn() for _ in range(4)]
     found = [connection.execute("SELECT current_setting('engram.tenant', true)").fetchone() for connection in taken]
     for connection in taken:

@@ -94,7 +94,7 @@ def _held(url: str, tenant: str) -> Counter[str]:
 
 
 def _deadlocks(url: str) -> int:
-    from engram.store.postgres.database import connect
+    from engram.store.postgres.connections import connect
 
     with connect(url) as connection:
         row = connection.execute("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").fetchone()

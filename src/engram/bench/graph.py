@@ -77,7 +77,7 @@ def _settle(url: str | None) -> None:
 def fill(store: Store, shape: Shape, progress: Progress = lambda *_: None) -> list[str]:
     """Memories with links to others all over the store; the first one is the hub. Their ids."""
     now = utc_now()
-    with store.deciding("add", actor="bench", scopes=["global"]) as deciding:
+    with store.deciding("add", actor="bench", scopes=["global"], ids_for=[now] * shape.memories) as deciding:
         ids = [deciding.new_id(now) for _ in range(shape.memories)]
     texts = statements(shape.memories)
     linked = _links(shape, ids)

@@ -140,6 +140,7 @@ class Learner:
             session=session,
             scopes=[memory.scope],
             about=about,
+            ids_for=[self.clock()],
         ) as deciding:
             verdict = self._judged_late(proposal, verdict, deciding, mark)
             if verdict.admitted:
@@ -263,7 +264,8 @@ class Learner:
         about = self._about([proposal.memory for proposal in proposals])
         # A program decides for its owner, and what was read in a document is evidence that directs nobody.
         told = Rank.CONTENT < rank_of(source, Rank.PROGRAM) < Rank.PROGRAM
-        with self.store.deciding("add", actor=source, scopes=scopes, about=about) as deciding:
+        ids_for = () if team else [now] * len(proposals)
+        with self.store.deciding("add", actor=source, scopes=scopes, about=about, ids_for=ids_for) as deciding:
             deciding.foresee(
                 [
                     Foreseen(p.content_hash, p.memory.scope, name, p.memory.conflict_key)

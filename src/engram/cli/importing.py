@@ -223,12 +223,15 @@ class Importing:
     def _take_slice(self, memories: Sequence[Memory], dry_run: bool) -> None:
         known = self._here_already(memories)
         scopes = sorted({memory.scope for memory in (*memories, *known)})
+        here = {memory.id for memory in known}
+        unnamed = [memory for memory in memories if memory.id in here or not _ID.fullmatch(memory.id)]
         with self.mem.store.deciding(
             IMPORT,
             actor=self.source,
             reason=f"from {self.name}",
             scopes=scopes,
             about=[memory.id for memory in known],
+            ids_for=[memory.created or self.mem.upkeep.clock() for memory in unnamed],
         ) as deciding:
             for memory in memories:
                 taken = self._judged(memory, deciding)

@@ -253,7 +253,12 @@ class Lineages:
         scopes = sorted({head.scope, draft.scope})
         about = [version.id for version in self.versions(head.id)]
         with self.store.deciding(
-            "revise", actor=actor, reason=redact(reason)[0], scopes=scopes, about=about
+            "revise",
+            actor=actor,
+            reason=redact(reason)[0],
+            scopes=scopes,
+            about=about,
+            ids_for=[self.clock()],
         ) as deciding:
             # Whoever was faster made a newer version: this one follows it.
             head = _revisable(self._head_under_lock(deciding, head))

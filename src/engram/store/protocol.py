@@ -382,11 +382,13 @@ class Store(Protocol):
         session: str = "",
         scopes: Sequence[str] = (),
         about: Iterable[str] = (),
+        ids_for: Iterable[datetime] = (),
     ) -> AbstractContextManager[Transaction]:
         """Open one decision; it is committed when the block ends.
 
         `scopes` are those in which it depends on what else is there (duplicates, names): nobody else decides there
-        meanwhile. `about` names existing memories it may change. A backend may lock no more than that.
+        meanwhile. `about` names existing memories it may change. A backend may lock no more than that. `ids_for` are the
+        moments of the memories it may make: a backend may take their ids before it begins.
         """
 
     # usage

@@ -93,6 +93,7 @@ class FilesStore(Reading, TaskKeeping):
         session: str = "",
         scopes: Sequence[str] = (),
         about: Iterable[str] = (),
+        ids_for: Iterable[datetime] = (),
     ) -> Iterator[FilesTransaction]:
         """One decision, alone with the store: there is one lock, whatever scopes and memories it is about."""
         process = os.getpid()

@@ -17,7 +17,7 @@ from engram.store.documents import Document, event_document, meaning_digest, mem
 from engram.store.ledgers import to_fields
 from engram.store.moving import SLICE, Carried, Decision, Small, Way
 from engram.store.owners import ledger_owner
-from engram.store.postgres.database import Connection
+from engram.store.postgres.connections import Connection
 from engram.store.postgres.sql import statement
 from engram.store.postgres.store import PostgresStore
 from engram.store.postgres.task_keeping import checkpoint_values, job_columns, task_values

@@ -1,117 +1,92 @@
-"""Connections to the server: pooled, each transaction told its tenant and its deadlines, none left open."""
+"""One tenant's transactions on a server: each told its tenant and its deadlines, each commit settled, none left open."""
 
 import contextlib
-import logging
 import os
+import random
+import re
+import secrets
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import sql
-from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from engram.model.arguments import half_character
-from engram.model.errors import StoreClosed, StoreError, StoreUnreachable, UnknownVersion
-from engram.store.postgres import texts, vectors
+from engram.model.errors import EngramError, StoreClosed, StoreError, StoreUnreachable, UnknownVersion
+from engram.store.postgres.connections import (
+    MOST_CONNECTIONS,
+    Connection,
+    Connections,
+    PooledConnection,
+    connect,
+    is_pooled,
+    release,
+    shared,
+)
 from engram.store.postgres.explaining import explained, explanation, shown_url
 from engram.store.postgres.migrating import LATEST
 from engram.store.postgres.sql import statement
 
-Connection = psycopg.Connection[tuple[Any, ...]]
 Row = tuple[Any, ...]
 Asking = tuple[str | sql.Composed, dict[str, Any]]
 """A statement and its values."""
+Answer = TypeVar("Answer")
 
-CONNECT_SECONDS = 10
 STATEMENT_SECONDS = 60
 LOCK_SECONDS = 20
 """How long a decision waits for those before it; each takes milliseconds."""
 LONGEST_HOURS = 6
 """How long making an index or a vacuum may take."""
-SETTLE_SECONDS = 20
-"""How long to ask what became of a commit whose answer never came."""
-MOST_CONNECTIONS = 10
-# Errors reach the caller as exceptions; the pool's log lines would only appear between them, on the user's terminal.
-logging.getLogger("psycopg").addHandler(logging.NullHandler())
-_KEPT_ALIVE: dict[str, Any] = {
-    "connect_timeout": CONNECT_SECONDS,
-    "keepalives_idle": 30,
-    "keepalives_interval": 10,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 30_000,
-    "application_name": "engram",
-}
-
-
-def connect(url: str) -> Connection:
-    """One connection outside of any pool, committing each statement by itself."""
-    with explained(shown_url(url)):
-        return psycopg.connect(url, autocommit=True, **_defaults(url))
-
-
-def _defaults(url: str) -> dict[str, Any]:
-    """Engram's own connection settings, where the URL does not say otherwise."""
-    given = psycopg.conninfo.conninfo_to_dict(url)
-    return {key: value for key, value in _KEPT_ALIVE.items() if key not in given}
-
-
-def _configured(connection: Connection) -> None:
-    vectors.register(connection)
-    texts.register(connection)
-    connection.commit()
+SETTLE_SECONDS = 60
+"""How long to ask what became of a commit whose answer never came: a standby needs some of it to take over."""
+FIRST_LOOK, LONGEST_LOOK = 0.05, 2.0
+"""Seconds between two times of asking, growing: hundreds of clients may ask a server that has just come back."""
+FORGOTTEN_DAYS, FORGET_EVERY = 1, 64
+"""How old a writer's last commit is when it is forgotten, and how many new writers there are for each time of looking."""
+_WRITES = re.compile(r"\b(?:INSERT INTO|UPDATE|DELETE FROM)\s+engram\.", re.IGNORECASE)
 
 
 class Database:
     """One tenant's way to the server. Inside a transaction of this thread, every call takes part in it."""
 
-    def __init__(self, url: str, tenant: str, connections: int = MOST_CONNECTIONS) -> None:
-        self._url, self.tenant, self._connections = url, tenant, connections
+    def __init__(self, url: str, tenant: str) -> None:
+        self._url, self.tenant = url, tenant
         self.where = shown_url(url)
         self._mine = threading.local()
         self._opening = threading.Lock()
-        self._pool: ConnectionPool[Connection] | None = None
-        self._inherited: ConnectionPool[Connection] | None = None
+        self._shared: Connections | None = None
         self._pid = os.getpid()
         self._is_closed = False
+        self._settings = _settings(tenant)
 
     @property
-    def pool(self) -> ConnectionPool[Connection]:
-        """The pool; a forked child makes its own, since two processes cannot share a connection."""
+    def connections(self) -> Connections:
+        """This process's connections to the server; a forked child has its own, since two processes cannot share one."""
         if self._pid != os.getpid():
             self._begin_anew()
         with self._opening:
             if self._is_closed:
                 raise StoreClosed(f"the store on {self.where} is closed; open it again with `Engram.open()`")
-            if self._pool is None:
-                self._pool = ConnectionPool(
-                    self._url,
-                    kwargs=_defaults(self._url),
-                    min_size=0,
-                    max_size=self._connections,
-                    max_idle=120,
-                    timeout=CONNECT_SECONDS,
-                    reconnect_timeout=CONNECT_SECONDS,
-                    num_workers=1,
-                    configure=_configured,
-                    open=True,
-                )
-            return self._pool
+            if self._shared is None:
+                self._shared = shared(self._url)
+            return self._shared
 
     def _begin_anew(self) -> None:
-        """A forked child has its parent's locks, maybe held for ever, and its pool, which must not even be finalized."""
         self._mine, self._opening = threading.local(), threading.Lock()
-        self._inherited, self._pool, self._pid = self._pool, None, os.getpid()
+        self._shared, self._pid = None, os.getpid()
 
     def close(self) -> None:
-        """Let go of every connection; those in use when they are given back. Every later call raises `StoreClosed`."""
+        """Let go of the connections; one in use when it is given back. Every later call raises `StoreClosed`."""
         if self._pid != os.getpid():
             self._begin_anew()
         with self._opening:
-            self._is_closed, pool, self._pool = True, self._pool, None
-        if pool is not None:
-            pool.close()
+            self._is_closed, held, self._shared = True, self._shared, None
+        if held is not None:
+            release(held)
 
     # -- transactions
 
@@ -122,7 +97,6 @@ class Database:
         `durable=False` does not wait for the disk: for uses and statistics, whose loss costs nothing that was promised.
         """
         with self._taking_part(durable) as connection:
-            self._mine.writes = True
             yield connection
 
     @contextlib.contextmanager
@@ -139,9 +113,10 @@ class Database:
                 yield current
             return
         with explained(self.where):
-            connection = self._begun(durable)
+            connections = self.connections
+            connection = self._begun(connections, durable)
             process = os.getpid()
-            self._mine.connection, self._mine.writes, self._mine.process = connection, False, process
+            self._mine.connection, self._mine.wrote, self._mine.process = connection, False, process
             try:
                 yield connection
                 self._refuse_forked(connection)
@@ -154,102 +129,86 @@ class Database:
             finally:
                 self._mine.connection = None
                 if os.getpid() == process:
-                    self._give_back(connection)
+                    connections.give_back(connection)
 
-    def _give_back(self, connection: Connection) -> None:
-        """To the pool; another thread may have closed that meanwhile."""
-        pool = self._pool
-        if pool is not None:
-            pool.putconn(connection)
-        else:
-            connection.close()
-
-    def _begun(self, durable: bool) -> Connection:
-        """A connection with a transaction begun on it; one that died while it was idle is thrown away."""
-        for _ in range(self._connections + 1):
-            connection = self._taken()
-            try:
-                with connection.pipeline():
-                    cursor = connection.execute(statement("begin"), self._beginning(durable), prepare=True)
-                row = cursor.fetchone()
-            except psycopg.OperationalError:
-                dead = connection.closed
-                self._give_back(connection)
-                if not dead:
-                    raise
-                continue
-            except BaseException:
-                self._give_back(connection)
-                raise
-            self._check_version(connection, row)
-            return connection
-        raise StoreUnreachable(f"cannot reach {self.where}: every connection broke; is the server running?")
-
-    def _taken(self) -> Connection:
-        try:
-            return self.pool.getconn()
-        except PoolClosed:
-            return self.pool.getconn()  # closed by another thread just now, which this says
-        except PoolTimeout:
-            # The pool does not say why; a connection of our own does.
-            connect(self._url).close()
-            raise
-
-    def _beginning(self, durable: bool) -> dict[str, str]:
-        return {
-            "tenant": self.tenant,
-            "statement_timeout": f"{STATEMENT_SECONDS}s",
-            "lock_timeout": f"{LOCK_SECONDS}s",
-            "idle_timeout": f"{2 * STATEMENT_SECONDS}s",
-            "synchronous": "on" if durable else "off",
-        }
-
-    def _check_version(self, connection: Connection, row: Row | None) -> None:
+    def _begun(self, connections: Connections, durable: bool) -> PooledConnection:
+        """A connection with a transaction begun on it."""
+        settings = self._settings if durable else (*self._settings, _HASTY)
+        connection, row = self._first_answer(connections, lambda taken: _begin(taken, settings))
         version = row[0] if row else None
         if version is not None and version > LATEST:
             connection.rollback()
-            self._give_back(connection)
+            connections.give_back(connection)
             raise UnknownVersion(
                 f"{self.where} has schema {version}; this Engram knows up to {LATEST}. Update Engram on this machine"
             )
+        return connection
 
-    def _commit(self, connection: Connection) -> None:
-        """Commit; when the connection breaks before the answer, ask the server what became of it."""
-        transaction = connection.execute(statement("about_to_commit")).fetchone() if self._mine.writes else None
+    def _first_answer(
+        self, connections: Connections, ask: Callable[[PooledConnection], Answer]
+    ) -> tuple[PooledConnection, Answer]:
+        """A connection and its answer to a first question; one that died while it was idle is thrown away."""
+        for _ in range(MOST_CONNECTIONS + 1):
+            connection = connections.take()
+            try:
+                return connection, ask(connection)
+            except psycopg.OperationalError:
+                dead = connection.closed
+                connections.give_back(connection)
+                if not dead:
+                    raise
+            except BaseException:
+                connections.give_back(connection)
+                raise
+        raise StoreUnreachable(f"cannot reach {self.where}: every connection broke; is the server running?")
+
+    def _commit(self, connection: PooledConnection) -> None:
+        """Commit; when the answer does not come, ask the server what became of it."""
+        if not self._mine.wrote:
+            connection.commit()
+            return
+        token = secrets.token_hex(16)
+        noted = {"tenant": self.tenant, "writer": connection.writer, "token": token}
+        connection.execute(statement("note_commit"), noted, prepare=True)
         try:
             connection.commit()
         except psycopg.OperationalError as error:
-            lost = connection.closed and transaction is not None and transaction[0] is not None
-            if not lost or not self._was_committed(transaction, error):
+            if not self._was_committed(connection.writer, token, error):
                 raise
+        if connection.is_new_writer:
+            connection.is_new_writer = False
+            if random.randrange(FORGET_EVERY) == 0:
+                self._forget_writers(connection)
 
-    def _was_committed(self, transaction: Row | None, error: psycopg.OperationalError) -> bool:
-        """What became of a transaction: its number, and since when the server runs.
+    def _was_committed(self, writer: str, token: str, error: psycopg.OperationalError) -> bool:
+        """Whether a transaction was committed, asked until a server answers.
 
-        A server that crashed since may have given the number to another: then only "aborted" can be believed.
+        The question writes to the row that the transaction wrote: so it waits for a commit that is still under way, and where
+        commits wait for a standby, the answer has reached it, too.
         """
-        number, *running = transaction or ()
-        deadline = time.monotonic() + SETTLE_SECONDS
+        deadline, pause = time.monotonic() + SETTLE_SECONDS, FIRST_LOOK
         while time.monotonic() < deadline:
-            with (
-                contextlib.suppress(psycopg.OperationalError),
-                psycopg.connect(self._url, autocommit=True, **_defaults(self._url)) as asking,
-            ):
-                try:
-                    status, *still = asking.execute(statement("what_became"), {"number": number}).fetchone() or ("",)
-                except psycopg.errors.InvalidParameterValue:
-                    return False  # a number yet to be given: the server has lost what it had not written
-                if status == "aborted":
-                    return False
-                if status == "committed":
-                    if still == running:
-                        return True
-                    break
-            time.sleep(0.2)
+            with contextlib.suppress(EngramError, psycopg.Error), connect(self._url) as asking:
+                with asking.transaction():
+                    _begin(asking, self._settings)
+                    row = asking.execute(
+                        statement("what_became"), {"tenant": self.tenant, "writer": writer}, prepare=False
+                    ).fetchone()
+                return row is not None and row[0] == token
+            time.sleep(pause * random.uniform(0.5, 1))
+            pause = min(2 * pause, LONGEST_LOOK)
         raise StoreUnreachable(
             f"{explanation(error, self.where)}; the answer to the commit never came: "
             "whether it was written can be seen when the server is back"
         ) from error
+
+    def _forget_writers(self, connection: PooledConnection) -> None:
+        """Let go of commits that nobody asks about any more."""
+        before = datetime.now(UTC) - timedelta(days=FORGOTTEN_DAYS)
+        with contextlib.suppress(psycopg.Error):
+            _begin(connection, (*self._settings, _HASTY))
+            connection.execute(statement("forget_writers"), {"tenant": self.tenant, "before": before})
+            connection.commit()
 
     @property
     def in_transaction(self) -> bool:
@@ -257,9 +216,9 @@ class Database:
         return self._current is not None
 
     @property
-    def _current(self) -> Connection | None:
+    def _current(self) -> PooledConnection | None:
         """The connection of this thread's transaction; not one on which a parent process decides."""
-        mine: Connection | None = getattr(self._mine, "connection", None)
+        mine: PooledConnection | None = getattr(self._mine, "connection", None)
         return mine if mine is not None and self._mine.process == os.getpid() else None
 
     def _refuse_forked(self, connection: Connection) -> None:
@@ -271,11 +230,16 @@ class Database:
         return bool(self.within(connection, "SELECT pg_is_in_recovery()", {})[0][0])
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[Connection]:
-        """A connection outside of any transaction, for long work on whole tables that only their owner may do."""
+    def alone(self, **settings: str) -> Iterator[Connection]:
+        """A connection outside of any transaction, for long work on whole tables that only their owner may do.
+
+        Settings are for the whole connection; through a pooler they would stay with a server process that others use next.
+        """
+        wanted = {"statement_timeout": f"{LONGEST_HOURS}h", "lock_timeout": f"{LOCK_SECONDS}s", **settings}
         with connect(self._url) as connection, explained(self.where):
-            connection.execute(f"SET statement_timeout = '{LONGEST_HOURS}h'".encode())
-            connection.execute(f"SET lock_timeout = '{LOCK_SECONDS}s'".encode())
+            if not is_pooled(connection):
+                for name, value in wanted.items():
+                    connection.execute(sql.SQL("SET {} = {}").format(sql.Identifier(name), sql.Literal(value)))
             yield connection
 
     def vacuum(self, tables: Sequence[str]) -> None:
@@ -296,6 +260,27 @@ class Database:
         with self.transaction() as connection:
             return self.within(connection, statement(name), values)
 
+    def change_at_once(self, name: str, /, **values: Any) -> list[Row]:
+        """A named statement that writes, with its beginning and its end, in one round trip; in a transaction, a part of that.
+
+        Whether a commit whose answer was lost took place is not asked: for what may be done twice.
+        """
+        if self._current is not None:
+            return self.change(name, **values)
+
+        def change(connection: PooledConnection) -> list[Row]:
+            with connection.pipeline():
+                _send_beginning(connection, self._settings)
+                cursor = connection.execute(statement(name), {"tenant": self.tenant, **values}, prepare=True)
+                connection.commit()
+            return cursor.fetchall() if cursor.description is not None else []
+
+        with explained(self.where):
+            connections = self.connections
+            connection, rows = self._first_answer(connections, change)
+            connections.give_back(connection)
+        return rows
+
     def query(self, text: str, values: dict[str, Any]) -> list[Row]:
         """All rows of a statement put together from the files' text; one that only reads."""
         with self.reading() as connection:
@@ -306,6 +291,7 @@ class Database:
         self._refuse_forked(connection)
         # It would look like a statement without rows.
         assert not connection.pgconn.pipeline_status, "in pipeline mode nothing is known of an answer before the end"
+        self._note(text)
         try:
             cursor = connection.execute(text, {"tenant": self.tenant, **values})
         except UnicodeEncodeError as error:
@@ -340,4 +326,52 @@ class Database:
         """Send statements to a connection in pipeline mode; what became of them is known when that ends."""
         self._refuse_forked(connection)
         for name, values in work:
-            connection.execute(statement(name), {"tenant": self.tenant, **values})
+            text = statement(name)
+            self._note(text)
+            connection.execute(text, {"tenant": self.tenant, **values})
+
+    def _note(self, text: str) -> None:
+        """Remember that this transaction writes."""
+        self._mine.wrote = self._mine.wrote or _is_write(text)
+
+
+@cache
+def _is_write(text: str) -> bool:
+    return _WRITES.search(text) is not None
+
+
+def _settings(tenant: str) -> tuple[bytes, ...]:
+    """What every transaction of a tenant begins with.
+
+    `SET LOCAL` of a literal, one statement each: this is what Citus passes on to the servers that hold the rows, where the
+    policies are checked and the locks are taken. The first asks it to; elsewhere that is a name nobody reads.
+    """
+    values = {
+        "citus.propagate_set_commands": "local",
+        "engram.tenant": tenant,
+        "jit": "off",  # compiling takes longer than any statement here
+        "statement_timeout": f"{STATEMENT_SECONDS}s",
+        "lock_timeout": f"{LOCK_SECONDS}s",
+        "idle_in_transaction_session_timeout": f"{2 * STATEMENT_SECONDS}s",
+    }
+    return tuple(
+        sql.SQL("SET LOCAL {} = {}").format(sql.Identifier(*name.split(".")), sql.Literal(value)).as_bytes()
+        for name, value in values.items()
+    )
+
+
+_HASTY = b"SET LOCAL synchronous_commit = 'off'"
+
+
+def _begin(connection: Connection, settings: Sequence[bytes]) -> Row | None:
+    """Begin a transaction; the schema's version."""
+    with connection.pipeline():
+        cursor = _send_beginning(connection, settings)
+    return cursor.fetchone()
+
+
+def _send_beginning(connection: Connection, settings: Sequence[bytes]) -> psycopg.Cursor[Row]:
+    """The beginning of a transaction, to a connection in pipeline mode."""
+    for setting in settings:
+        connection.execute(setting, prepare=False)
+    return connection.execute(statement("begin"), prepare=True)

@@ -10,7 +10,7 @@ from engram.rules.scopes import GLOBAL
 from engram.store.documents import MAX_INDEXED_CHARS, event_document, spoken
 from engram.store.ledgers import NO_HEAD, Head, decode_event, following_on, to_fields, unrepeated
 from engram.store.owners import ledger_owner, owner_of_new
-from engram.store.postgres.database import Connection
+from engram.store.postgres.connections import Connection
 from engram.store.postgres.parts import Parts
 from engram.store.postgres.sql import statement
 from engram.store.postgres.task_keeping import held_task, job_columns

@@ -110,6 +110,13 @@ def _busy(words: str, where: str) -> StoreBusy:
     return StoreBusy(f"{where}: {words}; nothing was written, try again")
 
 
+def _taken(words: str, where: str) -> StoreBusy:
+    return StoreBusy(
+        f"{where}: {words}; another writer has taken this number or name, as may happen after a failover. Nothing was written, "
+        "try again"
+    )
+
+
 def _full(words: str, where: str) -> StoreError:
     return StoreError(f"{where}: {words}; nothing was written")
 
@@ -135,6 +142,7 @@ _KINDS = (
     ((errors.InsufficientPrivilege,), _privilege),
     ((errors.ReadOnlySqlTransaction,), _read_only),
     ((errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected, errors.SerializationFailure), _busy),
+    ((errors.UniqueViolation,), _taken),
     ((errors.ProgramLimitExceeded,), _too_long),
     ((errors.DiskFull, errors.OutOfMemory), _full),
     ((errors.TooManyConnections,), _crowded),

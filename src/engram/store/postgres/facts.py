@@ -6,7 +6,8 @@ from contextlib import suppress
 from typing import Any
 
 from engram.model.errors import EmbedderError, StoreDenied, StoreReadOnly
-from engram.store.postgres.database import Connection, Database
+from engram.store.postgres.connections import Connection
+from engram.store.postgres.database import Database
 from engram.store.postgres.sql import statement
 
 REMEMBERED = 2.0

@@ -157,8 +157,7 @@ def build(parts: Parts, progress: Progress) -> str:
         generation=sql.Literal(generation),
     )
     _drop(parts.database, {name})
-    with parts.database.alone() as connection:
-        connection.execute(f"SET maintenance_work_mem = '{BUILD_MEMORY}'".encode())
+    with parts.database.alone(maintenance_work_mem=BUILD_MEMORY) as connection:
         connection.execute(made)
     with parts.database.transaction() as own:
         parts.facts.set(own, hnsw=generation)

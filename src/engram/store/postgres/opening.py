@@ -48,7 +48,7 @@ def _check(url: str, tenant: str) -> None:
 
 
 def _prepare(url: str, create: bool) -> None:
-    from engram.store.postgres.database import connect
+    from engram.store.postgres.connections import connect
     from engram.store.postgres.explaining import explained, is_readable, shown_url
     from engram.store.postgres.migrating import LATEST, check_server, migrate, version_of
 

@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from engram.store.id_numbers import highest_numbers
-from engram.store.postgres.database import Connection, Database
+from engram.store.postgres.connections import Connection
+from engram.store.postgres.database import Database
 from engram.store.postgres.facts import Facts
 from engram.store.postgres.sql import statement
 from engram.store.sources import random_hex, utc_now
@@ -19,26 +20,21 @@ if TYPE_CHECKING:
 class Numbers:
     """Gives out the numbers of a day's ids, each once.
 
-    Outside of the decision's transaction: a lock on the day's row until the commit would let one writer in at a time.
-    A decision that fails leaves a gap. Its commit need not reach the disk by itself: the decision's does, and comes later.
+    Before the decision's transaction, never beside it: a decision that held a connection and waited for another one could
+    wait for those who wait for its own. A decision that fails leaves a gap.
     """
 
     database: Database
-    apart: Database
-    """One connection of its own: a decision that holds the last one of the pool can still take a number."""
 
     def take(self, day: str, count: int) -> range:
         """The next numbers of a day."""
-        with self.apart.transaction(durable=False) as connection:
-            ((last,),) = self.apart.within(connection, statement("take_numbers"), {"day": day, "count": count})
+        ((last,),) = self.database.change_at_once("take_numbers", day=day, count=count)
         return range(int(last) - count + 1, int(last) + 1)
 
     def give_back(self, day: str, unused: range) -> None:
         """Numbers nobody was told of; they come again unless others were taken behind them."""
         if unused:
-            with self.apart.transaction(durable=False) as connection:
-                values = {"day": day, "last": unused[-1], "count": len(unused)}
-                self.apart.within(connection, statement("give_back_numbers"), values)
+            self.database.change_at_once("give_back_numbers", day=day, last=unused[-1], count=len(unused))
 
     def raise_to(self, connection: Connection, ids: Iterable[str]) -> None:
         """Never give out the number of an id that came from elsewhere."""

@@ -15,7 +15,7 @@ from engram.model.memory import Memory
 from engram.store.documents import event_document
 from engram.store.ledgers import blanked, decode_event, to_fields
 from engram.store.postgres import events, images
-from engram.store.postgres.database import Connection
+from engram.store.postgres.connections import Connection
 from engram.store.postgres.parts import Parts
 from engram.store.postgres.sql import statement
 from engram.store.postgres.witnessing import redactions

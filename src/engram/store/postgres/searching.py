@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.postgres import nearest
-from engram.store.postgres.database import Asking, Connection, Row
+from engram.store.postgres.connections import Connection
+from engram.store.postgres.database import Asking, Row
 from engram.store.postgres.filters import where
 from engram.store.postgres.parts import Parts
 from engram.store.postgres.sql import statement

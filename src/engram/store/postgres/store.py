@@ -1,12 +1,13 @@
 """The Postgres backend: `protocol.Store` over a pool of connections."""
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engram.model.errors import EngramError, InvalidInput
+from engram.model.errors import EngramError, InvalidInput, StoreUnreachable
 from engram.model.event import Event, Session
 from engram.model.memory import Memory
 from engram.model.usage import Use
@@ -21,7 +22,7 @@ from engram.store.postgres.parts import Numbers, Parts
 from engram.store.postgres.sql import statement
 from engram.store.postgres.statistics import Statistics
 from engram.store.postgres.task_keeping import TaskKeeping
-from engram.store.postgres.transaction import Decision, PostgresTransaction
+from engram.store.postgres.transaction import Decision, PostgresTransaction, day_of
 from engram.store.protocol import (
     COMMON,
     Candidates,
@@ -65,11 +66,11 @@ class PostgresStore(TaskKeeping):
         clock: Callable[[], datetime] = utc_now,
         token: Callable[[int], str] = random_hex,
     ) -> None:
-        database, apart = Database(url, tenant), Database(url, tenant, connections=1)
+        database = Database(url, tenant)
         self.parts = Parts(
             database=database,
             facts=Facts(database, embedder.name if embedder else "", embedder.dim if embedder else 0),
-            numbers=Numbers(database, apart),
+            numbers=Numbers(database),
             embedder=embedder,
             clock=clock,
             token=token,
@@ -79,7 +80,6 @@ class PostgresStore(TaskKeeping):
     def close(self) -> None:
         """Let go of every connection."""
         self.parts.database.close()
-        self.parts.numbers.apart.close()
 
     @property
     def place(self) -> str:
@@ -254,22 +254,41 @@ class PostgresStore(TaskKeeping):
         session: str = "",
         scopes: Sequence[str] = (),
         about: Iterable[str] = (),
+        ids_for: Iterable[datetime] = (),
     ) -> Iterator[PostgresTransaction]:
-        """One decision; its scopes and memories are locked first, in order."""
+        """One decision; its ids are taken first, then its scopes and memories are locked, in order."""
         lacking = False
         reason = self.screen.decision(actor, reason, session)
-        with self.parts.database.transaction() as connection:
-            transaction = PostgresTransaction(self.parts, connection, Decision(op, actor, reason, session))
+        with self._reserved(ids_for) as reserved, self.parts.database.transaction() as connection:
+            transaction = PostgresTransaction(self.parts, connection, Decision(op, actor, reason, session), reserved)
             transaction.lock_scopes(scopes)
             transaction.lock_memories(about)
             yield transaction
             self.screen.memories(transaction.proposed, transaction.stored)
             transaction.commit()
             lacking = transaction.lacks_vectors
-        transaction.give_back_numbers()
         self._statistics.written(transaction.written)
         if lacking:
             self._fill_vectors()
+
+    @contextlib.contextmanager
+    def _reserved(self, moments: Iterable[datetime]) -> Iterator[dict[str, range]]:
+        """Numbers for ids of these moments' days; what the block leaves of them is given back."""
+        days = Counter(map(day_of, moments))
+        reserved = {day: self.parts.numbers.take(day, count) for day, count in sorted(days.items())}
+        try:
+            yield reserved
+        except StoreUnreachable:
+            raise  # they are a gap then
+        except BaseException:
+            self._give_back(reserved)
+            raise
+        self._give_back(reserved)
+
+    def _give_back(self, reserved: Mapping[str, range]) -> None:
+        for day, unused in reserved.items():
+            with contextlib.suppress(EngramError):  # they are a gap then, and what was decided is decided
+                self.parts.numbers.give_back(day, unused)
 
     def _fill_vectors(self) -> None:
         """Embed what was written without a vector, outside of any transaction."""

@@ -7,7 +7,7 @@ from datetime import date, datetime
 
 from engram.model.errors import NotFound
 from engram.model.task import Checkpoint, Job, TaskRun
-from engram.store.postgres.database import Connection
+from engram.store.postgres.connections import Connection
 from engram.store.postgres.parts import Parts
 from engram.store.postgres.sql import statement
 from engram.store.postgres.writing import Work, dumped

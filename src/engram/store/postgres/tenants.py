@@ -1,9 +1,12 @@
 """Whole tenants: whether one holds anything, copying one beside others, taking one away."""
 
+from datetime import UTC, datetime
+
 from psycopg import sql
 
 from engram.store.postgres import nearest
-from engram.store.postgres.database import Database, connect
+from engram.store.postgres.connections import connect
+from engram.store.postgres.database import Database
 from engram.store.postgres.explaining import explained, shown_url
 
 _COLUMNS = """
@@ -17,7 +20,7 @@ DELETED_AT_ONCE = 20_000
 
 def holds_anything(url: str, tenant: str) -> bool:
     """Whether a tenant has a document."""
-    database = Database(url, tenant, connections=1)
+    database = Database(url, tenant)
     try:
         return bool(database.query("SELECT 1 FROM engram.documents WHERE tenant = %(tenant)s LIMIT 1", {}))
     finally:
@@ -26,7 +29,7 @@ def holds_anything(url: str, tenant: str) -> bool:
 
 def remove(url: str, tenant: str) -> None:
     """Take everything of a tenant away, a slice at a time. There is no way back."""
-    database = Database(url, tenant, connections=1)
+    database = Database(url, tenant)
     try:
         nearest.drop_all(database)
         for table, _ in database.query(_COLUMNS, {}):
@@ -36,6 +39,8 @@ def remove(url: str, tenant: str) -> None:
             )
             while _deleted(database, text) == DELETED_AT_ONCE:
                 pass
+        # Each of these deletions was a commit, too.
+        database.change_at_once("forget_writers", before=datetime.max.replace(tzinfo=UTC))
     finally:
         database.close()
 

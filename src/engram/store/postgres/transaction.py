@@ -1,16 +1,15 @@
 """One decision on Postgres: its scopes and memories locked in order, everything written in one transaction."""
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from engram.model.errors import EngramError, InvalidInput, NotFound
+from engram.model.errors import InvalidInput, NotFound
 from engram.model.memory import Memory
 from engram.store.documents import meaning_of, memory_document
 from engram.store.lineages import heads_among, versions_among
-from engram.store.postgres.database import Connection
+from engram.store.postgres.connections import Connection
 from engram.store.postgres.parts import Parts
 from engram.store.postgres.sql import statement
 from engram.store.postgres.texts import Texts
@@ -48,7 +47,7 @@ class PostgresTransaction:
     is why a decision names both when it begins. What it meets on the way is locked as it is met.
     """
 
-    def __init__(self, parts: Parts, connection: Connection, decision: Decision) -> None:
+    def __init__(self, parts: Parts, connection: Connection, decision: Decision, reserved: dict[str, range]) -> None:
         self._parts, self._connection, self._decision = parts, connection, decision
         self._pending: dict[str, _Pending] = {}
         self._held: dict[str, Memory | None] = {}
@@ -56,8 +55,8 @@ class PostgresTransaction:
         self._minted: set[str] = set()
         self._names: set[tuple[str, str]] = set()
         self._day: tuple[datetime | None, str] = (None, "")
-        self._reserved: dict[str, range] = {}
-        self._expected = 1
+        self._reserved = reserved
+        """Numbers taken for new ids, by day; what is used is taken out."""
         self._exact: dict[tuple[str, str], Memory | None] = {}
         self._heads: dict[tuple[str, str], list[str]] = {}
         self._holding: dict[tuple[str, str], list[str]] = {}
@@ -86,7 +85,6 @@ class PostgresTransaction:
         self._look_up_names([(wanted.name, wanted.scope) for wanted in proposals if wanted.name])
         if keyed := [(wanted.conflict_key, wanted.scope) for wanted in proposals if wanted.conflict_key]:
             self._look_up_heads(keyed)
-        self._expected = max(1, len(proposals))
 
     # -- reading
 
@@ -161,25 +159,16 @@ class PostgresTransaction:
         if team:
             raise InvalidInput("a team store is kept in files; this Engram is on Postgres")
         if self._day[0] is not at:
-            self._day = (at, at.astimezone(UTC).strftime("ENG-%Y-%m%d"))
+            self._day = (at, day_of(at))
         minted = f"{self._day[1]}-{self._next_number(self._day[1]):03d}"
         self._minted.add(minted)
         return minted
 
     def _next_number(self, day: str) -> int:
-        reserved = self._reserved.get(day)
-        if not reserved:
-            reserved = self._parts.numbers.take(day, self._expected)
-            self._expected = 1
-        self._reserved[day] = reserved[1:]
-        return reserved[0]
-
-    def give_back_numbers(self) -> None:
-        """Numbers taken for what was foreseen and not written. Afterwards: the decision may hold the day's counter itself."""
-        for day, unused in self._reserved.items():
-            # They are a gap otherwise, and the decision is made.
-            with suppress(EngramError):
-                self._parts.numbers.give_back(day, unused)
+        # One that was not foreseen is taken in this transaction; until it ends, others of the day wait.
+        numbers = self._reserved.get(day) or self._parts.numbers.take(day, 1)
+        self._reserved[day] = numbers[1:]
+        return numbers[0]
 
     def free_name(self, name: str, scope: str) -> str:
         """The name, or the name with a number behind it, free in its scope."""
@@ -280,6 +269,11 @@ class PostgresTransaction:
 
     def _run(self, name: str, /, **values: Any) -> list[tuple[Any, ...]]:
         return self._parts.database.within(self._connection, statement(name), values)
+
+
+def day_of(moment: datetime) -> str:
+    """What the ids of a UTC day begin with."""
+    return moment.astimezone(UTC).strftime("ENG-%Y-%m%d")
 
 
 def _is_compared_anew(before: Memory, after: Memory) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from engram.model.event import Event
 from engram.store.ledgers import Head
-from engram.store.postgres.database import Connection
+from engram.store.postgres.connections import Connection
 from engram.store.postgres.parts import Parts
 from engram.store.postgres.sql import statement
 from engram.store.witnesses import ANCHOR, FIRST, REDACTED, anchor_text, link_to, redaction_text

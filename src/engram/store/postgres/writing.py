@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from engram.model.memory import Memory
 from engram.store.documents import Document, meaning_digest
-from engram.store.postgres.database import Connection, Database
+from engram.store.postgres.connections import Connection
+from engram.store.postgres.database import Database
 from engram.store.postgres.sql import statement
 from engram.store.postgres.texts import Texts
 from engram.store.postgres.vectors import VectorArray
@@ -175,11 +176,13 @@ def put_memories(
 
 def memories_work(memories: Sequence[tuple[Memory, str]], fresh: set[str]) -> Work:
     """The statements that put these records, their names and their links."""
-    ids = Texts(memory.id for memory, _ in memories)
-    old = [i for i in ids if i not in fresh]
-    work: Work = [("put_memories", {"ids": ids, "records": Texts(record for _, record in memories)})]
+    new = [(memory.id, record) for memory, record in memories if memory.id in fresh]
+    old = [(memory.id, record) for memory, record in memories if memory.id not in fresh]
+    # An id that is new is never one that is there: should a number be given out twice, the second decision fails.
+    work: Work = [("add_memories", _records(new))] if new else []
     if old:
-        work += [("drop_names", {"ids": old}), ("drop_relations", {"ids": old})]
+        ids = {"ids": Texts(i for i, _ in old)}
+        work += [("put_memories", _records(old)), ("drop_names", ids), ("drop_relations", ids)]
     names = [(name, m.id, m.scope) for m, _ in memories for name in dict.fromkeys((m.name, *m.aliases)) if name]
     if names:
         work.append(
@@ -194,6 +197,10 @@ def memories_work(memories: Sequence[tuple[Memory, str]], fresh: set[str]) -> Wo
         columns = ("sources", "targets", "types", "strengths", "weights", "reinforced")
         work.append(("put_relations", dict(zip(columns, map(list, zip(*links, strict=True)), strict=True))))
     return work
+
+
+def _records(memories: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    return {"ids": Texts(i for i, _ in memories), "records": Texts(record for _, record in memories)}
 
 
 def dumped(mapping: Mapping[str, Any]) -> str:

@@ -65,6 +65,11 @@ UPDATE engram.memory_vectors v SET scope = d.scope FROM engram.documents d
 WHERE v.tenant = %(tenant)s AND d.tenant = %(tenant)s AND d.n = v.n AND v.n = ANY(%(numbers)b::bigint[])
     AND v.scope <> d.scope
 
+-- name: add_memories
+INSERT INTO engram.agent_memory (tenant, id, record)
+SELECT %(tenant)s, id, record::json FROM unnest(%(ids)b::text[], %(records)b::text[]) AS given(id, record)
+RETURNING 1
+
 -- name: put_memories
 INSERT INTO engram.agent_memory (tenant, id, record)
 SELECT %(tenant)s, id, record::json FROM unnest(%(ids)b::text[], %(records)b::text[]) AS given(id, record)

@@ -1,18 +1,18 @@
 -- name: begin
-SELECT (SELECT max(version) FROM engram.schema_versions),
-    set_config('engram.tenant', %(tenant)s, true),
-    set_config('jit', 'off', true),
-    set_config('statement_timeout', %(statement_timeout)s, true),
-    set_config('lock_timeout', %(lock_timeout)s, true),
-    set_config('idle_in_transaction_session_timeout', %(idle_timeout)s, true),
-    set_config('synchronous_commit', CASE %(synchronous)s WHEN 'off' THEN 'off' ELSE current_setting('synchronous_commit') END, true)
+SELECT max(version) FROM engram.schema_versions
 
--- name: about_to_commit
--- The second and third tell whether the server is still the one that was asked: they change with a start and with a recovery.
-SELECT pg_current_xact_id_if_assigned()::text, pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()
+-- name: note_commit
+INSERT INTO engram.commits (tenant, writer, token, at) VALUES (%(tenant)s, %(writer)s, %(token)s, now())
+ON CONFLICT (tenant, writer) DO UPDATE SET token = excluded.token, at = excluded.at
 
 -- name: what_became
-SELECT pg_xact_status(%(number)s::xid8), pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()
+-- Without a row nothing was committed, and from now on nothing of that transaction can be: its own row would be this one.
+INSERT INTO engram.commits AS known (tenant, writer, token, at) VALUES (%(tenant)s, %(writer)s, '', now())
+ON CONFLICT (tenant, writer) DO UPDATE SET at = excluded.at
+RETURNING known.token
+
+-- name: forget_writers
+DELETE FROM engram.commits WHERE tenant = %(tenant)s AND at < %(before)s
 
 -- name: lock_scopes
 INSERT INTO engram.scopes AS s (tenant, scope, change)

@@ -15,7 +15,7 @@ CREATE POLICY own_tenant ON engram.commits USING (tenant = current_setting('engr
     WITH CHECK (tenant = current_setting('engram.tenant', true));
 
 -- A worker of all tenants asks who has work to be done, and then works as that tenant.
-CREATE POLICY at_work ON engram.memory_jobs FOR SELECT USING (current_setting('engram.worker', true) = 'on');
+CREATE POLICY at_work ON engram.memory_jobs FOR SELECT USING ((SELECT current_setting('engram.worker', true)) = 'on');
 
 -- It has no key by which a copy of it could follow changes.
 ALTER TABLE engram.gate_verdicts REPLICA IDENTITY FULL;
