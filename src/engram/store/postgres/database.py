@@ -372,6 +372,7 @@ def _begin(connection: Connection, settings: Sequence[bytes]) -> Row | None:
 
 def _send_beginning(connection: Connection, settings: Sequence[bytes]) -> psycopg.Cursor[Row]:
     """The beginning of a transaction, to a connection in pipeline mode."""
+    cursor = connection.cursor()
     for setting in settings:
-        connection.execute(setting, prepare=False)
-    return connection.execute(statement("begin"), prepare=True)
+        cursor.execute(setting, prepare=False)
+    return cursor.execute(statement("begin"), prepare=True)
