@@ -160,6 +160,24 @@ def test_a_decision_number_given_out_twice_is_refused(mem: Engram, admin: psycop
     assert mem.list() == [kept]
 
 
+def test_sequences_that_fell_back_pass_what_is_in_use_after_one_refusal(
+    mem: Engram, admin: psycopg.Connection, database: str, tenant: str
+) -> None:
+    for number in range(12):
+        mem.add(sentence(number))
+        mem.observe("talk", "user", sentence(number))
+    for sequence in ("document_numbers", "decision_numbers", "use_numbers"):
+        admin.execute(f"SELECT setval('engram.{sequence}', 1, false)".encode())
+    with pytest.raises(StoreBusy, match="try again"):
+        mem.add(sentence(50))
+    for number in range(50, 56):
+        mem.add(sentence(number))
+        mem.observe("talk", "user", sentence(number))
+        mem.feedback(mem.list()[0].id, "positive")
+    assert len(mem.list(limit=None)) == 18
+    assert disagreements(database, tenant) == []
+
+
 # -- ids
 
 

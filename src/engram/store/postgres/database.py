@@ -47,6 +47,9 @@ FIRST_LOOK, LONGEST_LOOK = 0.05, 2.0
 """Seconds between two times of asking, growing: hundreds of clients may ask a server that has just come back."""
 FORGOTTEN_DAYS, FORGET_EVERY = 1, 64
 """How old a writer's last commit is when it is forgotten, and how many new writers there are for each time of looking."""
+NUMBERED = {"next_numbers": "last_document", "next_decisions": "last_seq", "next_uses": "last_position"}
+"""The statements that take numbers from a sequence, and those that ask for the highest in use."""
+MOST_PASSED = 1_000_000
 _WRITES = re.compile(r"\b(?:INSERT INTO|UPDATE|DELETE FROM)\s+engram\.", re.IGNORECASE)
 
 
@@ -121,10 +124,12 @@ class Database:
                 yield connection
                 self._refuse_forked(connection)
                 self._commit(connection)
-            except BaseException:
+            except BaseException as error:
                 if os.getpid() == process:
                     with contextlib.suppress(psycopg.Error):
                         connection.rollback()
+                        if isinstance(error, psycopg.errors.UniqueViolation):
+                            self._pass_numbers_in_use(connection)
                 raise
             finally:
                 self._mine.connection = None
@@ -210,6 +215,17 @@ class Database:
             connection.execute(statement("forget_writers"), {"tenant": self.tenant, "before": before})
             connection.commit()
 
+    def _pass_numbers_in_use(self, connection: PooledConnection) -> None:
+        """Let the sequences pass what this tenant holds: a server that took over may have them from before that was written."""
+        for numbers, held in NUMBERED.items():
+            _begin(connection, (*self._settings, _HASTY))
+            ((highest,),) = self.within(connection, statement(held), {})
+            ((next_,),) = self.within(connection, statement(numbers), {"count": 1})
+            missing = min((highest or 0) - next_, MOST_PASSED)
+            if missing > 0:
+                self.within(connection, statement(numbers), {"count": missing})
+            connection.commit()
+
     @property
     def in_transaction(self) -> bool:
         """Whether this thread has a transaction open."""
@@ -263,14 +279,14 @@ class Database:
     def change_at_once(self, name: str, /, **values: Any) -> list[Row]:
         """A named statement that writes, with its beginning and its end, in one round trip; in a transaction, a part of that.
 
-        Whether a commit whose answer was lost took place is not asked: for what may be done twice.
+        The disk is not waited for, and a commit whose answer was lost is not asked for: for what may be lost or done twice.
         """
         if self._current is not None:
             return self.change(name, **values)
 
         def change(connection: PooledConnection) -> list[Row]:
             with connection.pipeline():
-                _send_beginning(connection, self._settings)
+                _send_beginning(connection, (*self._settings, _HASTY))
                 cursor = connection.execute(statement(name), {"tenant": self.tenant, **values}, prepare=True)
                 connection.commit()
             return cursor.fetchall() if cursor.description is not None else []

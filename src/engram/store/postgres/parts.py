@@ -21,7 +21,8 @@ class Numbers:
     """Gives out the numbers of a day's ids, each once.
 
     Before the decision's transaction, never beside it: a decision that held a connection and waited for another one could
-    wait for those who wait for its own. A decision that fails leaves a gap.
+    wait for those who wait for its own. A decision that fails leaves a gap. Nobody waits for the disk under the lock of a day's
+    row: should a crash take back a number that a decision goes on to use, and another be given it, the second of them fails.
     """
 
     database: Database

@@ -14,6 +14,12 @@ RETURNING known.token
 -- name: forget_writers
 DELETE FROM engram.commits WHERE tenant = %(tenant)s AND at < %(before)s
 
+-- name: last_document
+SELECT max(n) FROM engram.documents WHERE tenant = %(tenant)s
+
+-- name: last_seq
+SELECT max(seq) FROM engram.journal WHERE tenant = %(tenant)s
+
 -- name: lock_scopes
 INSERT INTO engram.scopes AS s (tenant, scope, change)
 SELECT %(tenant)s, scope, 1 FROM unnest(%(scopes)b::text[]) scope ORDER BY scope
