@@ -1,4 +1,4 @@
-.PHONY: help demo test check bench docs clean
+.PHONY: help demo test test-all check bench docs clean
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
@@ -7,11 +7,12 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 help:
-	@echo "make demo    an agent's memory, taught, recalled, injected, rated, fading and explained"
-	@echo "make test    the whole test suite, in parallel"
-	@echo "make check   formatting, lint, types, import direction"
-	@echo "make bench   speed at 1,000 and 10,000 memories, each figure beside its floor"
-	@echo "make docs    write docs/cli.md again from the program"
+	@echo "make demo      an agent's memory, taught, recalled, injected, rated, fading and explained"
+	@echo "make test      the test suite, in parallel"
+	@echo "make test-all  the same, and what takes minutes: many writers behind a pooler, failovers"
+	@echo "make check     formatting, lint, types, import direction"
+	@echo "make bench     speed at 1,000 and 10,000 memories, each figure beside its floor"
+	@echo "make docs      write docs/cli.md again from the program"
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit("Engram needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
@@ -33,6 +34,9 @@ demo: $(VENV)/.installed
 
 test: $(READY)
 	$(BIN)/python -m pytest
+
+test-all: $(READY)
+	$(BIN)/python -m pytest -m ''
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -5,7 +5,6 @@ import os
 import random
 import signal
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,22 +19,13 @@ from tests.clock import Clock
 from tests.faults.processes import finish
 from tests.faults.workers.operations import sentence
 from tests.postgres.server import Server, durable_server, fresh_database, ordinary_role
+from tests.postgres.workers.acknowledged import RATED, assert_kept, wait_for, wait_for_acknowledgements
 from tests.postgres.workers.agreement import disagreements
 from tests.postgres.workers.cutting import Link, Wire, after_it_was_sent, before_it_is_sent, wire
 from tests.postgres.workers.forking import CASES
-from tests.postgres.workers.starting import Crowd, crowd, start
+from tests.postgres.workers.starting import crowd, start
 
-PATIENCE = 120.0
-RATED = "Everyone rates this one"
 MINE = "application_name = 'engram' AND datname = current_database()"
-
-
-def wait_for(true: Callable[[], bool], what: str) -> None:
-    """Look until something is so."""
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
 
 
 def terminate(url: str, *, also: str = "true") -> int:
@@ -211,12 +201,12 @@ def test_writers_outlive_a_crash_of_the_server_and_lose_nothing_acknowledged(
     with crowd("writing", tmp_path, 2, 4, url=own_database, tenant=tenant, shared=shared) as everyone:
         everyone.begin()
         for _ in range(2):
-            _wait_for_acknowledgements(everyone, 24)
+            wait_for_acknowledgements(everyone, 24)
             own_server.restart("immediate")
-        _wait_for_acknowledgements(everyone, 24)
+        wait_for_acknowledgements(everyone, 24)
         told = everyone.end()
     assert any("failed" in line for line in told)
-    _assert_kept(own_database, tenant, told, shared)
+    assert_kept(own_database, tenant, told, shared)
 
 
 def test_killed_clients_leave_no_lock_and_nothing_half_written(database: str, tenant: str, tmp_path: Path) -> None:
@@ -227,50 +217,16 @@ def test_killed_clients_leave_no_lock_and_nothing_half_written(database: str, te
         everyone.begin()
         pids = [line["pid"] for line in everyone.told if "pid" in line]
         for pid in pids[:-1]:
-            _wait_for_acknowledgements(everyone, 6)
+            wait_for_acknowledgements(everyone, 6)
             time.sleep(chosen.random() * 0.05)
             everyone.kill(pid)
-        _wait_for_acknowledgements(everyone, 12)
+        wait_for_acknowledgements(everyone, 12)
         told = everyone.end()
     assert [line for line in told if "failed" in line] == []
     with psycopg.connect(database, autocommit=True) as watching:
         left = f"SELECT count(*) FROM pg_stat_activity WHERE {MINE}".encode()
         wait_for(lambda: watching.execute(left).fetchone() == (0,), "a killed client is still connected")
-    _assert_kept(database, tenant, told, shared)
-
-
-def _wait_for_acknowledgements(everyone: Crowd, more: int) -> None:
-    """Until so many more writes were acknowledged than when asked."""
-
-    def acknowledged() -> int:
-        return sum(1 for line in everyone.told if line.keys() & {"made", "observed", "rated"})
-
-    wanted = acknowledged() + more
-    wait_for(lambda: acknowledged() >= wanted, "nobody writes any more")
-
-
-def _assert_kept(url: str, tenant: str, told: list[dict[str, Any]], shared: str) -> None:
-    """Everything acknowledged is there once, batches are whole, and the tables agree."""
-    made = [pair for line in told for pair in line.get("made", {}).items()]
-    observed = {i: text for line in told for i, text in line.get("observed", {}).items()}
-    assert len(dict(made)) == len(made), "an id was given out twice"
-    with Engram.open(url=url, tenant=tenant) as mem:
-        kept = {memory.id: memory.statement for memory in mem.list(limit=None)}
-        events = {e.id: e.content for s in mem.store.sessions() for e in mem.store.events(s.id)}
-        events |= {e.id: e.content for n in range(3) for e in mem.store.events(f"talk-{n}")}
-        mem.upkeep.fold()
-        ratings = mem.get(shared).feedback.positive
-        noted = sum(use.kind == "rated" for use in mem.store.uses_of([shared]))
-    assert dict(made).items() <= kept.items()
-    assert observed.items() <= events.items()
-    assert max(Counter(kept.values()).values()) == 1
-    assert max(Counter(events.values()).values()) == 1
-    batches = Counter(text.partition(" part ")[0] for text in kept.values() if " part " in text)
-    assert set(batches.values()) == {4}
-    tried = {line["tried"] for line in told if "tried" in line} | {RATED}
-    assert {text.partition(" part ")[0] for text in kept.values()} <= tried
-    assert ratings == noted
-    assert disagreements(url, tenant) == []
+    assert_kept(database, tenant, told, shared)
 
 
 # -- forks
