@@ -7,10 +7,12 @@ Only the standard library is imported: it must start quickly, and it must not de
 """
 
 import contextlib
+import ctypes
 import fcntl
 import json
 import os
 import pwd
+import random
 import secrets
 import shutil
 import signal
@@ -18,6 +20,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -27,6 +30,8 @@ from typing import Any
 
 START_SECONDS = 60
 PORTS_TRIED = 3
+PORTS = range(20_000, 32_000)
+"""Below those the kernel gives to outgoing connections: a server that was stopped finds its port free again."""
 SERVICE_ACCOUNTS = ("postgres", "nobody")
 """PostgreSQL refuses to run as root; the first of these that exists runs it then."""
 PLACES = (None, "/tmp", "/var/tmp")
@@ -112,9 +117,11 @@ def open_place(account: str) -> Path:
 
 def free_port() -> int:
     """A port nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    for port in random.SystemRandom().sample(PORTS, 100):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError(f"none of 100 ports from {PORTS.start} to {PORTS.stop} is free")
 
 
 def unpack(place: Path, account: str, password: str) -> tuple[Path, Path]:
@@ -132,7 +139,8 @@ def unpack(place: Path, account: str, password: str) -> tuple[Path, Path]:
     run_as(account, [program, "start", "--data-dir", template, *login, *closed], str(place))
     binaries = next((place / ".pg0" / "installation").glob("*/bin"))
     run_as(account, [binaries / "pg_ctl", "stop", "-D", template, "-m", "fast"], str(place))
-    (template / "pg_hba.conf").write_text("local all all scram-sha-256\nhost all all 127.0.0.1/32 scram-sha-256\n")
+    allowed = ("local all all", "host all all 127.0.0.1/32", "host replication all 127.0.0.1/32")
+    (template / "pg_hba.conf").write_text("".join(f"{line} scram-sha-256\n" for line in allowed))
     return binaries, template
 
 
@@ -151,6 +159,62 @@ def start(kept: Kept) -> None:
 def stop(kept: Kept, mode: str = "fast") -> None:
     """Stop the server; `immediate` is what a crash looks like."""
     command = [f"{kept.binaries}/pg_ctl", "stop", "-D", kept.data, "-m", mode, "-w", "-t", str(START_SECONDS)]
+    run_as(kept.account, command, kept.sockets, START_SECONDS + 5)
+
+
+def processes_in(folder: str) -> list[int]:
+    """The processes that work in a folder or below it; those of a server work in its data directory."""
+    found = []
+    for entry in Path("/proc").iterdir() if Path("/proc/self/cwd").exists() else ():
+        # It may have ended, or be somebody else's.
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and f"{os.readlink(entry / 'cwd')}/".startswith(f"{folder}/"):
+                found.append(int(entry.name))
+    return sorted(found)
+
+
+def send(number: signal.Signals, pids: Sequence[int]) -> None:
+    """A signal to each of these processes that is still there."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def kill(kept: Kept) -> None:
+    """End every process of the server with SIGKILL, as a machine without power does: no word to anybody, nothing tidied up."""
+    shared = _shared_memory(kept)
+    _end(kept.data)
+    # What a reboot would do.
+    if shared is not None:
+        ctypes.CDLL(None).shmctl(shared, 0, None)
+    Path(kept.data, "postmaster.pid").unlink(missing_ok=True)
+
+
+def _end(folder: str) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while running := processes_in(folder):
+        send(signal.SIGKILL, running)
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"processes {running} in {folder} do not end")
+
+
+def _shared_memory(kept: Kept) -> int | None:
+    """The number of the server's segment of System V memory, which outlives it."""
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        return int(Path(kept.data, "postmaster.pid").read_text().splitlines()[6].split()[1])
+    return None
+
+
+def copy(primary: Kept, standby: Kept) -> None:
+    """Make the standby's data anew: the primary's as they are now. Once started, it follows the primary."""
+    shutil.rmtree(standby.data, ignore_errors=True)
+    command = [f"{standby.binaries}/pg_basebackup", "-D", standby.data, "-d", primary.admin_url]
+    run_as(standby.account, [*command, "-c", "fast", "-X", "stream", "-R"], standby.sockets)
+
+
+def promote(kept: Kept) -> None:
+    """Let a standby follow nobody any more, and return when it takes writes."""
+    command = [f"{kept.binaries}/pg_ctl", "promote", "-D", kept.data, "-w", "-t", str(START_SECONDS)]
     run_as(kept.account, command, kept.sockets, START_SECONDS + 5)
 
 
@@ -177,10 +241,14 @@ def prepare(place: Path, account: str, settings: Mapping[str, Any]) -> Kept:
         password = secrets.token_hex(8)
         binaries, template = unpack(place, account, password)
     data = place / "data"
-    run_as(account, ["cp", "-a", template, data], str(place))
-    return Kept(
+    kept = Kept(
         str(binaries), str(template), str(data), str(place), "127.0.0.1", free_port(), password, account, wanted
     )  # fmt: skip
+    if settings["follows"]:
+        copy(Kept(**settings["follows"]), kept)
+    else:
+        run_as(account, ["cp", "-a", template, data], str(place))
+    return kept
 
 
 def keep(folder: Path, settings: Mapping[str, Any]) -> None:
@@ -197,11 +265,20 @@ def keep(folder: Path, settings: Mapping[str, Any]) -> None:
         with (folder / "alive").open() as alive:
             fcntl.flock(alive, fcntl.LOCK_SH)
     finally:
-        if kept is not None and Path(kept.data, "postmaster.pid").exists():
-            with contextlib.suppress(RuntimeError):  # a test has killed it: its file is there, it is not
-                stop(kept, "immediate")
+        if kept is not None:
+            _put_away(kept)
         shutil.rmtree(place)
     shutil.rmtree(folder)
+
+
+def _put_away(kept: Kept) -> None:
+    """Stop a server, in whatever state a test has left it."""
+    send(signal.SIGCONT, processes_in(kept.data))
+    if Path(kept.data, "postmaster.pid").exists():
+        with contextlib.suppress(RuntimeError):  # a test has killed it: its file is there, it is not
+            stop(kept, "immediate")
+    kill(kept)
+    _end(kept.sockets)  # what a test that was killed has begun there
 
 
 def main() -> None:

@@ -47,12 +47,18 @@ class Lease:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def running_server(folder: Path, settings: Mapping[str, str] | None = None, like: Kept | None = None) -> Kept:
-    """The server of a lease; the first to ask starts it, the others wait. Raises with the log if it does not start."""
+def running_server(
+    folder: Path, settings: Mapping[str, str] | None = None, like: Kept | None = None, follows: Kept | None = None
+) -> Kept:
+    """The server of a lease; the first to ask starts it, the others wait. Raises with the log if it does not start.
+
+    `like` is one whose programs it runs, `follows` one whose standby it is.
+    """
     with (folder / "starting").open("w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         if not (folder / "log").exists():
-            _start_keeper(folder, {"server": dict(settings or {}), "like": asdict(like) if like else None})
+            given = {"like": asdict(like) if like else None, "follows": asdict(follows) if follows else None}
+            _start_keeper(folder, {"server": dict(settings or {}), **given})
         return _reported(folder)
 
 

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit, urlunsplit
@@ -288,10 +287,6 @@ def standby(own_server: Server) -> Iterator[tuple[Role, Role]]:
     """A role on a server, and the same role on a replica that follows it."""
     kept = own_server.kept
     assert kept is not None
-    access = Path(kept.data, "pg_hba.conf")
-    access.write_text(f"{access.read_text()}host replication all 127.0.0.1/32 scram-sha-256\n")
-    with own_server.admin() as admin:
-        admin.execute("SELECT pg_reload_conf()")
     copy = replace(kept, data=f"{kept.data}-replica", port=keeper.free_port())
     with ordinary_role(own_server) as role:
         yield role, Role(Server(copy.admin_url, copy), role.name, role.password)
@@ -300,9 +295,7 @@ def standby(own_server: Server) -> Iterator[tuple[Role, Role]]:
 def follow(primary: Server, replica: Server) -> None:
     """Copy the primary as it is now, and let the copy follow it."""
     assert primary.kept is not None and replica.kept is not None
-    program = Path(primary.kept.binaries, "pg_basebackup")
-    options = ["-D", replica.kept.data, "-d", primary.admin_url, "-c", "fast", "-X", "stream", "-R"]
-    keeper.run_as(primary.kept.account, [program, *options], primary.kept.sockets)
+    keeper.copy(primary.kept, replica.kept)
     replica.start()
 
 

@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from engram import Engram
 from tests.faults.consistency import warm_embedder
-from tests.postgres.workers.parts import PARTS, Turn
+from tests.postgres.workers import parts
+from tests.postgres.workers.enduring import enduring
+from tests.postgres.workers.parts import Turn
 
 if TYPE_CHECKING:
     from multiprocessing.synchronize import Barrier, Event
 
+PARTS = {**parts.PARTS, "enduring": enduring}
 FORKING = multiprocessing.get_context("fork")
 PATIENCE = 120.0
 

@@ -19,6 +19,10 @@ class Link:
     server: socket.socket
     seen: bool = False
     muted: bool = False
+    answered: threading.Event = field(default_factory=threading.Event)
+    """The server has answered something that the client was not told."""
+    held: threading.Event | None = None
+    """While it is not set, the client does not notice what becomes of the server."""
 
     def close(self) -> None:
         """Break it, for both sides."""
@@ -44,13 +48,14 @@ def after_it_was_sent(link: Link, data: bytes) -> None:
 
 @dataclass(slots=True)
 class Wire:
-    """Passes bytes on. Once armed, the next COMMIT on a connection that wrote to the marked table is cut, once."""
+    """Passes bytes on. Once armed, one of the next COMMITs on connections that wrote to the marked table is cut, once."""
 
     target: tuple[str, int]
     listening: socket.socket
     links: list[Link] = field(default_factory=list)
     cut: Cut | None = None
     marker: bytes = b""
+    spared: int = 0
     happened: threading.Event = field(default_factory=threading.Event)
 
     def through(self, url: str) -> str:
@@ -59,11 +64,15 @@ class Wire:
         account = parts.netloc.rpartition("@")[0]
         return urlunsplit(parts._replace(netloc=f"{account}@127.0.0.1:{self.listening.getsockname()[1]}"))
 
-    def arm(self, cut: Cut, table: str) -> None:
-        """Cut the next commit of a transaction that wrote to this table."""
+    def arm(self, cut: Cut, table: str = "", *, statement: str = "", spared: int = 0) -> None:
+        """Cut the next commit of a transaction that wrote to this table, or that holds this piece of a statement.
+
+        Without either it is the next commit of any transaction, those that are spared left out.
+        """
+        statement = f"INTO engram.{table} " if table else statement
         for link in self.links:
-            link.seen = False
-        self.marker, self.cut = f"INTO engram.{table} ".encode(), cut
+            link.seen = not statement
+        self.marker, self.cut, self.spared = statement.encode(), cut, spared
 
     def serve(self) -> None:
         """Accept until the wire is taken down."""
@@ -78,7 +87,7 @@ class Wire:
                 client.close()
                 continue
             server.settimeout(None)
-            link = Link(client, server)
+            link = Link(client, server, seen=not self.marker)
             self.links.append(link)
             for pump in (self._to_server, self._to_client):
                 threading.Thread(target=self._pumping, args=(pump, link), daemon=True).start()
@@ -86,12 +95,18 @@ class Wire:
     def _pumping(self, pump: Callable[[Link], None], link: Link) -> None:
         with contextlib.suppress(OSError):
             pump(link)
+        if link.held is not None:
+            link.held.wait(PATIENCE)
         link.close()
 
     def _to_server(self, link: Link) -> None:
         while data := link.client.recv(CHUNK):
             link.seen = link.seen or bool(self.marker and self.marker in data)
-            if self.cut is not None and link.seen and b"COMMIT" in data:
+            meant = self.cut is not None and link.seen and b"COMMIT" in data
+            if meant and self.spared:
+                self.spared -= 1
+                meant = False
+            if self.cut is not None and meant:
                 cut, self.cut = self.cut, None
                 cut(link, data)
                 self.happened.set()
@@ -101,8 +116,11 @@ class Wire:
     def _to_client(self, link: Link) -> None:
         while data := link.server.recv(CHUNK):
             if link.muted:
-                return
-            link.client.sendall(data)
+                link.answered.set()
+                if link.held is None:
+                    return
+            else:
+                link.client.sendall(data)
 
 
 @contextlib.contextmanager

@@ -21,12 +21,19 @@ class Crowd:
 
     def __init__(self, process: "subprocess.Popen[str]", told: Path) -> None:
         self._process, self._told = process, told
+        self._heard: list[dict[str, Any]] = []
+        self._place = 0
 
     @property
     def told(self) -> list[dict[str, Any]]:
         """Everything said so far; a killed process may leave half a line."""
-        lines = self._told.read_bytes().split(b"\n")[:-1] if self._told.exists() else []
-        return [json.loads(line) for line in lines]
+        if self._told.exists():
+            with self._told.open("rb") as file:
+                file.seek(self._place)
+                new, ended, _ = file.read().rpartition(b"\n")
+            self._place += len(new) + len(ended)
+            self._heard += map(json.loads, new.splitlines())
+        return self._heard
 
     def begin(self) -> None:
         """Wait until everyone has opened the store, then let all begin."""
