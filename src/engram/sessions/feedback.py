@@ -1,14 +1,15 @@
 """Noting uses and folding them into the memories they strengthened."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from engram.model.errors import InvalidInput, NotFound, StoreDenied, StoreReadOnly
+from engram.model.errors import InvalidInput, NotFound, StoreDenied, StoreError, StoreReadOnly
 from engram.model.memory import SIGNALS, Memory
 from engram.model.usage import Use
 from engram.rules.folding import folded
-from engram.rules.strength import co_accessed
+from engram.rules.strength import co_accessed, rated
 from engram.store.protocol import Store
 
 if TYPE_CHECKING:
@@ -28,15 +29,21 @@ def note(store: Store, kind: str, ids: Iterable[str], at: datetime, session: str
 
 
 def rate(store: Store, ref: str, signal: str, at: datetime, session: str = "") -> Memory:
-    """Rate a memory; the rating is noted, and folded in at once where the memory is the owner's own."""
+    """Rate a memory; the rating is noted, and folded in at once where the memory is the owner's own.
+
+    An error means that it was not noted. Once it is, it stands: what keeps it from being folded in now delays that to the next fold.
+    """
     if signal not in SIGNALS:
         raise InvalidInput(f"{signal!r} is no signal; one of {', '.join(SIGNALS)}")
     memory = store.get(ref)
     if memory is None:
         raise NotFound(f"no memory {ref!r}; `engram list` shows what there is")
     store.note_use(Use("rated", (memory.id,), at, session, signal))
-    fold(store, [memory.id], session=session)
-    return store.get(memory.id) or memory
+    memory = rated(memory, signal, at)
+    with suppress(StoreError):
+        fold(store, [memory.id], session=session)
+        memory = store.get(memory.id) or memory
+    return memory
 
 
 def fold(

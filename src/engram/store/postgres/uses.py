@@ -13,9 +13,9 @@ from engram.store.postgres.sql import statement
 
 
 def note(database: Database, use: Use) -> None:
-    """Append a use, without waiting for the disk."""
+    """Append a use, without waiting for the disk; a rating is somebody's word, and waits."""
     values = {"ids": list(use.ids), "kind": use.kind, "signal": use.signal, "session": use.session, "at": use.at}
-    with database.transaction(durable=False) as connection:
+    with database.transaction(durable=use.kind == "rated") as connection:
         database.within(connection, statement("share_uses"), {})
         ((position,),) = database.within(connection, statement("next_use"), {})
         database.within(connection, statement("put_use"), {**values, "position": position})
