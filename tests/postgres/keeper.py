@@ -209,7 +209,7 @@ def copy(primary: Kept, standby: Kept) -> None:
     """Make the standby's data anew: the primary's as they are now. Once started, it follows the primary."""
     shutil.rmtree(standby.data, ignore_errors=True)
     command = [f"{standby.binaries}/pg_basebackup", "-D", standby.data, "-d", primary.admin_url]
-    run_as(standby.account, [*command, "-c", "fast", "-X", "stream", "-R"], standby.sockets)
+    run_as(standby.account, [*command, "-c", "fast", "-X", "stream", "-R", "--no-sync"], standby.sockets)
 
 
 def promote(kept: Kept) -> None:

@@ -67,6 +67,11 @@ class Pair:
         account = f"{quote(self.role)}:{quote(self.password)}"
         return f"postgresql://{account}@{hosts}/{dbname}?target_session_attrs={which}"
 
+    @property
+    def standby_port(self) -> int:
+        """Where the standby listens."""
+        return _kept(self.standby).port
+
     # -- failing over
 
     def kill_primary(self) -> None:
@@ -78,6 +83,11 @@ class Pair:
         self._wait_for_standbys(self.standby, waits)
         keeper.promote(_kept(self.standby))
         self.primary, self.standby = self.standby, self.primary
+
+    def keep(self, *, synchronous: bool) -> None:
+        """Whether commits wait for the standby, from now on."""
+        self.synchronous = synchronous
+        self._wait_for_standbys(self.primary, synchronous)
 
     def fail_over(self) -> None:
         """The primary dies, the standby takes over."""
@@ -91,6 +101,15 @@ class Pair:
         self.standby.start()
         self.wait_until_in_step()
         self._wait_for_standbys(self.primary, self.synchronous)
+
+    def restore(self) -> None:
+        """Make sure that the standby runs and follows, and that commits wait for it or do not, as asked for."""
+        with self.primary.admin() as admin:
+            follows = admin.execute("SELECT 1 FROM pg_stat_replication WHERE state = 'streaming'").fetchone()
+        if follows is None:
+            self.rejoin()
+        else:
+            self.keep(synchronous=self.synchronous)
 
     def wait_until_in_step(self) -> None:
         """Until the standby holds all that the primary holds now."""

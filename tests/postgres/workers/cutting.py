@@ -58,11 +58,16 @@ class Wire:
     spared: int = 0
     happened: threading.Event = field(default_factory=threading.Event)
 
+    @property
+    def port(self) -> int:
+        """Where the wire begins, on this machine."""
+        return int(self.listening.getsockname()[1])
+
     def through(self, url: str) -> str:
         """The same database, reached through the wire."""
         parts = urlsplit(url)
         account = parts.netloc.rpartition("@")[0]
-        return urlunsplit(parts._replace(netloc=f"{account}@127.0.0.1:{self.listening.getsockname()[1]}"))
+        return urlunsplit(parts._replace(netloc=f"{account}@127.0.0.1:{self.port}"))
 
     def arm(self, cut: Cut, table: str = "", *, statement: str = "", spared: int = 0) -> None:
         """Cut the next commit of a transaction that wrote to this table, or that holds this piece of a statement.

@@ -29,12 +29,12 @@ _TRACES = {
 
 @dataclass(slots=True)
 class Endured:
-    """What was told, and what was found; each list holds keys of attempts with what was told of them."""
+    """What was told, and what was found; each list holds the keys of attempts."""
+
+    answers: Mapping[str, Mapping[str, Any]]
 
     told: Counter[str] = field(default_factory=Counter)
     """How many attempts were done, refused or unknown; "" are those of a writer that was killed before it was told."""
-    looked_up: int = 0
-    """Commits whose answer was lost, so that it had to be asked for."""
     lost: list[str] = field(default_factory=list)
     doubled: list[str] = field(default_factory=list)
     halves: list[str] = field(default_factory=list)
@@ -52,7 +52,11 @@ class Endured:
             "told wrongly": self.told_wrongly,
             "ids given twice": self.ids_given_twice,
         }
-        return {name: keys for name, keys in found.items() if keys}
+        return {name: [f"{key}: {self.answers.get(key)}" for key in keys] for name, keys in found.items() if keys}
+
+    def when(self, key: str) -> float:
+        """When an attempt was answered."""
+        return float(self.answers[key]["at"])
 
 
 def endured(url: str, tenant: str, told: Told) -> Endured:
@@ -61,26 +65,26 @@ def endured(url: str, tenant: str, told: Told) -> Endured:
     attempts = {line["attempt"]: line["verb"] for line in lines if "attempt" in line}
     answers = {line["key"]: line for line in lines if "key" in line}
     traces = _traces(url, tenant, attempts)
-    result = Endured(looked_up=sum("looked_up" in line for line in lines))
+    result = Endured(answers)
     for key, verb in attempts.items():
         said = answers.get(key, {}).get("told", "")
         whole = PARTS_OF_A_BATCH if verb == "add_batch" else 1
-        _judge(result, f"{verb} {key}: {answers.get(key, {})}", said, traces[verb][key], whole)
+        _judge(result, key, said, traces[verb][key], whole)
     ids = Counter(i for line in answers.values() for i in line.get("ids", ()))
     result.ids_given_twice = [i for i, times in ids.items() if times > 1]
     return result
 
 
-def _judge(result: Endured, what: str, said: str, found: int, whole: int) -> None:
+def _judge(result: Endured, key: str, said: str, found: int, whole: int) -> None:
     result.told[said] += 1
     if found % whole:
-        result.halves.append(what)
+        result.halves.append(key)
     elif found > whole:
-        result.doubled.append(what)
+        result.doubled.append(key)
     elif said == DONE and not found:
-        result.lost.append(what)
+        result.lost.append(key)
     elif said == REFUSED and found:
-        result.told_wrongly.append(what)
+        result.told_wrongly.append(key)
 
 
 def _traces(url: str, tenant: str, attempts: Mapping[str, str]) -> dict[str, Counter[str]]:

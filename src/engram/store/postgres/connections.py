@@ -42,6 +42,12 @@ class PooledConnection(psycopg.Connection[tuple[Any, ...]]):
     writer: str
     is_new_writer: bool
     """Whether nothing was committed by this name yet."""
+    warning: str
+    """What the server has warned of last, or ""."""
+
+    def hear(self, notice: psycopg.errors.Diagnostic) -> None:
+        """Keep what the server warns of."""
+        self.warning = warning_in(notice) or self.warning
 
 
 def connect(url: str) -> Connection:
@@ -56,6 +62,11 @@ def _defaults(url: str) -> dict[str, Any]:
     return {key: value for key, value in _KEPT_ALIVE.items() if key not in given}
 
 
+def warning_in(notice: psycopg.errors.Diagnostic) -> str:
+    """What a notice warns of, or ""."""
+    return (notice.message_primary or "?") if notice.severity_nonlocalized == "WARNING" else ""
+
+
 def is_pooled(connection: Connection) -> bool:
     """Whether a pooler stands between here and the server: it names another process than the one that answers."""
     row = connection.execute("SELECT pg_backend_pid()").fetchone()
@@ -63,7 +74,8 @@ def is_pooled(connection: Connection) -> bool:
 
 
 def _configure(connection: PooledConnection) -> None:
-    connection.writer, connection.is_new_writer = uuid.uuid4().hex, True
+    connection.writer, connection.is_new_writer, connection.warning = uuid.uuid4().hex, True, ""
+    connection.add_notice_handler(connection.hear)
     if is_pooled(connection):
         # The next transaction may be another server process's, which knows nothing of what was prepared by this one.
         connection.prepare_threshold = None

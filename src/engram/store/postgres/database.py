@@ -8,7 +8,6 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, TypeVar
 
@@ -26,6 +25,7 @@ from engram.store.postgres.connections import (
     is_pooled,
     release,
     shared,
+    warning_in,
 )
 from engram.store.postgres.explaining import explained, explanation, shown_url
 from engram.store.postgres.migrating import LATEST
@@ -168,18 +168,25 @@ class Database:
         raise StoreUnreachable(f"cannot reach {self.where}: every connection broke; is the server running?")
 
     def _commit(self, connection: PooledConnection) -> None:
-        """Commit; when the answer does not come, ask the server what became of it."""
+        """Commit; when the answer does not come, ask the server what became of it.
+
+        A warning is no answer either: the server, tired of waiting for its standby, calls a commit done that only it holds.
+        """
         if not self._mine.wrote:
             connection.commit()
             return
         token = secrets.token_hex(16)
         noted = {"tenant": self.tenant, "writer": connection.writer, "token": token}
         connection.execute(statement("note_commit"), noted, prepare=True)
+        connection.warning, lost = "", None
         try:
             connection.commit()
         except psycopg.OperationalError as error:
-            if not self._was_committed(connection.writer, token, error):
-                raise
+            lost = error
+        if connection.warning:
+            lost = psycopg.OperationalError(connection.warning)
+        if lost is not None and not self._was_committed(connection.writer, token, lost):
+            raise lost
         if connection.is_new_writer:
             connection.is_new_writer = False
             if random.randrange(FORGET_EVERY) == 0:
@@ -193,13 +200,16 @@ class Database:
         """
         deadline, pause = time.monotonic() + SETTLE_SECONDS, FIRST_LOOK
         while time.monotonic() < deadline:
+            warnings: list[str] = []
             with contextlib.suppress(EngramError, psycopg.Error), connect(self._url) as asking:
+                asking.add_notice_handler(lambda notice, heard=warnings: heard.append(warning_in(notice)))
                 with asking.transaction():
                     _begin(asking, self._settings)
                     row = asking.execute(
                         statement("what_became"), {"tenant": self.tenant, "writer": writer}, prepare=False
                     ).fetchone()
-                return row is not None and row[0] == token
+                if not any(warnings):
+                    return row is not None and row[0] == token
             time.sleep(pause * random.uniform(0.5, 1))
             pause = min(2 * pause, LONGEST_LOOK)
         raise StoreUnreachable(
@@ -209,10 +219,9 @@ class Database:
 
     def _forget_writers(self, connection: PooledConnection) -> None:
         """Let go of commits that nobody asks about any more."""
-        before = datetime.now(UTC) - timedelta(days=FORGOTTEN_DAYS)
         with contextlib.suppress(psycopg.Error):
             _begin(connection, (*self._settings, _HASTY))
-            connection.execute(statement("forget_writers"), {"tenant": self.tenant, "before": before})
+            connection.execute(statement("forget_writers"), {"tenant": self.tenant, "days": FORGOTTEN_DAYS})
             connection.commit()
 
     def _pass_numbers_in_use(self, connection: PooledConnection) -> None:

@@ -1,7 +1,5 @@
 """Whole tenants: whether one holds anything, copying one beside others, taking one away."""
 
-from datetime import UTC, datetime
-
 from psycopg import sql
 
 from engram.store.postgres import nearest
@@ -40,7 +38,7 @@ def remove(url: str, tenant: str) -> None:
             while _deleted(database, text) == DELETED_AT_ONCE:
                 pass
         # Each of these deletions was a commit, too.
-        database.change_at_once("forget_writers", before=datetime.max.replace(tzinfo=UTC))
+        database.change_at_once("forget_writers", days=-1)
     finally:
         database.close()
 

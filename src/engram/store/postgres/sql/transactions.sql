@@ -12,7 +12,8 @@ ON CONFLICT (tenant, writer) DO UPDATE SET at = excluded.at
 RETURNING known.token
 
 -- name: forget_writers
-DELETE FROM engram.commits WHERE tenant = %(tenant)s AND at < %(before)s
+-- By the server's clock, by which they were noted: a client's may be wrong.
+DELETE FROM engram.commits WHERE tenant = %(tenant)s AND at < now() - %(days)s * interval '1 day'
 
 -- name: last_document
 SELECT max(n) FROM engram.documents WHERE tenant = %(tenant)s
