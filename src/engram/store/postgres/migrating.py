@@ -8,6 +8,7 @@ import psycopg
 from psycopg import errors
 
 from engram.model.errors import StoreDenied, StoreError, UnknownVersion
+from engram.store.postgres.script import statements_of
 
 LOCK = 0x656E6772616D
 """The advisory lock that migrators take: "engram" in ASCII."""
@@ -79,7 +80,9 @@ def _apply(connection: Connection, where: str, number: int, text: str) -> None:
             return
         if number == 1:
             _prepare(connection, where)
-        connection.execute(text.encode())
+        # One by one: Citus sends the text a statement came in to its workers, and they take one statement at a time.
+        for statement in statements_of(text):
+            connection.execute(statement.encode())
         connection.execute("INSERT INTO engram.schema_versions (version) VALUES (%s)", (number,))
 
 
