@@ -32,6 +32,8 @@ PATIENCE = 120.0
 STATEMENTS = ["Deploy on Tuesdays only", "The staging server is called nightshift"]
 LATER = ["The release train leaves on Mondays", "The release train leaves on Thursdays"]
 """What the rows of schema 4 add."""
+ANNS = ["The user lives in Lisbon.", "The user works as a nurse now."]
+"""What the rows of schema 5 add: one person's."""
 MIGRATOR = (
     "import sys; from engram.store.postgres.connections import connect; from engram.store.postgres.migrating import migrate;"
     "migrate(connect(sys.argv[1]), 'the server')"
@@ -87,7 +89,7 @@ def test_data_of_an_earlier_version_is_whole_afterwards(
         assert version_of(raw) == LATEST
         if before == 1:
             mem.rebuild_index()  # documents and words came with schema 2 and are made from the records
-        assert sorted(listed(mem.store)) == sorted(STATEMENTS + LATER * (before >= 4))
+        assert sorted(listed(mem.store)) == sorted(STATEMENTS + LATER * (before >= 4) + ANNS * (before >= 5))
         found = mem.search("what is the staging server called", kinds=("memory", "event"))
         assert found[0].text == STATEMENTS[1]
         rated = mem.get("staging")
@@ -163,6 +165,27 @@ def test_tasks_and_versions_that_schema_4_wrote_are_read_as_they_were(
     assert [memory.statement for memory in store.heads("release-day", "project:acme")] == LATER[1:]
     assert [memory.statement for memory in store.listing(Filters(critical=True))] == LATER[1:]
     store.close()
+
+
+def test_what_schema_5_wrote_for_one_person_is_theirs_and_goes_on(
+    database: str, raw: psycopg.Connection, clock: Clock
+) -> None:
+    at_version(raw, 5)
+    with Engram.open(url=database, tenant="acme", clock=clock) as mem:
+        assert version_of(raw) == LATEST
+        assert [hit.text for hit in mem.search("Lisbon", user_id="ann")] == ANNS[:1]
+        assert mem.search("Lisbon", user_id="bob") == []
+        [task] = mem.list_tasks(user_id="ann")
+        assert [event.content for event in mem.list_events(task.id)] == ["Nights only in May, please", "Noted."]
+        assert mem.store.ledger_scope("conversation:user:ann") == "user:ann"
+        [job] = [job for job in mem.store.jobs() if job.scope == "user:ann"]
+        assert job.payload["task"] == task.id
+        mem.record_turn(task.id, "And none in June", "Noted, too.", user_id="ann")
+        mem.complete_task(task.id)
+        assert mem.add_conversation("I moved to Porto last week.", user_id="ann")
+        assert mem.store.verify_ledgers() == []
+        assert mem.forget("the-user-works-as-a-nurse", purge=True)
+        assert [hit.text for hit in mem.search("nurse", user_id="ann")] == []
 
 
 def test_an_end_that_schema_4_witnessed_is_missed_when_it_is_gone(
