@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.postgres.citus_stand_in import stand_in
+from tests.postgres.server import Role, Server
+
 from .conftest import Console
 
 PORT = "The api listens on port 8080 in production"
@@ -65,8 +68,19 @@ def test_the_store_is_healthy_and_says_where_it_is(served: Console, shared_datab
     assert (found["ok"], served.json("status")["statuses"]) == (True, {"active": 1})
     assert served.json("index")["documents"] == {"memory": 1}
     assert served("status").exit_code == served("index").exit_code == served("doctor").exit_code == 0
-    assert served.json("init")["store"].startswith("postgresql://")
+    ready = served.json("init")
+    assert (ready["store"].startswith("postgresql://"), ready["distribution"]) == (True, [])
     assert served.json("sync")["added"] == []
+
+
+def test_init_on_a_cluster_prints_what_it_did(
+    cli: Console, postgres_role: Role, postgres_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with stand_in(postgres_role, postgres_server) as citus:
+        monkeypatch.setenv("ENGRAM_URL", citus.url)
+        shown = cli("init").stdout
+        assert "ready" in shown and "Citus 13.2, 2 nodes" in shown and "distributed now" in shown
+        assert cli.json("init")["distribution"][0].startswith("Citus 13.2, 2 nodes: ")
 
 
 def test_what_is_exported_can_be_imported_and_purged(served: Console) -> None:

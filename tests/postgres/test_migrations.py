@@ -19,7 +19,8 @@ from engram import Engram
 from engram.model.errors import NotFound, StoreError, UnknownVersion
 from engram.store.postgres import migrating
 from engram.store.postgres.connections import connect
-from engram.store.postgres.migrating import LATEST, LOCK, migrate, migrations, version_of
+from engram.store.postgres.distribution import LOCK
+from engram.store.postgres.migrating import LATEST, migrate, migrations, version_of
 from engram.store.postgres.opening import open_store
 from engram.store.protocol import Filters
 from tests.clock import Clock

@@ -70,6 +70,13 @@ def open_server(
     return open_store(server.url, server.tenant, embedder, clock=clock, create=create)
 
 
+def prepare_server(server: Server) -> list[str]:
+    """Make or migrate a server's schema, and distribute it on a Citus cluster; what there is to say of that."""
+    from engram.store.postgres.opening import prepare_server as prepare
+
+    return prepare(server.url)
+
+
 def owner_config() -> Path | None:
     """The settings of whoever runs this, wherever the memories are: `config.toml` of the usual home. None without a home."""
     from engram.store.files.home import default_root

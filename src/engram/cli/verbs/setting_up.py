@@ -22,14 +22,23 @@ Fast = Annotated[bool, Option("--fast", help="Do not pause between the scenes on
 
 
 def init(surface: Surface) -> None:
-    """Make a store, or say that there is one. Other verbs make one too when there is none."""
+    """Make a store, or say that there is one. Other verbs make one too when there is none.
+
+    On a Citus cluster it also distributes the tables by tenant, where it may, and says what it did.
+    """
     from engram.cli import drawing
+    from engram.store.opening import prepare_server, server_asked
 
     made = _is_missing(surface.home)
+    server = server_asked(surface.home)
+    told = prepare_server(server) if server is not None else []
     with surface.memory() as mem:
         data = {"store": mem.store.place, "created": made, "embedder": mem.settings.embedder}
+        data |= {"distribution": told} if server is not None else {}
         words = ("made", "green") if made else ("ready", "green")
-        surface.answer(data, lambda: drawing.lines([words, f"  {mem.store.place}"]))
+        surface.answer(
+            data, lambda: drawing.lines([words, f"  {mem.store.place}"], *([f"       {line}"] for line in told))
+        )
         surface.hint('engram: now try `engram learn "…"`, then `engram recall "…"`; `engram demo` shows the rest')
 
 

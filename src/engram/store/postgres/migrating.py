@@ -8,10 +8,9 @@ import psycopg
 from psycopg import errors
 
 from engram.model.errors import StoreDenied, StoreError, UnknownVersion
+from engram.store.postgres import distribution
 from engram.store.postgres.script import statements_of
 
-LOCK = 0x656E6772616D
-"""The advisory lock that migrators take: "engram" in ASCII."""
 LOCK_SECONDS = 60
 LEAST_SERVER, LEAST_VECTOR = 15, (0, 8)
 _FILE = re.compile(r"(\d{4})_\w+\.sql")
@@ -58,24 +57,27 @@ def migrate(connection: Connection, where: str, upto: int = LATEST) -> int:
     if before > LATEST:
         raise UnknownVersion(f"{where} has schema {before}; this Engram knows up to {LATEST}. Update Engram")
     if before < upto:
-        _refuse_replica(connection, where)
+        _refuse_follower(connection, where)
         for number, text in migrations().items():
             if before < number <= upto:
                 _apply(connection, where, number, text)
     return before
 
 
-def _refuse_replica(connection: Connection, where: str) -> None:
+def _refuse_follower(connection: Connection, where: str) -> None:
+    """The schema is changed where the others have it from: on the primary, on the coordinator."""
     row = connection.execute("SELECT pg_is_in_recovery()").fetchone()
     if row and row[0]:
         raise StoreError(f"{where} is a replica without Engram's schema; open the primary once, it migrates from there")
+    cluster = distribution.find_cluster(connection)
+    if cluster is not None and not cluster.is_coordinator:
+        raise StoreError(f"{where} is a worker of a Citus cluster; use the coordinator's URL")
 
 
 def _apply(connection: Connection, where: str, number: int, text: str) -> None:
     """One migration; another process may have been faster, and then there is nothing left to do."""
     with connection.transaction():
-        connection.execute(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+        distribution.take_turn(connection, LOCK_SECONDS)
         if version_of(connection) >= number:
             return
         if number == 1:
@@ -83,6 +85,7 @@ def _apply(connection: Connection, where: str, number: int, text: str) -> None:
         # One by one: Citus sends the text a statement came in to its workers, and they take one statement at a time.
         for statement in statements_of(text):
             connection.execute(statement.encode())
+        distribution.follow(connection)
         connection.execute("INSERT INTO engram.schema_versions (version) VALUES (%s)", (number,))
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from engram.store.postgres.store import PostgresStore
 
 SCHEMES = ("postgresql://", "postgres://")
+_NO_DRIVER = "Postgres needs psycopg ({}): pip install 'engram[postgres]'"
 _TENANT = re.compile(r"[\w.@:/+-]{1,200}")
 
 
@@ -29,7 +30,7 @@ def open_store(
     try:
         from engram.store.postgres.store import PostgresStore
     except ImportError as error:
-        raise StoreError(f"Postgres needs psycopg ({error}): pip install 'engram[postgres]'") from None
+        raise StoreError(_NO_DRIVER.format(error)) from None
     _prepare(url, create)
     store = PostgresStore(url, tenant, embedder, clock=clock)
     try:
@@ -40,11 +41,30 @@ def open_store(
     return store
 
 
+def prepare_server(url: str) -> list[str]:
+    """Make or migrate the schema, and distribute it where the server is a Citus coordinator; what there is to say of that."""
+    try:
+        from engram.store.postgres import distribution
+        from engram.store.postgres.connections import connect
+        from engram.store.postgres.explaining import explained, shown_url
+    except ImportError as error:
+        raise StoreError(_NO_DRIVER.format(error)) from None
+    _check_url(url)
+    _prepare(url, create=True)
+    where = shown_url(url)
+    with explained(where), connect(url) as connection:
+        return distribution.distribute(connection, where)
+
+
 def _check(url: str, tenant: str) -> None:
-    if not url.startswith(SCHEMES):
-        raise InvalidInput("a store's URL begins with postgresql://; for files name a directory instead")
+    _check_url(url)
     if not _TENANT.fullmatch(tenant):
         raise InvalidInput(f"{tenant!r} is no tenant; letters, digits and . _ @ : / + - only, 200 at most")
+
+
+def _check_url(url: str) -> None:
+    if not url.startswith(SCHEMES):
+        raise InvalidInput("a store's URL begins with postgresql://; for files name a directory instead")
 
 
 def _prepare(url: str, create: bool) -> None:

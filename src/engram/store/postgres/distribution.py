@@ -1,0 +1,218 @@
+"""Where the tables lie: on one server, or on a Citus cluster, distributed by tenant and colocated.
+
+Nothing here is a mode: the statements are the same everywhere. `engram init` distributes; a migration lets the tables it made follow.
+"""
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import errors, sql
+
+from engram.model.errors import StoreError
+from engram.store.postgres.sql import statement
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+LOCK = 0x656E6772616D
+"""The advisory lock of those who change the schema, one at a time: "engram" in ASCII."""
+LEAST_CITUS = (11, 1)
+"""The first that distributes tables with row security on PostgreSQL 15."""
+TURN_MINUTES = 60
+"""How long one `engram init` waits for another, which may be copying a large store."""
+TABLE_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that holds rows of tenants, and where they are."""
+
+    name: str
+    owner: str
+    is_ours: bool
+    """Whether this role may do what the owner may."""
+    is_partitioned: bool
+    is_distributed: bool
+    group: int | None
+    """The colocation group it is distributed in."""
+    has_rows_here: bool
+    """Whether the server this connection leads to holds rows of it, whatever a query finds."""
+
+    @property
+    def full_name(self) -> str:
+        """Its name with the schema, as Citus' functions take it."""
+        return f"engram.{self.name}"
+
+    @property
+    def identifier(self) -> sql.Identifier:
+        """Its name in a statement."""
+        return sql.Identifier("engram", self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A Citus cluster as one of its nodes knows it."""
+
+    version: str
+    is_coordinator: bool
+    nodes: int
+    """How many may hold shards; the coordinator may be one of them."""
+    tables: tuple[Table, ...] = ()
+
+    @property
+    def distributed(self) -> list[Table]:
+        """The tables whose rows lie in shards."""
+        return [table for table in self.tables if table.is_distributed]
+
+    @property
+    def local(self) -> list[Table]:
+        """The tables that lie on this server alone."""
+        return [table for table in self.tables if not table.is_distributed]
+
+    @property
+    def left_behind(self) -> list[Table]:
+        """Distributed tables of which rows lie here, too, where no statement reaches them."""
+        return [table for table in self.distributed if table.has_rows_here]
+
+
+def find_cluster(connection: Connection) -> Cluster | None:
+    """The cluster this database is part of; None where the extension citus is not in it."""
+    row = connection.execute(statement("citus_version")).fetchone()
+    if row is None:
+        return None
+    version = str(row[0]).partition("-")[0]
+    group, nodes = connection.execute(statement("citus_nodes")).fetchone() or (0, 0)
+    made = connection.execute("SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'engram'").fetchone()
+    tables = [] if made is None else connection.execute(statement("citus_tables")).fetchall()
+    return Cluster(version, group == 0, int(nodes), tuple(Table(*row) for row in tables))
+
+
+def obstacle(cluster: Cluster) -> str:
+    """Why tables stay where they are, and who can change that; "" where nothing is in the way of distributing them."""
+    if not cluster.is_coordinator:
+        return "this is a worker of a Citus cluster; run `engram init` with the coordinator's URL"
+    if tuple(int(part) for part in re.findall(r"\d+", cluster.version)[:2]) < LEAST_CITUS:
+        least = ".".join(map(str, LEAST_CITUS))
+        return (
+            f"Citus {cluster.version} does not distribute tables with row security; the store stays on this server. "
+            f"An administrator installs Citus {least} or newer and runs: ALTER EXTENSION citus UPDATE"
+        )
+    if cluster.nodes == 0:
+        return (
+            "Citus has no node that may hold shards; the store stays on this server. An administrator runs: "
+            "SELECT citus_add_node('worker', 5432); then `engram init` again"
+        )
+    waiting = [*cluster.local, *cluster.left_behind]
+    if partitioned := [table.name for table in waiting if table.is_partitioned]:
+        return f"partitioned tables are not distributed ({', '.join(partitioned)}); the store stays on this server"
+    if owners := sorted({table.owner for table in waiting if not table.is_ours}):
+        return f"only the owner of the tables can distribute them; run `engram init` as {' and '.join(owners)}"
+    return ""
+
+
+def distribute(connection: Connection, where: str) -> list[str]:
+    """Distribute what is not distributed yet and empty what stayed behind; says what was done, or who has to do it.
+
+    Everything moves in one transaction, or nothing. Rows that are there already move along. `connection` commits each
+    statement by itself.
+    """
+    if find_cluster(connection) is None:
+        return []
+    try:
+        with connection.transaction():
+            take_turn(connection, TURN_MINUTES * 60)
+            told, changed = _distributed(connection)
+    except errors.LockNotAvailable:
+        raise
+    except psycopg.Error as error:
+        raise StoreError(
+            f"{where}: {_complaint(error)}; nothing was distributed, the tables are as they were. "
+            "docs/scaling.md says what Citus needs"
+        ) from error
+    # By itself: Citus may pass it on to the workers, which it does not do beside parallel work on shards.
+    return told + _pass_settings_on(connection) if changed else told
+
+
+def follow(connection: Connection) -> None:
+    """Distribute the tables that a migration has made, where the others are distributed already."""
+    cluster = find_cluster(connection)
+    if cluster is not None and cluster.distributed:
+        _spread(connection, cluster)
+
+
+def take_turn(connection: Connection, seconds: int) -> None:
+    """Inside a transaction: wait until nobody else changes the schema, until its end."""
+    connection.execute(f"SET LOCAL lock_timeout = '{seconds}s'".encode())
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+
+
+def _distributed(connection: Connection) -> tuple[list[str], bool]:
+    """What there is to say, and whether tables were distributed."""
+    cluster = find_cluster(connection)
+    assert cluster is not None, "the extension was there a moment ago"
+    if words := obstacle(cluster):
+        return [words], False
+    connection.execute(f"SET LOCAL lock_timeout = '{TABLE_SECONDS}s'".encode())
+    rows = _spread(connection, cluster)
+    for table in cluster.left_behind:
+        connection.execute(statement("citus_empty"), {"table": table.full_name})
+    place = f"Citus {cluster.version}, {cluster.nodes} {'node' if cluster.nodes == 1 else 'nodes'}"
+    told = [f"{place}: {len(cluster.tables)} tables are distributed by tenant"]
+    if cluster.local:
+        told.append(f"distributed now: {len(cluster.local)} tables, {rows:,} rows")
+    if cluster.left_behind:
+        told.append(f"emptied on the coordinator: {', '.join(table.name for table in cluster.left_behind)}")
+    return told, bool(cluster.local)
+
+
+def _spread(connection: Connection, cluster: Cluster) -> int:
+    """Distribute the tables that are not, beside those that are; how many rows moved. They stay locked until the end."""
+    if not cluster.local:
+        return 0
+    names = sql.SQL(", ").join(table.identifier for table in cluster.local)
+    connection.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(names))
+    # A group of their own: they are to move between nodes together, and with nobody else's tables.
+    beside = next((table.full_name for table in cluster.distributed), "none")
+    rows = 0
+    for table in cluster.local:
+        rows += _move(connection, table, beside)
+        beside = table.full_name if beside == "none" else beside
+    return rows
+
+
+def _move(connection: Connection, table: Table, beside: str) -> int:
+    """Distribute one table with its rows. Forced on its owner, row security would refuse the COPY that takes them along."""
+    security = sql.SQL("ALTER TABLE {} {} ROW LEVEL SECURITY")
+    connection.execute(security.format(table.identifier, sql.SQL("NO FORCE")))
+    rows = _count(connection, table)
+    connection.execute(statement("citus_distribute"), {"table": table.full_name, "beside": beside})
+    arrived = _count(connection, table)
+    if arrived != rows:
+        raise StoreError(f"{arrived} of {rows} rows of {table.full_name} arrived; nothing was distributed")
+    connection.execute(statement("citus_empty"), {"table": table.full_name})
+    connection.execute(security.format(table.identifier, sql.SQL("FORCE")))
+    return rows
+
+
+def _count(connection: Connection, table: Table) -> int:
+    row = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(table.identifier)).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _pass_settings_on(connection: Connection) -> list[str]:
+    """Let the database pass `SET LOCAL` on to the workers. Engram says so in each transaction; this is for all others."""
+    row = connection.execute(statement("citus_setting")).fetchone()
+    if row is None or row[2]:
+        return []
+    command = sql.SQL("ALTER DATABASE {} SET citus.propagate_set_commands = 'local'").format(sql.Identifier(row[0]))
+    if row[1]:
+        with suppress(psycopg.Error):
+            connection.execute(command)
+            return []
+    return [f"to read the tables with psql, the database's owner runs: {command.as_string(connection)}"]
+
+
+def _complaint(error: psycopg.Error) -> str:
+    said = error.diag.message_primary or " ".join(str(error).split()) or type(error).__name__
+    return f"{said} ({error.diag.message_detail})" if error.diag.message_detail else said
