@@ -78,6 +78,10 @@ BEGIN
         RAISE connection_failure USING MESSAGE = 'connection to the remote node owner@worker-2:5432 failed',
             DETAIL = 'password authentication failed';
     END IF;
+    IF EXISTS (SELECT FROM pg_policy y WHERE y.polrelid = table_name AND coalesce(y.polqual::text, '') || coalesce(y.polwithcheck::text, '') LIKE '%SUBLINK%') THEN
+        RAISE feature_not_supported USING MESSAGE = 'cannot create policy',
+            DETAIL = 'Subqueries are not supported in policies on distributed tables';
+    END IF;
     EXECUTE format('SELECT count(*) FROM %s', table_name) INTO rows;
     SELECT NOT (rolsuper OR rolbypassrls) AND held.relrowsecurity AND held.relforcerowsecurity INTO bound
     FROM pg_roles WHERE rolname = session_user;

@@ -129,6 +129,17 @@ def test_a_worker_that_does_not_answer_keeps_everything_where_it_was(
     assert len(prepare_server(citus.url)) >= 2 and rows_of(citus, "citus_shards")["journal"] == filled["journal"]
 
 
+def test_a_policy_that_citus_would_refuse_keeps_everything_where_it_was(citus: StandIn) -> None:
+    with connect(citus.url) as owner:
+        migrate(owner, "the server")
+    citus.change(
+        "CREATE POLICY asking ON engram.tombstones USING ((SELECT current_setting('engram.worker', true)) = 'on')"
+    )
+    with pytest.raises(StoreError, match=r"cannot create policy \(Subqueries are not supported"):
+        prepare_server(citus.url)
+    assert citus.calls() == []
+
+
 def test_a_second_time_nothing_is_left_to_do(citus: StandIn) -> None:
     prepare_server(citus.url)
     before = citus.calls()

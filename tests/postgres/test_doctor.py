@@ -27,7 +27,8 @@ from tests.conformance.keeping import Keep
 from tests.conformance.test_reembedding import Letters
 from tests.postgres.server import Server, at_database, ordinary_role
 
-NAMES = ["server", "extension", "schema", "indexes", "tenants", "privileges", "index", "embedder"]
+NAMES = ["server", "extension", "schema", "indexes", "tenants", "privileges", "cluster", "pooler", "standbys", "jit", "index",
+         "embedder"]  # fmt: skip
 
 
 def filled(url: str, tenant: str, clock: Clock) -> PostgresStore:
@@ -75,6 +76,9 @@ def test_a_healthy_server(store: PostgresStore, shared_database: str, tenant: st
     assert told["schema"] == f"version {LATEST}"
     assert told["tenants"] == f"{urlsplit(shared_database).username} sees only tenant {tenant}"
     assert told["index"] == "1 documents, 1 vectors"
+    around = [told[name] for name in ("cluster", "pooler", "standbys")]
+    assert around == ["none: one server", "none: connected directly", "none"]
+    assert told["jit"] in ("off", "on at the server; every transaction of Engram switches it off")
 
 
 def test_it_knows_every_index_there_is(admin: psycopg.Connection, alone: PostgresStore) -> None:

@@ -5,6 +5,7 @@ import re
 from engram.store.postgres import nearest
 from engram.store.postgres.migrating import LATEST, LEAST_SERVER, LEAST_VECTOR, migrations, vector_version, version_of
 from engram.store.postgres.parts import Parts
+from engram.store.postgres.topology import examine_topology
 from engram.store.protocol import Check
 
 _INDEX = re.compile(r"CREATE (?:UNIQUE )?INDEX (\w+) ON|CREATE TABLE engram\.(\w+) \((?:[^;]*?)PRIMARY KEY", re.DOTALL)
@@ -19,6 +20,7 @@ def examine(parts: Parts) -> list[Check]:
         _indexes(parts),
         _role(parts),
         _privileges(parts),
+        *examine_topology(parts),
         _index(parts),
         _embedder(parts),
     ]
