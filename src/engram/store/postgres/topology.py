@@ -2,6 +2,7 @@
 
 import select
 import time
+from contextlib import closing
 from typing import Any
 
 import psycopg
@@ -105,7 +106,8 @@ _ADVICE = {
 
 def _mode(parts: Parts, place: str, password: str) -> str:
     """Two clients that are both connected and get the same server process do not have it to themselves."""
-    with psycopg.connect(place, password=password, autocommit=True) as second:
+    # Closed, not left: one that still waits for an answer cannot be asked to commit.
+    with closing(psycopg.connect(place, password=password, autocommit=True)) as second:
         seen: set[int] = set()
         for _ in range(TRIES):
             pid = _pid_within(second, ANSWER_SECONDS)
