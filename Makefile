@@ -1,4 +1,4 @@
-.PHONY: help demo test test-all check bench docs clean
+.PHONY: help demo test test-all test-citus check bench docs clean
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
@@ -10,6 +10,7 @@ help:
 	@echo "make demo      an agent's memory, taught, recalled, injected, rated, fading and explained"
 	@echo "make test      the test suite, in parallel"
 	@echo "make test-all  the same, and what takes minutes: many writers behind a pooler, failovers"
+	@echo "make test-citus URL=…  conformance, tenants and moving on a running Citus; without URL it says what it needs"
 	@echo "make check     formatting, lint, types, import direction"
 	@echo "make bench     speed at 1,000 and 10,000 memories, each figure beside its floor"
 	@echo "make docs      write docs/cli.md again from the program"
@@ -37,6 +38,23 @@ test: $(READY)
 
 test-all: $(READY)
 	$(BIN)/python -m pytest -m ''
+
+ifeq ($(URL),)
+test-citus:
+	@printf '%s\n' \
+	  "make test-citus URL=postgresql://postgres:PASSWORD@COORDINATOR:5432/DATABASE needs a running Citus cluster:" \
+	  "  - URL is a superuser's: the tests make a role and look past row security" \
+	  "  - PostgreSQL 15 or newer, Citus 11.1 or newer and pgvector 0.8 or newer on every node" \
+	  "  - in DATABASE: CREATE EXTENSION citus; CREATE EXTENSION vector; and citus_add_node() for each worker" \
+	  "  - no schema engram in DATABASE: the tests make one and remove it" \
+	  "  - two nodes that may hold shards, so that one can be moved" \
+	  "  - every node lets the tests' role in from the coordinator; its password is in pg_dist_authinfo meanwhile" >&2
+	@exit 2
+else
+test-citus: $(READY)
+	ENGRAM_TEST_CITUS="$$URL" $(BIN)/python -m pytest -n 0 tests/citus tests/conformance tests/postgres/test_tenants.py \
+	  tests/moving/test_moving.py tests/moving/test_comparing.py tests/moving/test_broken_off.py tests/moving/test_watermarks.py
+endif
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
+from tests.citus import cluster
 from tests.clock import Clock
 from tests.postgres.keeper import Kept
 from tests.postgres.server import Lease, Role, Server, fresh_database, ordinary_role, running_server
@@ -57,6 +58,14 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         lease.end()
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """On a cluster only what asks the server, in the one database there is."""
+    if cluster.GIVEN:
+        elsewhere = [item for item in items if not cluster.runs_here(item)]
+        items[:] = [item for item in items if cluster.runs_here(item)]
+        config.hook.pytest_deselected(items=elsewhere)
+
+
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
@@ -64,11 +73,11 @@ def clock() -> Clock:
 
 @pytest.fixture(scope="session")
 def postgres_server(pytestconfig: pytest.Config) -> Server:
-    """The server all workers share, or the one `ENGRAM_TEST_URL` names (the URL of a superuser).
+    """The server all workers share, or the one `ENGRAM_TEST_URL` names (the URL of a superuser), or a cluster's coordinator.
 
     `ENGRAM_TEST_LIKE` describes one whose programs are used; without it they are unpacked.
     """
-    given, like = os.environ.get("ENGRAM_TEST_URL"), os.environ.get("ENGRAM_TEST_LIKE")
+    given, like = cluster.GIVEN or os.environ.get("ENGRAM_TEST_URL"), os.environ.get("ENGRAM_TEST_LIKE")
     if given:
         return Server(given)
     kept = running_server(pytestconfig.stash[RUN_FOLDER], like=Kept(**json.loads(like)) if like else None)
@@ -90,7 +99,7 @@ def own_server(postgres_server: Server) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def postgres_role(postgres_server: Server) -> Iterator[Role]:
     """An ordinary role of this worker: no superuser, bound by row-level security."""
-    with ordinary_role(postgres_server) as role:
+    with cluster.owner(postgres_server) if cluster.GIVEN else ordinary_role(postgres_server) as role:
         yield role
 
 
@@ -106,6 +115,10 @@ def shared_database(postgres_role: Role) -> Iterator[str]:
     """The URL of a migrated database for all tests of this worker: each keeps to a tenant of its own."""
     from engram.store.postgres.opening import open_store
 
+    if cluster.GIVEN:
+        with cluster.database(postgres_role) as url:
+            yield url
+        return
     with fresh_database(postgres_role) as url:
         open_store(url, "migrating", None, clock=Clock()).close()
         yield url

@@ -38,6 +38,7 @@ CREATE TABLE pg_catalog.pg_dist_shard (
     shardminvalue text,
     shardmaxvalue text
 );
+CREATE TABLE pg_catalog.pg_dist_authinfo (nodeid integer NOT NULL, rolename name NOT NULL, authinfo text NOT NULL);
 GRANT SELECT ON pg_catalog.pg_dist_local_group, pg_catalog.pg_dist_node, pg_catalog.pg_dist_partition, pg_catalog.pg_dist_shard TO public;
 INSERT INTO pg_dist_local_group VALUES (0);
 INSERT INTO pg_dist_node (nodeid, groupid, nodename) VALUES (1, 1, 'worker-1'), (2, 2, 'worker-2');

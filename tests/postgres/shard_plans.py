@@ -1,0 +1,84 @@
+"""How Citus says it would carry out a statement: on one shard, as a whole, or in more steps and places than that."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+ROUTED = "Citus Adaptive"
+_TABLE = re.compile(r"\bengram\.(\w+)")
+_EXPLAINABLE = re.compile(r"\s*(?:--[^\n]*\n\s*)*(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A statement as it was sent, with its values."""
+
+    text: str
+    values: Mapping[str, Any]
+
+    @property
+    def tables(self) -> set[str]:
+        """The tables it names; sequences, too."""
+        return set(_TABLE.findall(self.text))
+
+    def explained(self, connection: psycopg.Connection) -> list[dict[str, Any]]:
+        """The plan of the server, which carries nothing out."""
+        text = f"EXPLAIN (FORMAT JSON, COSTS OFF) {self.text}"
+        row = connection.execute(text.encode(), self.values, prepare=False).fetchone()
+        assert row is not None
+        plan: list[dict[str, Any]] = row[0]
+        return plan
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Every statement that names one of Engram's tables, once."""
+
+    sent: dict[str, Sent] = field(default_factory=dict)
+
+    def note(self, connection: psycopg.Connection, query: Any, values: Any) -> None:
+        """Take a statement down."""
+        text = query.as_string(connection) if isinstance(query, sql.Composable) else query
+        text = text.decode() if isinstance(text, bytes) else str(text)
+        if isinstance(values, Mapping) and _TABLE.search(text) and _EXPLAINABLE.match(text):
+            self.sent.setdefault(text, Sent(text, values))
+
+
+@contextmanager
+def recording() -> Iterator[Recorder]:
+    """Takes down what any connection of this process sends meanwhile."""
+    found, execute = Recorder(), psycopg.Connection.execute
+
+    def noted(self: psycopg.Connection, query: Any, params: Any = None, **options: Any) -> Any:
+        found.note(self, query, params)
+        return execute(self, query, params, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(psycopg.Connection, "execute", noted)
+        yield found
+
+
+def more_than_one_shard(plan: Sequence[Mapping[str, Any]]) -> str:
+    """What a plan does besides sending the statement, whole, to one shard; "" where that is all."""
+    nodes = list(_parts(plan))
+    providers = {node["Custom Plan Provider"] for node in nodes if "Custom Plan Provider" in node}
+    tasks = [node["Task Count"] for node in nodes if "Task Count" in node]
+    if providers != {ROUTED}:
+        return f"carried out by {', '.join(sorted(providers)) or 'the coordinator itself'}"
+    if any(node.get("Subplans") for node in nodes):
+        return "parts of it are carried out before it"
+    return "" if tasks == [1] else f"tasks: {', '.join(map(str, tasks)) or 'none'}"
+
+
+def _parts(plan: Any) -> Iterator[Mapping[str, Any]]:
+    """Every object in a plan."""
+    if isinstance(plan, Mapping):
+        yield plan
+    for part in plan.values() if isinstance(plan, Mapping) else plan if isinstance(plan, list) else ():
+        yield from _parts(part)

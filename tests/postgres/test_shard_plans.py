@@ -1,0 +1,80 @@
+"""Reading Citus' plans: what `make test-citus` takes for a statement on one shard, and that it looks at the statements sent."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from engram import Engram
+from engram.store.postgres import texts, vectors
+from tests.clock import Clock
+from tests.postgres.shard_plans import more_than_one_shard, recording
+
+REMOTE = [[{"Plan": {"Node Type": "Index Scan", "Relation Name": "journal_102008"}}]]
+
+
+def routed(count: int, provider: str = "Citus Adaptive", **more: Any) -> list[dict[str, Any]]:
+    """A plan as Citus shows it, with so many tasks."""
+    task = {"Node": "host=worker-1 port=5432 dbname=engram", "Remote Plan": REMOTE}
+    shown = "All" if count == 1 else f"One of {count}"
+    job = {"Task Count": count, "Tasks Shown": shown, "Tasks": [task]}
+    plan = {"Node Type": "Custom Scan", "Custom Plan Provider": provider, "Distributed Query": {**more, "Job": job}}
+    return [{"Plan": plan}]
+
+
+SUBPLAN = {"Subplans": [{"Subplan": {"PlannedStmt": routed(1)}}]}
+COMBINED = [{"Plan": {"Node Type": "Aggregate", "Plans": [routed(32)[0]["Plan"]]}}]
+LOCAL = [{"Plan": {"Node Type": "Result"}}]
+READ: list[tuple[list[dict[str, Any]], str]] = [
+    (routed(1), ""),
+    (routed(32), "tasks: 32"),
+    (routed(0), "tasks: 0"),
+    (COMBINED, "tasks: 32"),
+    (routed(1, **SUBPLAN), "parts of it are carried out before it"),
+    (routed(1, "Citus INSERT ... SELECT"), "carried out by Citus INSERT ... SELECT"),
+    (LOCAL, "carried out by the coordinator itself"),
+]
+
+
+@pytest.mark.parametrize(("plan", "words"), READ)
+def test_only_a_whole_statement_on_one_shard_passes(plan: list[dict[str, Any]], words: str) -> None:
+    assert more_than_one_shard(plan) == words
+
+
+def test_every_statement_that_is_sent_can_be_explained_with_its_values(
+    shared_database: str, tenant: str, clock: Clock
+) -> None:
+    with recording() as recorder, Engram.open(url=shared_database, tenant=tenant, clock=clock) as mem:
+        first = mem.learn("The staging server is called nightshift").memory
+        mem.add_batch([{"statement": f"Fact {number} about the harbour"} for number in range(8)])
+        assert first is not None and mem.search("nightshift") and mem.recall("what is the staging server called").hits
+        task = mem.start_task("Roll out")
+        mem.record_turn(task.id, "ship it", "done")
+        mem.process_memory_jobs(10)
+        mem.upkeep.fold()
+        mem.forget(first.id, purge=True)
+    sent = list(recorder.sent.values())
+    assert len(sent) > 40 and {"journal", "documents", "memory_vectors", "memory_jobs"} <= set().union(
+        *(s.tables for s in sent)
+    )
+    with psycopg.connect(shared_database) as connection:
+        vectors.register(connection)
+        texts.register(connection)
+        for statement in sent:
+            if re.search(r"%\(\w+\)[bst]", statement.text) or not statement.values:
+                assert more_than_one_shard(statement.explained(connection)) == "carried out by the coordinator itself"
+
+
+def test_without_a_cluster_it_says_what_it_needs() -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "URL"}
+    ended = subprocess.run(
+        ["make", "test-citus"], cwd=Path(__file__).parents[2], env=environment, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert ended.returncode != 0
+    for needed in ("URL=postgresql://", "superuser", "Citus 11.1", "pgvector", "citus_add_node", "pg_dist_authinfo"):
+        assert needed in ended.stderr
