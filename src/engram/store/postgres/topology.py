@@ -99,7 +99,7 @@ _SHARED = "in transaction mode"
 _OWN = "in session mode, as far as can be seen"
 _UNKNOWN = f"whose mode cannot be told: no second connection came free within {ANSWER_SECONDS:g} s"
 _ADVICE = {
-    _SHARED: "`engram init`, `engram index --nearest` and the owner's purges go to the server directly",
+    _SHARED: "send `engram index --nearest` and the owner's purges to the server directly: they need longer timeouts",
     _OWN: "each client keeps a connection of the server; in transaction mode many more clients share them",
 }
 
