@@ -22,6 +22,9 @@ LEAST_CITUS = (11, 1)
 TURN_MINUTES = 60
 """How long one `engram init` waits for another, which may be copying a large store."""
 TABLE_SECONDS = 60
+"""How long it waits for those who still read or write."""
+COPY_HOURS = 6
+"""How long copying one table to the workers may take, whatever the server allows a statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,7 @@ def _distributed(connection: Connection) -> tuple[list[str], bool]:
     if words := obstacle(cluster):
         return [words], False
     connection.execute(f"SET LOCAL lock_timeout = '{TABLE_SECONDS}s'".encode())
+    connection.execute(f"SET LOCAL statement_timeout = '{COPY_HOURS}h'".encode())
     rows = _spread(connection, cluster)
     for table in cluster.left_behind:
         connection.execute(statement("citus_empty"), {"table": table.full_name})
