@@ -9,7 +9,6 @@ from psycopg import errors
 
 from engram.model.errors import StoreDenied, StoreError, UnknownVersion
 from engram.store.postgres import distribution
-from engram.store.postgres.script import statements_of
 
 LOCK_SECONDS = 60
 LEAST_SERVER, LEAST_VECTOR = 15, (0, 8)
@@ -25,6 +24,20 @@ def migrations() -> dict[int, str]:
         if matched := _FILE.fullmatch(file.name):
             found[int(matched.group(1))] = file.read_text("utf-8")
     return dict(sorted(found.items()))
+
+
+_PART = re.compile(r"--[^\n]*|'[^']*'|\$\$.*?\$\$|;|.", re.DOTALL)
+
+
+def statements_of(script: str) -> list[str]:
+    """The statements of a migration, one by one; it knows comments, texts and `$$` bodies, which is what migrations are made of."""
+    found = [""]
+    for part in _PART.findall(script):
+        if part == ";":
+            found.append("")
+        elif not part.startswith("--"):
+            found[-1] += part
+    return [statement.strip() for statement in found if statement.strip()]
 
 
 LATEST = 6
