@@ -19,6 +19,7 @@ from engram.store.moving import SLICE, Carried, Decision, Small, Way
 from engram.store.owners import ledger_owner
 from engram.store.postgres.connections import Connection
 from engram.store.postgres.sql import statement
+from engram.store.postgres.statistics import count_slice
 from engram.store.postgres.store import PostgresStore
 from engram.store.postgres.task_keeping import checkpoint_values, job_columns, task_values
 from engram.store.postgres.writing import Row, dumped, put_documents, put_memories
@@ -113,12 +114,10 @@ class PostgresTarget:
         self._database.change("begin_statistics")
         while True:
             with self._database.transaction(durable=False) as connection:
-                held = self._database.within(connection, statement("lock_statistics"), {})
-                values = {"counted_to": held[0][0], "slice": COUNTED} if held else {}
-                rows = self._database.within(connection, statement("count_terms"), values) if held else []
-            if not rows:
+                fresh = count_slice(self._database, connection, COUNTED)
+            if not fresh:
                 return
-            counted += rows[0][0]
+            counted += fresh
             progress("words", counted, counted)
 
     def _analyze(self) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engram.model.errors import EngramError, StoreDenied, StoreReadOnly
+from engram.store.postgres.connections import Connection
 from engram.store.postgres.database import Database, Row
 from engram.store.postgres.sql import statement
 
@@ -81,11 +82,7 @@ class Statistics:
             with self._database.transaction(durable=False) as connection:
                 if not known:
                     self._database.within(connection, statement("begin_statistics"), {})
-                held = self._database.within(connection, statement("lock_statistics"), {})
-                if not held:
-                    return False
-                values = {"counted_to": held[0][0], "slice": SLICE}
-                return bool(self._database.within(connection, statement("count_terms"), values))
+                return count_slice(self._database, connection, SLICE) > 0
         except (StoreReadOnly, StoreDenied):
             return False
 
@@ -113,3 +110,18 @@ class Statistics:
     def remember(self, known: dict[str, int], rows: Iterable[Row]) -> None:
         """Take what was read. A term nobody has used yet is not remembered: the next memory may bring it."""
         known |= dict(rows)
+
+
+def count_slice(database: Database, connection: Connection, size: int) -> int:
+    """Count the terms of the next documents; how many documents that were. 0 as well while somebody else counts."""
+    held = database.within(connection, statement("lock_statistics"), {})
+    if not held:
+        return 0
+    asked = {"counted_to": held[0][0], "slice": size}
+    ((numbers, length),) = database.within(connection, statement("uncounted"), asked)
+    if not numbers:
+        return 0
+    database.within(connection, statement("count_terms"), {"numbers": numbers})
+    moved = {"upto": max(numbers), "documents": len(numbers), "length": int(length)}
+    database.within(connection, statement("move_statistics"), moved)
+    return len(numbers)

@@ -31,16 +31,20 @@ def remove(url: str, tenant: str) -> None:
     try:
         nearest.drop_all(database)
         for table, _ in database.query(_COLUMNS, {}):
-            text = (
-                f'DELETE FROM engram."{table}" WHERE tenant = %(tenant)s AND ctid = ANY(ARRAY('
-                f'SELECT ctid FROM engram."{table}" WHERE tenant = %(tenant)s LIMIT {DELETED_AT_ONCE})) RETURNING 1'
-            )
-            while _deleted(database, text) == DELETED_AT_ONCE:
+            while _deleted(database, removal(table)) == DELETED_AT_ONCE:
                 pass
         # Each of these deletions was a commit, too.
         database.change_at_once("forget_writers", days=-1)
     finally:
         database.close()
+
+
+def removal(table: str) -> str:
+    """The statement that deletes the next rows of a tenant from a table."""
+    return (
+        f'DELETE FROM engram."{table}" WHERE tenant = %(tenant)s AND ctid = ANY(ARRAY('
+        f'SELECT ctid FROM engram."{table}" WHERE tenant = %(tenant)s LIMIT {DELETED_AT_ONCE})) RETURNING 1'
+    )
 
 
 def _deleted(database: Database, text: str) -> int:

@@ -17,8 +17,11 @@ def witness(parts: Parts, connection: Connection, session: str, head: Head) -> t
 
     It is linked to the newest one that is committed; writers to different ledgers do not wait for each other.
     """
-    ((seq, before, reason),) = parts.database.within(connection, statement("next_anchor"), {})
-    link = link_to(before, reason) if reason is not None else FIRST
+    # A number comes from no table, so it is a question of its own; both are one round trip.
+    ((seq,),), newest = parts.database.answers(
+        connection, [(statement("next_decision"), {}), (statement("newest_anchor"), {})]
+    )
+    link = link_to(*newest[0]) if newest else FIRST
     told = {"op": ANCHOR, "actor": "engram", "reason": anchor_text(head, link), "session": session}
     return "put_decision", {"seq": seq, "at": parts.clock(), "ids": [], **told}
 

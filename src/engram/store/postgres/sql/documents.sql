@@ -6,6 +6,7 @@ SELECT d.id, d.n, d.statement, d.about, d.support, d.meaning, d.scope, d.kind, d
 WHERE d.tenant = %(tenant)s AND d.id = ANY(%(ids)b::text[])
 
 -- name: put_documents
+-- A document that is there keeps its number. A number that was given out twice is an error, not another document's end.
 INSERT INTO engram.documents AS known (
     tenant, n, id, kind, scope, status, type, domain, parent, position, time, known, valid_from, valid_until, pinned, hash,
     change, tags, statement, about, support, length, meaning
@@ -21,7 +22,7 @@ FROM unnest(
 ) AS given(n, id, kind, scope, status, type, domain, parent, position, time, known, valid_from, valid_until, pinned, hash,
     change, tags, statement, about, support, length, meaning)
 ORDER BY n
-ON CONFLICT (tenant, n) DO UPDATE SET
+ON CONFLICT (tenant, id) DO UPDATE SET
     scope = excluded.scope, status = excluded.status, type = excluded.type, domain = excluded.domain,
     parent = excluded.parent, position = excluded.position, time = excluded.time, known = excluded.known,
     valid_from = excluded.valid_from, valid_until = excluded.valid_until, pinned = excluded.pinned, hash = excluded.hash,
@@ -29,16 +30,14 @@ ON CONFLICT (tenant, n) DO UPDATE SET
     support = excluded.support, length = excluded.length, meaning = excluded.meaning
 
 -- name: put_postings
+-- One query level, and the tenant from the documents: what is read on a shard is written there.
 INSERT INTO engram.postings (tenant, term, n, statement, about, support, length)
 SELECT d.tenant, w.term, d.n,
-    least(count(*) FILTER (WHERE w.field = 1), 32767), least(count(*) FILTER (WHERE w.field = 2), 32767),
-    least(count(*) FILTER (WHERE w.field = 3), 32767), d.length
+    least(count(*) FILTER (WHERE f.field = 1), 32767), least(count(*) FILTER (WHERE f.field = 2), 32767),
+    least(count(*) FILTER (WHERE f.field = 3), 32767), d.length
 FROM engram.documents d
-CROSS JOIN LATERAL (
-    SELECT term, 1 AS field FROM string_to_table(d.statement, ' ') AS term
-    UNION ALL SELECT term, 2 FROM string_to_table(d.about, ' ') AS term
-    UNION ALL SELECT term, 3 FROM string_to_table(d.support, ' ') AS term
-) w
+CROSS JOIN LATERAL unnest(ARRAY[1, 2, 3], ARRAY[d.statement, d.about, d.support]) AS f(field, words)
+CROSS JOIN LATERAL string_to_table(f.words, ' ') AS w(term)
 WHERE d.tenant = %(tenant)s AND d.n = ANY(%(numbers)b::bigint[]) AND w.term <> '' AND w.term <> '?'
 GROUP BY d.tenant, d.n, d.length, w.term
 
@@ -53,7 +52,7 @@ WHERE p.tenant = %(tenant)s AND p.term = old.term AND p.n = old.n
 -- name: put_vectors
 INSERT INTO engram.memory_vectors AS known (tenant, generation, n, kind, scope, vector)
 SELECT %(tenant)s, %(generation)s, n, kind, scope, vector
-FROM unnest(%(numbers)b::bigint[], %(kinds)b::text[], %(scopes)b::text[], %(vectors)s)
+FROM unnest(%(numbers)b::bigint[], %(kinds)b::text[], %(scopes)b::text[], %(vectors)s::halfvec[])
     AS given(n, kind, scope, vector)
 ON CONFLICT (tenant, generation, n) DO UPDATE SET scope = excluded.scope, vector = excluded.vector
 

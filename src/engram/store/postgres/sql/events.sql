@@ -17,6 +17,7 @@ WHERE tenant = %(tenant)s AND session = %(session)s AND key = ANY(%(keys)b::text
 INSERT INTO engram.agent_events (tenant, id, session, seq, key, record)
 SELECT %(tenant)s, id, %(session)s, seq, key, record::json
 FROM unnest(%(ids)b::text[], %(seqs)b::bigint[], %(keys)b::text[], %(records)b::text[]) AS given(id, seq, key, record)
+RETURNING 1
 
 -- name: event
 SELECT record::text FROM engram.agent_events WHERE tenant = %(tenant)s AND id = %(id)s
@@ -36,7 +37,7 @@ ORDER BY h.session LIMIT 500
 -- name: headless
 -- Ledgers whose head is gone.
 SELECT DISTINCT e.session FROM engram.agent_events e WHERE e.tenant = %(tenant)s AND NOT EXISTS (
-    SELECT 1 FROM engram.ledger_heads h WHERE h.tenant = e.tenant AND h.session = e.session
+    SELECT 1 FROM engram.ledger_heads h WHERE h.tenant = %(tenant)s AND h.session = e.session
 )
 
 -- name: rows_of
@@ -49,13 +50,9 @@ SELECT session, reason FROM engram.journal WHERE tenant = %(tenant)s AND op = 'l
 -- name: redactions
 SELECT reason FROM engram.journal WHERE tenant = %(tenant)s AND op = 'redact'
 
--- name: next_anchor
--- The number of the journal's next entry, and the newest word on a ledger's end.
-SELECT nextval('engram.decision_numbers'), newest.session, newest.reason FROM (SELECT 1) one
-LEFT JOIN LATERAL (
-    SELECT j.session, j.reason FROM engram.journal j WHERE j.tenant = %(tenant)s AND j.op = 'ledger'
-    ORDER BY j.seq DESC LIMIT 1
-) newest ON true
+-- name: newest_anchor
+-- The newest word on a ledger's end.
+SELECT session, reason FROM engram.journal WHERE tenant = %(tenant)s AND op = 'ledger' ORDER BY seq DESC LIMIT 1
 
 -- name: anchors
 -- Every end of each ledger that the journal has seen since the ledger was last let go, and the digest of the event that stands
@@ -76,7 +73,7 @@ ORDER BY a.session, a.seq
 -- What a session is about never changes but to nothing: a late save must not bring back what was purged from it.
 INSERT INTO engram.agent_sessions AS known (tenant, id, task, scopes, started, ended, summary, summary_through, summary_style, summary_by)
 VALUES (%(tenant)s, %(id)s, %(task)s, %(scopes)s, %(started)s, %(ended)s, %(summary)s, %(through)s, %(style)s, %(by)s)
-ON CONFLICT (tenant, id) DO UPDATE SET task = CASE excluded.task WHEN '' THEN '' ELSE known.task END, ended = excluded.ended,
+ON CONFLICT (tenant, id) DO UPDATE SET task = CASE WHEN excluded.task = '' THEN '' ELSE known.task END, ended = excluded.ended,
     summary = excluded.summary, summary_through = excluded.summary_through, summary_style = excluded.summary_style, summary_by = excluded.summary_by
 
 -- name: blank_session

@@ -29,10 +29,11 @@ SELECT
     (SELECT md5(string_agg(md5(record::text), '' ORDER BY id)) FROM engram.memory_jobs WHERE tenant = %(tenant)s)
 
 -- name: last_decision
+-- Transaction numbers are each server's own: both questions go to the one that holds the tenant's journal.
 SELECT coalesce(max(seq), 0), pg_snapshot_xmax(pg_current_snapshot())::text FROM engram.journal WHERE tenant = %(tenant)s
 
 -- name: all_ended
-SELECT pg_snapshot_xmin(pg_current_snapshot()) >= %(horizon)s::xid8
+SELECT pg_snapshot_xmin(pg_current_snapshot()) >= %(horizon)s::xid8, max(seq) FROM engram.journal WHERE tenant = %(tenant)s
 
 -- name: last_position
 SELECT coalesce(max(position), -1) FROM engram.memory_uses WHERE tenant = %(tenant)s
@@ -41,7 +42,7 @@ SELECT coalesce(max(position), -1) FROM engram.memory_uses WHERE tenant = %(tena
 SELECT j.seq, j.at, j.op, j.actor, j.reason, j.session, cardinality(j.ids), (
     SELECT coalesce(sum(held.size), 0) FROM unnest(j.ids) AS about(id) CROSS JOIN LATERAL (
         SELECT pg_column_size(i.after) AS size FROM engram.journal_images i
-        WHERE i.tenant = j.tenant AND i.id = about.id AND i.seq = j.seq OFFSET 0
+        WHERE i.tenant = %(tenant)s AND i.id = about.id AND i.seq = j.seq OFFSET 0
     ) held
 )
 FROM engram.journal j WHERE j.tenant = %(tenant)s AND j.seq > %(after)s AND j.seq <= %(upto)s ORDER BY j.seq LIMIT %(limit)s
@@ -51,9 +52,9 @@ SELECT j.seq, about.id, held.after, held.current FROM engram.journal j
 CROSS JOIN LATERAL unnest(j.ids) WITH ORDINALITY AS about(id, place)
 CROSS JOIN LATERAL (
     SELECT i.after::text AS after, i.after IS NOT NULL AND NOT EXISTS (
-        SELECT 1 FROM engram.journal_images l WHERE l.tenant = i.tenant AND l.id = i.id AND l.seq > i.seq
+        SELECT 1 FROM engram.journal_images l WHERE l.tenant = %(tenant)s AND l.id = i.id AND l.seq > i.seq
     ) AS current
-    FROM engram.journal_images i WHERE i.tenant = j.tenant AND i.id = about.id AND i.seq = j.seq OFFSET 0
+    FROM engram.journal_images i WHERE i.tenant = %(tenant)s AND i.id = about.id AND i.seq = j.seq OFFSET 0
 ) held
 WHERE j.tenant = %(tenant)s AND j.seq = ANY(%(seqs)b::bigint[]) ORDER BY j.seq, about.place
 
@@ -77,7 +78,7 @@ GROUP BY position ORDER BY position LIMIT %(limit)s
 SELECT d.id, d.meaning, held.vector FROM engram.documents d
 CROSS JOIN LATERAL (
     SELECT halfvec_send(v.vector) AS vector FROM engram.memory_vectors v
-    WHERE v.tenant = d.tenant AND v.generation = %(generation)s AND v.n = d.n OFFSET 0
+    WHERE v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.n = d.n OFFSET 0
 ) held
 WHERE d.tenant = %(tenant)s AND d.id = ANY(%(ids)b::text[])
 
@@ -115,24 +116,28 @@ INSERT INTO engram.journal (tenant, seq, at, op, actor, reason, session, ids)
 SELECT %(tenant)s, seq, at, op, actor, reason, session, ARRAY(SELECT json_array_elements_text(ids::json))
 FROM unnest(%(seqs)b::bigint[], %(ats)b::timestamptz[], %(ops)b::text[], %(actors)b::text[], %(reasons)b::text[],
     %(sessions)b::text[], %(ids)b::text[]) AS given(seq, at, op, actor, reason, session, ids)
+RETURNING 1
 
 -- name: move_images
 INSERT INTO engram.journal_images (tenant, id, seq, at, op, after)
 SELECT %(tenant)s, given.id, told.seq, told.at, told.op, given.after::json
 FROM unnest(%(ids)b::text[], %(seqs)b::bigint[], %(images)b::text[]) AS given(id, seq, after)
 JOIN unnest(%(decisions)b::bigint[], %(ats)b::timestamptz[], %(ops)b::text[]) AS told(seq, at, op) ON told.seq = given.seq
+RETURNING 1
 
 -- name: move_uses
 INSERT INTO engram.memory_uses (tenant, id, position, kind, signal, session, at)
 SELECT %(tenant)s, id, position, kind, signal, session, at
 FROM unnest(%(ids)b::text[], %(positions)b::bigint[], %(kinds)b::text[], %(signals)b::text[], %(sessions)b::text[],
     %(ats)b::timestamptz[]) AS given(id, position, kind, signal, session, at)
+RETURNING 1
 
 -- name: move_events
 INSERT INTO engram.agent_events (tenant, id, session, seq, key, record)
 SELECT %(tenant)s, id, session, seq, key, record::json
 FROM unnest(%(ids)b::text[], %(sessions)b::text[], %(seqs)b::bigint[], %(keys)b::text[], %(records)b::text[])
     AS given(id, session, seq, key, record)
+RETURNING 1
 
 -- name: move_heads
 INSERT INTO engram.ledger_heads (tenant, session, seq, digest)
@@ -159,6 +164,7 @@ DELETE FROM engram.gate_verdicts WHERE tenant = %(tenant)s
 INSERT INTO engram.gate_verdicts (tenant, at, gate, outcome)
 SELECT %(tenant)s, at, gate, outcome
 FROM unnest(%(ats)b::timestamptz[], %(gates)b::text[], %(outcomes)b::text[]) AS given(at, gate, outcome)
+RETURNING 1
 
 -- name: memories_among
 SELECT id FROM engram.agent_memory WHERE tenant = %(tenant)s AND id = ANY(%(ids)b::text[])

@@ -80,7 +80,7 @@ LEFT JOIN LATERAL (
 ORDER BY near.distance, near.n
 
 -- name: listed
-SELECT m.record::text FROM engram.documents d JOIN engram.agent_memory m ON m.tenant = d.tenant AND m.id = d.id
+SELECT m.record::text FROM engram.documents d JOIN engram.agent_memory m ON m.tenant = %(tenant)s AND m.id = d.id
 WHERE {condition} ORDER BY d.time DESC NULLS LAST, d.n DESC LIMIT %(limit)s OFFSET %(offset)s
 
 -- name: counted
@@ -116,8 +116,8 @@ SELECT d.id, d.n FROM engram.documents d WHERE d.tenant = %(tenant)s AND d.id = 
 
 -- name: records
 SELECT d.n, d.kind, coalesce(m.record, e.record)::text FROM engram.documents d
-LEFT JOIN engram.agent_memory m ON d.kind = 'memory' AND m.tenant = d.tenant AND m.id = d.id
-LEFT JOIN engram.agent_events e ON d.kind = 'event' AND e.tenant = d.tenant AND e.id = d.id
+LEFT JOIN engram.agent_memory m ON d.kind = 'memory' AND m.tenant = %(tenant)s AND m.id = d.id
+LEFT JOIN engram.agent_events e ON d.kind = 'event' AND e.tenant = %(tenant)s AND e.id = d.id
 WHERE d.tenant = %(tenant)s AND d.n = ANY(%(numbers)b::bigint[])
 
 -- name: vectors
@@ -138,7 +138,7 @@ WHERE found.seen OR found.held = %(common)s
 
 -- name: by_name
 SELECT DISTINCT m.id, m.status, m.record::text, m.scope FROM engram.memory_names s
-JOIN engram.agent_memory m ON m.tenant = s.tenant AND m.id = s.id WHERE s.tenant = %(tenant)s AND s.name = %(name)s
+JOIN engram.agent_memory m ON m.tenant = %(tenant)s AND m.id = s.id WHERE s.tenant = %(tenant)s AND s.name = %(name)s
 
 -- name: named
 SELECT id FROM engram.memory_names WHERE tenant = %(tenant)s AND name = %(name)s AND scope = %(scope)s ORDER BY id LIMIT 1
@@ -149,7 +149,7 @@ WHERE r.tenant = %(tenant)s AND r.target = ANY(%(ids)b::text[])
 
 -- name: history
 SELECT i.seq, j.at, j.op, j.actor, j.reason, i.after::text, j.ids FROM engram.journal_images i
-JOIN engram.journal j ON j.tenant = i.tenant AND j.seq = i.seq
+JOIN engram.journal j ON j.tenant = %(tenant)s AND j.seq = i.seq
 WHERE i.tenant = %(tenant)s AND i.id = %(id)s ORDER BY i.seq
 
 -- name: known_at

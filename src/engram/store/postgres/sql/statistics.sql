@@ -1,7 +1,7 @@
 -- name: statistics
 SELECT counted_to, documents, length,
     (SELECT count(*) FROM (
-        SELECT 1 FROM engram.documents d WHERE d.tenant = s.tenant AND d.n > s.counted_to ORDER BY d.n LIMIT greatest(%(enough)s, s.documents / 50 + 1)
+        SELECT 1 FROM engram.documents d WHERE d.tenant = %(tenant)s AND d.n > s.counted_to ORDER BY d.n LIMIT greatest(%(enough)s, s.documents / 50 + 1)
     ) pending)
 FROM engram.term_statistics s WHERE s.tenant = %(tenant)s
 
@@ -15,21 +15,28 @@ SELECT counted_to FROM engram.term_statistics WHERE tenant = %(tenant)s FOR UPDA
 -- name: await_statistics
 SELECT counted_to FROM engram.term_statistics WHERE tenant = %(tenant)s FOR UPDATE
 
--- name: count_terms
-WITH fresh AS MATERIALIZED (
-    SELECT d.n, d.statement || ' ' || d.about || ' ' || d.support AS words, d.length FROM engram.documents d
+-- name: uncounted
+-- The next documents to be counted, and how many terms they hold.
+SELECT array_agg(f.n), coalesce(sum(f.length), 0) FROM (
+    SELECT d.n, d.length FROM engram.documents d
     WHERE d.tenant = %(tenant)s AND d.n > %(counted_to)s ORDER BY d.n LIMIT %(slice)s
-), counted AS (
-    INSERT INTO engram.terms AS known (tenant, term, documents)
-    SELECT %(tenant)s, w.term, count(*) FROM (
-        SELECT DISTINCT f.n, term FROM fresh f, string_to_table(f.words, ' ') AS term WHERE term <> '' AND term <> '?'
-    ) w GROUP BY w.term ORDER BY w.term
-    ON CONFLICT (tenant, term) DO UPDATE SET documents = known.documents + excluded.documents
-)
-UPDATE engram.term_statistics s SET counted_to = f.upto, documents = s.documents + f.documents, length = s.length + f.length
-FROM (SELECT max(n) AS upto, count(*) AS documents, coalesce(sum(length), 0) AS length FROM fresh) f
-WHERE s.tenant = %(tenant)s AND f.documents > 0
-RETURNING f.documents
+) f
+
+-- name: count_terms
+-- Three statements and not one with a writing WITH, which only a single server can carry out as a whole. The rows come from the
+-- documents' own shard, with their tenant, so that it is written where it is read.
+INSERT INTO engram.terms AS known (tenant, term, documents)
+SELECT d.tenant, w.term, count(*) FROM engram.documents d
+CROSS JOIN LATERAL (
+    SELECT DISTINCT term FROM string_to_table(d.statement || ' ' || d.about || ' ' || d.support, ' ') AS term
+) w
+WHERE d.tenant = %(tenant)s AND d.n = ANY(%(numbers)b::bigint[]) AND w.term <> '' AND w.term <> '?'
+GROUP BY d.tenant, w.term ORDER BY w.term
+ON CONFLICT (tenant, term) DO UPDATE SET documents = known.documents + excluded.documents
+
+-- name: move_statistics
+UPDATE engram.term_statistics
+SET counted_to = %(upto)s, documents = documents + %(documents)s, length = length + %(length)s WHERE tenant = %(tenant)s
 
 -- name: frequencies
 -- A term of documents not yet counted occurs at least once.

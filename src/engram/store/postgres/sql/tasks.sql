@@ -71,7 +71,7 @@ ORDER BY (record ->> 'created')::timestamptz, id LIMIT %(limit)s
 SELECT kind, id, number, scope, record::text FROM (
     SELECT 'task' AS kind, id, 0 AS number, coalesce(record ->> 'scope', '') AS scope, record FROM engram.agent_task_runs WHERE tenant = %(tenant)s
     UNION ALL SELECT 'checkpoint', c.task, c.number, coalesce(t.record ->> 'scope', ''), c.record FROM engram.agent_checkpoints c
-        LEFT JOIN engram.agent_task_runs t ON t.tenant = c.tenant AND t.id = c.task WHERE c.tenant = %(tenant)s
+        LEFT JOIN engram.agent_task_runs t ON t.tenant = %(tenant)s AND t.id = c.task WHERE c.tenant = %(tenant)s
     UNION ALL SELECT 'job', id, 0, coalesce(record ->> 'scope', ''), record FROM engram.memory_jobs WHERE tenant = %(tenant)s
 ) held
 WHERE EXISTS (SELECT FROM unnest(%(needles)b::text[]) needle WHERE strpos(held.record::text, needle) > 0)

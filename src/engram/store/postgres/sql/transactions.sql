@@ -62,7 +62,7 @@ CROSS JOIN LATERAL (
 
 -- name: changed_since
 SELECT m.record::text FROM engram.documents d
-JOIN engram.agent_memory m ON m.tenant = d.tenant AND m.id = d.id
+JOIN engram.agent_memory m ON m.tenant = %(tenant)s AND m.id = d.id
 WHERE d.tenant = %(tenant)s AND d.scope = %(scope)s AND d.change > %(mark)s AND d.kind = 'memory' ORDER BY d.change
 
 -- name: heads
@@ -87,6 +87,7 @@ VALUES (%(tenant)s, %(seq)s, %(at)s, %(op)s, %(actor)s, %(reason)s, %(session)s,
 INSERT INTO engram.journal_images (tenant, id, seq, at, op, after)
 SELECT %(tenant)s, id, %(seq)s, %(at)s, %(op)s, after::json
 FROM unnest(%(ids)b::text[], %(images)b::text[]) AS given(id, after)
+RETURNING 1
 
 -- name: next_decision
 SELECT nextval('engram.decision_numbers')
@@ -98,9 +99,9 @@ SELECT wanted.hash, wanted.scope, known.record::text
 FROM (SELECT DISTINCT hash, scope FROM unnest(%(hashes)b::text[], %(scopes)b::text[]) AS given(hash, scope)) wanted
 CROSS JOIN LATERAL (
     SELECT m.record FROM (
-        SELECT d.tenant, d.id, d.n, d.scope, d.status FROM engram.documents d
+        SELECT d.id, d.n, d.scope, d.status FROM engram.documents d
         WHERE d.tenant = %(tenant)s AND d.hash = wanted.hash AND d.hash <> '' OFFSET 0
-    ) d JOIN engram.agent_memory m ON m.tenant = d.tenant AND m.id = d.id
+    ) d JOIN engram.agent_memory m ON m.tenant = %(tenant)s AND m.id = d.id
     WHERE d.scope = wanted.scope AND d.status IN ('active', 'dormant', 'candidate')
     ORDER BY d.status = 'active' DESC, d.n LIMIT 1
 ) known

@@ -13,16 +13,16 @@ SELECT count(*) FROM engram.journal WHERE tenant = %(tenant)s
 -- name: without_vector
 -- One look into the vectors' key for each document, whatever the planner believes of a tenant it has not analysed yet.
 SELECT d.n, d.kind, d.scope, coalesce(
-    (SELECT m.record FROM engram.agent_memory m WHERE d.kind = 'memory' AND m.tenant = d.tenant AND m.id = d.id),
-    (SELECT e.record FROM engram.agent_events e WHERE d.kind = 'event' AND e.tenant = d.tenant AND e.id = d.id)
+    (SELECT m.record FROM engram.agent_memory m WHERE d.kind = 'memory' AND m.tenant = %(tenant)s AND m.id = d.id),
+    (SELECT e.record FROM engram.agent_events e WHERE d.kind = 'event' AND e.tenant = %(tenant)s AND e.id = d.id)
 )::text, d.meaning FROM engram.documents d
 WHERE d.tenant = %(tenant)s AND d.n > %(after)s AND (
-    SELECT v.n FROM engram.memory_vectors v WHERE v.tenant = d.tenant AND v.generation = %(generation)s AND v.n = d.n
+    SELECT v.n FROM engram.memory_vectors v WHERE v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.n = d.n
 ) IS NULL ORDER BY d.n LIMIT %(limit)s
 
 -- name: lacks_vector
 SELECT 1 FROM engram.documents d WHERE d.tenant = %(tenant)s AND (
-    SELECT v.n FROM engram.memory_vectors v WHERE v.tenant = d.tenant AND v.generation = %(generation)s AND v.n = d.n
+    SELECT v.n FROM engram.memory_vectors v WHERE v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.n = d.n
 ) IS NULL LIMIT 1
 
 -- name: meanings
@@ -85,15 +85,15 @@ SELECT extversion FROM pg_extension WHERE extname = 'vector'
 
 -- name: old_images
 SELECT count(*) FROM engram.journal_images i WHERE i.tenant = %(tenant)s AND i.at < %(cutoff)s AND i.op <> 'purge'
-    AND EXISTS (SELECT 1 FROM engram.journal_images l WHERE l.tenant = i.tenant AND l.id = i.id AND l.seq > i.seq)
+    AND EXISTS (SELECT 1 FROM engram.journal_images l WHERE l.tenant = %(tenant)s AND l.id = i.id AND l.seq > i.seq)
 
 -- name: drop_old_images
 DELETE FROM engram.journal_images i WHERE i.tenant = %(tenant)s AND i.at < %(cutoff)s AND i.op <> 'purge'
-    AND EXISTS (SELECT 1 FROM engram.journal_images l WHERE l.tenant = i.tenant AND l.id = i.id AND l.seq > i.seq)
+    AND EXISTS (SELECT 1 FROM engram.journal_images l WHERE l.tenant = %(tenant)s AND l.id = i.id AND l.seq > i.seq)
 
 -- name: drop_empty_decisions
 DELETE FROM engram.journal j WHERE j.tenant = %(tenant)s AND j.at < %(cutoff)s AND j.op NOT IN ('ledger', 'redact')
-    AND NOT EXISTS (SELECT 1 FROM engram.journal_images i WHERE i.tenant = j.tenant AND i.id = ANY(j.ids) AND i.seq = j.seq)
+    AND NOT EXISTS (SELECT 1 FROM engram.journal_images i WHERE i.tenant = %(tenant)s AND i.id = ANY(j.ids) AND i.seq = j.seq)
 
 -- name: old_uses
 SELECT DISTINCT to_char(at AT TIME ZONE 'UTC', 'YYYY-MM') AS month FROM engram.memory_uses
@@ -103,7 +103,7 @@ WHERE tenant = %(tenant)s AND at < %(cutoff)s ORDER BY month
 DELETE FROM engram.memory_uses WHERE tenant = %(tenant)s AND at < %(cutoff)s
 
 -- name: old_ledgers
-SELECT h.session FROM engram.ledger_heads h JOIN engram.agent_sessions s ON s.tenant = h.tenant AND s.id = h.session
+SELECT h.session FROM engram.ledger_heads h JOIN engram.agent_sessions s ON s.tenant = %(tenant)s AND s.id = h.session
 WHERE h.tenant = %(tenant)s AND s.ended < %(cutoff)s ORDER BY h.session
 
 -- name: ledger_documents
@@ -135,7 +135,7 @@ RETURNING id
 -- Who decided stays by kind, where nothing else was decided with it: the name of a document goes with its facts.
 UPDATE engram.journal j SET reason = '', actor = CASE WHEN EXISTS (
     SELECT FROM unnest(j.ids) other WHERE other <> ALL(%(ids)b::text[])
-        AND NOT EXISTS (SELECT FROM engram.tombstones t WHERE t.tenant = j.tenant AND t.id = other)
+        AND NOT EXISTS (SELECT FROM engram.tombstones t WHERE t.tenant = %(tenant)s AND t.id = other)
 ) THEN actor ELSE split_part(actor, ':', 1) END
 WHERE tenant = %(tenant)s AND ids && %(ids)b::text[]
 
@@ -143,7 +143,7 @@ WHERE tenant = %(tenant)s AND ids && %(ids)b::text[]
 -- With the scopes of the memories it was about.
 SELECT seq, reason, ARRAY(
     SELECT coalesce(i.after ->> 'scope', '') FROM engram.journal_images i
-    WHERE i.tenant = j.tenant AND i.id = ANY(j.ids) AND i.seq = j.seq AND i.after IS NOT NULL
+    WHERE i.tenant = %(tenant)s AND i.id = ANY(j.ids) AND i.seq = j.seq AND i.after IS NOT NULL
 ) FROM engram.journal j WHERE tenant = %(tenant)s AND op NOT IN ('ledger', 'redact') AND reason <> ''
     AND EXISTS (SELECT FROM unnest(%(texts)b::text[]) said WHERE strpos(reason, said) > 0)
 
@@ -164,21 +164,21 @@ WHERE t.tenant = %(tenant)s AND t.term = w.term
 -- name: drop_gone_terms
 DELETE FROM engram.terms t USING unnest(%(terms)b::text[]) AS gone(term)
 WHERE t.tenant = %(tenant)s AND t.term = gone.term
-    AND NOT EXISTS (SELECT 1 FROM engram.postings p WHERE p.tenant = t.tenant AND p.term = t.term)
+    AND NOT EXISTS (SELECT 1 FROM engram.postings p WHERE p.tenant = %(tenant)s AND p.term = t.term)
 
 -- name: still_said
 SELECT id, scope, words FROM (
     SELECT id, scope, record::text AS words FROM engram.agent_memory WHERE tenant = %(tenant)s
     UNION ALL SELECT e.id, coalesce(d.scope, ''), e.record::text FROM engram.agent_events e
-        LEFT JOIN engram.documents d ON d.tenant = e.tenant AND d.id = e.id WHERE e.tenant = %(tenant)s
+        LEFT JOIN engram.documents d ON d.tenant = %(tenant)s AND d.id = e.id WHERE e.tenant = %(tenant)s
     UNION ALL SELECT id, coalesce(after ->> 'scope', ''), after::text FROM engram.journal_images WHERE tenant = %(tenant)s AND after IS NOT NULL
     UNION ALL SELECT 'decision ' || j.seq || ' of the journal', coalesce((
-        SELECT max(i.after ->> 'scope') FROM engram.journal_images i WHERE i.tenant = j.tenant AND i.id = ANY(j.ids) AND i.seq = j.seq
+        SELECT max(i.after ->> 'scope') FROM engram.journal_images i WHERE i.tenant = %(tenant)s AND i.id = ANY(j.ids) AND i.seq = j.seq
     ), ''), to_json(j.reason || E'\n' || j.actor)::text FROM engram.journal j WHERE j.tenant = %(tenant)s
     UNION ALL SELECT id, coalesce(scopes[1], ''), to_json(task || E'\n' || summary)::text FROM engram.agent_sessions WHERE tenant = %(tenant)s
     UNION ALL SELECT id, coalesce(record ->> 'scope', ''), record::text FROM engram.agent_task_runs WHERE tenant = %(tenant)s
     UNION ALL SELECT c.task, coalesce(t.record ->> 'scope', ''), c.record::text FROM engram.agent_checkpoints c
-        LEFT JOIN engram.agent_task_runs t ON t.tenant = c.tenant AND t.id = c.task WHERE c.tenant = %(tenant)s
+        LEFT JOIN engram.agent_task_runs t ON t.tenant = %(tenant)s AND t.id = c.task WHERE c.tenant = %(tenant)s
     UNION ALL SELECT id, coalesce(record ->> 'scope', ''), record::text FROM engram.memory_jobs WHERE tenant = %(tenant)s
 ) held
 WHERE EXISTS (SELECT FROM unnest(%(needles)b::text[]) needle WHERE strpos(held.words, needle) > 0)
@@ -193,5 +193,5 @@ SELECT (SELECT count(*) FROM engram.agent_memory WHERE tenant = %(tenant)s)
 
 -- name: stray_documents
 SELECT d.n FROM engram.documents d WHERE d.tenant = %(tenant)s
-    AND NOT EXISTS (SELECT 1 FROM engram.agent_memory m WHERE m.tenant = d.tenant AND m.id = d.id)
-    AND NOT EXISTS (SELECT 1 FROM engram.agent_events e WHERE e.tenant = d.tenant AND e.id = d.id) ORDER BY d.n LIMIT %(limit)s
+    AND NOT EXISTS (SELECT 1 FROM engram.agent_memory m WHERE m.tenant = %(tenant)s AND m.id = d.id)
+    AND NOT EXISTS (SELECT 1 FROM engram.agent_events e WHERE e.tenant = %(tenant)s AND e.id = d.id) ORDER BY d.n LIMIT %(limit)s

@@ -12,6 +12,7 @@ INSERT INTO engram.memory_uses (tenant, id, position, kind, signal, session, at)
 SELECT DISTINCT %(tenant)s, used.id, %(position)s::bigint, %(kind)s, %(signal)s, %(session)s, %(at)s::timestamptz
 FROM unnest(%(ids)b::text[]) AS used(id)
 WHERE NOT EXISTS (SELECT 1 FROM engram.tombstones t WHERE t.tenant = %(tenant)s AND t.id = used.id)
+RETURNING 1
 
 -- name: uses_of
 SELECT kind, id, at, session, signal, position FROM engram.memory_uses
