@@ -51,10 +51,21 @@ SELECT c.relname, coalesce(i.indisvalid, false) FROM pg_class c JOIN pg_index i 
 WHERE c.relnamespace = 'engram'::regnamespace
 
 -- name: nearest_indexes
-SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+SELECT n.nspname, c.relname, i.indisvalid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_index i ON i.indexrelid = c.oid
 WHERE c.relkind = 'i' AND starts_with(c.relname, %(beginning)s)
 
--- name: vectors_table
+-- name: try_turn
+SELECT pg_try_advisory_xact_lock(hashtextextended('engram.nearest', 0))
+
+-- name: has_vectors
+SELECT 1 FROM engram.memory_vectors WHERE tenant = %(tenant)s LIMIT 1
+
+-- name: is_partitioned
+SELECT c.relkind = 'p' FROM pg_class c WHERE c.oid = 'engram.memory_vectors'::regclass
+
+-- name: vectors_partition
+-- Numbers of tables are each server's own: this is asked only where the vectors are partitioned within one.
 SELECT n.nspname, c.relname FROM (
     SELECT tableoid FROM engram.memory_vectors WHERE tenant = %(tenant)s LIMIT 1
 ) held JOIN pg_class c ON c.oid = held.tableoid JOIN pg_namespace n ON n.oid = c.relnamespace
