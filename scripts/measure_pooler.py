@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection as Pipe
@@ -39,6 +39,8 @@ FORKING = multiprocessing.get_context("fork")
 PATIENCE = 300.0
 EACH = 1_000_000
 """Sentences set aside for each writer."""
+WARM = 6
+"""Writes before the clock starts: psycopg prepares a statement that it has sent five times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,42 +199,59 @@ def _watching(server: Server, url: str) -> Iterator[list[int]]:
 def _process(number: int, way: Way, tenant: str, asked: argparse.Namespace, opened: Any, go: Any, pipe: Pipe) -> None:
     connections.MOST_CONNECTIONS = way.at_most
     stores = [Engram.open(url=way.url, tenant=tenant) for _ in range(asked.threads)]
-    told: dict[str, list[Any]] = {"writes": [], "errors": []}
-    threads = []
-    for place, mem in enumerate(stores):
-        who = number * asked.threads + place
-        threads.append(threading.Thread(target=_write, args=(mem, who, asked.seconds, told, go.wait)))
-        _learn(mem, who, EACH - 1, told, True)  # connected and warm
-    told["writes"] = [(text, ms, False) for text, ms, _ in told["writes"]]
-    opened.wait(PATIENCE)
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    writers = [Writer(mem, number * asked.threads + place) for place, mem in enumerate(stores)]
+    for work in (Writer.warm, lambda writer: writer.write(go, asked.seconds)):
+        threads = [threading.Thread(target=work, args=(writer,)) for writer in writers]
+        if work is not Writer.warm:
+            opened.wait(PATIENCE)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     for mem in stores:
         mem.close()
-    pipe.send(told)
+    pipe.send(
+        {
+            "writes": [write for writer in writers for write in writer.writes],
+            "errors": [error for writer in writers for error in writer.errors],
+        }
+    )
 
 
-def _write(mem: Engram, who: int, seconds: int, told: dict[str, list[Any]], wait: Callable[[float], bool]) -> None:
-    wait(PATIENCE)
-    deadline = time.monotonic() + seconds
-    for turn in range(EACH - 1):
-        if time.monotonic() > deadline:
-            return
-        _learn(mem, who, turn, told, lambda: time.monotonic() <= deadline)
+@dataclass(slots=True)
+class Writer:
+    """Learns one sentence after the other, in a scope of its own."""
 
+    mem: Engram
+    who: int
+    turn: int = 0
+    writes: list[tuple[str, float, bool]] = field(default_factory=list)
+    """What was acknowledged: the text, how long it took, and whether it counts."""
+    errors: list[str] = field(default_factory=list)
 
-def _learn(mem: Engram, who: int, turn: int, told: dict[str, list[Any]], in_time: Any) -> None:
-    text, started = sentence(who * EACH + turn), time.perf_counter()
-    try:
-        decision = mem.learn(text, scope=f"project:of-{who}")
-        assert decision.memory is not None, decision
-    except Exception as error:  # whatever goes wrong is what is measured here
-        told["errors"].append(f"{type(error).__name__}: {error}")
-    else:
-        counted = in_time if isinstance(in_time, bool) else in_time()
-        told["writes"].append((text, (time.perf_counter() - started) * 1000, counted))
+    def warm(self) -> None:
+        """Connect, and let both sides see each statement a few times."""
+        for _ in range(WARM):
+            self._learn(float("-inf"))
+
+    def write(self, go: Any, seconds: int) -> None:
+        """Write for so long."""
+        go.wait(PATIENCE)
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            self._learn(deadline)
+
+    def _learn(self, deadline: float) -> None:
+        text, started = sentence(self.who * EACH + self.turn), time.perf_counter()
+        self.turn += 1
+        try:
+            decision = self.mem.learn(text, scope=f"project:of-{self.who}")
+            assert decision.memory is not None, decision
+        except Exception as error:  # whatever goes wrong is what is measured here
+            self.errors.append(f"{type(error).__name__}: {error}")
+        else:
+            took = (time.perf_counter() - started) * 1000
+            self.writes.append((text, took, time.monotonic() <= deadline))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import psycopg
 import pytest
 
 from engram import Engram
-from engram.model.errors import EngramError, StoreError
+from engram.model.errors import EngramError, NotFound, StoreError
 from engram.store.postgres.migrating import LATEST
 from engram.store.postgres.opening import open_store
 from tests.backends import static_embedder
@@ -47,6 +48,7 @@ OF_THE_POOLER = (
     "IntervalStyle",
 )
 """What PgBouncer itself sets on a connection, to what its client asked for."""
+PROTOCOL = 3
 LEFT_BEHIND = """
 SELECT pg_backend_pid(),
     ARRAY(SELECT name FROM pg_prepared_statements),
@@ -178,6 +180,41 @@ def assert_same_steps(taken: list[str], expected: list[str]) -> None:
     for number, (one, other) in enumerate(zip(taken, expected, strict=False)):
         assert one == other, f"step {number}"
     assert len(taken) == len(expected)
+
+
+def test_nothing_is_sent_between_a_commit_and_the_next_transaction(pooled: Pooler, database: str, tenant: str) -> None:
+    """For a lone request to flush, which nobody answers, PgBouncer would lend a connection to the server until the next one."""
+    with wire(pooled.through(database)) as line, Engram.open(url=line.through(database), tenant=tenant) as mem:
+        for n in range(3):
+            kept = mem.add(sentence(n))
+            mem.learn(sentence(n))
+            mem.observe("talk", "user", sentence(n))
+        mem.recall(sentence(1), session="talk")
+        mem.feedback(kept.id, "positive")
+        with pytest.raises(NotFound):
+            mem.get("nobody")
+        mem.forget(kept.id, purge=True)
+    parted = [after for link in line.links for after in _after_ends(_messages(bytes(link.sent)))]
+    assert len(parted) > 20
+    assert set(parted) <= {b"P", b"Q", b"X"}
+
+
+def _messages(sent: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Kind and content of each message of a client, from its password on."""
+    place, begun = 0, False
+    while not begun:  # asking for encryption, and the first message, have no kind
+        begun = int.from_bytes(sent[place + 4 : place + 6], "big") == PROTOCOL
+        place += int.from_bytes(sent[place : place + 4], "big")
+    while place < len(sent):
+        size = int.from_bytes(sent[place + 1 : place + 5], "big")
+        yield sent[place : place + 1], sent[place + 5 : place + 1 + size]
+        place += 1 + size
+
+
+def _after_ends(messages: Iterator[tuple[bytes, bytes]]) -> Iterator[bytes]:
+    """The kind of what follows on the end of each transaction."""
+    ends = (b"COMMIT", b"ROLLBACK")
+    return (kind for (_, content), (kind, _) in pairwise(messages) if content.lstrip(b"\0").startswith(ends))
 
 
 # -- many at once

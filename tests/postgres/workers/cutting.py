@@ -19,6 +19,8 @@ class Link:
     server: socket.socket
     seen: bool = False
     muted: bool = False
+    sent: bytearray = field(default_factory=bytearray)
+    """All that the client has sent."""
     answered: threading.Event = field(default_factory=threading.Event)
     """The server has answered something that the client was not told."""
     held: threading.Event | None = None
@@ -106,6 +108,7 @@ class Wire:
 
     def _to_server(self, link: Link) -> None:
         while data := link.client.recv(CHUNK):
+            link.sent += data
             link.seen = link.seen or bool(self.marker and self.marker in data)
             meant = self.cut is not None and link.seen and b"COMMIT" in data
             if meant and self.spared:

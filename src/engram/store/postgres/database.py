@@ -139,15 +139,17 @@ class Database:
     def _begun(self, connections: Connections, durable: bool) -> PooledConnection:
         """A connection with a transaction begun on it."""
         settings = self._settings if durable else (*self._settings, _HASTY)
-        connection, row = self._first_answer(connections, lambda taken: _begin(taken, settings))
-        version = row[0] if row else None
-        if version is not None and version > LATEST:
-            connection.rollback()
-            connections.give_back(connection)
+
+        def begin(taken: PooledConnection) -> None:
+            self._check_version(_begin(taken, settings))
+
+        return self._first_answer(connections, begin)[0]
+
+    def _check_version(self, newer: Row | None) -> None:
+        if newer is not None:
             raise UnknownVersion(
-                f"{self.where} has schema {version}; this Engram knows up to {LATEST}. Update Engram on this machine"
+                f"{self.where} has schema {newer[0]}; this Engram knows up to {LATEST}. Update Engram on this machine"
             )
-        return connection
 
     def _first_answer(
         self, connections: Connections, ask: Callable[[PooledConnection], Answer]
@@ -157,14 +159,13 @@ class Database:
             connection = connections.take()
             try:
                 return connection, ask(connection)
-            except psycopg.OperationalError:
-                dead = connection.closed
+            except BaseException as error:
+                died = connection.closed and isinstance(error, psycopg.OperationalError)
+                with contextlib.suppress(psycopg.Error):
+                    connection.rollback()
                 connections.give_back(connection)
-                if not dead:
+                if not died:
                     raise
-            except BaseException:
-                connections.give_back(connection)
-                raise
         raise StoreUnreachable(f"cannot reach {self.where}: every connection broke; is the server running?")
 
     def _commit(self, connection: PooledConnection) -> None:
@@ -203,11 +204,11 @@ class Database:
             warnings: list[str] = []
             with contextlib.suppress(EngramError, psycopg.Error), connect(self._url) as asking:
                 asking.add_notice_handler(lambda notice, heard=warnings: heard.append(warning_in(notice)))
-                with asking.transaction():
-                    _begin(asking, self._settings)
-                    row = asking.execute(
-                        statement("what_became"), {"tenant": self.tenant, "writer": writer}, prepare=False
-                    ).fetchone()
+                _begin(asking, self._settings)
+                row = asking.execute(
+                    statement("what_became"), {"tenant": self.tenant, "writer": writer}, prepare=False
+                ).fetchone()
+                asking.commit()
                 if not any(warnings):
                     return row is not None and row[0] == token
             time.sleep(pause * random.uniform(0.5, 1))
@@ -277,8 +278,7 @@ class Database:
 
     def run(self, name: str, /, **values: Any) -> list[Row]:
         """All rows of a named statement that only reads."""
-        with self.reading() as connection:
-            return self.within(connection, statement(name), values)
+        return self.query(statement(name), values)
 
     def change(self, name: str, /, **values: Any) -> list[Row]:
         """Carry out a named statement that writes."""
@@ -286,30 +286,51 @@ class Database:
             return self.within(connection, statement(name), values)
 
     def change_at_once(self, name: str, /, **values: Any) -> list[Row]:
-        """A named statement that writes, with its beginning and its end, in one round trip; in a transaction, a part of that.
+        """A named statement that writes; in a transaction, a part of that.
 
         The disk is not waited for, and a commit whose answer was lost is not asked for: for what may be lost or done twice.
         """
-        if self._current is not None:
-            return self.change(name, **values)
-
-        def change(connection: PooledConnection) -> list[Row]:
-            with connection.pipeline():
-                _send_beginning(connection, (*self._settings, _HASTY))
-                cursor = connection.execute(statement(name), {"tenant": self.tenant, **values}, prepare=True)
-                connection.commit()
-            return cursor.fetchall() if cursor.description is not None else []
-
-        with explained(self.where):
-            connections = self.connections
-            connection, rows = self._first_answer(connections, change)
-            connections.give_back(connection)
-        return rows
+        return self._answered(statement(name), values, (*self._settings, _HASTY))
 
     def query(self, text: str, values: dict[str, Any]) -> list[Row]:
         """All rows of a statement put together from the files' text; one that only reads."""
-        with self.reading() as connection:
-            return self.within(connection, text, values)
+        return self._answered(text, values, self._settings)
+
+    def _answered(self, text: str, values: dict[str, Any], settings: Sequence[bytes]) -> list[Row]:
+        """All rows of a statement: a part of this thread's transaction, or one by itself."""
+        with explained(self.where):
+            if self._current is not None:
+                return self.within(self._current, text, values)
+            try:
+                return self._alone(text, {"tenant": self.tenant, **values}, settings)
+            except psycopg.ProgrammingError:
+                # Of a schema that this Engram does not know, this says so; anything else happens again.
+                with self.reading() as connection:
+                    return self.within(connection, text, values)
+
+    def _alone(self, text: str, values: dict[str, Any], settings: Sequence[bytes]) -> list[Row]:
+        """A statement that is a transaction by itself: its beginning and itself in one round trip, its end in another.
+
+        Not all in one: psycopg ends a pipeline with a request that nobody answers, and outside of a transaction PgBouncer keeps
+        a connection to the server for it.
+        """
+
+        def ask(connection: PooledConnection) -> list[Row]:
+            with connection.pipeline() as pipeline:
+                newer = _send_beginning(connection, pipeline, settings)
+                cursor = connection.execute(text, values)
+            self._check_version(newer.fetchone())
+            rows = cursor.fetchall() if cursor.description is not None else []
+            connection.commit()
+            return rows
+
+        connections = self.connections
+        try:
+            connection, rows = self._first_answer(connections, ask)
+        except UnicodeEncodeError as error:
+            raise half_character(error) from None
+        connections.give_back(connection)
+        return rows
 
     def within(self, connection: Connection, text: str, values: dict[str, Any]) -> list[Row]:
         """All rows of a statement in a transaction already open."""
@@ -389,15 +410,21 @@ _HASTY = b"SET LOCAL synchronous_commit = 'off'"
 
 
 def _begin(connection: Connection, settings: Sequence[bytes]) -> Row | None:
-    """Begin a transaction; the schema's version."""
-    with connection.pipeline():
-        cursor = _send_beginning(connection, settings)
-    return cursor.fetchone()
+    """Begin a transaction; a version of the schema that this Engram does not know, if there is one."""
+    with connection.pipeline() as pipeline:
+        newer = _send_beginning(connection, pipeline, settings)
+    return newer.fetchone()
 
 
-def _send_beginning(connection: Connection, settings: Sequence[bytes]) -> psycopg.Cursor[Row]:
-    """The beginning of a transaction, to a connection in pipeline mode."""
-    cursor = connection.cursor()
-    for setting in settings:
-        cursor.execute(setting, prepare=False)
-    return cursor.execute(statement("begin"), prepare=True)
+def _send_beginning(
+    connection: Connection, pipeline: psycopg.Pipeline, settings: Sequence[bytes]
+) -> psycopg.Cursor[Row]:
+    """The beginning of a transaction, to a connection in pipeline mode: one packet with what is sent next.
+
+    Past the driver's cursors: they would wait for the answer to BEGIN and send each statement by itself, which a pooler
+    passes on one by one, too.
+    """
+    for command in (b"BEGIN", *settings):
+        connection.pgconn.send_query_params(command, None)
+    pipeline.result_queue.extend([None] * (1 + len(settings)))
+    return connection.execute(statement("newer_version"), {"latest": LATEST}, prepare=True)

@@ -1,5 +1,5 @@
--- name: begin
-SELECT max(version) FROM engram.schema_versions
+-- name: newer_version
+SELECT version FROM engram.schema_versions WHERE version > %(latest)s LIMIT 1
 
 -- name: note_commit
 INSERT INTO engram.commits (tenant, writer, token, at) VALUES (%(tenant)s, %(writer)s, %(token)s, now())
