@@ -14,6 +14,7 @@ from engram.model.errors import EngramError
 if TYPE_CHECKING:
     from engram.aio import AsyncEngram
     from engram.client import Engram
+    from engram.client.all_tenants import AllTenantsWorker
     from engram.gates.policies import MemoryPolicy, SlotRule, TypeRule
     from engram.model.decision import Decision, Outcome
     from engram.model.event import Event, Session
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "AllTenantsWorker",
     "AsyncEngram",
     "Decision",
     "Engram",
@@ -45,6 +47,7 @@ __all__ = [
 
 # Loaded when first asked for: a hook that needs one small part pays for that part alone.
 _HOMES = {
+    "AllTenantsWorker": "engram.client.all_tenants",
     "AsyncEngram": "engram.aio",
     "Decision": "engram.model.decision",
     "Engram": "engram.client",

@@ -8,12 +8,15 @@ import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from engram import Engram
+from engram.model.errors import StoreCorrupt
 from engram.model.task import Job
 from engram.sessions.jobs import MOST_ATTEMPTS, Jobs
+from engram.store.opening import Server
 
 from .conftest import Console
 
@@ -50,7 +53,7 @@ def test_the_list_shows_what_waits(cli: Console, turns: list[str]) -> None:
 def test_nothing_waits_and_nothing_is_due_is_said(cli: Console) -> None:
     assert "nothing waits" in cli("worker", "--list").stderr
     assert "nothing is due" in cli("worker", "--once").stderr
-    assert cli.json("worker", "--once") == {"done": [], "retried": [], "dead": []}
+    assert cli.json("worker", "--once") == {"done": [], "retried": [], "dead": [], "errors": {}}
 
 
 def test_once_does_what_is_due_and_tells(cli: Console, turns: list[str]) -> None:
@@ -62,7 +65,7 @@ def test_once_does_what_is_due_and_tells(cli: Console, turns: list[str]) -> None
 
 
 def test_once_in_json_is_one_answer(cli: Console, turns: list[str]) -> None:
-    assert cli.json("worker", "--once") == {"done": turns, "retried": [], "dead": []}
+    assert cli.json("worker", "--once") == {"done": turns, "retried": [], "dead": [], "errors": {}}
 
 
 def test_a_job_that_fails_is_put_off_with_its_reason(
@@ -185,3 +188,84 @@ def test_a_worker_loads_neither_typer_nor_rich(cli: Console) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert done.stdout.endswith("loaded []\n")
     assert Path(cli.folder / "home").exists()
+
+
+# -- all tenants
+
+
+def test_all_tenants_are_those_of_a_server(cli: Console) -> None:
+    refused = cli("worker", "--all-tenants")
+    assert refused.exit_code == 2
+    assert "ENGRAM_URL" in refused.stderr
+
+
+@pytest.fixture
+def served(cli: Console, database: str, monkeypatch: pytest.MonkeyPatch) -> Console:
+    """The command line on a server where two tenants have jobs."""
+    monkeypatch.setenv("ENGRAM_URL", database)
+    for tenant, turns in {"acme": ("I prefer tea over coffee.",), "beta": ("We deploy on Tuesdays.", "Hello!")}.items():
+        with Engram.open(url=database, tenant=tenant) as mem:
+            task = mem.start_task("Get to know the user").id
+            for words in turns:
+                mem.record_turn(task, user=words)
+    return cli
+
+
+@pytest.mark.parametrize(
+    "options", [("--list",), ("--retry", "derive:1"), ("--home", "elsewhere")], ids=lambda given: given[0]
+)
+def test_what_is_about_one_store_is_not_about_all_tenants(served: Console, options: tuple[str, ...]) -> None:
+    assert served("worker", "--all-tenants", *options).exit_code == 2
+
+
+def test_once_for_all_tenants_tells_whose_jobs_were_done(served: Console) -> None:
+    result = served("worker", "--all-tenants", "--once")
+    assert result.exit_code == 0
+    assert sorted(line.split()[:2] for line in result.stdout.splitlines()) == [
+        ["done", "acme"],
+        *[["done", "beta"]] * 2,
+    ]
+    assert "nothing is due" in served("worker", "--all-tenants", "--once").stderr
+
+
+def test_once_for_all_tenants_in_json_is_one_answer(served: Console) -> None:
+    told = served.json("worker", "--all-tenants", "--once")
+    assert {tenant: len(worked["done"]) for tenant, worked in told["tenants"].items()} == {"acme": 1, "beta": 2}
+    assert told["failed"] == {}
+    assert served.json("worker", "--all-tenants", "--once") == {"tenants": {}, "failed": {}}
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_tenant_that_cannot_be_opened_is_named_and_the_others_are_served(
+    served: Console, database: str, monkeypatch: pytest.MonkeyPatch, as_json: bool
+) -> None:
+    opened = Engram._on_server
+
+    def broken(server: Server, *given: Any, **named: Any) -> Engram:
+        if server.tenant == "beta":
+            raise StoreCorrupt("the key is sk-ant-api03-" + 40 * "a")
+        return opened(server, *given, **named)
+
+    monkeypatch.setattr(Engram, "_on_server", broken)
+    result = served("worker", "--all-tenants", "--once", *(["--json"] if as_json else []))
+    assert result.exit_code == 1
+    assert "StoreCorrupt" in (result.stdout if as_json else result.stderr)
+    assert "sk-ant" not in result.stdout + result.stderr
+    with Engram.open(url=database, tenant="acme") as mem:
+        assert mem.jobs.list() == []
+
+
+def test_asked_to_end_it_finishes_the_job_of_one_tenant_and_leaves_the_rest(
+    served: Console, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handled_by(lambda job: signal.raise_signal(signal.SIGTERM), monkeypatch)
+    result = served("worker", "--all-tenants", "--json")
+    assert result.exit_code == 0
+    (line,) = result.stdout.splitlines()
+    assert json.loads(line)["outcome"] == "done"
+    assert set(json.loads(line)) == {"tenant", "job", "outcome", "error"}
+    left = 0
+    for tenant in ("acme", "beta"):
+        with Engram.open(url=database, tenant=tenant) as mem:
+            left += len(mem.store.jobs(["waiting"]))
+    assert left == 2

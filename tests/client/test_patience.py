@@ -6,7 +6,14 @@ from collections.abc import Callable
 import pytest
 
 from engram.model.errors import StoreBusy, StoreCorrupt, StoreUnreachable
-from engram.sessions.jobs import MOST_TROUBLES, Jobs, Worked, patiently, pause_after
+from engram.sessions import jobs as worked_jobs
+from engram.sessions.jobs import JITTER, MOST_TROUBLES, Jobs, Worked, jittered, patiently, pause_after
+
+
+@pytest.fixture
+def punctual(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pauses are as long as they are meant to be."""
+    monkeypatch.setattr(worked_jobs, "jittered", lambda seconds: seconds)
 
 
 class Waiting(threading.Event):
@@ -36,6 +43,7 @@ def failing(times: int, error: type[Exception]) -> Callable[[], str]:
     return work
 
 
+@pytest.mark.usefixtures("punctual")
 @pytest.mark.parametrize("error", [StoreBusy, StoreUnreachable])
 def test_a_busy_or_absent_store_is_waited_for_longer_each_time(error: type[Exception]) -> None:
     stop = Waiting()
@@ -58,12 +66,23 @@ def test_what_does_not_pass_is_told_at_once() -> None:
     assert stop.pauses == []
 
 
+def test_those_who_lost_the_server_together_do_not_come_back_together() -> None:
+    pauses = [jittered(10.0) for _ in range(200)]
+    assert all(10.0 * (1 - JITTER) <= pause <= 10.0 * (1 + JITTER) for pause in pauses)
+    assert len({round(pause) for pause in pauses}) > 5
+    stop = Waiting()
+    patiently(failing(3, StoreUnreachable), stop)
+    assert all(0.5 * meant <= pause <= 1.5 * meant for pause, meant in zip(stop.pauses, (1, 2, 4), strict=True))
+
+
+@pytest.mark.usefixtures("punctual")
 def test_whoever_is_told_to_stop_does_not_try_again() -> None:
     stop = Waiting(ends_after=2)
     assert patiently(failing(10**6, StoreBusy), stop) is None
     assert stop.pauses == [1, 2]
 
 
+@pytest.mark.usefixtures("punctual")
 def test_a_worker_goes_on_when_the_store_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
     stop, told, calls = Waiting(), list[Worked](), list[int]()
 

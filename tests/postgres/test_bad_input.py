@@ -178,12 +178,13 @@ def test_connections_that_are_used_up(postgres_server: Server, tenant: str) -> N
             admin.execute(limit.format(sql.Identifier(role.name), 2))
             assert mem.search(sentence(1))[0].text == sentence(1)
             admin.execute(limit.format(sql.Identifier(role.name), 0))
-            refused(StoreUnreachable, "max_connections", opening(url, tenant), secret=role.password)
+            opening(url, f"{tenant}-2")()  # another store of the process shares them
             admin.execute(
                 "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = %s", (role.name,)
             )
             with hurried(mem):
                 refused(StoreUnreachable, "max_connections", lambda: mem.add(sentence(2)), secret=role.password)
+                refused(StoreUnreachable, "max_connections", opening(url, tenant), secret=role.password)
             admin.execute(limit.format(sql.Identifier(role.name), -1))
             assert [memory.statement for memory in mem.list()] == [sentence(1)]
 

@@ -30,7 +30,7 @@ class Worker:
 
         A store that is busy or away is tried again, for a quarter of an hour on end.
         """
-        from engram.sessions.jobs import MOST_TROUBLES, PASSING, pause_after
+        from engram.sessions.jobs import MOST_TROUBLES, PASSING, jittered, pause_after
 
         troubles = 0
         while not stop.is_set():
@@ -40,13 +40,13 @@ class Worker:
                 troubles += 1
                 if troubles > MOST_TROUBLES:
                     raise
-                await _idle(stop, pause_after(troubles))
+                await _idle(stop, jittered(pause_after(troubles)))
                 continue
             troubles = 0
             if worked and told is not None:
                 told(worked)
             if not worked:
-                await _idle(stop, idle_seconds)
+                await _idle(stop, jittered(idle_seconds))
 
 
 async def _idle(stop: "threading.Event | asyncio.Event", seconds: float) -> None:

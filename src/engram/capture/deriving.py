@@ -19,6 +19,8 @@ from engram.text.tokens import query_terms
 
 HEARD = ("message",)
 """Kinds of events facts are drawn from; what a tool printed is evidence, not anybody's word."""
+KINDS = (DERIVE, JOB)
+"""Every kind of job there is a handler for."""
 _LOOKED_AT = 40
 """Memories with the words of a fact that are looked at for one that was drawn from the same place."""
 

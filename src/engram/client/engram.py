@@ -1,7 +1,7 @@
 """Opening and closing; everything an open memory can do comes from its verbs and facets."""
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -13,7 +13,7 @@ from engram.client.working import Working
 from engram.client.writing import Writing
 from engram.model.errors import EmbedderError
 from engram.settings import Settings, load_settings
-from engram.store.opening import open_server, owner_config, server_asked
+from engram.store.opening import Server, open_server, owner_config, server_asked
 from engram.store.protocol import Check, Store
 from engram.store.sources import utc_now
 
@@ -22,6 +22,21 @@ if TYPE_CHECKING:
     from engram.gates.policies import MemoryPolicy
 
 __all__ = ["PAUSED", "Engram"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a process gives every store it opens: its settings, its policy and its embedder."""
+
+    settings: Settings
+    policy: "str | MemoryPolicy"
+    embedder: "Embedder | None"
+
+    @classmethod
+    def of(cls, config: Path | None, embedder: str | None = None, policy: "str | MemoryPolicy" = "") -> Self:
+        """From the settings' file and what overrides it; what cannot be used is an error."""
+        settings = _chosen(load_settings(config), embedder)
+        return cls(settings, _policy(policy, settings, config), _embedder(settings))
 
 
 class Engram(Writing, Reading, Working):
@@ -56,19 +71,23 @@ class Engram(Writing, Reading, Working):
         server = server_asked(home, url, tenant, ephemeral=ephemeral)
         where = Path(directory).absolute() if directory else Path.cwd()
         now = clock or utc_now
-        config = None if ephemeral else _config(home, server is not None)
-        settings = _chosen(load_settings(config), embedder)
         # Whatever cannot be used is told before anything is made of it.
-        rules, texts = _policy(policy, settings, config), _embedder(settings)
+        setup = Setup.of(None if ephemeral else _config(home, server is not None), embedder, policy)
         if server is not None:
-            client = cls(open_server(server, texts, clock=now, create=create), settings, None, now)
+            client = cls._on_server(server, setup, now, create)
         else:
             temporary = _temporary_folder() if ephemeral else None
             if temporary is not None:
                 home, cache = Path(temporary, "home"), Path(temporary, "cache")
-            client = cls._on_files(home, cache, create, where, texts, settings, now)
+            client = cls._on_files(home, cache, create, where, setup, now)
             client._temporary = temporary
-        client.directory, client._policy = where, rules
+        client.directory = where
+        return client
+
+    @classmethod
+    def _on_server(cls, server: Server, setup: Setup, clock: Callable[[], datetime], create: bool = True) -> Self:
+        client = cls(open_server(server, setup.embedder, clock=clock, create=create), setup.settings, None, clock)
+        client._policy = setup.policy
         return client
 
     @classmethod
@@ -78,8 +97,7 @@ class Engram(Writing, Reading, Working):
         cache: str | Path | None,
         create: bool,
         directory: Path,
-        embedder: "Embedder | None",
-        settings: Settings,
+        setup: Setup,
         clock: Callable[[], datetime],
     ) -> Self:
         from engram.store.files.home import open_home
@@ -87,9 +105,11 @@ class Engram(Writing, Reading, Working):
         from engram.store.files.team import attach_team
 
         place = open_home(Path(home) if home else None, Path(cache) if cache else None, create=create)
-        store = FilesStore(place, embedder, clock=clock)
+        store = FilesStore(place, setup.embedder, clock=clock)
         attach_team(store, directory)
-        return cls(store, settings, place, clock)
+        client = cls(store, setup.settings, place, clock)
+        client._policy = setup.policy
+        return client
 
     def close(self) -> None:
         """Let go of the store; an ephemeral one is removed."""

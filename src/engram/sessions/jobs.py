@@ -1,5 +1,6 @@
 """Work that follows on the ledger: leased, done at least once, retried with growing waits, given up in plain sight."""
 
+import random
 import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,8 @@ PASSING = (StoreBusy, StoreUnreachable)
 """What may be over in a moment."""
 MOST_TROUBLES = 20
 """Failures in a row that a worker sits out, some 15 minutes in all."""
+JITTER = 0.5
+"""By which part of itself a pause is longer or shorter."""
 T = TypeVar("T")
 Handler = Callable[[Job], None]
 """Does one job. Doing it twice must be as good as doing it once; an exception means: again later."""
@@ -28,14 +31,22 @@ Handler = Callable[[Job], None]
 
 @dataclass(slots=True)
 class Worked:
-    """What a worker did: jobs done, put off, and given up."""
+    """What a worker did: jobs done, put off, and given up, and why for those two."""
 
     done: list[str] = field(default_factory=list)
     retried: list[str] = field(default_factory=list)
     dead: list[str] = field(default_factory=list)
+    errors: dict[str, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.done or self.retried or self.dead)
+
+    def add(self, more: "Worked") -> None:
+        """Count what else was done in."""
+        self.done += more.done
+        self.retried += more.retried
+        self.dead += more.dead
+        self.errors |= more.errors
 
 
 @dataclass(slots=True)
@@ -84,7 +95,7 @@ class Jobs:
             if worked and told is not None:
                 told(worked)
             if not worked:
-                stop.wait(idle_seconds)
+                stop.wait(jittered(idle_seconds))
 
     def _do(self, job: Job, worked: Worked) -> None:
         if job.attempts > MOST_ATTEMPTS:
@@ -107,10 +118,12 @@ class Jobs:
         later = self.clock() + wait_after(job.attempts)
         self.store.settle_job(job, replace(job, status="waiting", run_after=later, leased_until=None, error=said))
         worked.retried.append(job.id)
+        worked.errors[job.id] = said
 
     def _give_up(self, job: Job, said: str, worked: Worked) -> None:
         self.store.settle_job(job, replace(job, status="dead", leased_until=None, error=said))
         worked.dead.append(job.id)
+        worked.errors[job.id] = said
 
 
 def patiently(work: Callable[[], T], stop: threading.Event) -> T | None:
@@ -119,7 +132,7 @@ def patiently(work: Callable[[], T], stop: threading.Event) -> T | None:
         try:
             return work()
         except PASSING:
-            if stop.wait(pause_after(troubles)):
+            if stop.wait(jittered(pause_after(troubles))):
                 return None
     return work()
 
@@ -127,6 +140,11 @@ def patiently(work: Callable[[], T], stop: threading.Event) -> T | None:
 def pause_after(troubles: int) -> float:
     """Seconds to wait for a store that failed so often in a row: twice as long each time, up to a minute."""
     return min(60.0, 2.0 ** (troubles - 1))
+
+
+def jittered(seconds: float) -> float:
+    """About so many seconds: those who began to wait together do not come back together."""
+    return seconds * random.uniform(1 - JITTER, 1 + JITTER)
 
 
 def wait_after(attempts: int) -> timedelta:

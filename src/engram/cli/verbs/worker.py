@@ -5,6 +5,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from engram.cli.declared import Option
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from engram.client import Engram
+    from engram.client.all_tenants import AllTenantsWorker
     from engram.model.task import Job
     from engram.sessions.jobs import Worked
+    from engram.sessions.round_robin import Turn
 
 IDLE_SECONDS = 1.0
 """How often a worker with nothing to do looks again."""
@@ -26,20 +29,38 @@ ListJobs = Annotated[bool, Option("--list", help="Show the jobs that are not don
 Retry = Annotated[
     str, Option("--retry", metavar="JOB", help="Let a job that was given up try again, and do nothing else.")
 ]
+AllTenants = Annotated[
+    bool, Option("--all-tenants", help="Work for every tenant of the server, one job each in turn. Postgres only.")
+]
 _OUTCOMES = (("done", "green"), ("retried", "yellow"), ("dead", "bold red"))
 _WORDS = {"done": "done", "retried": "put off", "dead": "given up"}
 
 
-def worker(surface: Surface, once: Once = False, list_: ListJobs = False, retry: Retry = "") -> None:
+def worker(
+    surface: Surface,
+    once: Once = False,
+    list_: ListJobs = False,
+    retry: Retry = "",
+    all_tenants: AllTenants = False,
+) -> None:
     """Do the work that follows on the ledgers.
 
     Draws facts from turns, and asks a model again that did not answer. Goes on until it is interrupted (SIGINT, SIGTERM), and
     then finishes the job at hand. Any number of workers may run on one store; while it is paused they wait. A job that fails is
     put off for longer each time, and given up after some attempts: then --once ends with exit 1. With --json each job is an
     object on a line of its own, and --once answers with one object for all.
+
+    With --all-tenants one worker serves every tenant of $ENGRAM_URL's server with the settings of this machine; run it on as
+    many machines as the work needs. A tenant's long queue delays no other for more than a round. Paused tenants are passed over;
+    one whose store cannot be opened is reported, tried again later, and makes --once end with exit 1.
     """
     if once + list_ + bool(retry) > 1:
         raise InvalidInput("--once, --list and --retry are three different things; give one")
+    if all_tenants:
+        if list_ or retry:
+            raise InvalidInput("--list and --retry are about one tenant, $ENGRAM_TENANT; leave --all-tenants out")
+        _for_all(surface, once)
+        return
     with surface.memory() as mem:
         if list_:
             _list(surface, mem.jobs.list(limit=None), mem.upkeep.clock())
@@ -87,10 +108,9 @@ def _once(surface: Surface, mem: "Engram") -> None:
     total = Worked()
 
     def told(worked: "Worked") -> None:
-        for outcome, _ in _OUTCOMES:
-            getattr(total, outcome).extend(getattr(worked, outcome))
+        total.add(worked)
         if not surface.as_json:
-            _draw(mem, worked)
+            _draw(worked)
 
     if mem.upkeep.paused:
         raise Refused(PAUSED)
@@ -105,16 +125,15 @@ def _once(surface: Surface, mem: "Engram") -> None:
 
 def _lasting(surface: Surface, mem: "Engram") -> None:
     surface.hint("engram: working; interrupt it to end")
-    tell = _tell_program if surface.as_json else _draw
     with _until_stopped() as stop:
-        _work(mem, stop, lambda worked: tell(mem, worked), once=False)
+        _work(mem, stop, _tell_program if surface.as_json else _draw, once=False)
     surface.answered = True
     surface.hint("engram: ended; what is left waits for the next worker")
 
 
 def _work(mem: "Engram", stop: threading.Event, told: "Callable[[Worked], None]", *, once: bool) -> None:
     """One job at a time, so that a worker told to stop has only the one at hand to finish. A pause holds for it too."""
-    from engram.sessions.jobs import patiently
+    from engram.sessions.jobs import jittered, patiently
 
     def one() -> "Worked | None":
         return None if mem.upkeep.paused else mem.jobs.work(1)
@@ -126,7 +145,58 @@ def _work(mem: "Engram", stop: threading.Event, told: "Callable[[Worked], None]"
         elif once:
             return
         else:
-            stop.wait(IDLE_SECONDS)
+            stop.wait(jittered(IDLE_SECONDS))
+
+
+def _for_all(surface: Surface, once: bool) -> None:
+    from engram.client.all_tenants import AllTenantsWorker
+
+    if surface.home is not None:
+        raise InvalidInput("--all-tenants is about a server ($ENGRAM_URL), --home about a store of files; give one")
+    with AllTenantsWorker.open() as everyone, _until_stopped() as stop:
+        if once:
+            _once_for_all(surface, everyone, stop)
+            return
+        surface.hint("engram: working for all tenants; interrupt it to end")
+        everyone.run(stop, IDLE_SECONDS, partial(_tell_turn, surface))
+    surface.answered = True
+    surface.hint("engram: ended; what is left waits for the next worker")
+
+
+def _once_for_all(surface: Surface, everyone: "AllTenantsWorker", stop: threading.Event) -> None:
+    from engram.sessions.jobs import Worked
+
+    total: dict[str, Worked] = {}
+    failed: dict[str, str] = {}
+    while not stop.is_set() and (turn := everyone.next_turn()) is not None:
+        if turn.failed:
+            failed[turn.tenant] = _screened(turn.failed)
+        elif turn.worked:
+            total.setdefault(turn.tenant, Worked()).add(turn.worked)
+        if not surface.as_json:
+            _tell_turn(surface, turn)
+    surface.answer({"tenants": total, "failed": failed}, lambda: None)
+    if not total and not failed:
+        surface.hint("engram: nothing is due")
+    if failed or any(worked.dead for worked in total.values()):
+        raise SystemExit(FAILED)
+
+
+def _tell_turn(surface: Surface, turn: "Turn") -> None:
+    if surface.as_json:
+        _tell_program(turn.worked, turn.tenant)
+        if turn.failed:
+            _write_line({"tenant": turn.tenant, "job": "", "outcome": "failed", "error": _screened(turn.failed)})
+    else:
+        _draw(turn.worked, turn.tenant)
+        if turn.failed:
+            surface.say(f"engram: {turn.tenant} is passed over for a while: {_screened(turn.failed)}")
+
+
+def _screened(text: str) -> str:
+    from engram.gates.secrets import redact
+
+    return redact(text)[0]
 
 
 @contextmanager
@@ -147,27 +217,32 @@ def _until_stopped() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _told(mem: "Engram", worked: "Worked") -> "Iterator[tuple[str, str, str]]":
+def _told(worked: "Worked") -> "Iterator[tuple[str, str, str]]":
     """Each job that was worked on, what became of it, and why."""
-    failed = {job.id: job.error for job in mem.jobs.list(limit=None)} if worked.retried or worked.dead else {}
     for outcome, _ in _OUTCOMES:
         for job_id in getattr(worked, outcome):
-            yield job_id, outcome, failed.get(job_id, "")
+            yield job_id, outcome, worked.errors.get(job_id, "")
 
 
-def _draw(mem: "Engram", worked: "Worked") -> None:
+def _draw(worked: "Worked", tenant: str = "") -> None:
     from engram.cli import drawing
     from engram.cli.plain_text import line
 
-    for job_id, outcome, error in _told(mem, worked):
+    for job_id, outcome, error in _told(worked):
         words = (f"{_WORDS[outcome]:<9}", dict(_OUTCOMES)[outcome])
-        drawing.lines([words, (job_id, "cyan"), (f"  {line(error)}" if error else "", "bright_black")])
+        whose = f"{line(tenant)}  " if tenant else ""
+        drawing.lines([words, whose, (job_id, "cyan"), (f"  {line(error)}" if error else "", "bright_black")])
     sys.stdout.flush()
 
 
-def _tell_program(mem: "Engram", worked: "Worked") -> None:
+def _tell_program(worked: "Worked", tenant: str = "") -> None:
+    whose = {"tenant": tenant} if tenant else {}
+    for job_id, outcome, error in _told(worked):
+        _write_line({**whose, "job": job_id, "outcome": outcome, "error": error})
+
+
+def _write_line(data: dict[str, str]) -> None:
     import json
 
-    for job_id, outcome, error in _told(mem, worked):
-        sys.stdout.write(json.dumps({"job": job_id, "outcome": outcome, "error": error}) + "\n")
+    sys.stdout.write(json.dumps(data) + "\n")
     sys.stdout.flush()

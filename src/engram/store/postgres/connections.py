@@ -90,6 +90,10 @@ class Connections:
     def __init__(self, url: str) -> None:
         self._url, self.where = url, shown_url(url)
         self.users = 0
+        self.opening = threading.Lock()
+        """Held by the one who looks at the schema on a connection of its own, before the pool has any."""
+        self.is_open = False
+        """Whether a store was opened with these connections."""
         self._lent = 0
         self.pool: ConnectionPool[PooledConnection] = ConnectionPool(
             url,

@@ -1,0 +1,139 @@
+"""A worker for every tenant of a server, fair between them."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from engram.capture.deriving import KINDS
+from engram.client.engram import Engram, Setup
+from engram.model.arguments import checked_limit
+from engram.model.errors import EngramError, InvalidInput
+from engram.sessions.jobs import MOST_AT_ONCE, Worked, jittered, patiently
+from engram.sessions.round_robin import RoundRobin, Turn
+from engram.store.opening import Server, owner_config, server_asked
+from engram.store.sources import utc_now
+
+if TYPE_CHECKING:
+    from engram.gates.policies import MemoryPolicy
+    from engram.store.postgres.due_tenants import DueTenants
+
+MOST_OPEN = 256
+"""Tenants whose stores stay open; the one that was least recently worked for is closed for the next."""
+LONGEST_IDLE = 5
+"""To how many times its length the pause grows of a worker that finds nothing to do again and again."""
+
+
+class AllTenantsWorker:
+    """Does the jobs of every tenant of a Postgres server, with the settings of this process.
+
+    Open it with `AllTenantsWorker.open()`, use it as a context manager and from one thread. Tenants take turns, one job each,
+    so a long queue delays no other tenant for longer than a round. A tenant that is paused is passed over, and so is one whose
+    store cannot be opened. All of them share the connections of this process.
+    """
+
+    def __init__(self, url: str, setup: Setup, clock: Callable[[], datetime], due: "DueTenants") -> None:
+        self._url, self._setup, self._clock, self._due = url, setup, clock, due
+        self._open: OrderedDict[str, Engram] = OrderedDict()
+        self._turns = RoundRobin(lambda: due.names(clock()), self._work)
+
+    @classmethod
+    def open(
+        cls,
+        url: str | None = None,
+        *,
+        embedder: str | None = None,
+        policy: "str | MemoryPolicy" = "",
+        clock: Callable[[], datetime] | None = None,
+    ) -> Self:
+        """For the tenants of a server, `$ENGRAM_URL` unless named. `embedder` and `policy` override the settings."""
+        server = server_asked(url=url)
+        if server is None:
+            raise InvalidInput(
+                "all tenants are those of a Postgres server; give its url, or set $ENGRAM_URL. "
+                "A store of files has one: `engram worker` does its jobs"
+            )
+        setup = Setup.of(owner_config(), embedder, policy)
+        now = clock or utc_now
+        from engram.store.postgres.opening import open_due_tenants
+
+        return cls(server.url, setup, now, open_due_tenants(server.url, KINDS))
+
+    def next_turn(self) -> Turn | None:
+        """One job of the tenant whose turn it is; None where nothing is due that could be done now.
+
+        The turn has the `tenant`, `worked` (the job done, put off or given up; none where another worker was faster), and
+        `failed`: why the tenant's store cannot be worked on. `StoreUnreachable` is raised where the server is away.
+        """
+        return self._turns.next()
+
+    def work(self, limit: int = 100) -> list[Turn]:
+        """Do what is due now for all tenants, at most so many jobs; the turns in which something was done or failed."""
+        turns: list[Turn] = []
+        left = checked_limit(limit, most=MOST_AT_ONCE)
+        while left and (turn := self.next_turn()) is not None:
+            if turn.worked or turn.failed:
+                turns.append(turn)
+            left -= bool(turn.worked)
+        return turns
+
+    def run(self, stop: threading.Event, idle_seconds: float = 1.0, told: Callable[[Turn], None] | None = None) -> None:
+        """Work until told to stop, and finish the job at hand then. `told` gets each turn in which something was done or failed.
+
+        With nothing to do it looks again after about `idle_seconds`, and less often the longer that lasts. A server that is
+        away is tried again for a quarter of an hour on end.
+        """
+        idle = 1.0
+        while not stop.is_set():
+            turn = patiently(self.next_turn, stop)
+            if turn is None:
+                stop.wait(jittered(idle_seconds * idle))
+                idle = min(2 * idle, LONGEST_IDLE)
+            elif turn.worked or turn.failed:
+                idle = 1.0
+                if told is not None:
+                    told(turn)
+
+    def close(self) -> None:
+        """Close the stores, and let go of the connections."""
+        while self._open:
+            self._open.popitem()[1].close()
+        self._due.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _work(self, tenant: str) -> Worked | None:
+        try:
+            mem = self._client(tenant)
+            return None if mem.upkeep.paused else mem.jobs.work(1)
+        except Exception:
+            self._forget(tenant)
+            raise
+
+    def _client(self, tenant: str) -> Engram:
+        """A tenant's client, opened when its turn comes."""
+        known = self._open.get(tenant)
+        if known is None:
+            known = self._open[tenant] = Engram._on_server(
+                Server(self._url, tenant), self._setup, self._clock, create=False
+            )
+            while len(self._open) > MOST_OPEN:
+                self._open.popitem(last=False)[1].close()
+        self._open.move_to_end(tenant)
+        return known
+
+    def _forget(self, tenant: str) -> None:
+        """What went wrong may lie in what was read when it was opened: it is opened again."""
+        known = self._open.pop(tenant, None)
+        if known is not None:
+            with suppress(EngramError):
+                known.close()
