@@ -10,6 +10,7 @@ import pytest
 
 from engram.model.errors import EngramError
 from engram.model.memory import Memory
+from engram.store.postgres.connections import FIRST_PAUSE, LONGEST_PAUSE, Attempts
 from engram.store.postgres.opening import open_store
 from engram.store.postgres.store import PostgresStore
 from engram.store.postgres.texts import Texts
@@ -127,3 +128,68 @@ def test_a_question_among_statements_whose_answers_come_later_is_refused(stores:
     database = stores[0].parts.database
     with database.transaction() as connection, connection.pipeline(), pytest.raises(AssertionError, match="pipeline"):
         database.within(connection, "SELECT 1", {})
+
+
+# -- a server that is away
+
+
+class Pauses(threading.Event):
+    """Notes how long it was waited for; nobody waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds: list[float] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.seconds.append(timeout or 0.0)
+        return False
+
+
+def away() -> None:
+    raise psycopg.OperationalError("connection refused")
+
+
+def test_a_server_that_is_away_is_tried_after_pauses_that_grow_and_differ() -> None:
+    meant = [min(FIRST_PAUSE * 2**times, LONGEST_PAUSE) for times in range(11)]
+    seen = []
+    for _ in range(20):
+        attempts = Attempts()
+        attempts._ended = pauses = Pauses()
+        for _ in range(12):
+            with pytest.raises(psycopg.OperationalError):
+                attempts.make(away)
+        assert all(0.5 * m <= s <= 1.5 * m for s, m in zip(pauses.seconds, meant, strict=True))
+        assert str(attempts.error) == "connection refused"
+        seen.append(tuple(pauses.seconds))
+        assert attempts.make(lambda: "connected") == "connected"
+        assert attempts.error is None
+        assert attempts.make(lambda: "connected") == "connected"
+        assert len(pauses.seconds) == 12, "whoever reaches the server pauses no more"
+    assert len(set(seen)) == len(seen)
+
+
+def test_connections_lost_together_are_tried_again_one_at_a_time() -> None:
+    attempts, together = Attempts(), threading.Barrier(WORKERS)
+    attempts._ended = Pauses()
+    with pytest.raises(psycopg.OperationalError):
+        attempts.make(away)
+    trying, most, turn = 0, 0, threading.Lock()
+
+    def refused() -> None:
+        nonlocal trying, most
+        with turn:
+            trying, most = trying + 1, max(most, trying + 1)
+        time.sleep(0.01)
+        with turn:
+            trying -= 1
+        away()
+
+    def work() -> None:
+        together.wait(PATIENCE)
+        with pytest.raises(psycopg.OperationalError):
+            attempts.make(refused)
+
+    with ThreadPoolExecutor(WORKERS) as threads:
+        for done in [threads.submit(work) for _ in range(WORKERS)]:
+            done.result(PATIENCE)
+    assert most == 1

@@ -6,17 +6,19 @@ a pooler between here and the server may do the same.
 
 import logging
 import os
+import random
 import threading
 import time
 import uuid
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
 
 import psycopg
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from engram.model.errors import StoreClosed
 from engram.store.postgres import texts, vectors
-from engram.store.postgres.explaining import explained, shown_url
+from engram.store.postgres.explaining import explained, explanation, shown_url
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -24,6 +26,8 @@ CONNECT_SECONDS = 10
 WAIT_SECONDS = 60
 """How long a call waits for a connection that others use; each of them has one for milliseconds."""
 MOST_CONNECTIONS = 10
+FIRST_PAUSE, LONGEST_PAUSE = 0.25, 2.0
+"""Seconds between two attempts of a process to reach a server that is away, growing; each half as long again or as short."""
 # Errors reach the caller as exceptions; the pool's log lines would only appear between them, on the user's terminal.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 _KEPT_ALIVE: dict[str, Any] = {
@@ -36,6 +40,50 @@ _KEPT_ALIVE: dict[str, Any] = {
 }
 
 
+Made = TypeVar("Made")
+
+
+class Attempts:
+    """A process's attempts to connect. After one that failed they go one at a time, with pauses, until one succeeds.
+
+    Many processes lose a server at the same moment, each with many connections. If each of these were tried again at once, or all
+    of them in step, the server would have to turn most of them away just when it comes back.
+    """
+
+    def __init__(self) -> None:
+        self.error: psycopg.Error | None = None
+        """Why the last one failed; None after one that succeeded."""
+        self._failures = 0
+        self._turn, self._ended = threading.Lock(), threading.Event()
+
+    def make(self, connect: Callable[[], Made]) -> Made:
+        """What `connect` makes, when it is this attempt's turn."""
+        if not self._failures:
+            return self._made(connect)
+        with self._turn:
+            if self._failures:
+                pause = min(FIRST_PAUSE * 2.0 ** min(self._failures - 1, 10), LONGEST_PAUSE)
+                self._ended.wait(pause * random.uniform(0.5, 1.5))
+            return self._made(connect)
+
+    def outside(self, url: str) -> Connection:
+        """A connection outside of the pool, committing each statement by itself."""
+        return self.make(lambda: _connect(url))
+
+    def _made(self, connect: Callable[[], Made]) -> Made:
+        try:
+            made = connect()
+        except psycopg.Error as error:
+            self.error, self._failures = error, self._failures + 1
+            raise
+        self.error, self._failures = None, 0
+        return made
+
+    def end(self) -> None:
+        """Nobody waits any longer."""
+        self._ended.set()
+
+
 class PooledConnection(psycopg.Connection[tuple[Any, ...]]):
     """A connection of the pool, known to the server's table of commits by a name of its own."""
 
@@ -44,16 +92,28 @@ class PooledConnection(psycopg.Connection[tuple[Any, ...]]):
     """Whether nothing was committed by this name yet."""
     warning: str
     """What the server has warned of last, or ""."""
+    attempts: Attempts
+    """Those of its pool, which has a class of its own for them."""
 
     def hear(self, notice: psycopg.errors.Diagnostic) -> None:
         """Keep what the server warns of."""
         self.warning = warning_in(notice) or self.warning
 
+    @classmethod
+    def connect(cls, conninfo: str = "", **given: Any) -> Self:
+        """As any other, when it is this attempt's turn."""
+        plain = super().connect
+        return cls.attempts.make(lambda: plain(conninfo, **given))
+
 
 def connect(url: str) -> Connection:
     """One connection outside of any pool, committing each statement by itself."""
     with explained(shown_url(url)):
-        return psycopg.connect(url, autocommit=True, prepare_threshold=None, **_defaults(url))
+        return _connect(url)
+
+
+def _connect(url: str) -> Connection:
+    return psycopg.connect(url, autocommit=True, prepare_threshold=None, **_defaults(url))
 
 
 def _defaults(url: str) -> dict[str, Any]:
@@ -95,10 +155,11 @@ class Connections:
         self.is_open = False
         """Whether a store was opened with these connections."""
         self._lent = 0
+        self._attempts = Attempts()
         self.pool: ConnectionPool[PooledConnection] = ConnectionPool(
             url,
             kwargs=_defaults(url),
-            connection_class=PooledConnection,
+            connection_class=type("PooledConnection", (PooledConnection,), {"attempts": self._attempts}),
             min_size=0,
             max_size=MOST_CONNECTIONS,
             max_idle=120,
@@ -117,16 +178,19 @@ class Connections:
                 connection = self.pool.getconn()
             except PoolClosed:
                 raise StoreClosed(f"the store on {self.where} is closed; open it again with `Engram.open()`") from None
-            except PoolTimeout:
-                if not self._lent:
-                    # The pool does not say why; a connection of our own does.
-                    connect(self._url).close()
+            except PoolTimeout as late:
                 if not self._lent or time.monotonic() > deadline:
-                    raise
+                    # The pool does not say why; its last attempt to connect does.
+                    raise explanation(self._attempts.error or late, self.where) from late
             else:
                 with _lock:
                     self._lent += 1
                 return connection
+
+    def close(self) -> None:
+        """Close the pool. Connections in use close when they are given back."""
+        self._attempts.end()
+        self.pool.close()
 
     def give_back(self, connection: PooledConnection) -> None:
         """To the pool; one that was closed meanwhile closes the connection, too."""
@@ -162,11 +226,11 @@ def shared(url: str) -> Connections:
 
 
 def release(connections: Connections) -> None:
-    """Let go; the last one closes the pool. Connections in use close when they are given back."""
+    """Let go; the last one closes the pool."""
     with _lock:
         connections.users -= 1
         if connections.users:
             return
         for url in [url for url, known in _by_url.items() if known is connections]:
             del _by_url[url]
-    connections.pool.close()
+    connections.close()

@@ -186,14 +186,14 @@ class Database:
             lost = error
         if connection.warning:
             lost = psycopg.OperationalError(connection.warning)
-        if lost is not None and not self._was_committed(connection.writer, token, lost):
+        if lost is not None and not self._was_committed(connection, token, lost):
             raise lost
         if connection.is_new_writer:
             connection.is_new_writer = False
             if random.randrange(FORGET_EVERY) == 0:
                 self._forget_writers(connection)
 
-    def _was_committed(self, writer: str, token: str, error: psycopg.OperationalError) -> bool:
+    def _was_committed(self, lost: PooledConnection, token: str, error: psycopg.OperationalError) -> bool:
         """Whether a transaction was committed, asked until a server answers.
 
         The question writes to the row that the transaction wrote: so it waits for a commit that is still under way, and where
@@ -202,11 +202,11 @@ class Database:
         deadline, pause = time.monotonic() + SETTLE_SECONDS, FIRST_LOOK
         while time.monotonic() < deadline:
             warnings: list[str] = []
-            with contextlib.suppress(EngramError, psycopg.Error), connect(self._url) as asking:
+            with contextlib.suppress(EngramError, psycopg.Error), lost.attempts.outside(self._url) as asking:
                 asking.add_notice_handler(lambda notice, heard=warnings: heard.append(warning_in(notice)))
                 _begin(asking, self._settings)
                 row = asking.execute(
-                    statement("what_became"), {"tenant": self.tenant, "writer": writer}, prepare=False
+                    statement("what_became"), {"tenant": self.tenant, "writer": lost.writer}, prepare=False
                 ).fetchone()
                 asking.commit()
                 if not any(warnings):
