@@ -39,9 +39,14 @@ KNOWS_PREPARED = (1, 21)
 """From this version on it would keep prepared statements apart; here it must not, as Debian's 1.18 does not."""
 
 
+def installed() -> str | None:
+    """Where PgBouncer is, if it is installed."""
+    return shutil.which("pgbouncer", path=os.pathsep.join([os.environ.get("PATH", os.defpath), *PLACES]))
+
+
 def program() -> str:
     """Where PgBouncer is; an error that says what to install where it is not."""
-    found = shutil.which("pgbouncer", path=os.pathsep.join([os.environ.get("PATH", os.defpath), *PLACES]))
+    found = installed()
     if found is None:
         raise RuntimeError(MISSING)
     return found
