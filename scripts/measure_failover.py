@@ -18,7 +18,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from engram import Engram
-from tests.postgres.standby import Pair, pair, wait_until
+from tests.postgres.standby import Pair, pair
+from tests.postgres.workers.acknowledged import wait_for
 from tests.postgres.workers.agreement import disagreements
 from tests.postgres.workers.endured import Endured, endured
 from tests.postgres.workers.enduring import DONE, shared_memories
@@ -34,7 +35,7 @@ def acknowledged(everyone: Crowd) -> int:
 
 def write_more(everyone: Crowd, more: int) -> None:
     wanted = acknowledged(everyone) + more
-    wait_until(lambda: acknowledged(everyone) >= wanted, "writers write again")
+    wait_for(lambda: acknowledged(everyone) >= wanted, "writers write again")
 
 
 def fail_over(servers: Pair, everyone: Crowd, chosen: random.Random) -> tuple[float, float]:

@@ -187,7 +187,8 @@ def kill(kept: Kept) -> None:
     # What a reboot would do.
     if shared is not None:
         ctypes.CDLL(None).shmctl(shared, 0, None)
-    Path(kept.data, "postmaster.pid").unlink(missing_ok=True)
+    for left in (Path(kept.data, "postmaster.pid"), Path(kept.sockets, f".s.PGSQL.{kept.port}.lock")):
+        left.unlink(missing_ok=True)
 
 
 def _end(folder: str) -> None:

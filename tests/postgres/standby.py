@@ -4,7 +4,8 @@ import contextlib
 import secrets
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +16,8 @@ from psycopg import sql
 from tests.postgres import keeper
 from tests.postgres.keeper import Kept
 from tests.postgres.server import Lease, Server, running_server
+from tests.postgres.workers.acknowledged import wait_for
 
-PATIENCE = 120.0
 SETTINGS = {
     "synchronous_commit": "on",
     "full_page_writes": "on",
@@ -24,17 +25,10 @@ SETTINGS = {
     # Segments of the other kinds would outlive a server that is killed.
     "dynamic_shared_memory_type": "mmap",
 }
+FOLLOWER = "walreceiver"
+"""What a standby calls itself. With `*` the program that copies the primary would count as one, too."""
 HAS_PROCESSES = Path("/proc/self/cwd").exists()
 """Whether this machine says which processes belong to a server: without that it cannot be killed at once."""
-
-
-def wait_until(true: Callable[[], bool], what: str, seconds: float = PATIENCE) -> None:
-    """Look until something is so."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"after {seconds} s still not so: {what}")
-        time.sleep(0.01)
 
 
 @dataclass(slots=True)
@@ -68,6 +62,11 @@ class Pair:
         return f"postgresql://{account}@{hosts}/{dbname}?target_session_attrs={which}"
 
     @property
+    def primary_port(self) -> int:
+        """Where the primary listens."""
+        return _kept(self.primary).port
+
+    @property
     def standby_port(self) -> int:
         """Where the standby listens."""
         return _kept(self.standby).port
@@ -76,12 +75,32 @@ class Pair:
 
     def kill_primary(self) -> None:
         """The primary and all its processes are gone at once."""
-        keeper.kill(_kept(self.primary))
+        self.kill(self.primary)
+
+    def kill(self, server: Server) -> None:
+        """One of the two and all its processes are gone at once."""
+        keeper.kill(_kept(server))
 
     def promote(self, *, waits: bool = False) -> None:
         """The standby takes over. It waits for a standby of its own from the first commit on, or once there is one."""
         self._wait_for_standbys(self.standby, waits)
         keeper.promote(_kept(self.standby))
+        self.primary, self.standby = self.standby, self.primary
+
+    def promote_and_crash(self, after: float) -> None:
+        """The standby dies so many seconds after it was told to take over, is started again, and takes over then."""
+        standby = _kept(self.standby)
+        self._wait_for_standbys(self.standby, False)
+        with ThreadPoolExecutor(1) as beside, contextlib.suppress(RuntimeError):
+            promoting = beside.submit(keeper.promote, standby)
+            time.sleep(after)
+            keeper.kill(standby)
+            promoting.result()
+        self.standby.start()
+        with self.standby.admin() as admin:
+            ((follows,),) = admin.execute("SELECT pg_is_in_recovery()").fetchall()
+        if follows:
+            keeper.promote(standby)
         self.primary, self.standby = self.standby, self.primary
 
     def keep(self, *, synchronous: bool) -> None:
@@ -103,7 +122,9 @@ class Pair:
         self._wait_for_standbys(self.primary, self.synchronous)
 
     def restore(self) -> None:
-        """Make sure that the standby runs and follows, and that commits wait for it or do not, as asked for."""
+        """Make sure that both run and one follows, and that commits wait for it or do not, as asked for."""
+        if not keeper.processes_in(_kept(self.primary).data):
+            self.primary.start()
         with self.primary.admin() as admin:
             follows = admin.execute("SELECT 1 FROM pg_stat_replication WHERE state = 'streaming'").fetchone()
         if follows is None:
@@ -116,7 +137,7 @@ class Pair:
         with self.primary.admin() as admin:
             (now,) = admin.execute("SELECT pg_current_wal_flush_lsn()").fetchone() or ("",)
             held = "SELECT 1 FROM pg_stat_replication WHERE state = 'streaming' AND replay_lsn >= %s"
-            wait_until(lambda: admin.execute(held, (now,)).fetchone() is not None, "the standby keeps up")
+            wait_for(lambda: admin.execute(held, (now,)).fetchone() is not None, "the standby keeps up")
 
     @contextmanager
     def standby_cut_off(self) -> Iterator[None]:
@@ -126,7 +147,7 @@ class Pair:
             ((followed,),) = admin.execute("SELECT current_setting('primary_conninfo')").fetchall()
             self._follow(standby, "")
             gone = "SELECT 1 FROM pg_stat_wal_receiver"
-            wait_until(lambda: admin.execute(gone).fetchone() is None, "the standby is cut off")
+            wait_for(lambda: admin.execute(gone).fetchone() is None, "the standby is cut off")
         try:
             yield
         finally:
@@ -140,12 +161,12 @@ class Pair:
 
     def _wait_for_standbys(self, server: Server, wanted: bool) -> None:
         """Whether commits wait until a standby holds them, from when this returns."""
-        names = "*" if wanted else ""
+        names = FOLLOWER if wanted else ""
         with server.admin() as admin:
             admin.execute(sql.SQL("ALTER SYSTEM SET synchronous_standby_names = {}").format(sql.Literal(names)))
             admin.execute("SELECT pg_reload_conf()")
             asked = "SELECT current_setting('synchronous_standby_names')"
-            wait_until(lambda: admin.execute(asked).fetchone() == (names,), "the setting arrives")
+            wait_for(lambda: admin.execute(asked).fetchone() == (names,), "the setting arrives")
             # Whether commits wait is for the checkpointer to say: it has read the setting before it does this.
             admin.execute("CHECKPOINT")
 

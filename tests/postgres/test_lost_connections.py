@@ -7,7 +7,6 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -21,9 +20,10 @@ from tests.faults.workers.operations import sentence
 from tests.postgres.server import Server, durable_server, fresh_database, ordinary_role
 from tests.postgres.workers.acknowledged import RATED, assert_kept, wait_for, wait_for_acknowledgements
 from tests.postgres.workers.agreement import disagreements
-from tests.postgres.workers.cutting import Link, Wire, after_it_was_sent, before_it_is_sent, wire
+from tests.postgres.workers.cutting import Cut, Link, after_it_was_sent, before_it_is_sent, wire
 from tests.postgres.workers.forking import CASES
 from tests.postgres.workers.starting import crowd, start
+from tests.postgres.workers.writes import WRITES
 
 MINE = "application_name = 'engram' AND datname = current_database()"
 
@@ -78,54 +78,39 @@ def test_a_connection_that_dies_in_mid_decision_takes_the_whole_decision_along(
 
 # -- the answer to a commit
 
-WRITES: dict[str, tuple[str, Callable[[Engram], Any]]] = {
-    "learn": ("journal", lambda mem: mem.learn(sentence(5))),
-    "add_batch": ("journal", lambda mem: mem.add_batch([{"statement": sentence(n)} for n in (5, 6)])),
-    "observe": ("agent_events", lambda mem: mem.observe("talk", "user", sentence(5))),
-    "feedback": ("memory_uses", lambda mem: mem.feedback("kept", "positive")),
-}
-"""What is written, the table by which its transaction is known, and how."""
+CUTS: dict[str, Cut] = {"the commit": before_it_is_sent, "its answer": after_it_was_sent}
 
 
-def left_behind(mem: Engram) -> tuple[int, int, int]:
-    """How many memories, events and ratings there are."""
-    return len(mem.list()), len(mem.store.events("talk")), mem.get("kept").feedback.positive
-
-
-@pytest.fixture
-def wired(database: str, tenant: str) -> Iterator[tuple[Wire, Engram]]:
-    """A memory at the other end of a wire; it holds one."""
-    with wire(database) as laid, Engram.open(url=laid.through(database), tenant=tenant) as opened:
-        opened.add(sentence(1), name="kept")
-        yield laid, opened
-
-
+@pytest.mark.parametrize("lost", CUTS)
 @pytest.mark.parametrize("verb", WRITES)
-def test_a_commit_whose_answer_is_lost_succeeds_once(
-    wired: tuple[Wire, Engram], database: str, tenant: str, verb: str
+def test_whichever_commit_of_a_write_is_cut_the_write_is_told_as_it_is(
+    shared_database: str, tenant: str, verb: str, lost: str
 ) -> None:
-    (laid, mem), (table, write) = wired, WRITES[verb]
-    laid.arm(after_it_was_sent, table)
-    write(mem)
-    assert laid.happened.is_set()
-    expected = {"learn": (2, 0, 0), "add_batch": (3, 0, 0), "observe": (1, 1, 0), "feedback": (1, 0, 1)}
-    assert left_behind(mem) == expected[verb]
-    assert disagreements(database, tenant) == []
-
-
-@pytest.mark.parametrize("verb", WRITES)
-def test_a_commit_that_never_arrived_is_an_error_and_leaves_nothing(
-    wired: tuple[Wire, Engram], database: str, tenant: str, verb: str
-) -> None:
-    (laid, mem), (table, write) = wired, WRITES[verb]
-    laid.arm(before_it_is_sent, table)
-    with pytest.raises(StoreError, match="postgresql://"):
-        write(mem)
-    assert laid.happened.is_set()
-    assert left_behind(mem) == (1, 0, 0)
-    write(mem)
-    assert left_behind(mem) != (1, 0, 0)
-    assert disagreements(database, tenant) == []
+    """Whoever is told of an error may try again, and nothing is there twice; whoever is not need not look."""
+    write, told = WRITES[verb], []
+    with wire(shared_database) as laid:
+        while laid.cut is None:
+            own = f"{tenant}-{len(told)}"
+            with (
+                Engram.open(url=shared_database, tenant=own) as watching,
+                Engram.open(url=laid.through(shared_database), tenant=own) as mem,
+            ):
+                state = write.prepare(watching)
+                assert write.traces(watching, state) == 0
+                laid.arm(CUTS[lost], spared=len(told))
+                try:
+                    write.carry_out(mem, state)
+                    told.append(1)
+                except StoreError as error:
+                    assert "postgresql://" in str(error)
+                    told.append(0)
+                assert (len(told), write.traces(watching, state)) == (len(told), told[-1])
+                if not told[-1]:
+                    laid.cut = None
+                    write.carry_out(mem, state)
+                    assert write.traces(watching, state) == 1
+    assert told[-1] == 1, "the last one was cut nowhere"
+    assert lost == "its answer" or 0 in told
 
 
 # -- the server

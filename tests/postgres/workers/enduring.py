@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from engram import Engram
-from engram.model.errors import StoreError
+from engram.model.errors import NotFound, StoreError
 from engram.model.event import Event, Session
 from engram.model.memory import Memory
 from engram.model.task import Job, TaskRun
@@ -51,7 +51,8 @@ def _attempt(turn: Turn, verb: str, key: str, write: Callable[[], Any]) -> Any:
     turn.tell({"attempt": key, "verb": verb, "at": time.monotonic()})
     try:
         answer = write()
-    except StoreError as error:
+    except (StoreError, NotFound) as error:
+        # Not found is what an earlier write was about, where a standby that lagged has taken over.
         told = UNKNOWN if NOT_SAID in str(error) else REFUSED
         turn.tell({"key": key, "told": told, "why": f"{type(error).__name__}: {error}", "at": time.monotonic()})
         time.sleep(PAUSE)

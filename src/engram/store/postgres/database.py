@@ -171,7 +171,7 @@ class Database:
     def _commit(self, connection: PooledConnection) -> None:
         """Commit; when the answer does not come, ask the server what became of it.
 
-        A warning is no answer either: the server, tired of waiting for its standby, calls a commit done that only it holds.
+        A warning is no answer either: told to wait for its standby no longer, the server calls a commit done that only it holds.
         """
         if not self._mine.wrote:
             connection.commit()
