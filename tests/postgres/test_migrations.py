@@ -185,7 +185,7 @@ def test_what_schema_5_wrote_for_one_person_is_theirs_and_goes_on(
         mem.complete_task(task.id)
         assert mem.add_conversation("I moved to Porto last week.", user_id="ann")
         assert mem.store.verify_ledgers() == []
-        assert mem.forget("the-user-works-as-a-nurse", purge=True)
+        mem.forget("the-user-works-as-a-nurse", purge=True)
         assert [hit.text for hit in mem.search("nurse", user_id="ann")] == []
 
 

@@ -26,7 +26,7 @@ def routed(count: int, provider: str = "Citus Adaptive", **more: Any) -> list[di
     return [{"Plan": plan}]
 
 
-SUBPLAN = {"Subplans": [{"Subplan": {"PlannedStmt": routed(1)}}]}
+SUBPLAN: dict[str, Any] = {"Subplans": [{"Subplan": {"PlannedStmt": routed(1)}}]}
 COMBINED = [{"Plan": {"Node Type": "Aggregate", "Plans": [routed(32)[0]["Plan"]]}}]
 LOCAL = [{"Plan": {"Node Type": "Result"}}]
 READ: list[tuple[list[dict[str, Any]], str]] = [
