@@ -87,7 +87,8 @@ def test_whichever_commit_of_a_write_is_cut_the_write_is_told_as_it_is(
     shared_database: str, tenant: str, verb: str, lost: str
 ) -> None:
     """Whoever is told of an error may try again, and nothing is there twice; whoever is not need not look."""
-    write, told = WRITES[verb], []
+    write = WRITES[verb]
+    told: list[int] = []
     with wire(shared_database) as laid:
         while laid.cut is None:
             own = f"{tenant}-{len(told)}"

@@ -91,7 +91,9 @@ def _traces(url: str, tenant: str, attempts: Mapping[str, str]) -> dict[str, Cou
     with psycopg.connect(url) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.execute("SELECT set_config('engram.tenant', %s, true)", (tenant,))
-        found = {verb: Counter(dict(connection.execute(query.encode()).fetchall())) for verb, query in _TRACES.items()}
+        found: dict[str, Counter[str]] = {
+            verb: Counter(dict(connection.execute(query.encode()).fetchall())) for verb, query in _TRACES.items()
+        }
     found["save_session"] = found.pop("begun") + found.pop("ended")
     return found | _job_traces(found.pop("jobs"), attempts)
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from engram import Engram
@@ -18,6 +18,7 @@ from engram.model.event import Event, Session
 from engram.model.memory import Memory
 from engram.model.task import Job, TaskRun
 from engram.store.postgres.database import Database
+from engram.store.protocol import Store
 from engram.store.sources import utc_now
 from tests.faults.workers.operations import sentence
 from tests.postgres.workers.parts import PLACES, Turn
@@ -87,15 +88,13 @@ def _feedback(turn: Turn, i: int) -> None:
     shared = turn.request["shared"]
     key = f"F-{turn.who}-{i}"
     turn.tell({"rates": shared[i % len(shared)]})
-    _attempt(
-        turn, "feedback", key, lambda: turn.mem.feedback(shared[i % len(shared)], "positive", session=key) and None
-    )
+    _attempt(turn, "feedback", key, lambda: _done(turn.mem.feedback(shared[i % len(shared)], "positive", session=key)))
 
 
 def _session(turn: Turn, i: int) -> None:
     store, key = turn.mem.store, f"S-{turn.who}-{i}"
     begun = Session(key, turn.text(i), (PLACES[i % 2],), utc_now())
-    if _attempt(turn, "save_session", f"{key}/begin", lambda: store.save_session(begun) or begun) is not None:
+    if _attempt(turn, "save_session", f"{key}/begin", lambda: _saved(store, begun)) is not None:
         ended = replace(begun, ended=utc_now(), summary="ended")
         _attempt(turn, "save_session", f"{key}/end", lambda: store.save_session(ended))
 
@@ -107,14 +106,32 @@ def _task(turn: Turn, i: int) -> None:
         return
     for n in range(2):
         key = f"{task.id}/{n}"
-        _attempt(turn, "checkpoint", key, lambda key=key: mem.create_checkpoint(task.id, key) and None)
-    _attempt(turn, "change_task", f"{task.id}/end", lambda: mem.complete_task(task.id, "done") and None)
+        _attempt(turn, "checkpoint", key, partial(_checkpoint, mem, task.id, key))
+    _attempt(turn, "change_task", f"{task.id}/end", lambda: _done(mem.complete_task(task.id, "done")))
+
+
+def _done(_: object) -> None:
+    """What was answered says nothing that is told."""
+
+
+def _checkpoint(mem: Engram, task: str, key: str) -> None:
+    mem.create_checkpoint(task, key)
+
+
+def _saved(store: Store, session: Session) -> Session:
+    store.save_session(session)
+    return session
+
+
+def _enqueued(store: Store, job: Job) -> Job:
+    store.enqueue([job])
+    return job
 
 
 def _job(turn: Turn, i: int) -> None:
     store, key, now = turn.mem.store, f"J-{turn.who}-{i}", utc_now()
     job = Job(key, key, now, now)
-    if _attempt(turn, "enqueue", f"{key}/put", lambda: store.enqueue([job]) or job) is None:
+    if _attempt(turn, "enqueue", f"{key}/put", lambda: _enqueued(store, job)) is None:
         return
     taken = _attempt(turn, "lease_jobs", f"{key}/lease", lambda: store.lease_jobs(key, now, now + LEASE, kinds=(key,)))
     if taken:
@@ -145,4 +162,4 @@ def _watch_lookups() -> None:
             tell({"looked_up": committed})
         return committed
 
-    Database._was_committed = watched  # type: ignore[method-assign]
+    Database._was_committed = watched  # type: ignore[method-assign,assignment]

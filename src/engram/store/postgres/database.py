@@ -201,22 +201,26 @@ class Database:
         """
         deadline, pause = time.monotonic() + SETTLE_SECONDS, FIRST_LOOK
         while time.monotonic() < deadline:
-            warnings: list[str] = []
-            with contextlib.suppress(EngramError, psycopg.Error), lost.attempts.outside(self._url) as asking:
-                asking.add_notice_handler(lambda notice, heard=warnings: heard.append(warning_in(notice)))
-                _begin(asking, self._settings)
-                row = asking.execute(
-                    statement("what_became"), {"tenant": self.tenant, "writer": lost.writer}, prepare=False
-                ).fetchone()
-                asking.commit()
-                if not any(warnings):
-                    return row is not None and row[0] == token
+            with contextlib.suppress(EngramError, psycopg.Error):
+                found = self._last_token(lost)
+                if found is not None:
+                    return found == token
             time.sleep(pause * random.uniform(0.5, 1))
             pause = min(2 * pause, LONGEST_LOOK)
         raise StoreUnreachable(
             f"{explanation(error, self.where)}; the answer to the commit never came: "
             "whether it was written can be seen when the server is back"
         ) from error
+
+    def _last_token(self, lost: PooledConnection) -> str | None:
+        """The token of the last transaction a connection has committed, "" for none; None where that is no answer."""
+        warnings: list[str] = []
+        with lost.attempts.outside(self._url) as asking:
+            asking.add_notice_handler(lambda notice: warnings.append(warning_in(notice)))
+            _begin(asking, self._settings)
+            row = asking.execute(statement("what_became"), {"tenant": self.tenant, "writer": lost.writer}).fetchone()
+            asking.commit()
+        return None if row is None or any(warnings) else str(row[0])
 
     def _forget_writers(self, connection: PooledConnection) -> None:
         """Let go of commits that nobody asks about any more."""
