@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from engram import Engram
+from engram import AllTenantsWorker, Engram
 from engram.model.event import Session
 from engram.model.memory import Association, Memory
 from engram.model.task import Checkpoint, Job, TaskRun, moved
@@ -46,6 +46,7 @@ def live(url: str, tenant: str, other: str) -> None:
     """A tenant's whole life: used, moved to another one, cleaned up, removed."""
     clock = Clock()
     use_as_a_library(url, tenant, clock)
+    work_for_all(url, clock)
     store = open_store(url, tenant, static_embedder(), clock=clock)
     try:
         kept = write(store, clock)
@@ -78,11 +79,18 @@ def use_as_a_library(url: str, tenant: str, clock: Clock) -> None:
         task = mem.start_task("ship the api")
         mem.record_turn(task.id, "begin", "done")
         mem.process_memory_jobs()
+        mem.record_turn(task.id, "go on", "done")
         mem.complete_task(task.id)
         mem.upkeep.pause()
         mem.upkeep.resume()
         mem.doctor()
         mem.rebuild_index()
+
+
+def work_for_all(url: str, clock: Clock) -> None:
+    """What follows on a day, done by a worker of all tenants."""
+    with AllTenantsWorker.open(url, clock=clock) as worker:
+        assert [len(turn.worked.done) for turn in worker.work()] == [1]
 
 
 def write(store: PostgresStore, clock: Clock) -> Memory:
