@@ -30,7 +30,8 @@ ON CONFLICT (tenant, id) DO UPDATE SET
     support = excluded.support, length = excluded.length, meaning = excluded.meaning
 
 -- name: put_postings
--- One query level, and the tenant from the documents: what is read on a shard is written there.
+-- One query level, and the tenant from the documents: what is read on a shard is written there. RETURNING, because a cluster that
+-- will not do that copies the rows otherwise, which row security forbids.
 INSERT INTO engram.postings (tenant, term, n, statement, about, support, length)
 SELECT d.tenant, w.term, d.n,
     least(count(*) FILTER (WHERE f.field = 1), 32767), least(count(*) FILTER (WHERE f.field = 2), 32767),
@@ -40,6 +41,7 @@ CROSS JOIN LATERAL unnest(ARRAY[1, 2, 3], ARRAY[d.statement, d.about, d.support]
 CROSS JOIN LATERAL string_to_table(f.words, ' ') AS w(term)
 WHERE d.tenant = %(tenant)s AND d.n = ANY(%(numbers)b::bigint[]) AND w.term <> '' AND w.term <> '?'
 GROUP BY d.tenant, d.n, d.length, w.term
+RETURNING 1
 
 -- name: drop_postings
 DELETE FROM engram.postings p USING (
