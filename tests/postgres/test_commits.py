@@ -11,8 +11,10 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import StoreBusy
+from engram.store.documents import memory_document
 from engram.store.postgres import database as databases
 from engram.store.postgres.store import PostgresStore
+from engram.store.postgres.writing import Places, Row, documents_work
 from tests.clock import Clock
 from tests.faults.workers.operations import sentence
 from tests.postgres.server import Server, at_database
@@ -150,6 +152,17 @@ def test_a_document_number_given_out_twice_never_overwrites_a_document(
     assert mem.add(sentence(2)).statement == sentence(2)
     assert [hit.text for hit in mem.search(sentence(1), limit=1)] == [sentence(1)]
     assert disagreements(database, tenant) == []
+
+
+def test_a_document_keeps_its_number_whatever_number_it_is_put_with(mem: Engram) -> None:
+    assert isinstance(mem.store, PostgresStore)
+    kept, database = mem.add(sentence(1)), mem.store.parts.database
+    numbers = mem.store.numbers([kept.id])
+    again = Row(memory_document(kept.but(statement=sentence(2))))
+    with database.transaction() as connection:
+        placed = Places({kept.id: numbers[kept.id] + 100}, {})
+        database.all_of(connection, documents_work([again], placed, 1))
+    assert mem.store.numbers([kept.id]) == numbers
 
 
 def test_a_decision_number_given_out_twice_is_refused(mem: Engram, admin: psycopg.Connection, tenant: str) -> None:
