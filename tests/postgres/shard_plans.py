@@ -4,14 +4,28 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from importlib import resources
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg import sql
 
+from engram.store.named_sql import named_statements
+
 ROUTED = "Citus Adaptive"
+SAMPLES: Mapping[str, Any] = {
+    "after": "", "common": 1, "cutoff": datetime(2026, 3, 1, tzinfo=UTC), "day": date(2026, 3, 1), "days": 1, "enough": 1,
+    "generation": 1, "id": "x", "ids": ["x"], "kinds": ["memory"], "limit": 1, "lineage": "x", "mark": 0,
+    "moment": datetime(2026, 3, 1, tzinfo=UTC), "name": "x", "number": 1, "numbers": [1], "reason": "x", "record": "{}",
+    "scope": "x", "scopes": ["x"], "seq": 1, "sessions": ["x"], "summary": "x", "task": "x", "terms": ["x"], "tokens": 1,
+    "writer": "x",
+}  # fmt: skip
+"""A value for each name of one in a statement that no program of the tests sends."""
 _TABLE = re.compile(r"\bengram\.(\w+)")
+_VALUE = re.compile(r"%\((\w+)\)[bst]")
+_PUT_TOGETHER = re.compile(r"\{\w*\}")
 _EXPLAINABLE = re.compile(r"\s*(?:--[^\n]*\n\s*)*(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b", re.IGNORECASE)
 
 
@@ -48,6 +62,20 @@ class Recorder:
         text = text.decode() if isinstance(text, bytes) else str(text)
         if isinstance(values, Mapping) and _TABLE.search(text) and _EXPLAINABLE.match(text):
             self.sent.setdefault(text, Sent(text, values))
+
+    def unsent(self, tenant: str) -> list[Sent]:
+        """The statements of the `.sql` files that nobody sent and that name a tenant, with sample values."""
+        files = resources.files("engram.store.postgres.sql").iterdir()
+        known = [
+            text for file in files if file.name.endswith(".sql") for text in named_statements(file.read_text()).values()
+        ]
+        wanted = [text for text in known if text not in self.sent and _TABLE.search(text) and "%(tenant)s" in text]
+        samples = {**SAMPLES, "tenant": tenant}
+        return [
+            Sent(text, {name: samples[name] for name in _VALUE.findall(text)})
+            for text in wanted
+            if not _PUT_TOGETHER.search(text)
+        ]
 
 
 @contextmanager

@@ -23,7 +23,6 @@ from tests.postgres.statements import FILLED, FRAGMENTS, every_statement, number
 USED, MOVED = "recorded", "recorded-2"
 MODIFYING = (ast.InsertStmt, ast.UpdateStmt, ast.DeleteStmt)
 EXCEPTED = {
-    "tenants_at_work": "a worker of all tenants asks who has work; it reads names alone, of every shard",
     "vectors_partition": "asked only where the vectors are partitioned within one server: the partition is that server's",
     "tenants_at_work": "a worker of all tenants asks all shards for the names of tenants with work: names only, without a lock",
     "SET \"statement_timeout\" = '6h'": "for vacuum and CREATE INDEX, outside of any transaction and never through a pooler",
