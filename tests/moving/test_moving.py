@@ -1,6 +1,7 @@
 """A whole store, moved in every direction: what arrives, what stays as it was, what is refused."""
 
 import json
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from engram.store.files.home import open_home
 from engram.store.opening import Server as Place
 from engram.store.postgres.arriving import PostgresTarget
 from engram.store.postgres.opening import open_store
+from engram.store.postgres.writing import Places, Row
 from engram.store.protocol import Store
 from tests.backends import static_embedder
 from tests.clock import Clock
@@ -27,6 +29,7 @@ from tests.conformance.keeping import Keep
 from tests.moving.conftest import ROLLING, Filled, Stand, Stands, checkpoint, fill_tasks, seen
 
 Ends = tuple[Stand, Stand]
+PATIENCE = 120.0
 
 
 def test_everything_arrives_and_the_source_stays_as_it_was(ends: Ends) -> None:
@@ -91,6 +94,26 @@ def test_the_moved_store_goes_on(ends: Ends, clock: Clock) -> None:
     assert target.store.verify_ledgers() == []
     assert [step.op for step in target.history(made.id)] == ["add"]
     assert target.doctor()["ok"] is True
+
+
+def test_what_was_written_at_the_same_moment_is_listed_in_its_order_whichever_connection_is_faster(
+    stands: Stands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = stands("postgres"), stands("postgres")
+    source = here.backend.client()
+    source.add_batch([{"statement": f"Fact number {number} about the harbour"} for number in range(20)])
+    last, put = threading.Event(), PostgresTarget._put_index
+
+    def first_comes_last(self: PostgresTarget, rows: Sequence[Row], placed: Places) -> None:
+        if any("number 0 " in row.document.meaning for row in rows):
+            assert last.wait(PATIENCE)
+        put(self, rows, placed)
+        last.set()
+
+    monkeypatch.setattr(PostgresTarget, "_put_index", first_comes_last)
+    assert transfer(here.end, there.end).differences == []
+    order = [memory.id for memory in source.list(limit=None)]
+    assert [memory.id for memory in there.backend.client().list(limit=None)] == order
 
 
 def test_what_was_purged_does_not_come_back(stands: Stands, filled: Filled) -> None:

@@ -22,7 +22,7 @@ from engram.store.postgres.sql import statement
 from engram.store.postgres.statistics import count_slice
 from engram.store.postgres.store import PostgresStore
 from engram.store.postgres.task_keeping import checkpoint_values, job_columns, task_values
-from engram.store.postgres.writing import Row, dumped, put_documents, put_memories
+from engram.store.postgres.writing import Places, Row, dumped, places, put_documents, put_memories
 from engram.store.protocol import Progress
 from engram.store.records import from_image
 
@@ -209,7 +209,7 @@ class PostgresTarget:
     def take_decisions(self, ready: Ready) -> None:
         """The journal, and the memories that stand so now."""
         texts = zip((change.id for d in ready.decisions for change in d.changes), ready.images, strict=True)
-        with _blaming(texts), self._slice() as connection, self._indexed_beside(ready.rows):
+        with _blaming(texts), self._slice() as connection, self._indexed_beside(connection, ready.rows):
             self._put_journal(connection, ready)
             ids = [memory.id for memory, _ in ready.memories]
             known = self._database.within(connection, statement("memories_among"), {"ids": ids})
@@ -220,14 +220,15 @@ class PostgresTarget:
             self._remember(connection)
 
     @contextlib.contextmanager
-    def _indexed_beside(self, rows: Sequence[Row]) -> Iterator[None]:
+    def _indexed_beside(self, connection: Connection, rows: Sequence[Row]) -> Iterator[None]:
         """Put documents by connections of their own while the block puts the records.
 
-        The records commit last, with how far the move has come: a document without its record is put again by the next run, and
+        Their numbers are taken before, in order: what was written at the same moment is listed in it. The records commit last, with how far the move has come: a document without its record is put again by the next run, and
         that changes nothing.
         """
         share = max(1, min(SLICE, -(-len(rows) // LANES)))
-        work = [self._beside.submit(self._put_index, some) for some in _parts_of(rows, share)]
+        placed = places(self._database, connection, [row.document.id for row in rows])
+        work = [self._beside.submit(self._put_index, some, placed) for some in _parts_of(rows, share)]
         try:
             yield
         finally:
@@ -235,9 +236,9 @@ class PostgresTarget:
         for done in work:
             done.result()
 
-    def _put_index(self, rows: Sequence[Row]) -> None:
+    def _put_index(self, rows: Sequence[Row], placed: Places) -> None:
         with self._database.transaction() as connection:
-            put_documents(self._database, connection, rows, self._parts.facts.generation)
+            put_documents(self._database, connection, rows, self._parts.facts.generation, placed=placed)
 
     def _put_journal(self, connection: Connection, ready: Ready) -> None:
         count = len(ready.decisions)
@@ -268,7 +269,7 @@ class PostgresTarget:
         told = [(e.id, e.session, e.seq, e.key, dumped(to_fields(e))) for e in events]
         heads = {event.session: (event.session, event.seq, event.digest) for event in events}
         texts = ((row[0], row[-1]) for row in told)
-        with _blaming(texts), self._slice() as connection, self._indexed_beside(rows):
+        with _blaming(texts), self._slice() as connection, self._indexed_beside(connection, rows):
             self._database.all_of(
                 connection,
                 [

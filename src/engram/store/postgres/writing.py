@@ -69,10 +69,19 @@ def places(database: Database, connection: Connection, ids: Sequence[str]) -> Pl
 
 
 def put_documents(
-    database: Database, connection: Connection, rows: Sequence[Row], generation: int, *, anew: bool = False
+    database: Database,
+    connection: Connection,
+    rows: Sequence[Row],
+    generation: int,
+    *,
+    anew: bool = False,
+    placed: Places | None = None,
 ) -> None:
-    """Insert or update documents; what did not change is left alone, unless its words are to be written `anew`."""
-    placed = places(database, connection, [row.document.id for row in rows])
+    """Insert or update documents; what did not change is left alone, unless its words are to be written `anew`.
+
+    `placed` tells where they stand, if that is known already.
+    """
+    placed = placed or places(database, connection, [row.document.id for row in rows])
     with connection.pipeline():
         for some in at_once(rows):
             database.send(connection, documents_work(some, placed, generation, anew=anew))
