@@ -39,14 +39,13 @@ KNOWS_PREPARED = (1, 21)
 """From this version on it would keep prepared statements apart; here it must not, as Debian's 1.18 does not."""
 
 
-def installed() -> str | None:
-    """Where PgBouncer is, if it is installed."""
-    return shutil.which("pgbouncer", path=os.pathsep.join([os.environ.get("PATH", os.defpath), *PLACES]))
-
-
 def program() -> str:
-    """Where PgBouncer is; an error that says what to install where it is not."""
-    found = installed()
+    """Where PgBouncer is. Where it is not, a test is left out, and says what to install; in CI that is an error."""
+    found = shutil.which("pgbouncer", path=os.pathsep.join([os.environ.get("PATH", os.defpath), *PLACES]))
+    if found is None and "PYTEST_CURRENT_TEST" in os.environ and "CI" not in os.environ:
+        import pytest
+
+        pytest.skip(MISSING)
     if found is None:
         raise RuntimeError(MISSING)
     return found

@@ -34,8 +34,6 @@ from tests.postgres.workers.agreement import disagreements
 from tests.postgres.workers.cutting import Cut, after_it_was_sent, before_it_is_sent, wire
 from tests.postgres.workers.starting import crowd
 
-# For a machine where nobody has installed it; CI installs it, and fails without it.
-pytestmark = pytest.mark.skipif(not poolers.installed() and "CI" not in os.environ, reason=poolers.MISSING)
 FEW = 3
 """Connections to the server, of which every test wants more."""
 TENANTS, THREADS, TURNS = 6, 3, 6

@@ -13,7 +13,8 @@ from engram.store.protocol import Check
 from tests.clock import Clock
 from tests.postgres.pooler import pooler
 from tests.postgres.server import Server
-from tests.postgres.standby import Pair, pair, wait_until
+from tests.postgres.standby import Pair, pair
+from tests.postgres.workers.acknowledged import wait_for
 
 
 def found(store: PostgresStore, name: str) -> Check:
@@ -161,7 +162,7 @@ def test_a_standby_that_is_away_is_told_before_a_commit_waits_for_it(postgres_se
         servers.standby.stop("immediate")
         asked = "SELECT count(*) FROM pg_stat_replication"
         with servers.primary.admin() as admin:
-            wait_until(lambda: admin.execute(asked.encode()).fetchone() == (0,), "the standby is gone")
+            wait_for(lambda: admin.execute(asked.encode()).fetchone() == (0,), "the standby is gone")
         check = found(store, "standbys")
         assert (check.ok, check.detail) == (False, "none, and every commit waits for one (*)")
         assert "synchronous_standby_names = ''" in check.advice
