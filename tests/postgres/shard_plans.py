@@ -92,16 +92,22 @@ def recording() -> Iterator[Recorder]:
         yield found
 
 
+PULLED = "Citus INSERT ... SELECT"
+"""Of rows that a statement was given: Citus unnests them on the coordinator and sends them to the shards they belong to. All of
+them have the one tenant that is a parameter, so that is one shard, though the plan does not say so."""
+
+
 def more_than_one_shard(plan: Sequence[Mapping[str, Any]]) -> str:
     """What a plan does besides sending the statement, whole, to one shard; "" where that is all."""
     nodes = list(_parts(plan))
     providers = {node["Custom Plan Provider"] for node in nodes if "Custom Plan Provider" in node}
     tasks = [node["Task Count"] for node in nodes if "Task Count" in node]
-    if providers != {ROUTED}:
+    pulled = {node.get("INSERT/SELECT method") for node in nodes if node.get("Custom Plan Provider") == PULLED}
+    if providers - {PULLED if pulled == {"pull to coordinator"} else "", ROUTED} or not providers:
         return f"carried out by {', '.join(sorted(providers)) or 'the coordinator itself'}"
     if any(node.get("Subplans") for node in nodes):
         return "parts of it are carried out before it"
-    return "" if tasks == [1] else f"tasks: {', '.join(map(str, tasks)) or 'none'}"
+    return "" if tasks == [1] or (pulled and not tasks) else f"tasks: {', '.join(map(str, tasks)) or 'none'}"
 
 
 def _parts(plan: Any) -> Iterator[Mapping[str, Any]]:

@@ -24,6 +24,17 @@ def routed(count: int, provider: str = "Citus Adaptive", **more: Any) -> list[di
     return [{"Plan": plan}]
 
 
+def inserted(rows: dict[str, Any], method: str = "pull to coordinator") -> list[dict[str, Any]]:
+    """The plan of an INSERT … SELECT whose rows come to the coordinator first."""
+    plan = {
+        "Node Type": "Custom Scan",
+        "Custom Plan Provider": "Citus INSERT ... SELECT",
+        "INSERT/SELECT method": method,
+    }
+    return [{"Plan": {**plan, "Plans": [rows]}}]
+
+
+GIVEN = {"Node Type": "Function Scan", "Function Name": "unnest"}
 SUBPLAN: dict[str, Any] = {"Subplans": [{"Subplan": {"PlannedStmt": routed(1)}}]}
 COMBINED = [{"Plan": {"Node Type": "Aggregate", "Plans": [routed(32)[0]["Plan"]]}}]
 LOCAL = [{"Plan": {"Node Type": "Result"}}]
@@ -33,7 +44,10 @@ READ: list[tuple[list[dict[str, Any]], str]] = [
     (routed(0), "tasks: 0"),
     (COMBINED, "tasks: 32"),
     (routed(1, **SUBPLAN), "parts of it are carried out before it"),
-    (routed(1, "Citus INSERT ... SELECT"), "carried out by Citus INSERT ... SELECT"),
+    (inserted(GIVEN), ""),
+    (inserted(routed(1)[0]["Plan"]), ""),
+    (inserted(routed(32)[0]["Plan"]), "tasks: 32"),
+    (inserted(GIVEN, "repartition"), "carried out by Citus INSERT ... SELECT"),
     (LOCAL, "carried out by the coordinator itself"),
 ]
 

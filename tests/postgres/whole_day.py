@@ -16,7 +16,6 @@ from engram.model.usage import Use
 from engram.store.ends import End, transfer
 from engram.store.opening import Server as Place
 from engram.store.postgres import nearest, reembedding, tenants
-from engram.store.postgres.due_tenants import DueTenants
 from engram.store.postgres.opening import open_store
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import Filters, Query, Stretch
@@ -53,7 +52,7 @@ def live(url: str, tenant: str, other: str) -> None:
         kept = write(store, clock)
         search(store)
         read(store, kept, clock)
-        work(store, url, clock)
+        work(store, clock)
         destroy(store, kept, clock)
     finally:
         store.close()
@@ -172,8 +171,8 @@ def read(store: PostgresStore, memory: Memory, clock: Clock) -> None:
     store.facts()
 
 
-def work(store: PostgresStore, url: str, clock: Clock) -> None:
-    """Tasks, checkpoints, jobs and their workers, one of all tenants among them."""
+def work(store: PostgresStore, clock: Clock) -> None:
+    """Tasks, checkpoints, jobs and their workers."""
     now = clock()
     store.save_task(TaskRun("TASK-1", WORDS, "project:acme", now, now))
     job = Job("derive:1", "derive", now, now, {"quotes": WORDS})
@@ -184,9 +183,6 @@ def work(store: PostgresStore, url: str, clock: Clock) -> None:
     store.checkpoints("TASK-1")
     store.tasks(["running"], scopes=["project:acme"])
     store.jobs(["waiting"])
-    due = DueTenants(url, ["derive"])
-    assert store.parts.database.tenant in due.names(now)
-    due.close()
     done, again = store.lease_jobs("me", now, now + timedelta(minutes=5), limit=2)
     store.settle_job(done, None)
     store.settle_job(again, replace(again, status="waiting", leased_until=None))
