@@ -8,7 +8,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import psycopg
@@ -385,7 +385,7 @@ class Database:
         self._mine.wrote = self._mine.wrote or _is_write(text)
 
 
-@cache
+@lru_cache(1024)
 def _is_write(text: str) -> bool:
     return _WRITES.search(text) is not None
 
