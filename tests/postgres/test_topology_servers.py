@@ -164,6 +164,6 @@ def test_a_standby_that_is_away_is_told_before_a_commit_waits_for_it(postgres_se
         with servers.primary.admin() as admin:
             wait_for(lambda: admin.execute(asked.encode()).fetchone() == (0,), "the standby is gone")
         check = found(store, "standbys")
-        assert (check.ok, check.detail) == (False, "none, and every commit waits for one (*)")
+        assert not check.ok and check.detail.startswith("none, and every commit waits for one (")
         assert "synchronous_standby_names = ''" in check.advice
         store.close()
