@@ -36,7 +36,7 @@ def test_sessions_are_listed_newest_first(cli: Console, backend: Backend) -> Non
 
 
 def test_status_and_init_say_where_the_store_is_but_not_the_password(cli: Console, backend: Backend) -> None:
-    assert cli.json("init") == {"store": PLACE, "created": False, "embedder": "static"}
+    assert cli.json("init") == {"store": PLACE, "created": False, "embedder": "static", "distribution": []}
     assert cli.json("status")["store"] == PLACE
     printed = cli("status").stdout + cli("init").stdout
     assert PLACE in printed

@@ -197,7 +197,7 @@ def written_down(store: PostgresStore, clock: Clock) -> dict[str, dict[str, Aske
     seen: dict[str, dict[str, Asked]] = {}
     templates = {re.split(r"[{]", text)[0]: name for name, text in _statements().items()}
     patched = pytest.MonkeyPatch()
-    within, send, answers = Database.within, Database.send, Database.answers
+    within, send, answers, alone = Database.within, Database.send, Database.answers, Database._alone
 
     def note(text: str, values: dict[str, Any]) -> None:
         known = [name for beginning, name in templates.items() if text.startswith(beginning)]
@@ -219,7 +219,12 @@ def written_down(store: PostgresStore, clock: Clock) -> dict[str, dict[str, Aske
             note(text, values)
         return answers(self, connection, asked)
 
+    def noted_alone(self: Database, text: str, values: dict[str, Any], settings: Any) -> Any:
+        note(text, values)
+        return alone(self, text, values, settings)
+
     with patched.context() as patch:
+        patch.setattr(Database, "_alone", noted_alone)
         patch.setattr(Database, "within", noted_within)
         patch.setattr(Database, "answers", noted_answers)
         patch.setattr(Database, "send", noted_all)

@@ -144,6 +144,7 @@ def test_without_the_program_it_is_said_what_to_install(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(poolers, "PLACES", ())
+    monkeypatch.setenv("CI", "true")
     with pytest.raises(RuntimeError, match="apt-get install pgbouncer"), pooler(postgres_server.admin_url):
         pass
 
