@@ -37,7 +37,7 @@ from tests.postgres.workers.starting import crowd
 FEW = 3
 """Connections to the server, of which every test wants more."""
 TENANTS, THREADS, TURNS = 6, 3, 6
-QUICK, MANY_ROUNDS = 50, 300
+QUICK, MANY_ROUNDS = 50, 160
 PATIENCE = 120.0
 OF_THE_POOLER = (
     "application_name",
