@@ -354,3 +354,17 @@ def test_a_primary_that_comes_back_from_hanging_acknowledges_nothing_without_its
         assert every.outcomes() == NOT_COMMITTED
         assert every.write_again() == ONCE
         assert every.disagreements() == []
+
+
+@pytest.mark.heavy
+def test_new_connections_pass_by_a_primary_that_hangs(servers: Pair, tenant: str) -> None:
+    url = servers.new_database()
+    with Engram.open(url=url, tenant=tenant) as mem:
+        kept = mem.add(sentence(1))
+    with servers.hung(servers.primary):
+        servers.promote()
+        with Engram.open(url=f"{url}&connect_timeout=2", tenant=tenant) as mem:
+            assert mem.get(kept.id) == kept
+            mem.add(sentence(2))
+        servers.kill(servers.standby)
+    assert disagreements(url, tenant) == []
