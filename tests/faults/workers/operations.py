@@ -89,7 +89,10 @@ def edit(mem: Engram, n: int) -> Ack:
     place = store.parts.index.db.execute("SELECT path FROM places WHERE id = ?", (target,)).fetchone()[0]
     path = store.parts.path(place)
     new = sentence(n)
-    path.write_text(path.read_text("utf-8").replace(mem.get(target).statement, new), "utf-8")
+    # As editors save that must not lose a file: killed in between, what a person had written is still there.
+    saved = path.with_name(f".{path.name}.swp")
+    saved.write_text(path.read_text("utf-8").replace(mem.get(target).statement, new), "utf-8")
+    saved.replace(path)
     mem.upkeep.sync()
     return {"changed": {target: new}}
 
