@@ -60,7 +60,7 @@ def test_a_dry_run_says_what_would_move_and_moves_nothing(cli: Console, shared_d
 def test_a_difference_is_exit_1_and_named(cli: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     known = cli.learned(PORT)
     found = [f"memory {known}: differs"] * 30
-    monkeypatch.setattr("engram.store.ends.verify", lambda *_: found)
+    monkeypatch.setattr("engram.store.migration.transfer.verify", lambda *_: found)
     shown = cli("migrate", "--to", str(cli.folder / "new"))
     assert shown.exit_code == 1
     assert f"memory {known}: differs" in shown.stdout

@@ -13,7 +13,7 @@ from engram.model.event import Session
 from engram.model.memory import Association, Memory
 from engram.model.task import Checkpoint, Job, TaskRun, moved
 from engram.model.usage import Use
-from engram.store.ends import End, transfer
+from engram.store.migration.transfer import Endpoint, transfer
 from engram.store.opening import Server as Place
 from engram.store.postgres import nearest, reembedding, tenants
 from engram.store.postgres.opening import open_store
@@ -205,7 +205,7 @@ def destroy(store: PostgresStore, memory: Memory, clock: Clock) -> None:
 
 def move(url: str, tenant: str, other: str) -> None:
     """To another tenant, twice: the second time there is nothing more."""
-    ends = End(server=Place(url, tenant)), End(server=Place(url, other))
+    ends = Endpoint(server=Place(url, tenant)), Endpoint(server=Place(url, other))
     for _ in range(2):
         assert transfer(*ends).differences == []
 

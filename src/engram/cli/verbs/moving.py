@@ -8,8 +8,8 @@ from engram.cli.declared import Option
 from engram.cli.surface import Surface
 
 if TYPE_CHECKING:
-    from engram.store.ends import End, Transfer
-    from engram.store.moving import Counts
+    from engram.store.migration.stream import Counts
+    from engram.store.migration.transfer import Endpoint, Transfer
 
 To = Annotated[str, Option("--to", metavar="URL|DIR", help="Where to: postgresql://…, or a new or empty directory.")]
 From = Annotated[
@@ -44,21 +44,21 @@ def migrate(
     command goes on where it stopped.
     """
     from engram.cli.progress import bar
-    from engram.store import ends
+    from engram.store.migration import transfer as migration
 
     here, there = _ends(surface, to, from_, tenant, to_tenant)
     if dry_run:
-        counts = ends.plan(here, there)
+        counts = migration.plan(here, there)
         surface.answer(
             {**_told(here, there, counts), "dry_run": True}, lambda: _draw(here, there, counts, "would move")
         )
         return
     started = time.monotonic()
     with bar("Moving") as report:
-        done = ends.transfer(here, there, report)
+        done = migration.transfer(here, there, report)
     seconds = round(time.monotonic() - started, 1)
-    verb = "compared" if done.moved.already else "moved"
-    surface.answer(_data(here, there, done, seconds), lambda: _draw(here, there, done.holds, verb, done, seconds))
+    verb = "compared" if done.already else "moved"
+    surface.answer(_data(here, there, done, seconds), lambda: _draw(here, there, done.counts, verb, done, seconds))
     surface.warn(done.notes)
     if done.differences:
         surface.hint(
@@ -67,25 +67,27 @@ def migrate(
         raise SystemExit(1)
 
 
-def _ends(surface: Surface, to: str, from_: str | None, tenant: str | None, to_tenant: str | None) -> "tuple[End, End]":
-    from engram.store.ends import end_of, usual_end
+def _ends(
+    surface: Surface, to: str, from_: str | None, tenant: str | None, to_tenant: str | None
+) -> "tuple[Endpoint, Endpoint]":
+    from engram.store.migration.transfer import default_endpoint, named_endpoint
 
-    here = usual_end(surface.home, tenant) if from_ is None else end_of(from_, tenant, "--tenant")
-    there = end_of(to, to_tenant, "--to-tenant")
+    here = default_endpoint(surface.home, tenant) if from_ is None else named_endpoint(from_, tenant, "--tenant")
+    there = named_endpoint(to, to_tenant, "--to-tenant")
     if there.server is not None and here.server is not None and to_tenant is None:
         there = replace(there, server=replace(there.server, tenant=here.server.tenant))
     return here, there
 
 
-def _told(here: "End", there: "End", counts: "Counts") -> dict[str, Any]:
+def _told(here: "Endpoint", there: "Endpoint", counts: "Counts") -> dict[str, Any]:
     return {"from": here.place, "to": there.place, "counts": asdict(counts)}
 
 
-def _data(here: "End", there: "End", done: "Transfer", seconds: float) -> dict[str, Any]:
+def _data(here: "Endpoint", there: "Endpoint", done: "Transfer", seconds: float) -> dict[str, Any]:
     return {
-        **_told(here, there, done.holds),
-        "moved": done.moved.counts,
-        "already": done.moved.already,
+        **_told(here, there, done.counts),
+        "moved": done.arrived,
+        "already": done.already,
         "seconds": seconds,
         "verified": not done.differences,
         "differences": done.differences,
@@ -94,7 +96,12 @@ def _data(here: "End", there: "End", done: "Transfer", seconds: float) -> dict[s
 
 
 def _draw(
-    here: "End", there: "End", counts: "Counts", verb: str, done: "Transfer | None" = None, seconds: float = 0.0
+    here: "Endpoint",
+    there: "Endpoint",
+    counts: "Counts",
+    verb: str,
+    done: "Transfer | None" = None,
+    seconds: float = 0.0,
 ) -> None:
     from engram.cli import drawing
 

@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 
 from psycopg import sql
 
-from engram.store.ends import End
 from engram.store.files.home import open_home
+from engram.store.migration.transfer import Endpoint
 from engram.store.opening import Server as Place
 from tests.postgres.server import Server
 
@@ -18,7 +18,7 @@ COPIED_COLUMNS = (
 )
 
 
-def copy(source: End, target: End, server: Server | None = None) -> None:
+def copy(source: Endpoint, target: Endpoint, server: Server | None = None) -> None:
     """Everything that lies at one end, also at the other, which is of the same kind and empty."""
     if source.server is not None and target.server is not None:
         assert server is not None
@@ -27,7 +27,7 @@ def copy(source: End, target: End, server: Server | None = None) -> None:
         _copy_home(source, target)
 
 
-def _copy_home(source: End, target: End) -> None:
+def _copy_home(source: Endpoint, target: Endpoint) -> None:
     """The files and the index made of them."""
     assert source.directory is not None and target.directory is not None
     shutil.copytree(source.directory, target.directory)

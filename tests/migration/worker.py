@@ -14,27 +14,27 @@ from pathlib import Path
 from typing import Any
 
 import engram.store.postgres
-from engram.store import moving
-from engram.store.ends import End, transfer
+from engram.store.migration import stream
+from engram.store.migration.transfer import Endpoint, transfer
 from engram.store.opening import Server
 from engram.store.postgres.database import Database
 from tests.faults.consistency import warm_embedder
 from tests.faults.workers.steps import Steps, really_write
 
-SLICE = 3
+BATCH = 3
 
 
-def end(fields: dict[str, Any]) -> End:
+def end(fields: dict[str, Any]) -> Endpoint:
     """The end a request names."""
     if "url" in fields:
-        return End(server=Server(fields["url"], fields["tenant"]))
-    return End(directory=Path(fields["directory"]))
+        return Endpoint(server=Server(fields["url"], fields["tenant"]))
+    return Endpoint(directory=Path(fields["directory"]))
 
 
 def move(request: dict[str, Any]) -> dict[str, Any]:
     """Move, unless the fatal step comes first; what arrived."""
     os.environ.update(request["environment"])
-    moving.SLICE = SLICE
+    stream.BATCH = BATCH
     steps = Steps(request["fatal"])
     steps.install()
     commit = Database._commit

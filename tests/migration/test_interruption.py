@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from engram.store.ends import End
+from engram.store.migration.transfer import Endpoint
 from tests.faults.processes import ending, start
-from tests.moving.conftest import Filled, Stand, Stands, environment_of, seen
+from tests.migration.conftest import Filled, Stand, Stands, environment_of, seen
 
 MOST_RUNS = 40
 Run = Callable[..., dict[str, Any] | None]
 
 
-def _fields(end: End) -> dict[str, str]:
+def _fields(end: Endpoint) -> dict[str, str]:
     if end.server is not None:
         return {"url": end.server.url, "tenant": end.server.tenant}
     return {"directory": str(end.directory)}
@@ -24,7 +24,7 @@ def _fields(end: End) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def mover() -> Iterator[Callable[[dict[str, Any]], dict[str, Any]]]:
     """Carries out a request in a process of its own, forked from one that is warm."""
-    process = start("tests.moving.worker")
+    process = start("tests.migration.worker")
     assert process.stdin is not None and process.stdout is not None
     asked, told = process.stdin, process.stdout
 

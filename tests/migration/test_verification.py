@@ -7,11 +7,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from engram.store.comparing import verify
-from engram.store.ends import End, reading, transfer
+from engram.store.migration.transfer import Endpoint, open_source, transfer
+from engram.store.migration.verification import verify
 from engram.store.opening import Server as Place
-from tests.moving.conftest import Original, Originals, Stand, Stands, fill
-from tests.moving.copies import copy
+from tests.migration.conftest import Original, Originals, Stand, Stands, fill
+from tests.migration.copies import copy
 from tests.postgres.server import Server, at_database
 
 TAMPERED = {
@@ -28,7 +28,7 @@ TAMPERED = {
     "lost image": (
         "DELETE FROM engram.journal_images WHERE tenant = %s AND id = '{odd}'", "history of {odd}: did not arrive"
     ),
-    "decision": ("UPDATE engram.journal SET actor = 'somebody else' WHERE tenant = %s", "decision 1: differs"),
+    "decision": ("UPDATE engram.journal SET actor = 'somebody else' WHERE tenant = %s", "decision of "),
     "use": ("UPDATE engram.memory_uses SET kind = 'recalled' WHERE tenant = %s AND kind = 'rated'", "use "),
     "lost use": ("DELETE FROM engram.memory_uses WHERE tenant = %s", "uses: "),
     "event": (
@@ -79,27 +79,29 @@ TAMPERED = {
     "verdict": ("UPDATE engram.gate_verdicts SET outcome = 'other' WHERE tenant = %s", "gate verdicts: differ"),
     "tombstone": ("DELETE FROM engram.tombstones WHERE tenant = %s", "tombstone of {gone}: did not arrive"),
     "number": ("UPDATE engram.id_numbers SET last = 1 WHERE tenant = %s", "highest number of ENG-2026-0301: "),
-    "pause": ("DELETE FROM engram.store_facts WHERE tenant = %s AND key = 'paused'", "pause: True at the source"),
+    "pause": ("DELETE FROM engram.store_facts WHERE tenant = %s AND key = 'paused'", "pause: differs"),
     "document": ("DELETE FROM engram.documents WHERE tenant = %s AND id = '{port}'", "documents: "),
 }  # fmt: skip
 
 
-Compared = Callable[[str, str], tuple[End, Stand, dict[str, str]]]
+Compared = Callable[[str, str], tuple[Endpoint, Stand, dict[str, str]]]
 
 
 @pytest.fixture(scope="module")
 def arrived(
     request: pytest.FixtureRequest, originals: Originals, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str, str], tuple[Original, End]]:
+) -> Callable[[str, str], tuple[Original, Endpoint]]:
     """What was moved from one kind to another, once: the source, and a target that is only copied from."""
-    made: dict[tuple[str, str], tuple[Original, End]] = {}
+    made: dict[tuple[str, str], tuple[Original, Endpoint]] = {}
 
-    def moved(here: str, there: str) -> tuple[Original, End]:
+    def moved(here: str, there: str) -> tuple[Original, Endpoint]:
         if (here, there) not in made:
             folder = tmp_path_factory.mktemp("arrived")
-            source, end, cache = originals(here, fill), End(directory=folder / "home"), folder / "cache"
+            source, end, cache = originals(here, fill), Endpoint(directory=folder / "home"), folder / "cache"
             if there == "postgres":
-                end = End(server=Place(request.getfixturevalue("shared_database"), f"arrived-{secrets.token_hex(6)}"))
+                end = Endpoint(
+                    server=Place(request.getfixturevalue("shared_database"), f"arrived-{secrets.token_hex(6)}")
+                )
             with pytest.MonkeyPatch.context() as patched:
                 patched.setenv("ENGRAM_CACHE", str(cache))
                 assert transfer(source.end, end).differences == []
@@ -110,10 +112,12 @@ def arrived(
 
 
 @pytest.fixture
-def compared(arrived: Callable[[str, str], tuple[Original, End]], stands: Stands, postgres_server: Server) -> Compared:
+def compared(
+    arrived: Callable[[str, str], tuple[Original, Endpoint]], stands: Stands, postgres_server: Server
+) -> Compared:
     """A source that is only read, and a target of the test's own that differs in nothing yet."""
 
-    def ends(here: str, there: str) -> tuple[End, Stand, dict[str, str]]:
+    def ends(here: str, there: str) -> tuple[Endpoint, Stand, dict[str, str]]:
         source, end = arrived(here, there)
         stand = stands(there)
         copy(end, stand.end, postgres_server)
@@ -122,8 +126,8 @@ def compared(arrived: Callable[[str, str], tuple[Original, End]], stands: Stands
     return ends
 
 
-def differences(here: End, there: Stand) -> list[str]:
-    with reading(here) as source, reading(there.end) as target:
+def differences(here: Endpoint, there: Stand) -> list[str]:
+    with open_source(here) as source, open_source(there.end) as target:
         return verify(source, target)
 
 

@@ -16,13 +16,13 @@ from engram import Engram
 from engram.model.event import Event, Session
 from engram.model.memory import Activation, Association
 from engram.model.task import FINISHED, TASK_STATES, Checkpoint, Job, TaskRun
-from engram.store.ends import End
+from engram.store.migration.transfer import Endpoint
 from engram.store.opening import Server as Place
 from engram.store.protocol import Filters, Store
 from tests.backends import Backend, OnFiles, OnPostgres
 from tests.clock import Clock
 from tests.conformance.keeping import ANY, Keep, said
-from tests.moving.copies import copy
+from tests.migration.copies import copy
 from tests.postgres.server import Server
 
 ROLLING = "S-20260410-090000-rolling"
@@ -33,7 +33,7 @@ DIRECTIONS = ["files to postgres", "postgres to files", "postgres to postgres", 
 class Stand:
     """One end of a move, and the store a test opens there."""
 
-    end: End
+    end: Endpoint
     backend: Backend
 
     def bytes(self) -> dict[str, str]:
@@ -58,7 +58,7 @@ Fill = Callable[[Stand, Clock], dict[str, str]]
 class Original:
     """A store that is only copied from: where it is, its ids by what they are, and the time it was then."""
 
-    end: End
+    end: Endpoint
     ids: dict[str, str]
     now: datetime
 
@@ -74,11 +74,11 @@ def originals(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
         def original(kind: str, filling: Fill) -> Original:
             if (kind, filling) not in made:
-                clock, end = Clock(), End(directory=tmp_path_factory.mktemp("original") / "home")
+                clock, end = Clock(), Endpoint(directory=tmp_path_factory.mktemp("original") / "home")
                 backend: Backend
                 if kind == "postgres":
                     place = Place(request.getfixturevalue("shared_database"), f"original-{secrets.token_hex(6)}")
-                    end = End(server=place)
+                    end = Endpoint(server=place)
                     server: Server = request.getfixturevalue("postgres_server")
                     backend = OnPostgres(clock, place.url, place.tenant, server)
                 else:
@@ -122,12 +122,12 @@ def stands(
                 folder = tmp_path / f"files-{number}"
                 folder.mkdir()
                 (folder / "cache").symlink_to(tmp_path / "cache")
-                made.append(Stand(End(directory=folder / "home"), OnFiles(clock, folder)))
+                made.append(Stand(Endpoint(directory=folder / "home"), OnFiles(clock, folder)))
             else:
                 url = request.getfixturevalue("shared_database")
                 tenant = f"{request.getfixturevalue('tenant')}-{number}"
                 server: Server = request.getfixturevalue("postgres_server")
-                made.append(Stand(End(server=Place(url, tenant)), OnPostgres(clock, url, tenant, server)))
+                made.append(Stand(Endpoint(server=Place(url, tenant)), OnPostgres(clock, url, tenant, server)))
             opened.callback(made[-1].backend.close)
             return made[-1]
 

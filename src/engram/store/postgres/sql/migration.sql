@@ -48,23 +48,19 @@ SELECT j.seq, j.at, j.op, j.actor, j.reason, j.session, cardinality(j.ids), (
 FROM engram.journal j WHERE j.tenant = %(tenant)s AND j.seq > %(after)s AND j.seq <= %(upto)s ORDER BY j.seq LIMIT %(limit)s
 
 -- name: images_of
-SELECT j.seq, about.id, held.after, held.current FROM engram.journal j
+-- `stored`: the memory as it is now if this is its latest image, empty where it is the image itself.
+SELECT j.seq, about.id, held.after, held.stored FROM engram.journal j
 CROSS JOIN LATERAL unnest(j.ids) WITH ORDINALITY AS about(id, place)
 CROSS JOIN LATERAL (
-    SELECT i.after::text AS after, i.after IS NOT NULL AND NOT EXISTS (
+    SELECT i.after::text AS after, CASE WHEN i.after IS NOT NULL AND NOT EXISTS (
         SELECT 1 FROM engram.journal_images l WHERE l.tenant = %(tenant)s AND l.id = i.id AND l.seq > i.seq
-    ) AS current
+    ) THEN (
+        SELECT CASE WHEN m.record::text = i.after::text THEN '' ELSE m.record::text END
+        FROM engram.agent_memory m WHERE m.tenant = %(tenant)s AND m.id = i.id
+    ) END AS stored
     FROM engram.journal_images i WHERE i.tenant = %(tenant)s AND i.id = about.id AND i.seq = j.seq OFFSET 0
 ) held
 WHERE j.tenant = %(tenant)s AND j.seq = ANY(%(seqs)b::bigint[]) ORDER BY j.seq, about.place
-
--- name: audit_behind
-SELECT seq, at, op, actor, reason, session FROM engram.journal
-WHERE tenant = %(tenant)s AND seq > %(after)s ORDER BY seq LIMIT %(limit)s
-
--- name: images_behind
-SELECT id, seq, at, op, after::text FROM engram.journal_images
-WHERE tenant = %(tenant)s AND (id, seq) > (%(id)s, %(seq)s) ORDER BY id, seq LIMIT %(limit)s
 
 -- name: positions_behind
 SELECT DISTINCT position FROM engram.memory_uses WHERE tenant = %(tenant)s AND position <= %(upto)s ORDER BY position

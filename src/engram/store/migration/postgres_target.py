@@ -1,11 +1,12 @@
-"""A tenant of a server as the target of a move: each slice is one transaction, and says in it how far the move has come."""
+"""A tenant of a server as the target of a migration: each batch is one transaction, which also records the state."""
 
 import contextlib
 import json
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from engram.model.errors import EmbedderError, EngramError, InvalidInput, Refused, StoreBusy, StoreError
@@ -15,7 +16,8 @@ from engram.model.usage import Use
 from engram.rules.scopes import GLOBAL
 from engram.store.documents import Document, event_document, meaning_digest, memory_document
 from engram.store.ledgers import to_fields
-from engram.store.moving import SLICE, Carried, Decision, Small, Way
+from engram.store.migration.records import JournalRecord, StateSnapshot
+from engram.store.migration.stream import BATCH, MigrationState, VectorsById
 from engram.store.owners import ledger_owner
 from engram.store.postgres.connections import Connection
 from engram.store.postgres.sql import statement
@@ -30,24 +32,14 @@ if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
 _TABLES = ("documents", "postings", "memory_vectors")
-"""Those that are answered from an index alone, once the server has marked their pages."""
+"""Answered from an index alone, once the server has marked their pages."""
 
 Item = TypeVar("Item")
 NUL = r"\u0000"
 LANES = 2
-"""Connections that put documents, the slow part, beside the one that puts the records."""
+"""Connections that write documents, the slow part, next to the one that writes the records."""
 COUNTED = 20_000
 """Documents whose terms are counted at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """Decisions as the tables take them: their images, the memories that stand so now, the documents they are found by."""
-
-    decisions: Sequence[Decision]
-    images: list[str | None]
-    memories: list[tuple[Memory, str]]
-    rows: list[Row]
 
 
 class PostgresTarget:
@@ -55,61 +47,64 @@ class PostgresTarget:
 
     def __init__(self, store: PostgresStore) -> None:
         self._store, self._parts, self._database = store, store.parts, store.parts.database
-        self._way = Way("")
+        self.notes = store.parts.warnings
+        self._state = MigrationState("")
         self._scopes: dict[str, str] = {}
-        self._lacking = False
-        self._beside = ThreadPoolExecutor(LANES, "engram-moving")
+        self._embedder_failed = False
+        self._lanes = ThreadPoolExecutor(LANES, "engram-migration")
 
     def close(self) -> None:
-        """Let go of the threads; the store stays open."""
-        self._beside.shutdown()
-
-    @property
-    def place(self) -> str:
-        """Server, database and tenant."""
-        return self._store.place
+        """End the threads; the store stays open."""
+        self._lanes.shutdown()
 
     @property
     def embedder(self) -> str:
-        """Whose vectors it can use."""
+        """The embedder whose vectors it can use."""
         return self._parts.embedder.name if self._parts.embedder is not None and self._parts.facts.can_embed() else ""
-
-    @property
-    def notes(self) -> list[str]:
-        """What the owner should hear of."""
-        return self._parts.warnings
 
     # -- beginning and ending
 
-    def begin(self, source: str) -> Way:
-        """Begin in an empty tenant, or go on where the same move stopped."""
+    def begin(self, source: str) -> MigrationState:
+        """Begin in an empty tenant, or continue where the same migration stopped."""
         with self._database.transaction() as connection:
             self._database.within(connection, statement("lock_facts"), {})
-            known = way_of(self._database.within(connection, statement("look_at_move"), {}))
-            check_free(self._store, known, source)
-            self._way = known or Way(source)
-            if self._way.finished and self._way.left == self._mark():
-                self._way.finished = False
-            self._remember(connection)
-        return self._way
+            self._state = self.check(source) or MigrationState(source)
+            if self._state.finished and self._state.left == self._mark():
+                self._state.finished = False
+            self._save_state(connection)
+        return self._state
+
+    def check(self, source: str) -> MigrationState | None:
+        """How far this migration came; `Refused` for a tenant with anything else in it."""
+        place, known = self._store.place, _state_of(self._database.run("look_at_move"))
+        if known is not None:
+            if known.source != source:
+                raise Refused(f"{place} was filled from {known.source}; name another tenant with --to-tenant NAME")
+            return known
+        held, (tasks, jobs) = self._database.run("holdings")[0], self._database.run("tasks_held")[0]
+        if any((*held, tasks, jobs)):
+            raise Refused(
+                f"{place} is not empty ({held[0]} memories, {held[1]} decisions, {held[4]} events, {tasks} tasks); a store is "
+                "moved to an empty tenant: name one with --to-tenant NAME"
+            )
+        return None
 
     def _mark(self) -> str:
         return json.dumps(self._database.run("mark_of_all")[0], default=str)
 
     def finish(self, progress: Progress) -> None:
-        """Let the server look at its tables, count the terms, embed what lacks a vector."""
+        """Update the server's figures, count the terms, embed what has no vector."""
         self._analyze()
         self._count_terms(progress)
-        if self._lacking:
+        if self._embedder_failed:
             with contextlib.suppress(StoreError):
                 self._store.sync()
-        with self._database.transaction() as connection:
-            self._check_way(connection)
-            self._way.finished, self._way.left = True, self._mark()
-            self._remember(connection)
+        with self._batch() as connection:
+            self._state.finished, self._state.left = True, self._mark()
+            self._save_state(connection)
 
     def _count_terms(self, progress: Progress) -> None:
-        """Move the term statistics on, in steps as large as a quiet server can take."""
+        """Update the term statistics, in steps as large as an idle server can take."""
         counted = 0
         self._database.change("begin_statistics")
         while True:
@@ -121,7 +116,7 @@ class PostgresTarget:
             progress("words", counted, counted)
 
     def _analyze(self) -> None:
-        """The planner's figures, and the marks that let an index answer alone; the server skips what this role may not do."""
+        """The planner's figures, and the marks for index-only scans; the server skips what this role may not do."""
         with contextlib.suppress(EngramError):
             self._database.change("analyze")
             self._database.vacuum(_TABLES)
@@ -129,7 +124,7 @@ class PostgresTarget:
     # -- what has arrived
 
     def heads(self) -> Mapping[str, int]:
-        """The number of each session's last event."""
+        """The number of each ledger's last event."""
         found: dict[str, int] = {}
         after = ""
         while rows := self._database.run("ledgers", after=after):
@@ -142,30 +137,30 @@ class PostgresTarget:
         rows = self._database.run("positions_behind", upto=2**63 - 1)
         return array("q", (position for (position,) in rows))
 
-    # -- taking in
+    # -- loading
 
-    def take_small(self, small: Small) -> None:
-        """Sessions, verdicts, tombstones, numbers, the pause: all of them, every time."""
-        self._scopes = {session.id: session.scopes[0] for session in small.sessions if session.scopes}
-        self._scopes |= {task.id: task.scope for task in small.tasks}
+    def load_snapshot(self, snapshot: StateSnapshot) -> None:
+        """Sessions, tasks, verdicts, tombstones, numbers, the pause: all of them, every time."""
+        self._scopes = {session.id: session.scopes[0] for session in snapshot.sessions if session.scopes}
+        self._scopes |= {task.id: task.scope for task in snapshot.tasks}
         work: list[tuple[str, dict[str, Any]]] = [("drop_verdicts", {})]
-        work += [("move_sessions", _session_columns(small.sessions))] if small.sessions else []
-        work += [("put_tombstones", {"ids": sorted(small.tombstones)})] if small.tombstones else []
-        if small.verdicts:
-            columns = zip(*((v.at, v.gate, v.outcome) for v in small.verdicts), strict=True)
+        work += [("move_sessions", _session_columns(snapshot.sessions))] if snapshot.sessions else []
+        work += [("put_tombstones", {"ids": sorted(snapshot.tombstones)})] if snapshot.tombstones else []
+        if snapshot.verdicts:
+            columns = zip(*((v.at, v.gate, v.outcome) for v in snapshot.verdicts), strict=True)
             work.append(("move_verdicts", dict(zip(("ats", "gates", "outcomes"), map(list, columns), strict=True))))
-        if small.numbers:
-            work.append(("raise_numbers", {"days": list(small.numbers), "lasts": list(small.numbers.values())}))
-        work += [("put_task", task_values(task)) for task in small.tasks]
-        work += [("put_checkpoint", checkpoint_values(checkpoint)) for checkpoint in small.checkpoints]
-        work += [("drop_jobs", {}), *([("put_jobs", job_columns(small.jobs))] if small.jobs else [])]
-        with self._slice() as connection:
+        if snapshot.numbers:
+            work.append(("raise_numbers", {"days": list(snapshot.numbers), "lasts": list(snapshot.numbers.values())}))
+        work += [("put_task", task_values(task)) for task in snapshot.tasks]
+        work += [("put_checkpoint", checkpoint_values(checkpoint)) for checkpoint in snapshot.checkpoints]
+        work += [("drop_jobs", {}), *([("put_jobs", job_columns(snapshot.jobs))] if snapshot.jobs else [])]
+        with self._batch() as connection:
             self._database.all_of(connection, work)
-            self._parts.facts.set(connection, paused=small.paused or None)
+            self._parts.facts.set(connection, paused=snapshot.paused or None)
 
-    def take_uses(self, uses: Sequence[Use]) -> None:
+    def load_uses(self, uses: Sequence[Use]) -> None:
         """Append uses, at the server's next positions."""
-        with self._slice() as connection:
+        with self._batch() as connection:
             taken = self._database.within(connection, statement("next_uses"), {"count": len(uses)})
             rows = [
                 (memory_id, position, use.kind, use.signal, use.session, use.at)
@@ -174,61 +169,66 @@ class PostgresTarget:
             ]
             names = ("ids", "positions", "kinds", "signals", "sessions", "ats")
             self._database.within(connection, statement("move_uses"), _columns(names, rows))
-            self._way.uses = uses[-1].position
-            self._remember(connection)
+            self._state.uses = uses[-1].position
+            self._save_state(connection)
 
-    def made_ready(self, decisions: Sequence[Decision], vectors: Carried) -> Ready:
-        """Records, documents and vectors."""
+    def journal_writer(self, records: Sequence[JournalRecord], vectors: VectorsById) -> Callable[[], None]:
+        """Records, documents and vectors are made here; the result writes them."""
         images: list[str | None] = []
         memories: list[tuple[Memory, str]] = []
-        for decision in decisions:
-            for change in decision.changes:
-                images.append(dumped(change.after) if change.after is not None else None)
-                if change.current and change.after is not None:
-                    memories.append((from_image(change.after), images[-1] or ""))
-        documents = [memory_document(memory) for memory, _ in memories]
-        return Ready(decisions, images, memories, self._rows(documents, vectors))
+        for one in (one for record in records for one in record.images):
+            images.append(dumped(one.after) if one.after is not None else None)
+            if one.stored is not None:
+                memories.append((from_image(one.stored), dumped(one.stored)))
+        rows = self._rows([memory_document(memory) for memory, _ in memories], vectors)
+        return partial(self._load_journal, records, images, memories, rows)
 
-    def _rows(self, documents: Sequence[Document], carried: Carried) -> list[Row]:
+    def _rows(self, documents: Sequence[Document], carried: VectorsById) -> list[Row]:
         """Documents with their vectors: the one that came with each, if it was made of this text, else a new one."""
         found: dict[str, Vectors] = {}
         for document in documents:
             known = carried.get(document.id)
             if known is not None and known[0] == meaning_digest(document.meaning):
                 found[document.id] = known[1]
-        missing = [] if self._lacking else [document for document in documents if document.id not in found]
+        missing = [] if self._embedder_failed else [document for document in documents if document.id not in found]
         try:
             made = self._parts.embed([document.meaning for document in missing]) if missing else None
         except EmbedderError as error:
             self._parts.warn(f"some documents are found by keyword only for now: {error}")
-            self._lacking, made = True, None
+            self._embedder_failed, made = True, None
         if made is not None:
             found |= {document.id: vector for document, vector in zip(missing, made, strict=True)}
         return [Row(document, found.get(document.id)) for document in documents]
 
-    def take_decisions(self, ready: Ready) -> None:
-        """The journal, and the memories that stand so now."""
-        texts = zip((change.id for d in ready.decisions for change in d.changes), ready.images, strict=True)
-        with _blaming(texts), self._slice() as connection, self._indexed_beside(connection, ready.rows):
-            self._put_journal(connection, ready)
-            ids = [memory.id for memory, _ in ready.memories]
+    def _load_journal(
+        self,
+        records: Sequence[JournalRecord],
+        images: list[str | None],
+        memories: list[tuple[Memory, str]],
+        rows: list[Row],
+    ) -> None:
+        """The journal, and the memories as they are now."""
+        texts = zip((one.id for record in records for one in record.images), images, strict=True)
+        with _blaming(texts), self._batch() as connection, self._documents(connection, rows):
+            self._put_journal(connection, records, images)
+            ids = [memory.id for memory, _ in memories]
             known = self._database.within(connection, statement("memories_among"), {"ids": ids})
             fresh = set(ids) - {i for (i,) in known}
-            for some in _parts_of(ready.memories, SLICE):
+            for some in _parts_of(memories, BATCH):
                 put_memories(self._database, connection, some, fresh)
-            self._way.journal = ready.decisions[-1].cursor
-            self._remember(connection)
+            self._state.journal = records[-1].cursor
+            self._save_state(connection)
 
     @contextlib.contextmanager
-    def _indexed_beside(self, connection: Connection, rows: Sequence[Row]) -> Iterator[None]:
-        """Put documents by connections of their own while the block puts the records.
+    def _documents(self, connection: Connection, rows: Sequence[Row]) -> Iterator[None]:
+        """Write documents on connections of their own while the block writes the records.
 
-        Their numbers are taken before, in order: what was written at the same moment is listed in it. The records commit last, with how far the move has come: a document without its record is put again by the next run, and
-        that changes nothing.
+        Their numbers are taken before, in order: what was written at the same moment is listed in it. The records commit last,
+        with the state of the migration: a document without its record is written again by the next run, which changes nothing.
         """
-        share = max(1, min(SLICE, -(-len(rows) // LANES)))
+        share = max(1, min(BATCH, -(-len(rows) // LANES)))
         placed = places(self._database, connection, [row.document.id for row in rows])
-        work = [self._beside.submit(self._put_index, some, placed) for some in _parts_of(rows, share)]
+        work = [self._lanes.submit(self._put_index, some, placed) for some in _parts_of(rows, share)]
         try:
             yield
         finally:
@@ -240,36 +240,32 @@ class PostgresTarget:
         with self._database.transaction() as connection:
             put_documents(self._database, connection, rows, self._parts.facts.generation, placed=placed)
 
-    def _put_journal(self, connection: Connection, ready: Ready) -> None:
-        count = len(ready.decisions)
-        seqs = sorted(
-            seq for (seq,) in self._database.within(connection, statement("next_decisions"), {"count": count})
-        )
-        told = [
-            (seq, d.at, d.op, d.actor, d.reason, d.session, json.dumps([change.id for change in d.changes]))
-            for seq, d in zip(seqs, ready.decisions, strict=True)
+    def _put_journal(self, connection: Connection, records: Sequence[JournalRecord], images: list[str | None]) -> None:
+        taken = self._database.within(connection, statement("next_decisions"), {"count": len(records)})
+        numbered = list(zip(sorted(seq for (seq,) in taken), records, strict=True))
+        rows = [
+            (seq, r.at, r.op, r.actor, r.reason, r.session, json.dumps([one.id for one in r.images]))
+            for seq, r in numbered
         ]
-        held = [
-            (change.id, seq) for seq, decision in zip(seqs, ready.decisions, strict=True) for change in decision.changes
-        ]
-        columns = _columns(("seqs", "ats", "ops", "actors", "reasons", "sessions", "ids"), told)
+        columns = _columns(("seqs", "ats", "ops", "actors", "reasons", "sessions", "ids"), rows)
         work = [("move_decisions", columns)]
-        if held:
+        if images:
+            held = [(one.id, seq) for seq, record in numbered for one in record.images]
             of_all = {"decisions": columns["seqs"], "ats": columns["ats"], "ops": columns["ops"]}
-            work.append(("move_images", {**_columns(("ids", "seqs"), held), **of_all, "images": ready.images}))
+            work.append(("move_images", {**_columns(("ids", "seqs"), held), **of_all, "images": images}))
         self._database.all_of(connection, work)
 
     def _scope(self, ledger: str) -> str:
         return self._scopes.get(ledger) or ledger_owner(ledger, None, None) or GLOBAL
 
-    def take_events(self, events: Sequence[Event], vectors: Carried) -> None:
+    def load_events(self, events: Sequence[Event], vectors: VectorsById) -> None:
         """Events, where their ledgers end now, and the documents they are found by."""
         documents = [event_document(event, self._scope(event.session)) for event in events]
         rows = self._rows(documents, vectors)
         told = [(e.id, e.session, e.seq, e.key, dumped(to_fields(e))) for e in events]
         heads = {event.session: (event.session, event.seq, event.digest) for event in events}
         texts = ((row[0], row[-1]) for row in told)
-        with _blaming(texts), self._slice() as connection, self._indexed_beside(connection, rows):
+        with _blaming(texts), self._batch() as connection, self._documents(connection, rows):
             self._database.all_of(
                 connection,
                 [
@@ -278,41 +274,24 @@ class PostgresTarget:
                 ],
             )
 
-    # -- remembering
+    # -- state
 
     @contextlib.contextmanager
-    def _slice(self) -> Iterator[Connection]:
-        """One transaction, unless another process has gone on with this move meanwhile."""
+    def _batch(self) -> Iterator[Connection]:
+        """One transaction; `StoreBusy` if another process has continued this migration meanwhile."""
         with self._database.transaction() as connection:
-            self._check_way(connection)
+            if _state_of(self._database.within(connection, statement("state_of_move"), {})) != self._state:
+                raise StoreBusy(
+                    f"another process is migrating a store to {self._store.place}; wait until it has finished"
+                )
             yield connection
 
-    def _check_way(self, connection: Connection) -> None:
-        if way_of(self._database.within(connection, statement("state_of_move"), {})) != self._way:
-            raise StoreBusy(f"another process is moving a store to {self.place}; wait until it has ended")
-
-    def _remember(self, connection: Connection) -> None:
-        self._parts.facts.set(connection, moving=asdict(self._way))
+    def _save_state(self, connection: Connection) -> None:
+        self._parts.facts.set(connection, moving=asdict(self._state))
 
 
-def way_of(rows: Sequence[tuple[Any, ...]]) -> Way | None:
-    """How far a move came, from the tenant's facts."""
-    return Way(**json.loads(rows[0][0])) if rows else None
-
-
-def check_free(store: PostgresStore, known: Way | None, source: str) -> None:
-    """Refuse a tenant that holds anything but the beginning of this very move."""
-    if known is not None and known.source != source:
-        raise Refused(f"{store.place} was filled from {known.source}; move to another tenant with --to-tenant NAME")
-    if known is not None:
-        return
-    run = store.parts.database.run
-    held, (tasks, jobs) = run("holdings")[0], run("tasks_held")[0]
-    if any((*held, tasks, jobs)):
-        raise Refused(
-            f"{store.place} is not empty ({held[0]} memories, {held[1]} decisions, {held[4]} events, {tasks} tasks); a store is "
-            "moved to an empty tenant: name one with --to-tenant NAME"
-        )
+def _state_of(rows: Sequence[tuple[Any, ...]]) -> MigrationState | None:
+    return MigrationState(**json.loads(rows[0][0])) if rows else None
 
 
 @contextlib.contextmanager
