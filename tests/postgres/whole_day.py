@@ -15,7 +15,7 @@ from engram.model.task import Checkpoint, Job, TaskRun, moved
 from engram.model.usage import Use
 from engram.store.migration.transfer import Endpoint, transfer
 from engram.store.opening import Server as Place
-from engram.store.postgres import nearest, reembedding, tenants
+from engram.store.postgres import nearest, tenants, vector_generations
 from engram.store.postgres.opening import open_store
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import Filters, Query, Stretch
@@ -215,7 +215,7 @@ def embed_again(url: str, tenant: str, clock: Clock) -> None:
     store = open_store(url, tenant, Bytes(), clock=clock)
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(reembedding, "REMEMBERED", 0)
+            patch.setattr(vector_generations, "REMEMBERED", 0)
             store.reembed()
     finally:
         store.close()

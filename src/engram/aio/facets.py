@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from engram.aio.opening import Opening
     from engram.aio.session import AsyncSession
     from engram.graph.graph import Graph, ScopeLike, StatusLike
-    from engram.graph.reaching import Reached
+    from engram.graph.paths import Reached
     from engram.model.event import Event, Session
     from engram.model.hit import Hits
     from engram.model.memory import Memory
@@ -76,7 +76,7 @@ class AsyncGraph:
         actor: str = "manual",
         reason: str = "",
     ) -> Memory:
-        """Link `source` to `target`; returns the source with its links. Said again, it sets the weight and metadata anew.
+        """Link `source` to `target`; returns the source with its links. Called again, it replaces the weight and metadata.
 
         The weight is what you give; how strongly a link is held is learned from use and stays as it is.
         """
@@ -105,7 +105,7 @@ class AsyncGraph:
         """What is linked to a memory, nearest first, then by weight; each once, by its shortest and then heaviest path.
 
         A walk passes only through memories of this status and scope, and begins at one that is seen from there. A superseded
-        memory stands for its successor.
+        memory counts as its successor.
         """
         return await self._threads.run(
             self._facet.traverse,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from engram.client.reading import Images, Memories, Reaches
     from engram.client.working import Events, LongInputs, TaskRuns
     from engram.gates.policies import MemoryPolicy
-    from engram.graph.reaching import Reached
+    from engram.graph.paths import Reached
     from engram.model.decision import Decision
     from engram.model.event import Event
     from engram.model.hit import Hits, Injection

@@ -20,7 +20,7 @@ from engram.rules.sources import is_evidence
 from engram.store.protocol import LIVE, Image
 
 if TYPE_CHECKING:
-    from engram.graph.reaching import Reached
+    from engram.graph.paths import Reached
     from engram.recall.blocks import RecallTrace
     from engram.review.explaining import Explanation
 

@@ -159,7 +159,7 @@ class FilesSource:
             [(path.name, path.stat().st_mtime_ns) for path in states],
         )
 
-    # -- what it holds
+    # -- contents
 
     def counts(self) -> Counts:
         """How much there is."""

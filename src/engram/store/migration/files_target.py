@@ -217,11 +217,11 @@ class FilesTarget:
             self._places[one.id] = f"engrams/{named}"
         return self._places[one.id]
 
-    def load_events(self, events: Sequence[Event], vectors: VectorsById) -> None:
+    def load_events(self, batch: Sequence[Event], vectors: VectorsById) -> None:
         """Append events to their ledgers."""
         self._vectors.keep(vectors.values())
         by_ledger: dict[str, list[Event]] = {}
-        for event in events:
+        for event in batch:
             by_ledger.setdefault(event.session, []).append(event)
         for ledger, some in by_ledger.items():
             self._ledger.append(ledger, some)

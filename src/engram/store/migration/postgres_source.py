@@ -13,6 +13,7 @@ from engram.model.usage import Use
 from engram.store.ledgers import decode_event
 from engram.store.migration.records import GateVerdict, JournalRecord, MemoryImage, StateSnapshot, portable
 from engram.store.migration.stream import BATCH, Counts, VectorsById, batches
+from engram.store.postgres import events
 from engram.store.postgres.sql import statement
 from engram.store.postgres.store import PostgresStore
 from engram.store.postgres.vectors import from_binary
@@ -78,7 +79,7 @@ class PostgresSource:
         """Where the logs end, and what the rest looks like."""
         return tuple(self._run("mark_of_all")[0])
 
-    # -- what it holds
+    # -- contents
 
     def counts(self) -> Counts:
         """How much there is."""
@@ -130,20 +131,14 @@ class PostgresSource:
     def events(self, known: Mapping[str, int]) -> Iterator[Event]:
         """Events after what is known of each ledger."""
         ranges = (
-            (session, after, min(seq, after + BATCH))
-            for session, seq in self._heads()
-            for after in range(known.get(session, 0), seq, BATCH)
+            (session, after, min(head.seq, after + BATCH))
+            for session, head in events.heads(self._store.parts)
+            for after in range(known.get(session, 0), head.seq, BATCH)
         )
         for some in batches(ranges, lambda wanted: (wanted[2] - wanted[1], 0)):
             names, after, upto = (list(column) for column in zip(*some, strict=True))
             for (record,) in self._run("events_between", sessions=names, after=after, upto=upto):
                 yield decode_event(record)
-
-    def _heads(self) -> Iterator[tuple[str, int]]:
-        after = ""
-        while rows := self._run("ledgers", after=after):
-            yield from ((session, seq) for session, seq, _ in rows)
-            after = rows[-1][0]
 
     def vectors(self, ids: Sequence[str]) -> VectorsById:
         """Vectors of the current generation."""

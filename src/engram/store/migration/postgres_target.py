@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from engram.model.errors import EmbedderError, EngramError, InvalidInput, Refused, StoreBusy, StoreError
-from engram.model.event import Event, Session
+from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.model.usage import Use
 from engram.rules.scopes import GLOBAL
@@ -19,11 +19,12 @@ from engram.store.ledgers import to_fields
 from engram.store.migration.records import JournalRecord, StateSnapshot
 from engram.store.migration.stream import BATCH, MigrationState, VectorsById
 from engram.store.owners import ledger_owner
+from engram.store.postgres import events
 from engram.store.postgres.connections import Connection
 from engram.store.postgres.sql import statement
 from engram.store.postgres.statistics import count_slice
 from engram.store.postgres.store import PostgresStore
-from engram.store.postgres.task_keeping import checkpoint_values, job_columns, task_values
+from engram.store.postgres.task_store import checkpoint_values, job_columns, task_values
 from engram.store.postgres.writing import Places, Row, dumped, places, put_documents, put_memories
 from engram.store.protocol import Progress
 from engram.store.records import from_image
@@ -125,12 +126,7 @@ class PostgresTarget:
 
     def heads(self) -> Mapping[str, int]:
         """The number of each ledger's last event."""
-        found: dict[str, int] = {}
-        after = ""
-        while rows := self._database.run("ledgers", after=after):
-            found |= {session: seq for session, seq, _ in rows}
-            after = rows[-1][0]
-        return found
+        return {session: head.seq for session, head in events.heads(self._parts)}
 
     def positions(self) -> "array[int]":
         """The positions of all uses."""
@@ -144,11 +140,9 @@ class PostgresTarget:
         self._scopes = {session.id: session.scopes[0] for session in snapshot.sessions if session.scopes}
         self._scopes |= {task.id: task.scope for task in snapshot.tasks}
         work: list[tuple[str, dict[str, Any]]] = [("drop_verdicts", {})]
-        work += [("move_sessions", _session_columns(snapshot.sessions))] if snapshot.sessions else []
+        work += [("put_verdict", asdict(verdict)) for verdict in snapshot.verdicts]
+        work += [("save_session", events.session_values(session)) for session in snapshot.sessions]
         work += [("put_tombstones", {"ids": sorted(snapshot.tombstones)})] if snapshot.tombstones else []
-        if snapshot.verdicts:
-            columns = zip(*((v.at, v.gate, v.outcome) for v in snapshot.verdicts), strict=True)
-            work.append(("move_verdicts", dict(zip(("ats", "gates", "outcomes"), map(list, columns), strict=True))))
         if snapshot.numbers:
             work.append(("raise_numbers", {"days": list(snapshot.numbers), "lasts": list(snapshot.numbers.values())}))
         work += [("put_task", task_values(task)) for task in snapshot.tasks]
@@ -258,18 +252,18 @@ class PostgresTarget:
     def _scope(self, ledger: str) -> str:
         return self._scopes.get(ledger) or ledger_owner(ledger, None, None) or GLOBAL
 
-    def load_events(self, events: Sequence[Event], vectors: VectorsById) -> None:
+    def load_events(self, batch: Sequence[Event], vectors: VectorsById) -> None:
         """Events, where their ledgers end now, and the documents they are found by."""
-        documents = [event_document(event, self._scope(event.session)) for event in events]
+        documents = [event_document(event, self._scope(event.session)) for event in batch]
         rows = self._rows(documents, vectors)
-        told = [(e.id, e.session, e.seq, e.key, dumped(to_fields(e))) for e in events]
-        heads = {event.session: (event.session, event.seq, event.digest) for event in events}
-        texts = ((row[0], row[-1]) for row in told)
+        records = [(e.id, e.session, e.seq, e.key, dumped(to_fields(e))) for e in batch]
+        heads = {event.session: (event.session, event.seq, event.digest) for event in batch}
+        texts = ((row[0], row[-1]) for row in records)
         with _blaming(texts), self._batch() as connection, self._documents(connection, rows):
             self._database.all_of(
                 connection,
                 [
-                    ("move_events", _columns(("ids", "sessions", "seqs", "keys", "records"), told)),
+                    ("move_events", _columns(("ids", "sessions", "seqs", "keys", "records"), records)),
                     ("move_heads", _columns(("sessions", "seqs", "digests"), list(heads.values()))),
                 ],
             )
@@ -296,7 +290,7 @@ def _state_of(rows: Sequence[tuple[Any, ...]]) -> MigrationState | None:
 
 @contextlib.contextmanager
 def _blaming(texts: Iterable[tuple[str, str | None]]) -> Iterator[None]:
-    """Name the record that the server cannot hold: files can keep what it cannot."""
+    """Name the record that the server cannot store but files can."""
     try:
         yield
     except InvalidInput as error:
@@ -319,13 +313,3 @@ def _parts_of(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
 def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
     """Rows as the arrays that a statement unnests."""
     return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
-
-
-def _session_columns(sessions: Sequence[Session]) -> dict[str, Any]:
-    names = ("ids", "tasks", "scopes", "started", "ended", "summaries", "throughs", "styles", "bys")
-    rows = [
-        (s.id, s.task, json.dumps(list(s.scopes)), s.started, s.ended, s.summary, s.summary_through, s.summary_style,
-         s.summary_by)
-        for s in sessions
-    ]  # fmt: skip
-    return _columns(names, rows)

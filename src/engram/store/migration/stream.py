@@ -25,7 +25,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How much a store holds."""
+    """How much a store contains."""
 
     memories: int = 0
     decisions: int = 0
@@ -81,7 +81,7 @@ class MigrationSource(Protocol):
         """A value that changes when the store does."""
 
     def counts(self) -> Counts:
-        """How much it holds."""
+        """How much it contains."""
 
     def snapshot(self) -> StateSnapshot:
         """Sessions, tasks, verdicts, tombstones, highest id numbers, the pause."""
@@ -130,7 +130,7 @@ class MigrationTarget(Protocol):
     def journal_writer(self, records: Sequence[JournalRecord], vectors: VectorsById) -> Callable[[], None]:
         """Do the slow part of loading decisions, possibly in another thread; calling the result writes them."""
 
-    def load_events(self, events: Sequence[Event], vectors: VectorsById) -> None:
+    def load_events(self, batch: Sequence[Event], vectors: VectorsById) -> None:
         """Append events to their ledgers, digests unchanged."""
 
     def finish(self, progress: Progress) -> None:
@@ -138,7 +138,7 @@ class MigrationTarget(Protocol):
 
 
 def export(source: MigrationSource) -> Iterator[Record]:
-    """Everything a store holds, as one stream."""
+    """Everything in a store, as one stream."""
     yield source.snapshot()
     yield from source.uses()
     yield from source.journal()

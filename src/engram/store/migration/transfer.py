@@ -50,7 +50,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """What arrived in this run, what the target holds now, what differs, and what the owner should know.
+    """What arrived in this run, what the target contains now, what differs, and what the owner should know.
 
     `already` says that an earlier run had finished and this one only compared.
     """

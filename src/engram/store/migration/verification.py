@@ -1,4 +1,4 @@
-"""Whether two stores hold the same: their streams side by side, one digest per record, differences by name."""
+"""Whether two stores have the same contents: their streams side by side, one digest per record, differences by name."""
 
 import hashlib
 from collections.abc import Iterator, Mapping

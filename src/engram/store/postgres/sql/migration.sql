@@ -29,7 +29,7 @@ SELECT
     (SELECT md5(string_agg(md5(record::text), '' ORDER BY id)) FROM engram.memory_jobs WHERE tenant = %(tenant)s)
 
 -- name: last_decision
--- Transaction numbers are each server's own: both questions go to the one that holds the tenant's journal.
+-- Transaction numbers are each server's own: both questions go to the one with the tenant's journal.
 SELECT coalesce(max(seq), 0), pg_snapshot_xmax(pg_current_snapshot())::text FROM engram.journal WHERE tenant = %(tenant)s
 
 -- name: all_ended
@@ -141,26 +141,8 @@ SELECT %(tenant)s, session, seq, digest FROM unnest(%(sessions)b::text[], %(seqs
     AS given(session, seq, digest)
 ON CONFLICT (tenant, session) DO UPDATE SET seq = excluded.seq, digest = excluded.digest
 
--- name: move_sessions
-INSERT INTO engram.agent_sessions (tenant, id, task, scopes, started, ended, summary, summary_through, summary_style, summary_by)
-SELECT %(tenant)s, id, task, ARRAY(SELECT json_array_elements_text(scopes::json)), started, ended, summary,
-    summary_through, summary_style, summary_by
-FROM unnest(%(ids)b::text[], %(tasks)b::text[], %(scopes)b::text[], %(started)b::timestamptz[], %(ended)b::timestamptz[],
-    %(summaries)b::text[], %(throughs)b::bigint[], %(styles)b::text[], %(bys)b::text[])
-    AS given(id, task, scopes, started, ended, summary, summary_through, summary_style, summary_by)
-ON CONFLICT (tenant, id) DO UPDATE SET
-    task = excluded.task, scopes = excluded.scopes, started = excluded.started, ended = excluded.ended,
-    summary = excluded.summary, summary_through = excluded.summary_through, summary_style = excluded.summary_style,
-    summary_by = excluded.summary_by
-
 -- name: drop_verdicts
 DELETE FROM engram.gate_verdicts WHERE tenant = %(tenant)s
-
--- name: move_verdicts
-INSERT INTO engram.gate_verdicts (tenant, at, gate, outcome)
-SELECT %(tenant)s, at, gate, outcome
-FROM unnest(%(ats)b::timestamptz[], %(gates)b::text[], %(outcomes)b::text[]) AS given(at, gate, outcome)
-RETURNING 1
 
 -- name: memories_among
 SELECT id FROM engram.agent_memory WHERE tenant = %(tenant)s AND id = ANY(%(ids)b::text[])

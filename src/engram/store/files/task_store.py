@@ -13,7 +13,7 @@ from engram.store.files.recovery import witness_task
 from engram.store.screen import Screen
 
 
-class TaskKeeping(Mendable):
+class FileTaskStore(Mendable):
     """Runs, checkpoints and jobs of a store on files."""
 
     screen: Screen
@@ -26,7 +26,7 @@ class TaskKeeping(Mendable):
             witness_task(self.parts, kept.id, BEGUN)
 
     def change_task(self, task_id: str, change: Callable[[TaskRun], TaskRun]) -> TaskRun:
-        """Change a task as it stands, alone with it."""
+        """Change a task under the writer lock; returns it changed."""
         with self.guard, self.parts.lock.held():
             return tasks.change_task(self.parts.home, task_id, lambda task: self.screen.task(change(task)))
 
@@ -64,7 +64,7 @@ class TaskKeeping(Mendable):
         return tasks.checkpoints(self.parts.home, task_id)[::-1][:limit]
 
     def change_checkpoints(self, task_id: str, change: Callable[[Checkpoint], Checkpoint]) -> None:
-        """Write every checkpoint of a task anew."""
+        """Rewrite every checkpoint of a task."""
         with self.guard, self.parts.lock.held():
             tasks.change_checkpoints(self.parts.home, task_id, change)
 

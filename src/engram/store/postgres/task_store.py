@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from datetime import date, datetime
 
 from engram.model.errors import NotFound
@@ -12,10 +11,10 @@ from engram.store.postgres.parts import Parts
 from engram.store.postgres.sql import statement
 from engram.store.postgres.writing import Work, dumped
 from engram.store.screen import Screen
-from engram.store.tasks import from_fields, to_fields
+from engram.store.tasks import from_fields, leased, same_lease, to_fields
 
 
-class TaskKeeping:
+class PostgresTaskStore:
     """Runs, checkpoints and jobs of a tenant."""
 
     parts: Parts
@@ -26,7 +25,7 @@ class TaskKeeping:
         self.parts.database.change("put_task", **task_values(self.screen.task(task)))
 
     def change_task(self, task_id: str, change: Callable[[TaskRun], TaskRun]) -> TaskRun:
-        """Change a task as it stands, alone with it."""
+        """Change a task under its row lock; returns it changed."""
         database = self.parts.database
         with database.transaction() as connection:
             task = held_task(self.parts, connection, task_id, "lock_task")
@@ -54,7 +53,7 @@ class TaskKeeping:
         return [_task(record) for (record,) in rows]
 
     def add_checkpoint(self, task_id: str, make: Callable[[int], Checkpoint]) -> Checkpoint:
-        """Append the checkpoint that `make` gives for the next number; its task is held meanwhile."""
+        """Append the checkpoint that `make` gives for the next number; under the row lock of its task."""
         database = self.parts.database
         with database.transaction() as connection:
             held_task(self.parts, connection, task_id, "lock_task")
@@ -69,7 +68,7 @@ class TaskKeeping:
         return [from_fields(Checkpoint, json.loads(record)) for (record,) in rows]
 
     def change_checkpoints(self, task_id: str, change: Callable[[Checkpoint], Checkpoint]) -> None:
-        """Write every checkpoint of a task anew; the task is held meanwhile."""
+        """Rewrite every checkpoint of a task, under its row lock."""
         database = self.parts.database
         with database.transaction() as connection:
             held_task(self.parts, connection, task_id, "lock_task")
@@ -91,10 +90,7 @@ class TaskKeeping:
         wanted = {"now": now, "any": kinds is None, "kinds": list(kinds or ()), "limit": limit}
         with database.transaction() as connection:
             found = [_job(record) for (record,) in database.within(connection, statement("due_jobs"), wanted)]
-            taken = [
-                replace(job, status="leased", owner=owner, leased_until=until, attempts=job.attempts + 1)
-                for job in found
-            ]
+            taken = [leased(job, owner, until) for job in found]
             database.all_of(connection, [("change_job", _job_values(job)) for job in taken])
         return taken
 
@@ -103,8 +99,7 @@ class TaskKeeping:
         database = self.parts.database
         with database.transaction() as connection:
             rows = database.within(connection, statement("lock_job"), {"id": job.id})
-            held = _job(rows[0][0]) if rows else None
-            if held is None or (held.owner, held.attempts) != (job.owner, job.attempts):
+            if not same_lease(_job(rows[0][0]) if rows else None, job):
                 return False
             work: Work = (
                 [("drop_job", {"id": job.id})] if then is None else [("change_job", _job_values(self.screen.job(then)))]

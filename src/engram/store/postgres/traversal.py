@@ -9,7 +9,7 @@ from engram.store.postgres.database import Database, Row
 from engram.store.postgres.filters import where
 from engram.store.postgres.sql import statement
 from engram.store.protocol import Step
-from engram.store.walks import Hops
+from engram.store.traversal import Hops
 
 
 def walk(database: Database, seeds: Sequence[str], depth: int, hops: Hops, per_seed: int) -> list[Step]:
@@ -47,7 +47,7 @@ def _given(hops: Hops, typed: str) -> str:
 
 
 def _steps(seeds: list[str], levels: list[Row]) -> list[Step]:
-    """The steps of each seed; a level names the parents of its memories, which stand in the one before."""
+    """The steps of each seed; a level names the parents of its memories, which are in the one before."""
     known = {(seed, seed): Step(seed, seed, 0, (seed,), (), 1.0) for seed in seeds}
     found: dict[str, list[Step]] = {seed: [] for seed in seeds}
     for seed, depth, *columns in levels:

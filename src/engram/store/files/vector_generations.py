@@ -1,4 +1,4 @@
-"""Changing the embedder: new vectors are made beside the old ones, in slices, and put in force all at once."""
+"""A change of embedder: new vectors are made next to the old ones, in slices, and become current all at once."""
 
 import json
 
@@ -12,7 +12,7 @@ SLICE = 256
 
 
 def reembed(parts: Parts, deadline: float, progress: Progress) -> int:
-    """Embed every document with this process's embedder. Stopped half-way, it goes on where it was; searches use the old ones."""
+    """Embed every document with this process's embedder. Interrupted, it continues where it was; searches use the old vectors."""
     if parts.embedder is None:
         raise EmbedderError("this process has no embedder; set one with `engram config embedder static`")
     index = parts.index
@@ -56,7 +56,7 @@ def _missing(parts: Parts, generation: int) -> list[tuple[int, str]]:
 
 
 def _switch(parts: Parts, generation: int) -> bool:
-    """Put a generation in force, unless a document has come meanwhile that it lacks."""
+    """Make a generation current; False if a new document has no vector of it yet."""
     index = parts.index
     with index.writing():
         if _missing(parts, generation):

@@ -11,7 +11,7 @@ from engram.model.errors import InvalidInput
 from engram.model.relations import HEAVIEST, LIGHTEST, relation
 from engram.rules.scopes import parse_scope
 from engram.store.protocol import LIVE, Filters
-from engram.store.walks import Hops
+from engram.store.traversal import Hops
 
 DIRECTIONS = ("outbound", "inbound", "any")
 LARGEST_METADATA = 16_384
@@ -26,7 +26,7 @@ def checked_weight(weight: Any) -> float:
 
 
 def checked_metadata(metadata: Any) -> dict[str, Any]:
-    """What JSON can hold, with text for keys."""
+    """The metadata as JSON-safe data, with text for keys."""
     if metadata is None:
         return {}
     if not isinstance(metadata, Mapping) or not all(isinstance(key, str) for key in metadata):
@@ -35,7 +35,7 @@ def checked_metadata(metadata: Any) -> dict[str, Any]:
     try:
         text = json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"metadata of a relation must be what JSON can hold: {error}") from None
+        raise InvalidInput(f"metadata of a relation must be JSON-safe: {error}") from None
     if len(text) > LARGEST_METADATA:
         raise InvalidInput(f"metadata of a relation may have {LARGEST_METADATA} characters as JSON, not {len(text)}")
     found: dict[str, Any] = json.loads(text)
@@ -52,7 +52,7 @@ def hops(
 ) -> Hops:
     """Which links to follow, and to which memories."""
     if direction not in DIRECTIONS:
-        raise InvalidInput(f"{direction!r} is no direction; one of {', '.join(DIRECTIONS)}")
+        raise InvalidInput(f"{direction!r} is not a direction; choose {', '.join(DIRECTIONS)}")
     if not _is_number(min_weight) or not 0 <= min_weight <= HEAVIEST:
         raise InvalidInput(f"min_weight {min_weight!r} must be a number from 0 to {HEAVIEST:g}")
     statuses = _statuses(status)

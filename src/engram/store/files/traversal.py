@@ -16,7 +16,7 @@ from typing import NamedTuple
 from engram.model.relations import HEAVIEST, LIGHTEST
 from engram.store.files.index.filters import where
 from engram.store.protocol import Step
-from engram.store.walks import Hops
+from engram.store.traversal import Hops
 
 LONGEST_CHAIN = 64
 """Successors of a superseded memory that are looked at; only a damaged store has more."""

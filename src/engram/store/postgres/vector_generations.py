@@ -1,4 +1,4 @@
-"""Making vectors: what lacks one, and all of them for a new embedder, beside the old ones until the last is made."""
+"""Vectors: those that are missing, and all of them for a new embedder, next to the old ones until the last is made."""
 
 import time
 
@@ -15,7 +15,7 @@ SLICE = 256
 
 
 def fill(parts: Parts) -> int:
-    """Embed what lacks a vector of the generation in force, a slice at a time; returns how many there were."""
+    """Embed what lacks a vector of the current generation, a slice at a time; returns how many there were."""
     if parts.embedder is None or not parts.facts.can_embed():
         return 0
     done, after = 0, 0
@@ -45,7 +45,7 @@ def _embed_slice(parts: Parts, generation: int, after: int) -> tuple[int, int] |
 
 
 def reembed(parts: Parts, progress: Progress) -> int:
-    """Embed every document with this process's embedder. Stopped half-way, it goes on where it was; searches use the old ones."""
+    """Embed every document with this process's embedder. Interrupted, it continues where it was; searches use the old vectors."""
     if parts.embedder is None:
         raise EmbedderError("this process has no embedder; set one with `engram config embedder static`")
     parts.facts.refresh()
@@ -62,7 +62,7 @@ def reembed(parts: Parts, progress: Progress) -> int:
             after, done = made[0], done + made[1]
             progress("vectors", done, max(total, done))
         elif _switch(parts, generation):
-            time.sleep(REMEMBERED)  # others may go on searching the old vectors for as long
+            time.sleep(REMEMBERED)  # others may search the old vectors for as long
             _drop_old(parts, generation)
             return done
         else:
@@ -83,7 +83,7 @@ def _pending_generation(parts: Parts) -> int:
 
 
 def _switch(parts: Parts, generation: int) -> bool:
-    """Put a generation in force if nothing lacks a vector of it; one statement decides for every process."""
+    """Make a generation current if nothing lacks a vector of it; one statement decides for every process."""
     assert parts.embedder is not None
     with parts.database.transaction() as connection:
         parts.database.within(connection, statement("lock_facts"), {})
