@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 from fitting import matrix, written  # noqa: E402
 
 from engram.models.intent import INTENTS, MODEL, features  # noqa: E402
-from engram.text.time_phrases import time_phrase  # noqa: E402
+from engram.text.time.windows import time_phrase  # noqa: E402
 from tests.recall.questions import HELD_OUT, every_question, grammar_rows, questions  # noqa: E402
 
 ASKED_AT = datetime(2026, 7, 7, 16, tzinfo=ZoneInfo("UTC"))

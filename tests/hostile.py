@@ -23,8 +23,9 @@ from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.recall.parse import parse
 from engram.sessions.summary_parts import lines_of
-from engram.text import content_hash, dates, entities, numbers, polarity, quote, tokens
-from engram.text.time_phrases import time_phrase
+from engram.text import content_hash, entities, numbers, polarity, quote, tokens
+from engram.text.time import dates
+from engram.text.time.windows import time_phrase
 
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
 

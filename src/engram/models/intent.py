@@ -13,8 +13,8 @@ from math import exp
 
 from engram.text.linear import SCALE, Linear
 from engram.text.stems import read_table, stem
-from engram.text.time_phrases import TimePhrase
-from engram.text.time_words import Word, words
+from engram.text.time.windows import TimePhrase
+from engram.text.time.words import Word, words
 from engram.text.verbs import is_act, is_participle, is_past, kind_of, revises
 from engram.text.word_classes import word_class
 

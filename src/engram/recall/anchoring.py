@@ -9,8 +9,8 @@ from engram.recall.parse import ParsedQuestion
 from engram.recall.search import Ask, Searcher
 from engram.store.lineages import start_of
 from engram.store.protocol import LIVE, Filters
-from engram.text.time_phrases import Window
-from engram.text.time_words import words
+from engram.text.time.windows import Window
+from engram.text.time.words import words
 from engram.text.tokens import query_terms
 from engram.text.verbs import revises
 

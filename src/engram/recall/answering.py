@@ -36,8 +36,8 @@ from engram.recall.timeline import Timelines, asks_what_changed, asks_when_it_ch
 from engram.recall.trace import Answer, first
 from engram.recall.versions import INSTANT, before_outcome, is_past_version, of_that_value, overlaps, shown
 from engram.store.protocol import LIVE, Store
-from engram.text.time_phrases import Window
-from engram.text.time_words import words
+from engram.text.time.windows import Window
+from engram.text.time.words import words
 from engram.text.verbs import is_past
 from engram.text.word_classes import word_class
 

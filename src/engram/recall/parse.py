@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from engram.models.intent import INTENTS, classify
-from engram.text.time_phrases import TimePhrase, Window, time_phrase
-from engram.text.time_unread import unread_times
+from engram.text.time.unread import unread_times
+from engram.text.time.windows import TimePhrase, Window, time_phrase
 
 __all__ = ["INTENTS", "ParsedQuestion", "parse"]
 

@@ -18,7 +18,7 @@ from engram.recall.versions import time_of
 from engram.rules.sources import EVIDENCE, is_evidence
 from engram.store.protocol import Filters, Store
 from engram.text.quote import notice, quoted, word
-from engram.text.time_phrases import Window
+from engram.text.time.windows import Window
 
 if TYPE_CHECKING:
     from engram.recall.spread import Reached

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from engram.model.errors import ModelError
 from engram.recall.parse import ParsedQuestion
-from engram.text.time_phrases import Window
+from engram.text.time.windows import Window
 
 if TYPE_CHECKING:
     from engram.llm.model import LanguageModel

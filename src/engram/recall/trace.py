@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from engram.model.hit import Filtered, Hit, Hits, SearchTrace
 from engram.recall.cutoff import among, kept
 from engram.store.protocol import LIVE, Filters
-from engram.text.time_phrases import Window
+from engram.text.time.windows import Window
 
 if TYPE_CHECKING:
     from engram.recall.parse import ParsedQuestion
