@@ -7,8 +7,8 @@ named, for a surface to say.
 import re
 from collections.abc import Callable
 
-from engram.text import time_numbers as count
-from engram.text.time_words import Word, is_plain, lead_at, value_of, words
+from engram.text.time import numbers as count
+from engram.text.time.words import Word, is_plain, lead_at, value_of, words
 
 __all__ = ["unread_times"]
 

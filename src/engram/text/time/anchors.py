@@ -1,6 +1,6 @@
-"""Times told by an event instead of a date: "before I moved", "since the launch", "when I lived in Berlin".
+"""Anchors of time phrases: the event in "before I moved", "since the launch", "when I lived in Berlin".
 
-Which window that is only memory can say; here the event is found and how the time lies to it. Such words count as a time only
+Only memory can say which window that is; here the event is found and its relation to the time. Such words count as a time only
 where the question or the event is in the past: "what do I check before I deploy?" asks for a rule, and its words are what to
 search for.
 """
@@ -8,11 +8,11 @@ search for.
 from typing import NamedTuple
 
 from engram.text.stems import stem
-from engram.text.time_words import Word, value_of
+from engram.text.time.words import Word, value_of
 from engram.text.verbs import PAST_AUXILIARIES, SUBJECTS, is_participle, is_past
 from engram.text.word_classes import word_class
 
-__all__ = ["Anchored", "anchored", "speaks_of_past"]
+__all__ = ["AnchorPhrase", "anchored", "speaks_of_past"]
 
 _RELATIONS = {
     "before": "before", "prior to": "before", "until": "before", "till": "before", "til": "before", "up until": "before",
@@ -37,7 +37,7 @@ _OTHER_QUESTIONS = frozenset(("what", "what's", "which", "who", "where", "how", 
 _LAST_OF_CLAUSE = frozenset(("what", "what's", "where", "who", "how", "why", "which", "but", "did", "do", "does", "so"))
 
 
-class Anchored(NamedTuple):
+class AnchorPhrase(NamedTuple):
     """Which words tell the time (first and behind the last), from where the event is told, and how the time lies to it."""
 
     first: int
@@ -79,7 +79,7 @@ def _perfect(found: list[Word], place: int) -> bool:
     return any(is_participle(word.key) and word.key != "got" for word in found[place + 1 : place + 5])
 
 
-def anchored(found: list[Word], past: bool) -> Anchored | None:
+def anchored(found: list[Word], past: bool) -> AnchorPhrase | None:
     """The first time in the words that is told by an event."""
     for place in range(len(found)):
         if found[place].key not in _RELATION_WORDS and found[place].key not in (
@@ -109,7 +109,7 @@ def _relation(found: list[Word], place: int) -> tuple[int, str] | None:
     return None
 
 
-def _event(found: list[Word], place: int, event: int, relation: str, past: bool) -> Anchored | None:
+def _event(found: list[Word], place: int, event: int, relation: str, past: bool) -> AnchorPhrase | None:
     if (
         event >= len(found)
         or found[event].key[:1].isdigit()
@@ -137,7 +137,7 @@ def _event(found: list[Word], place: int, event: int, relation: str, past: bool)
     )  # "her pain scores since admission": it lies behind whatever the tense
     if not (past or told_past or since):
         return None
-    return Anchored(_with_unit(found, place), event, last, relation, told_past)
+    return AnchorPhrase(_with_unit(found, place), event, last, relation, told_past)
 
 
 def _tells_past(run: list[Word], place: int) -> bool:

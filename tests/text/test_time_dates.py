@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.text.dates import spans, without
+from engram.text.time.dates import spans, without
 
 
 def day(year: int, month: int, number: int) -> float:

@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from engram.text import time_numbers as count
-from engram.text.time_spans import LENGTHS, Span, holding, shifted
-from engram.text.time_words import Word, is_plain, value_of
+from engram.text.time import numbers as count
+from engram.text.time.calendar import LENGTHS, Span, holding, shifted
+from engram.text.time.words import Word, is_plain, value_of
 
 __all__ = ["INSTANT", "Counted", "Found"]
 

@@ -28,7 +28,7 @@ _HAS_YEAR = re.compile(r"(?:19|20)\d\d")
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class DateSpan:
     """A half-open span of time, in seconds, and where its words stand."""
 
     since: float
@@ -37,9 +37,9 @@ class Span:
     end: int
 
 
-def spans(text: str) -> list[Span]:
+def spans(text: str) -> list[DateSpan]:
     """The dates a text names, in order; a phrase is read once, by the form that says most."""
-    found: list[Span] = []
+    found: list[DateSpan] = []
     if not _HAS_YEAR.search(text):
         return found
     read = bytearray(len(text))
@@ -58,14 +58,14 @@ def _forms() -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(rf"{_LEAD}\b{form}\b", re.IGNORECASE) for form in _FORMS)
 
 
-def without(text: str, found: list[Span]) -> str:
+def without(text: str, found: list[DateSpan]) -> str:
     """The text with the words of these dates taken out."""
     for span in reversed(found):
         text = f"{text[: span.start]} {text[span.end :]}"
     return text
 
 
-def _span(match: re.Match[str]) -> Iterator[Span]:
+def _span(match: re.Match[str]) -> Iterator[DateSpan]:
     parts = match.groupdict()
     year, month = int(parts["year"]), _month(parts)
     if not 1 <= month <= 12:
@@ -76,7 +76,7 @@ def _span(match: re.Match[str]) -> Iterator[Span]:
         return
     since = datetime(year, month, day or 1, tzinfo=UTC)
     until = since + timedelta(days=1 if day else days)
-    yield Span(since.timestamp(), until.timestamp(), match.start(), match.end())
+    yield DateSpan(since.timestamp(), until.timestamp(), match.start(), match.end())
 
 
 def _month(parts: dict[str, str | None]) -> int:

@@ -4,9 +4,8 @@ import re
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from engram.text.time_repeating import Repeating
-from engram.text.time_spans import Span, monthly
-from engram.text.time_words import Word, is_plain, lead_at, value_of
+from engram.text.time.calendar import Repeating, Span, monthly
+from engram.text.time.words import Word, is_plain, lead_at, value_of
 
 __all__ = [
     "Amount",

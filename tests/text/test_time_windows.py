@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engram.text.time_phrases import TimePhrase, Window, time_phrase
+from engram.text.time.windows import TimePhrase, Window, time_phrase
 
 BERLIN = ZoneInfo("Europe/Berlin")
 AT = datetime(2024, 6, 12, 15, 30, tzinfo=BERLIN)  # a Wednesday
