@@ -1,7 +1,6 @@
 """init, config, version, mcp."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -62,22 +61,6 @@ def test_mcp_names_the_extra_when_the_package_is_missing(cli: Console, monkeypat
     result = cli("mcp")
     assert result.exit_code == 1
     assert "pip install 'engram[mcp]'" in result.stderr
-
-
-def test_bench_hands_its_options_on(cli: Console, monkeypatch: pytest.MonkeyPatch) -> None:
-    from engram.bench import run
-
-    seen: list[tuple[str, dict[str, object]]] = []
-    monkeypatch.setattr(run, "main", lambda kind, options: seen.append((kind, dict(options))))
-    cli("bench", "locomo", "data.json", "--mode", "keyword", "--fusion", "rrf", "--json")
-    cli("bench", "beam", "chats.jsonl", "--baseline", "bm25", "--limit", "3")
-    cli("bench", "speed", "--n", "1000,2000")
-    plain = {"mode": "hybrid", "fusion": None, "baseline": None, "limit": None, "url": None, "json": False}
-    assert seen == [
-        ("locomo", {**plain, "file": Path("data.json"), "mode": "keyword", "fusion": "rrf", "json": True}),
-        ("beam", {**plain, "file": Path("chats.jsonl"), "baseline": "bm25", "limit": 3}),
-        ("speed", {"n": "1000,2000", "json": False}),
-    ]
 
 
 def test_bench_says_what_it_cannot_use(cli: Console) -> None:

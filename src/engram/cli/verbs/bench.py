@@ -1,11 +1,11 @@
 """bench: retrieval and speed, measured on your machine with your data."""
 
+import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from engram.cli.declared import Argument, Group, Option
 from engram.cli.surface import Surface
-from engram.model.errors import InvalidInput
 
 File = Annotated[Path, Argument("FILE", "The data set's JSON file.")]
 Mode = Annotated[str, Option("--mode", metavar="MODE", help="hybrid, semantic or keyword.")]
@@ -16,25 +16,7 @@ Baseline = Annotated[
 Limit = Annotated[int | None, Option("--limit", metavar="N", help="Only the first N questions.")]
 Sizes = Annotated[str, Option("--n", metavar="N,N", help="How many memories, a list separated by commas.")]
 
-Size = Annotated[str, Option("--n", metavar="N", help="How many memories the measured tenant has.")]
 Url = Annotated[str | None, Option("--url", metavar="URL", help="Measure on this Postgres server; default: in files.")]
-Admin = Annotated[
-    str | None,
-    Option(
-        "--admin-url", metavar="URL", help="A superuser's URL of the same database, to fill the other tenants with."
-    ),
-]
-Tenants = Annotated[int, Option("--tenants", metavar="N", help="How many tenants there are.")]
-Rows = Annotated[int, Option("--rows", metavar="N", help="How many memories all tenants have together.")]
-Clients = Annotated[int, Option("--clients", metavar="N", help="How many processes work side by side at the end.")]
-Seconds = Annotated[int, Option("--seconds", metavar="N", help="For how long; 0 leaves it out.")]
-Events = Annotated[int, Option("--events", metavar="N", help="How many events all tasks have together.")]
-Runs = Annotated[int, Option("--tasks", metavar="N", help="How many tasks there are.")]
-Megabytes = Annotated[int, Option("--megabytes", metavar="N", help="How large the document is.")]
-Folder = Annotated[
-    Path | None, Option("--folder", metavar="DIR", help="Keep the filled store there, for the next run.")
-]
-Nearest = Annotated[bool, Option("--nearest", help="Also make an HNSW index, and measure it.")]
 
 
 def locomo(
@@ -87,65 +69,11 @@ def beam(
 
 def speed(surface: Surface, n: Sizes = "1000,10000") -> None:
     """Latency and throughput. Each figure beside its floor, measured in the same run."""
-    _run("speed", surface, {"n": n})
+    from engram.bench.report import figures_text, progress_line
+    from engram.bench.speed import measure, parse_sizes
 
-
-def server(
-    surface: Surface,
-    url: Url = None,
-    admin_url: Admin = None,
-    n: Size = "100000",
-    tenants: Tenants = 20,
-    rows: Rows = 1_000_000,
-    clients: Clients = 16,
-    seconds: Seconds = 60,
-    nearest: Nearest = False,
-) -> None:
-    """Postgres: one tenant among many, beside the embedded store, then many clients at once.
-
-    It writes tenants named bench-… and removes them at the end.
-    """
-    import os
-
-    asked = url or os.environ.get("ENGRAM_URL", "")
-    if not asked:
-        raise InvalidInput("name a server: --url postgresql://…, or ENGRAM_URL")
-    if tenants < 2 or clients < 1 or seconds < 0:
-        raise InvalidInput("--tenants takes at least 2, --clients at least 1, --seconds 0 or more")
-    options = {"url": asked, "admin": admin_url, "n": n, "tenants": tenants, "rows": rows}
-    _run("server", surface, {**options, "clients": clients, "seconds": seconds, "nearest": nearest})
-
-
-def ledger(
-    surface: Surface,
-    events: Events = 1_000_000,
-    tasks: Runs = 200,
-    url: Url = None,
-    folder: Folder = None,
-) -> None:
-    """Ledgers: one durable append, then search and context among many tasks."""
-    if events < 1_000 or not 1 <= tasks <= events // 10:
-        raise InvalidInput("--events takes at least 1000, --tasks at least 1 and a tenth of the events at most")
-    _run("ledger", surface, {"events": events, "tasks": tasks, "url": url, "folder": folder})
-
-
-def documents(surface: Surface, megabytes: Megabytes = 10, url: Url = None) -> None:
-    """A long document: how long it takes to read, and whether what is planted in it is found."""
-    if not 1 <= megabytes <= 60:
-        raise InvalidInput("--megabytes takes 1 to 60")
-    _run("documents", surface, {"megabytes": megabytes, "url": url})
-
-
-def graph(surface: Surface, url: Url = None) -> None:
-    """The graph: 100,000 relations, three steps from ten memories."""
-    _run("graph", surface, {"url": url})
-
-
-def loop(surface: Surface, n: Size = "10000", seconds: Seconds = 5, url: Url = None) -> None:
-    """AsyncEngram: how long the event loop waits while 32 callers search and write."""
-    if not n.isdecimal() or int(n) < 100 or seconds < 1:
-        raise InvalidInput("--n takes a whole number of at least 100, --seconds at least 1")
-    _run("loop", surface, {"n": n, "seconds": seconds, "url": url})
+    reports = [measure(count, progress=progress_line) for count in parse_sizes(n)]
+    surface.answer(reports, lambda: _write(*map(figures_text, reports)))
 
 
 def _retrieve(
@@ -158,27 +86,23 @@ def _retrieve(
     limit: int | None,
     url: str | None,
 ) -> None:
-    options = {"file": file, "mode": mode, "fusion": fusion, "baseline": baseline, "limit": limit, "url": url}
-    _run(kind, surface, options)
+    from importlib import import_module
+
+    from engram.bench.report import progress_line, retrieval_text
+    from engram.bench.retrieval import Asking, measure
+
+    asking = Asking(mode, fusion, limit, kind != "longmemeval", baseline)
+    conversations = import_module(f"engram.bench.{kind}").load(file)
+    report = measure(conversations, asking, progress_line, url)
+    surface.answer(report, lambda: _write(retrieval_text(report)))
 
 
-def _run(kind: str, surface: Surface, options: dict[str, Any]) -> None:
-    from engram.bench.run import main
-
-    main(kind, {**options, "json": surface.as_json})
+def _write(*texts: str) -> None:
+    for text in texts:
+        sys.stdout.write(text + "\n")
 
 
 bench = Group(
     "Measure retrieval quality and speed here.",
-    {
-        "locomo": locomo,
-        "longmemeval": longmemeval,
-        "beam": beam,
-        "speed": speed,
-        "server": server,
-        "ledger": ledger,
-        "documents": documents,
-        "graph": graph,
-        "loop": loop,
-    },
+    {"locomo": locomo, "longmemeval": longmemeval, "beam": beam, "speed": speed},
 )

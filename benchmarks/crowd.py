@@ -68,7 +68,7 @@ def run(url: str, tenant: str, clients: int, seconds: int, asked: Sequence[str])
 def _start(url: str, tenant: str, number: int, seconds: int, asked: Sequence[str]) -> "subprocess.Popen[str]":
     """The URL goes by the pipe: other users may read a command line."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "engram.bench.crowd"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "benchmarks.crowd"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert process.stdin is not None
     order = {"url": url, "tenant": tenant, "number": number, "seconds": seconds, "asked": list(asked)}

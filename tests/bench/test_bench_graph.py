@@ -1,6 +1,6 @@
 """The graph's figures, on a small graph."""
 
-from engram.bench.graph import DIRECTIONS, Shape, measure
+from benchmarks.graph import DIRECTIONS, Shape, measure
 
 
 def test_every_direction_is_measured() -> None:

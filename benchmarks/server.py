@@ -1,16 +1,21 @@
 """How the store behaves on a server: one tenant among many beside the embedded backend, filters, and many clients at once."""
 
+import os
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engram.bench import crowd, floors
+from benchmarks import crowd
+from benchmarks.command import parser, print_report, whole
+from engram.bench import floors
 from engram.bench.corpus import memories, questions, statements
-from engram.bench.speed import Figure, fill
+from engram.bench.report import Figure, Progress, figure_text, figures_text, progress_line
+from engram.bench.speed import fill
 from engram.client import Engram
 from engram.model.errors import InvalidInput
 from engram.store.protocol import Filters
@@ -24,7 +29,6 @@ RARE = "project:rare"
 """The scope of one memory in a hundred."""
 POOL = 60
 BIG, SMALL = "bench-big", "bench-small"
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ def measure(
         pass  # makes the schema where there is none
     if any(tenants.holds_anything(plan.url, name) for name in names):
         raise InvalidInput(
-            f"{names[0]} … {names[-1]} are not empty on this server; a benchmark was cut short: remove them"
+            f"Tenants {names[0]} … {names[-1]} are not empty: an earlier benchmark was interrupted. Remove them."
         )
     try:
         return _measure(plan, names, progress, tell)
@@ -215,3 +219,56 @@ def _by_index(plan: Plan, mem: Engram, progress: Progress) -> list[Figure]:
         _against("search, hybrid, with HNSW", _search(plan, mem, plan.count), 1.0, "1 ms"),
         *_narrow(plan, mem, "HNSW, iterative scan"),
     ]
+
+
+def text(report: Mapping[str, Any]) -> str:
+    """The figures, then what the crowd of clients did."""
+    lines = [figures_text(report)]
+    if found := report.get("crowd"):
+        lines += [
+            f"  {found['clients']} clients, {found['seconds']:.0f} s: {found['searches']:,} searches, {found['writes']:,} writes, "
+            f"{found['per_second']:.1f} a second",
+            f"  search p50 {found['search_p50']:.0f} ms, p95 {found['search_p95']:.0f}; "
+            f"write p50 {found['write_p50']:.0f} ms, p95 {found['write_p95']:.0f}",
+            f"  {len(found['errors'])} errors, {found['lost']} lost, {found['doubled']} duplicated, {found['deadlocks']} deadlocks",
+            *(f"  {error}" for error in found["errors"][:10]),
+        ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure as the command line says."""
+    options = parser(
+        "server",
+        "Postgres: one tenant among many next to the embedded store, then many clients at once. "
+        "It writes tenants named bench-… and removes them at the end.",
+    )
+    options.add_argument("--url", default=os.environ.get("ENGRAM_URL"), help="the server (default: $ENGRAM_URL)")
+    options.add_argument("--admin-url", help="a superuser's URL of the same database, to fill the other tenants with")
+    options.add_argument(
+        "--n", type=whole(100), default=100_000, help="memories of the measured tenant (default: 100000)"
+    )
+    options.add_argument("--tenants", type=whole(2), default=20, help="number of tenants (default: 20)")
+    options.add_argument("--rows", type=whole(0), default=1_000_000, help="memories of all tenants (default: 1000000)")
+    options.add_argument("--clients", type=whole(1), default=16, help="processes that work at once (default: 16)")
+    options.add_argument("--seconds", type=whole(0), default=60, help="for how long; 0 leaves them out (default: 60)")
+    options.add_argument("--nearest", action="store_true", help="also build an HNSW index and measure it")
+    given = options.parse_args()
+    if not given.url:
+        options.error("name a server: --url postgresql://…, or ENGRAM_URL")
+    plan = Plan(
+        given.url,
+        given.admin_url or given.url,
+        given.n,
+        given.tenants,
+        given.rows,
+        given.clients,
+        given.seconds,
+        given.nearest,
+    )
+    tell: Callable[[dict[str, Any]], object] = lambda figure: sys.stderr.write(figure_text(figure) + "\n")  # noqa: E731
+    print_report(lambda: measure(plan, progress_line, tell), as_json=given.json, text=text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,22 +1,23 @@
 """How long an event loop is kept waiting while many tasks use one memory: a heartbeat beside the work, and one without it."""
 
 import asyncio
-import json
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import count as counter
 from pathlib import Path
 from typing import Any
 
+from benchmarks.command import URL_HELP, parser, print_report, whole
 from engram.aio import AsyncEngram
 from engram.aio.engram import THREADS
 from engram.bench.corpus import memories, questions, statements
 from engram.bench.floors import percentile
+from engram.bench.report import Figure, Progress, figures_text, progress_line
 
 BEAT = 0.001
 """Seconds between two beats."""
@@ -26,7 +27,6 @@ NEW = 5_000
 """Different texts that are added and observed."""
 BAR_MS = 10.0
 """What the lag at p99 is held against."""
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +171,31 @@ def _remove(url: str, tenant: str) -> None:
     tenants.remove(url, tenant)
 
 
+def text(report: Mapping[str, Any]) -> str:
+    """The report with the lag as figures."""
+    names = {"baseline_ms": "event loop lag while idle", "lag_ms": "event loop lag while 32 callers search and write"}
+    figures = [
+        asdict(Figure(name, report[key]["p50"], "ms", report[key]["p95"], report[key]["p99"]))
+        for key, name in names.items()
+    ]
+    return figures_text({**report, "figures": figures})
+
+
 def main() -> None:
-    """`python -m engram.bench.loop [THREADS]`: the figures as JSON."""
-    threads = int(sys.argv[1]) if len(sys.argv) > 1 else None
-    sys.stdout.write(json.dumps(measure(threads=threads), indent=2) + "\n")
+    """Measure as the command line says."""
+    options = parser("loop", "How long the event loop waits while 32 callers of AsyncEngram search and write.")
+    options.add_argument("--n", type=whole(100), default=10_000, help="number of memories (default: 10000)")
+    options.add_argument("--seconds", type=whole(1), default=5, help="how long the callers work (default: 5)")
+    options.add_argument(
+        "--threads", type=whole(1), default=THREADS, help=f"threads of the client (default: {THREADS})"
+    )
+    options.add_argument("--url", help=URL_HELP)
+    given = options.parse_args()
+
+    def work() -> dict[str, Any]:
+        return measure(given.n, seconds=given.seconds, threads=given.threads, url=given.url, progress=progress_line)
+
+    print_report(work, as_json=given.json, text=text)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
-"""The worst time of each verb over texts that repeat one piece: `python scripts/measure_hostile.py [--size 100000] [--verb NAME]`.
+"""The worst time of each verb over texts that repeat one piece: `python -m benchmarks.hostile [--size 100000] [--verb NAME]`.
 
 Processor time, so that a busy machine does not count; the bars are 1 s at 100 kB and 5 s at 1 MB.
 """
 
 import argparse
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -12,8 +11,6 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from engram import Engram
 from engram.cli.hook import recall as hook

@@ -1,4 +1,4 @@
-"""Failovers in a row under load: `python scripts/measure_failover.py [--failovers 50] [--asynchronous] [--seed N]`.
+"""Failovers in a row under load: `python -m benchmarks.failover [--failovers 50] [--asynchronous] [--seed N]`.
 
 Two PostgreSQL servers of its own, a primary and a streaming standby. While writers of several processes and threads learn, add,
 observe, rate and keep sessions, tasks, jobs and spending, the primary is killed (SIGKILL, all its processes at once), the standby is
@@ -14,8 +14,6 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from engram import Engram
 from tests.postgres.standby import Pair, pair

@@ -1,6 +1,6 @@
 """Measure what `recall` returns on stores whose questions say which memory answers them, through the public API.
 
-    python scripts/measure_cutoff.py FILE.json… [--min-relevance 0.1]
+    python -m benchmarks.cutoff FILE.json… [--min-relevance 0.1]
 
 A file holds `memories` (id, text, date) and `questions` (q, label, answer): `answerable` ones with the ids that answer them, `unknown` ones
 about what the store knows in part, `unrelated` ones about something else; they are asked a week after the last memory. Printed for each file and for all together: the share of

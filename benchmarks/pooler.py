@@ -1,6 +1,6 @@
 """Measure many writers through PgBouncer with few server connections beside the same writers with connections of their own.
 
-    python scripts/measure_pooler.py [--rounds 3] [--seconds 10] [--writes 4] [--processes 20] [--threads 10] [--connections 20] [--tenants 20]
+    python -m benchmarks.pooler [--rounds 3] [--seconds 10] [--writes 4] [--processes 20] [--threads 10] [--connections 20] [--tenants 20]
 
 Run from a checkout, on Linux: PostgreSQL (writing through to disk) and PgBouncer (in transaction mode, without prepared
 statements) are started as the tests start them, on this machine, and are gone afterwards. A writer is a thread with a store of
@@ -15,7 +15,6 @@ import argparse
 import multiprocessing
 import os
 import statistics
-import sys
 import threading
 import time
 from collections import Counter
@@ -27,15 +26,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from engram import Engram  # noqa: E402
-from engram.store.postgres import connections  # noqa: E402
-from tests.faults.consistency import warm_embedder  # noqa: E402
-from tests.faults.workers.operations import sentence  # noqa: E402
-from tests.postgres.pooler import Pooler, pooler  # noqa: E402
-from tests.postgres.server import Server, durable_server, fresh_database, ordinary_role  # noqa: E402
+from engram import Engram
+from engram.store.postgres import connections
+from tests.faults.consistency import warm_embedder
+from tests.faults.workers.operations import sentence
+from tests.postgres.pooler import Pooler, pooler
+from tests.postgres.server import Server, durable_server, fresh_database, ordinary_role
 
 FORKING = multiprocessing.get_context("fork")
 PATIENCE = 300.0

@@ -1,8 +1,8 @@
 """Measure workers on one queue and on the queues of many tenants, and the connections of many clients.
 
-    python scripts/measure_workers.py queue       [--jobs 2000] [--milliseconds 0,20] [--workers 1,4,16]
-    python scripts/measure_workers.py tenants     [--tenants 64] [--large 2000] [--small 5] [--milliseconds 5] [--workers 1,4]
-    python scripts/measure_workers.py connections [--processes 20] [--stores 10] [--workers 8] [--seconds 20] [--down 5]
+    python -m benchmarks.workers queue       [--jobs 2000] [--milliseconds 0,20] [--workers 1,4,16]
+    python -m benchmarks.workers tenants     [--tenants 64] [--large 2000] [--small 5] [--milliseconds 5] [--workers 1,4]
+    python -m benchmarks.workers connections [--processes 20] [--stores 10] [--workers 8] [--seconds 20] [--down 5]
 
 Run from a checkout: PostgreSQL and, for connections, PgBouncer are started as the tests start them, on this machine, and are gone
 afterwards. `queue`: how many jobs a second so many worker processes do of one tenant's queue. `tenants`: one tenant has a
@@ -17,7 +17,6 @@ import multiprocessing
 import random
 import signal
 import statistics
-import sys
 import threading
 import time
 from collections import Counter
@@ -31,20 +30,17 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from engram import AllTenantsWorker, Engram  # noqa: E402
-from engram.capture import deriving  # noqa: E402
-from engram.capture.conversation import Conversations  # noqa: E402
-from engram.model.errors import StoreError  # noqa: E402
-from engram.model.task import Job  # noqa: E402
-from engram.sessions.jobs import Handler  # noqa: E402
-from engram.store.postgres.opening import open_store  # noqa: E402
-from engram.store.protocol import Store  # noqa: E402
-from tests.faults.workers.operations import sentence  # noqa: E402
-from tests.postgres.pooler import pooler  # noqa: E402
-from tests.postgres.server import Lease, Server, fresh_database, ordinary_role, running_server  # noqa: E402
+from engram import AllTenantsWorker, Engram
+from engram.capture import deriving
+from engram.capture.conversation import Conversations
+from engram.model.errors import StoreError
+from engram.model.task import Job
+from engram.sessions.jobs import Handler
+from engram.store.postgres.opening import open_store
+from engram.store.protocol import Store
+from tests.faults.workers.operations import sentence
+from tests.postgres.pooler import pooler
+from tests.postgres.server import Lease, Server, fresh_database, ordinary_role, running_server
 
 FORKING = multiprocessing.get_context("fork")
 PATIENCE = 600.0

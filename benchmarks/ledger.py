@@ -1,20 +1,20 @@
 """How fast a ledger is: one durable append beside the disk's own, then searching and building context among many tasks."""
 
 import random
-import resource
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.command import URL_HELP, parser, print_report, whole
 from engram.bench import floors
 from engram.bench.corpus import questions, statements
-from engram.bench.speed import Figure, Progress
+from engram.bench.report import Figure, Progress, progress_line
 from engram.client import Engram
 from engram.model.task import TaskRun
 from engram.store.protocol import NewEvent
@@ -90,7 +90,7 @@ def _filled(mem: Engram, events: int, tasks: int, progress: Progress) -> list[Fi
         _timed("search_events within a task, keyword", _within(mem, asked, chosen, "keyword")),
         _timed("search_events over all, keyword", everywhere),
         _timed("build_context", built),
-        Figure("peak RSS", _rss(), "MB"),
+        Figure("peak RSS", floors.peak_memory(), "MB"),
     ]
 
 
@@ -144,5 +144,23 @@ def _timed(name: str, samples: list[float]) -> Figure:
     return Figure(name, floors.percentile(samples, 0.5), "ms", floors.percentile(samples, 0.95))
 
 
-def _rss() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 * 1024 if sys.platform == "darwin" else 1024)
+def main() -> None:
+    """Measure as the command line says."""
+    options = parser("ledger", "One durable append, then search and context among many tasks.")
+    options.add_argument(
+        "--events", type=whole(1_000), default=1_000_000, help="events of all tasks together (default: 1000000)"
+    )
+    options.add_argument("--tasks", type=whole(1), default=200, help="number of tasks (default: 200)")
+    options.add_argument("--url", help=URL_HELP)
+    options.add_argument("--folder", type=Path, help="keep the filled store there for the next run")
+    given = options.parse_args()
+    if given.tasks > given.events // 10:
+        options.error("--tasks takes at most a tenth of --events")
+    work = partial(
+        measure, given.events, given.tasks, url=given.url, tenant="bench", folder=given.folder, progress=progress_line
+    )
+    print_report(work, as_json=given.json)
+
+
+if __name__ == "__main__":
+    main()

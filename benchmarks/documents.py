@@ -2,22 +2,22 @@
 
 import json
 import random
-import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from benchmarks.command import URL_HELP, empty_tenant, parser, print_report, whole
+from engram.bench import floors
 from engram.bench.corpus import statements
-from engram.bench.speed import Figure, Progress
+from engram.bench.report import Figure, Progress, progress_line
 from engram.client import Engram
-from engram.model.errors import EngramError, InvalidInput
+from engram.model.errors import EngramError
 
 PLANTED = 100
 FIRST = 6
@@ -63,7 +63,7 @@ def measure(
     folder = Path(tempfile.mkdtemp(prefix="engram-bench-"))
     own = f"{tenant or 'bench'}-documents"
     try:
-        with _empty_tenant(url, own):
+        with empty_tenant(url, own):
             return _measured(
                 {"folder": str(folder), "megabytes": megabytes, "questions": questions, "url": url, "tenant": own},
                 progress,
@@ -72,32 +72,14 @@ def measure(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@contextmanager
-def _empty_tenant(url: str | None, tenant: str) -> Iterator[None]:
-    """A tenant that holds nothing, before and after: what a run before left would be found instead of read."""
-    if not url:
-        yield
-        return
-    from engram.store.postgres import tenants
-
-    with Engram.open(url=url, tenant=tenant):
-        pass
-    if tenants.holds_anything(url, tenant):
-        raise InvalidInput(f"the tenant {tenant} is not empty; a benchmark was cut short: remove it")
-    try:
-        yield
-    finally:
-        tenants.remove(url, tenant)
-
-
 def _measured(place: dict[str, Any], progress: Progress) -> dict[str, Any]:
     progress("document", 0, 1)
     done = subprocess.run(
-        [sys.executable, "-m", "engram.bench.documents"], input=json.dumps(place), capture_output=True, text=True,
+        [sys.executable, "-m", "benchmarks.documents", "--worker"], input=json.dumps(place), capture_output=True, text=True,
         timeout=1800, check=False,
     )  # fmt: skip
     if done.returncode:
-        raise EngramError(f"the reading failed: {done.stderr[-2000:]}")
+        raise EngramError(f"Reading the document failed: {done.stderr[-2000:]}")
     found: dict[str, Any] = json.loads(done.stdout)
     progress("document", 1, 1)
     return found
@@ -139,12 +121,12 @@ def _work(folder: Path, megabytes: float, questions: int, url: str | None, tenan
         else Engram.open(folder / "home", cache=folder / "cache", directory=folder)
     )
     with opened as mem:
-        before = _rss()
+        before = floors.peak_memory()
         task = mem.start_task("Read a long document", scope="project:bench")
         started = time.perf_counter()
         read = mem.record_long_input(task.id, text, title="agreement.md")
         seconds = time.perf_counter() - started
-        peak = _rss()
+        peak = floors.peak_memory()
         spent: list[float] = []
         found = sum(_is_found(mem, task.id, text, question, answer, spent) for question, answer in planted)
     spent.sort()
@@ -167,10 +149,19 @@ def _is_found(mem: Engram, task: str, text: str, question: str, answer: str, spe
     return any(answer in citation.quote for citation in context.citations)
 
 
-def _rss() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 * 1024 if sys.platform == "darwin" else 1024)
+def main() -> None:
+    """Measure as the command line says; with `--worker`, be the process that is measured."""
+    options = parser("documents", "How long a long document takes to read, and whether what is planted in it is found.")
+    options.add_argument("--megabytes", type=whole(1, 60), default=10, help="size of the document (default: 10)")
+    options.add_argument("--url", help=URL_HELP)
+    options.add_argument("--worker", action="store_true", help="read the work from stdin as JSON (used internally)")
+    given = options.parse_args()
+    if given.worker:
+        order = json.loads(sys.stdin.read())
+        sys.stdout.write(json.dumps(_work(Path(order.pop("folder")), **order)))
+        return
+    print_report(lambda: measure(given.megabytes, url=given.url, progress=progress_line), as_json=given.json)
 
 
 if __name__ == "__main__":
-    given = json.loads(sys.stdin.read())
-    sys.stdout.write(json.dumps(_work(Path(given.pop("folder")), **given)))
+    main()

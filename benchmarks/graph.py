@@ -2,18 +2,18 @@
 
 import random
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.command import URL_HELP, empty_tenant, parser, print_report
 from engram.bench import floors
 from engram.bench.corpus import statements
-from engram.bench.speed import Figure
+from engram.bench.report import Figure, Progress, progress_line
 from engram.client import Engram
 from engram.graph.graph import Graph
-from engram.model.errors import InvalidInput
 from engram.model.memory import Association, Memory
 from engram.model.relations import known_relations
 from engram.store.protocol import LIVE, Filters, Store
@@ -23,7 +23,6 @@ SEEDS, HOPS, PER_SEED, TOTAL = 10, 3, 25, 100
 DIRECTIONS = ("outbound", "inbound", "any")
 TENANT = "bench-graph"
 SLICE = 2_000
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +54,8 @@ def _opened(url: str | None) -> Iterator[Engram]:
             with Engram.open(Path(folder, "home"), cache=Path(folder, "cache"), directory=folder) as mem:
                 yield mem
             return
-        from engram.store.postgres import tenants
-
-        with Engram.open(url=url, tenant=TENANT, directory=folder) as mem:
-            if tenants.holds_anything(url, TENANT):
-                raise InvalidInput(f"the tenant {TENANT} is not empty; a benchmark was cut short: remove it")
-            try:
-                yield mem
-            finally:
-                tenants.remove(url, TENANT)
+        with empty_tenant(url, TENANT), Engram.open(url=url, tenant=TENANT, directory=folder) as mem:
+            yield mem
 
 
 def _settle(url: str | None) -> None:
@@ -144,3 +136,15 @@ def _timed(mem: Engram, ids: list[str], shape: Shape, direction: str) -> list[Fi
         )
         for what, s in measured.items()
     ]
+
+
+def main() -> None:
+    """Measure as the command line says."""
+    options = parser("graph", "100,000 relations: three steps from ten memories.")
+    options.add_argument("--url", help=URL_HELP)
+    given = options.parse_args()
+    print_report(lambda: measure(url=given.url, progress=progress_line), as_json=given.json)
+
+
+if __name__ == "__main__":
+    main()

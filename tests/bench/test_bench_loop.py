@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from engram.bench import loop
+from benchmarks import loop
 
 
 def test_a_block_makes_every_beat_it_swallowed_late() -> None:
