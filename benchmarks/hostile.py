@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from engram import Engram
-from engram.cli.hook import recall as hook
+from engram.cli.verbs.hook import recall as hook
 from engram.model.errors import EngramError
 from tests.hostile import PIECES
 

@@ -4,7 +4,7 @@ import time
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-from engram.cli.declared import Option
+from engram.cli.parser import Option
 from engram.cli.surface import Surface
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def migrate(
     are compared record by record, and a difference is exit 1. Nothing is changed where they come from. Broken off, the same
     command goes on where it stopped.
     """
-    from engram.cli.progress import bar
+    from engram.cli.display import progress
     from engram.store import ends
 
     here, there = _ends(surface, to, from_, tenant, to_tenant)
@@ -54,7 +54,7 @@ def migrate(
         )
         return
     started = time.monotonic()
-    with bar("Moving") as report:
+    with progress("Moving") as report:
         done = ends.transfer(here, there, report)
     seconds = round(time.monotonic() - started, 1)
     verb = "compared" if done.moved.already else "moved"
@@ -96,17 +96,17 @@ def _data(here: "End", there: "End", done: "Transfer", seconds: float) -> dict[s
 def _draw(
     here: "End", there: "End", counts: "Counts", verb: str, done: "Transfer | None" = None, seconds: float = 0.0
 ) -> None:
-    from engram.cli import drawing
+    from engram.cli import display
 
     rows = [("from", here.place), ("to", there.place)]
     rows += [(kind, f"{number:,}") for kind, number in asdict(counts).items()]
-    drawing.lines([(verb, "green")])
-    drawing.fields(rows)
+    display.lines([(verb, "green")])
+    display.fields(rows)
     if done is None:
         return
     if not done.differences:
-        drawing.lines([("verified", "green"), f"  in {seconds:.1f} s: both ends hold the same"])
+        display.lines([("verified", "green"), f"  in {seconds:.1f} s: both ends hold the same"])
     for difference in done.differences[:SHOWN]:
-        drawing.lines([("differs  ", "bold red"), difference])
+        display.lines([("differs  ", "bold red"), difference])
     if len(done.differences) > SHOWN:
-        drawing.lines([("         ", ""), f"and {len(done.differences) - SHOWN:,} more; --json has them all"])
+        display.lines([("         ", ""), f"and {len(done.differences) - SHOWN:,} more; --json has them all"])

@@ -150,7 +150,7 @@ def test_inject_with_nothing_to_say_says_so_on_stderr(cli: Console) -> None:
     result = cli("inject", "bake a cake")
     assert result.exit_code == 0
     assert result.stdout.strip() == ""
-    assert "nothing in memory" in result.stderr
+    assert "no memory is relevant" in result.stderr
 
 
 def test_the_question_comes_from_stdin(cli: Console) -> None:
@@ -179,7 +179,7 @@ def test_recall_says_what_it_understood_where_it_is_not_the_usual(cli: Console) 
     assert new in usual.stdout and usual.stderr == ""
     before = cli("recall", "where was the office in March 2025?")
     assert old in before.stdout and new not in before.stdout
-    assert "asked for what held before" in before.stderr
+    assert "question about a past value" in before.stderr
     assert "from 2025-03-01" in before.stderr and "“in March 2025”" in before.stderr
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engram.cli import strict_json
+from engram.cli.records import strict_json
 from engram.dialects.engram_yaml import decode, from_mapping, load_mappings
 from engram.model.errors import EngramError, InvalidInput, NotFound
 from engram.model.memory import Memory
@@ -22,7 +22,7 @@ _PLURS_OWN = frozenset({"knowledge_anchors", "commitment", "write_count", "injec
 
 
 @dataclass(slots=True)
-class Reading:
+class ImportSource:
     """What a path holds: memories or drafts with where they stand, and what could not be read."""
 
     found: list[tuple[str, "Memory | Mapping[str, Any]"]] = field(default_factory=list)
@@ -48,7 +48,7 @@ def without_origin(name: str) -> str:
     return _ORIGIN.sub("", name, count=1).partition("@")[0] if is_origin(name) else name
 
 
-def read(path: Path, *, packs: bool = False, format_: str = "") -> Reading:
+def read(path: Path, *, packs: bool = False, format_: str = "") -> ImportSource:
     """Read whatever stands at a path; single bad records and files are named, not fatal."""
     if format_ not in FORMATS:
         raise InvalidInput(f"Unknown format {format_!r}; choose {', '.join(FORMATS[1:])}, or leave it out")
@@ -57,7 +57,7 @@ def read(path: Path, *, packs: bool = False, format_: str = "") -> Reading:
     is_plur = (path / "engrams.yaml").is_file() or path.name == "engrams.yaml"
     if format_ == "plur" or (is_plur and not format_):
         return _plur(path, packs)
-    reading = Reading(origin=_origin("import", path))
+    reading = ImportSource(origin=_origin("import", path))
     files = [path] if path.is_file() else sorted(_files(path))
     if not files:
         raise InvalidInput(f"{path} holds no YAML or JSON files; `engram import` reads ~/.plur, engram YAML and JSON")
@@ -71,11 +71,11 @@ def read(path: Path, *, packs: bool = False, format_: str = "") -> Reading:
     return reading
 
 
-def _plur(path: Path, packs: bool) -> Reading:
+def _plur(path: Path, packs: bool) -> ImportSource:
     from engram.dialects.plur import read_plur
 
     found = read_plur(path, packs=packs)
-    return Reading(
+    return ImportSource(
         [(memory.id, memory) for memory in found.memories],
         [(bad.where, bad.reason) for bad in found.quarantined],
         list(found.not_read),
@@ -97,7 +97,7 @@ def _files(folder: Path) -> Iterator[Path]:
             yield file
 
 
-def _read_file(file: Path, reading: Reading) -> None:
+def _read_file(file: Path, reading: ImportSource) -> None:
     text = decode(file.read_bytes(), where=str(file))
     if file.suffix == ".jsonl":
         records = list(_lines(text, file, reading))
@@ -118,7 +118,7 @@ def _numbered(records: list[Any], file: Path) -> list[tuple[str, Any]]:
     return [(f"{file.name} record {number}", record) for number, record in enumerate(records, 1)]
 
 
-def _lines(text: str, file: Path, reading: Reading) -> Iterator[tuple[str, Any]]:
+def _lines(text: str, file: Path, reading: ImportSource) -> Iterator[tuple[str, Any]]:
     """One record per line; a line that is torn costs that line."""
     for number, line in enumerate(text.split("\n"), 1):
         where = f"{file.name} line {number}"
@@ -131,7 +131,7 @@ def _lines(text: str, file: Path, reading: Reading) -> Iterator[tuple[str, Any]]
 
 def _json(text: str, where: str) -> Any:
     try:
-        return strict_json.loads(text)
+        return strict_json(text)
     except RecursionError:
         raise InvalidInput(f"{where} is nested too deep") from None
     except ValueError as error:

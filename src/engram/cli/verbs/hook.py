@@ -1,8 +1,8 @@
 """`engram hook recall`: keyword recall for hooks, on the standard library alone, in a few dozen milliseconds.
 
-A hook runs before every prompt, so its start is its cost: this path imports neither typer nor numpy nor pydantic. It asks the
-index that is there, read-only, by the same terms, weights and filters as `engram search --mode keyword` (a test holds them
-together). It notes no use and takes in no hand edits; the next ordinary verb does that.
+A hook runs before every prompt, so its start is its cost: this path imports neither numpy nor rich nor pydantic. It reads the
+existing index, with the same terms, weights and filters as `engram search --mode keyword` (a test compares them). It records no
+use and takes in no edited files; the next ordinary verb does that.
 """
 
 import json
@@ -11,9 +11,12 @@ import sqlite3
 import sys
 import time
 from pathlib import Path
+from typing import Annotated
 
+from engram.cli.parser import Argument, Option
+from engram.cli.surface import Surface
 from engram.model.arguments import MOST
-from engram.model.errors import EngramError
+from engram.model.errors import EngramError, InvalidInput
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.files.home import open_home
 from engram.store.files.index.searching import document_frequencies
@@ -24,63 +27,29 @@ from engram.text import quote
 from engram.text.shown import visible_json
 from engram.text.tokens import query_terms
 
-USAGE = """Usage: engram hook recall [OPTIONS] [TEXT]
-
-  Keyword recall for hooks: standard library only, no model, notes no use.
-  Without TEXT it reads {"prompt": …, "cwd": …} as JSON, or plain text, from stdin.
-
-Options:
-  --limit N   At most this many hits (default 5).
-  --home DIR  The store's directory instead of $ENGRAM_HOME.
-  --cwd DIR   The directory whose scope is asked (default: the payload's, else this one).
-  --json      Accepted for company; the answer is always JSON.
-  -h, --help  Show this message and exit.
-"""
 PAUSED = "Engram is paused; `engram resume` ends that"
-_WANTS_VALUE = ("--limit", "--home", "--cwd")
+Action = Annotated[str, Argument("recall", "What to do; `recall` is the only action.")]
+Prompt = Annotated[list[str] | None, Argument("[TEXT]", "The prompt; without it stdin is read.")]
+Limit = Annotated[int, Option("--limit", "-n", metavar="N", help="At most this many.")]
+Directory = Annotated[
+    str,
+    Option("--cwd", metavar="DIR", help="The directory whose scope is searched. Default: the payload's, or this one."),
+]
 
 
-class _Usage(Exception):
-    """The command line cannot be used."""
+def hook(surface: Surface, action: Action, text: Prompt = None, limit: Limit = 5, cwd: Directory = "") -> None:
+    """Keyword recall for hooks, on the standard library alone.
 
-
-def main(arguments: list[str]) -> int:
-    """Run the verb; returns the exit code. A hook must never break the agent, so a store that is missing is an empty answer."""
-    try:
-        words, options = _parsed(arguments)
-        if "help" in options:
-            sys.stdout.write(USAGE)
-            return 0
-        payload = _payload(words)
-        limit = min(int(options.get("limit", "5")), MOST)
-    except (_Usage, ValueError) as error:
-        sys.stderr.write(f"engram: {error}\n{USAGE}")
-        return 2
-    cwd = options.get("cwd") or payload.get("cwd") or Path.cwd()
-    answer = recall(str(payload.get("prompt", "")), str(cwd), options.get("home", ""), limit)
+    It loads only Python's own modules. Without TEXT it reads {"prompt": …, "cwd": …} as JSON, or plain text, from stdin. The
+    answer is always JSON, no use is recorded, and a missing store is an empty answer: a hook must not stop the agent.
+    """
+    if action != "recall":
+        raise InvalidInput(f"Unknown action {action!r}; write `engram hook recall`")
+    payload = _payload(text or [])
+    place = cwd or payload.get("cwd") or Path.cwd()
+    answer = recall(str(payload.get("prompt", "")), str(place), str(surface.home or ""), min(limit, MOST))
     sys.stdout.write(visible_json(json.dumps(answer, ensure_ascii=False)) + "\n")
-    return 0
-
-
-def _parsed(arguments: list[str]) -> tuple[list[str], dict[str, str]]:
-    if arguments[:1] not in (["recall"], ["-h"], ["--help"]):
-        raise _Usage("write `engram hook recall`")
-    words: list[str] = []
-    options: dict[str, str] = {}
-    rest = iter(arguments)
-    for word in rest:
-        name, equals, value = word.partition("=")
-        if word == "--":
-            words += list(rest)
-        elif word in ("-h", "--help"):
-            options["help"] = "yes"
-        elif name in _WANTS_VALUE:
-            options[name[2:]] = value if equals else next(rest, "")
-        elif word.startswith("--") and word != "--json":
-            raise _Usage(f"no such option: {word}")
-        elif word != "--json":
-            words.append(word)
-    return words[1:], options
+    surface.answered = True
 
 
 def _payload(words: list[str]) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from engram.cli.declared import Argument, Option
+from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
 from engram.model.errors import InvalidInput
 
@@ -14,10 +14,6 @@ Words = Annotated[
     list[str] | None,
     Argument("[KEY [VALUE]]", "A setting, and its new value; also `get KEY`, `set KEY VALUE`."),
 ]
-Action = Annotated[str, Argument("recall", "What to do; `recall` is the one thing so far.")]
-Prompt = Annotated[list[str] | None, Argument("[TEXT]", "The prompt; without it stdin is read.")]
-HookLimit = Annotated[int, Option("--limit", "-n", metavar="N", help="At most this many.")]
-Directory = Annotated[str, Option("--cwd", metavar="DIR", help="The directory whose scope is asked.")]
 Fast = Annotated[bool, Option("--fast", help="Do not pause between the scenes on a terminal.")]
 
 
@@ -26,7 +22,7 @@ def init(surface: Surface) -> None:
 
     On a Citus cluster it also distributes the tables by tenant, where it may, and says what it did.
     """
-    from engram.cli import drawing
+    from engram.cli import display
     from engram.store.opening import prepare_server, server_asked
 
     made = _is_missing(surface.home)
@@ -37,7 +33,7 @@ def init(surface: Surface) -> None:
         data |= {"distribution": told} if server is not None else {}
         words = ("made", "green") if made else ("ready", "green")
         surface.answer(
-            data, lambda: drawing.lines([words, f"  {mem.store.place}"], *([f"       {line}"] for line in told))
+            data, lambda: display.lines([words, f"  {mem.store.place}"], *([f"       {line}"] for line in told))
         )
         surface.hint('engram: now try `engram learn "…"`, then `engram recall "…"`; `engram demo` shows the rest')
 
@@ -127,13 +123,13 @@ def _check(key: str, value: Any, file: Path) -> None:
 
 
 def _draw_settings(chosen: dict[str, Any], *, only_value: bool = False) -> None:
-    from engram.cli import drawing
+    from engram.cli import display
 
     rows = [(key, str(value).lower() if isinstance(value, bool) else str(value)) for key, value in chosen.items()]
     if only_value:
-        drawing.write(rows[0][1])
+        display.write(rows[0][1])
     else:
-        drawing.fields(rows)
+        display.fields(rows)
 
 
 def mcp(surface: Surface) -> None:
@@ -154,26 +150,13 @@ def demo(surface: Surface, fast: Fast = False) -> None:
     play(surface, pause=not fast)
 
 
-def hook(surface: Surface, action: Action, text: Prompt = None, limit: HookLimit = 5, cwd: Directory = "") -> None:
-    """Keyword recall for hooks, on the standard library.
-
-    Started as `engram hook recall`, it loads nothing but Python's own modules; reads {"prompt": …, "cwd": …} or plain text from
-    stdin when no text is given, and always answers in JSON. It notes no use.
-    """
-    from engram.cli.hook import main
-
-    words = [action, "--limit", str(limit), *(["--cwd", cwd] if cwd else [])]
-    words += ["--home", str(surface.home)] if surface.home else []
-    raise SystemExit(main([*words, "--", *(text or [])]))
-
-
 def version(surface: Surface) -> None:
     """Which Engram this is."""
     import platform
 
     from engram import __version__
-    from engram.cli import drawing
+    from engram.cli import display
     from engram.model.memory import SCHEMA_VERSION
 
     data = {"engram": __version__, "schema": SCHEMA_VERSION, "python": platform.python_version()}
-    surface.answer(data, lambda: drawing.write(f"engram {__version__}"))
+    surface.answer(data, lambda: display.write(f"engram {__version__}"))

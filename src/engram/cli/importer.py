@@ -15,10 +15,10 @@ from datetime import UTC, datetime, time
 from typing import TYPE_CHECKING, Any
 
 from engram.capture.drafting import ALIASES, draft
-from engram.cli import reimport
-from engram.cli.foreign import Reading, called, is_origin
-from engram.cli.progress import Report
-from engram.cli.reimport import IMPORT, was_imported
+from engram.cli import import_merge
+from engram.cli.display import Report
+from engram.cli.import_merge import IMPORT, was_imported
+from engram.cli.import_source import ImportSource, called, is_origin
 from engram.dialects.engram_yaml import to_mapping
 from engram.gates.instructions import injection_problem
 from engram.gates.proposal import GateSettings
@@ -67,7 +67,7 @@ class Imported:
 
 
 @dataclass(slots=True)
-class Importing:
+class Importer:
     """One import into one store."""
 
     mem: "Engram"
@@ -83,7 +83,7 @@ class Importing:
     """What this import has taken in so far, by content and scope."""
     read: dict[str, Memory] = field(default_factory=dict)
     """The same by the id it has here."""
-    origin: Reading = field(default_factory=Reading)
+    origin: ImportSource = field(default_factory=ImportSource)
     """Where the records come from."""
     wanted: set[str] = field(default_factory=set)
     """Every id among them."""
@@ -94,7 +94,7 @@ class Importing:
     unlinked: dict[str, Memory] = field(default_factory=dict)
     """What was written before the new ids of all it links to were known, as it was read."""
 
-    def take(self, reading: Reading, report: Report, *, dry_run: bool = False) -> Imported:
+    def take(self, reading: ImportSource, report: Report, *, dry_run: bool = False) -> Imported:
         """Take in what this store lacks; a dry run only says what that is."""
         self.origin = reading
         self.done.skipped += reading.skipped
@@ -367,7 +367,7 @@ class Importing:
     def _taken_over(self, memory: Memory, known: Memory, history: "Sequence[Image]") -> Memory | None:
         """Our memory with what changed there since, if anything did."""
         theirs = self._relinked(memory.but(id=known.id), memory)
-        found = reimport.merged(theirs, known, history)
+        found = import_merge.merged(theirs, known, history)
         if found.kept:
             fields = " and ".join(found.kept)
             self.done.skipped.append((memory.id, f"{fields} changed here and there since it was imported; ours stays"))

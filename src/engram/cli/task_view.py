@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from engram.cli import drawing
-from engram.cli.drawing import Cell
-from engram.cli.plain_text import ago, count, line, moment
+from engram.cli import display
+from engram.cli.display import Cell, ago, count, line, moment
 
 if TYPE_CHECKING:
     from engram.client import Engram
@@ -58,8 +57,8 @@ def style(state: str) -> str:
 def draw(found: Standing, now: datetime) -> None:
     """Everything worth knowing about a task."""
     task = found.task
-    drawing.lines([(task.id, "bold cyan"), "  ", (task.status, style(task.status))])
-    drawing.fields(
+    display.lines([(task.id, "bold cyan"), "  ", (task.status, style(task.status))])
+    display.fields(
         [
             ("goal", task.goal),
             ("outcome", task.outcome),
@@ -74,13 +73,13 @@ def draw(found: Standing, now: datetime) -> None:
         ]
     )
     if found.latest is not None:
-        drawing.lines([""], [(found.latest.id, "bold"), f"  checkpoint {found.checkpoint_count}"])
-        drawing.fields(checkpoint_fields(found.latest))
+        display.lines([""], [(found.latest.id, "bold"), f"  checkpoint {found.checkpoint_count}"])
+        display.fields(checkpoint_fields(found.latest))
     if found.last:
-        drawing.lines([""])
+        display.lines([""])
     for event in found.last:
         kind = "" if event.event_type == "message" else f" ({event.event_type})"
-        drawing.lines(
+        display.lines(
             [
                 (f"#{event.seq} {moment(event.at)}  ", "bright_black"),
                 (f"{event.role}{kind}: ", "bold"),

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from engram.cli import drawing
-from engram.cli.plain_text import line, moment, shown
+from engram.cli import display
+from engram.cli.display import line, moment, shown
 from engram.cli.records import plain
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def draw(found: Sequence[Step]) -> None:
     for step in found:
         image = step.image
         reason = f"  {line(image.reason)}" if image.reason else ""
-        drawing.lines(
+        display.lines(
             [
                 (f"#{image.seq} ", "bright_black"),
                 (image.op, "bold cyan"),
@@ -93,7 +93,7 @@ def draw(found: Sequence[Step]) -> None:
             ]
         )
         if image.memory is None:
-            drawing.lines([("    purged: nothing of it is left", "red")])
+            display.lines([("    purged: nothing of it is left", "red")])
         draw_changes(step.changes)
 
 
@@ -102,11 +102,11 @@ def draw_changes(found: Mapping[str, tuple[Any, Any]]) -> None:
     for name, (before, after) in found.items():
         old, new = _words(before), _words(after)
         if not old:
-            drawing.lines([f"    {name}: ", (f"+ {new}", "green")])
+            display.lines([f"    {name}: ", (f"+ {new}", "green")])
         elif len(old) + len(new) < 60 and "\n" not in old + new:
-            drawing.lines([f"    {name}: ", (old, "red"), " → ", (new or "(nothing)", "green")])
+            display.lines([f"    {name}: ", (old, "red"), " → ", (new or "(nothing)", "green")])
         else:
-            drawing.lines([f"    {name}:"], [(f"      - {old}", "red")], [(f"      + {new or '(nothing)'}", "green")])
+            display.lines([f"    {name}:"], [(f"      - {old}", "red")], [(f"      + {new or '(nothing)'}", "green")])
 
 
 def _words(value: Any) -> str:

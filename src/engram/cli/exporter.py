@@ -8,8 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from engram.cli.foreign import is_origin, without_origin
-from engram.cli.progress import Report
+from engram.cli.display import Report
+from engram.cli.import_source import is_origin, without_origin
 from engram.dialects import engram_yaml
 from engram.dialects.json_records import dump_json
 from engram.model.errors import InvalidInput

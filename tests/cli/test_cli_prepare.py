@@ -48,7 +48,7 @@ def test_other_scopes_are_not_told(cli: Console) -> None:
     cli.json("add", "Deploys go through the staging cluster first", "--scope", "project:acme")
     result = cli("prepare", "deploys")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "nothing in memory" in result.stderr
+    assert "no memory is relevant" in result.stderr
     assert "staging" in cli("prepare", "deploys", "--scope", "project:acme").stdout
 
 
