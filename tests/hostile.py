@@ -9,7 +9,7 @@ from engram.capture.extraction import extract
 from engram.capture.longinput.chunking import chunks_of
 from engram.capture.longinput.facts import facts_in
 from engram.capture.longinput.kinds import look_of
-from engram.cli import strict_json
+from engram.cli.records import strict_json
 from engram.dialects import engram_yaml
 from engram.gates.instructions import injection_problem
 from engram.gates.policies import policy_named
@@ -98,6 +98,6 @@ RULES: Mapping[str, Callable[[str], Any]] = {
     "content hash": content_hash.content_hash,
     "quote": quote.quoted,
     "yaml": partial(_refusing, engram_yaml.load),
-    "json": partial(_refusing, strict_json.loads),
+    "json": partial(_refusing, strict_json),
 }
 """Every gate, parser and splitter that reads what anyone may write."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
-from engram.cli import hook
+from engram.cli.verbs import hook
 from engram.mcp.serving import LazyMemory, answered
 from engram.mcp.tools import TOOLS
 from engram.model.errors import NotFound, Refused
