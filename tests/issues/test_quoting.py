@@ -10,7 +10,7 @@ import pytest
 
 from engram import Engram
 from engram.cli.main import main
-from engram.dialects.emitter import emit_list
+from engram.dialects.yaml_writer import emit_list
 from engram.gates.instructions import find_injections
 from engram.mcp.serving import LazyMemory, answered
 from engram.mcp.tools import TOOLS

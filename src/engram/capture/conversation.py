@@ -327,7 +327,7 @@ class Conversations:
         """
         if fact.type in HELD_BACK or (fact.type != PLAIN_FACT and memory_type(fact.type).tier == 1):
             return fact.type
-        return self.learner.policy.applied(Memory(id="", statement=fact.statement, type=PLAIN_FACT), typed=False).type
+        return self.learner.policy.described(Memory(id="", statement=fact.statement, type=PLAIN_FACT), typed=False).type
 
     def _given(self, exchange: _Exchange, fact: Extracted) -> dict[str, Any]:
         from engram.capture.longinput.quotes import quote_hash
@@ -352,7 +352,7 @@ class Conversations:
         """What a fact that tells its beginning would take the place of."""
         if fact.since is None:
             return []
-        key = key or self.learner.policy.applied(Memory(id="", statement=fact.statement), typed=False).conflict_key
+        key = key or self.learner.policy.described(Memory(id="", statement=fact.statement), typed=False).conflict_key
         return self.store.heads(key, exchange.scope) if key else []
 
     def _replacing(self, fact: Extracted) -> dict[str, str]:
@@ -360,7 +360,7 @@ class Conversations:
         affirmed = _REJECTED.sub("", fact.statement)
         if affirmed == fact.statement:
             return {}
-        key = self.learner.policy.applied(Memory(id="", statement=affirmed), typed=False).conflict_key
+        key = self.learner.policy.described(Memory(id="", statement=affirmed), typed=False).conflict_key
         return {"conflict_key": key} if key else {}
 
 

@@ -118,12 +118,7 @@ def parse(data: bytes, path: Path) -> list[Memory]:
     """The memories in a file's bytes."""
     if not data.strip():
         raise StoreCorrupt(f"{path}: the file is empty")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise StoreCorrupt(f"{path}:{line}: not valid UTF-8 (byte {error.start}); save the file as UTF-8") from None
-    return engram_yaml.load(text, where=str(path))
+    return engram_yaml.load(engram_yaml.decode(data, where=str(path)), where=str(path))
 
 
 def write(path: Path, memory: Memory, expected: Stamp | None, mapping: Mapping[str, Any] | None = None) -> Stamp | None:
@@ -132,9 +127,7 @@ def write(path: Path, memory: Memory, expected: Stamp | None, mapping: Mapping[s
     Returns the stamp of what was written. If someone saved the file since then, their version stays and the answer is None:
     the caller takes it in as an edit made after this decision. Nothing a person saved is lost.
     """
-    from engram.dialects.emitter import emit_list
-
-    data = rendered([memory]) if mapping is None else emit_list((mapping,)).encode("utf-8")
+    data = rendered([memory]) if mapping is None else rendered_image(mapping)
     folder, _, name = str(path).rpartition("/")
     fresh = Path(f"{folder}/.{name}.{os.getpid()}-{next(_serial)}.tmp")
     try:
@@ -237,3 +230,10 @@ def _rename_call() -> Callable[[Path, Path, int], int] | None:
 def rendered(found: list[Memory]) -> bytes:
     """A file's bytes for some memories."""
     return engram_yaml.dump(found).encode("utf-8", "surrogatepass")
+
+
+def rendered_image(mapping: Mapping[str, Any]) -> bytes:
+    """A file's bytes for one memory's image. Raises `InvalidInput` for what no file can store."""
+    from engram.dialects.yaml_writer import emit_list
+
+    return emit_list((mapping,)).encode("utf-8")

@@ -1,7 +1,6 @@
 """Making the index anew from journal, files and ledger, in one transaction: readers see the old one until it is whole."""
 
 import contextlib
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,8 +12,8 @@ from engram.model.memory import Memory
 from engram.store.documents import event_document, memory_document
 from engram.store.files import following, memories
 from engram.store.files.index.writing import DocumentWriter, Row
+from engram.store.files.journal import Change, Position, whole_lines
 from engram.store.files.journal import Placed as PlacedEntry
-from engram.store.files.journal import Position, whole_lines
 from engram.store.files.memories import UNSEEN, Stamp, stamp_of
 from engram.store.files.parts import Parts, index_entry, index_event, note_file, note_ledger, note_place
 from engram.store.files.power_loss import look_after_restart
@@ -29,19 +28,19 @@ BATCH = 512
 
 @dataclass(slots=True)
 class _Last:
-    """Where a memory's last image lies, its digest, its file, and where the image before it lies."""
+    """Where a memory's last image lies in the journal, its file, and where the image before it lies."""
 
     start: Position
-    digest: bytes
     file: str
     before: Position | None = None
 
 
 @dataclass(slots=True)
 class _Read:
-    """A memory of a file, and how the file looked before it was read."""
+    """A memory of a file, its image, and how the file looked before it was read."""
 
     memory: Memory
+    image: Mapping[str, Any]
     stored: str
     stamp: Stamp
 
@@ -109,7 +108,7 @@ def _read_journal(parts: Parts) -> tuple[dict[str, _Last], PlacedEntry | None]:
             before = last.pop(change.id, None)
             if change.after is not None:
                 previous = before.start if before else None
-                last[change.id] = _Last(placed.start, _digest(change.after), change.file, previous)
+                last[change.id] = _Last(placed.start, change.file, previous)
     return last, final
 
 
@@ -125,11 +124,6 @@ def _finish_last(parts: Parts, last: dict[str, _Last], final: PlacedEntry | None
             redo_file(parts, change, older)
 
 
-def _digest(mapping: Any) -> bytes:
-    text = json.dumps(mapping, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
 def _read_files(
     parts: Parts,
     writer: DocumentWriter,
@@ -137,26 +131,43 @@ def _read_files(
     progress: Progress,
     noticed: Noticed,
 ) -> list[str]:
-    """Index every file that says what the journal says; return the others, to be read as hand edits afterwards."""
-    differing: list[str] = []
+    """Index every file that says what the journal says; return the others, to be read as hand edits afterwards.
+
+    It follows the journal a second time, where each last image is at hand: a file with the bytes that image is written as
+    needs no parser.
+    """
+    unread = dict.fromkeys(parts.stored(path) for path in _memory_files(parts, noticed))
     batch: list[_Read] = []
-    done, total = 0, len(last)
-    for path in _memory_files(parts, noticed):
-        done += 1
-        stored = parts.stored(path)
-        held_back = following.is_team(stored) and not following.is_trusted(parts, stored)
-        agreed = None if held_back else _agreed(path, stored, last)
-        if agreed is None:
-            differing.append(stored)
+    total, done = max(len(last), len(unread)), 0
+    for change in _last_changes(parts, last):
+        if change.file not in unread or not _may_be_read(parts, change.file):
             continue
-        batch += agreed
+        agreed = _agreed(parts.path(change.file), change)
+        if agreed is None:
+            continue
+        del unread[change.file]
+        batch.append(agreed)
         if len(batch) >= BATCH:
             _index_batch(parts, writer, batch, last)
+            done += len(batch)
             batch = []
-            progress("memories", done, max(total, done))
+            progress("memories", done, total)
     _index_batch(parts, writer, batch, last)
-    progress("memories", done, done)
-    return differing
+    progress("memories", total, total)
+    return list(unread)
+
+
+def _last_changes(parts: Parts, last: Mapping[str, _Last]) -> Iterator[Change]:
+    """Each memory's last change, in the journal's order."""
+    for placed in parts.journal.read():
+        for change in placed.entry.changes:
+            known = last.get(change.id)
+            if known is not None and known.start == placed.start and change.after is not None:
+                yield change
+
+
+def _may_be_read(parts: Parts, stored: str) -> bool:
+    return not following.is_team(stored) or following.is_trusted(parts, stored)
 
 
 def _memory_files(parts: Parts, noticed: Noticed) -> Iterator[Path]:
@@ -178,20 +189,21 @@ def _memory_files(parts: Parts, noticed: Noticed) -> Iterator[Path]:
                     noticed.problems.append(f"{path}: a conflicted copy; merge it by hand and remove it")
 
 
-def _agreed(path: Path, stored: str, last: dict[str, _Last]) -> list[_Read] | None:
-    """The memories of a file if the journal knows each of them exactly so."""
+def _agreed(path: Path, change: Change) -> _Read | None:
+    """The memory of a file if it is the only one there and exactly as the journal's last image says."""
     stamp = stamp_of(path)
+    mapping = change.after or {}
     try:
-        found = memories.read(path)
-    except (EngramError, OSError):
+        data = memories.content(path)
+        if data == memories.rendered_image(mapping):
+            memory = from_image(mapping)
+        else:
+            (memory,) = memories.parse(data, path)
+            if image(memory) != mapping:
+                return None
+    except (EngramError, OSError, ValueError):
         return None
-    for memory in found:
-        known = last.get(memory.id)
-        if known is None or known.file != stored or known.digest != _digest(image(memory)):
-            return None
-    if stamp is None or len({memory.id for memory in found}) < len(found):
-        return None
-    return [_Read(memory, stored, stamp) for memory in found] or None
+    return None if stamp is None else _Read(memory, mapping, change.file, stamp)
 
 
 def _mapping_at(parts: Parts, memory_id: str, position: Position) -> Mapping[str, Any]:
@@ -209,7 +221,7 @@ def _index_batch(parts: Parts, writer: DocumentWriter, batch: Sequence[_Read], l
     documents = [memory_document(read.memory) for read in batch]
     vectors = parts.embed([document.meaning for document in documents])
     for i, (read, document) in enumerate(zip(batch, documents, strict=True)):
-        put = writer.put(Row(document, image(read.memory), vectors[i] if vectors is not None else None))
+        put = writer.put(Row(document, read.image, vectors[i] if vectors is not None else None))
         writer.put_memory_relations(read.memory, fresh=put.fresh)
         note_place(parts, read.memory.id, read.stored)
         note_file(parts, read.stored, read.stamp)

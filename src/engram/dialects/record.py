@@ -4,15 +4,14 @@ Two tables say it all: which key holds which field, how it is read, how it is wr
 in `extra`, at the depth where it stood, and is written back there.
 """
 
+import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from math import inf, isfinite
 from operator import attrgetter
 from typing import Any
 
-from engram.dialects import values
-from engram.dialects.blocks import Block, Field, add_unknown
-from engram.dialects.values import FieldError, shown
+from engram.dialects import fields
+from engram.dialects.fields import Block, Field, FieldError, add_unknown, shown
 from engram.model.errors import InvalidInput, UnknownVersion
 from engram.model.memory import (
     SCHEMA_VERSION,
@@ -28,27 +27,27 @@ from engram.model.memory import (
 
 
 def _text(key: str, attribute: str = "", default: str = "", always: bool = False) -> Field:
-    return Field(key, attribute or key, values.read_text, values.write_text, default, always)
+    return Field(key, attribute or key, fields.read_text, fields.write_text, default, always)
 
 
 def _texts(key: str) -> Field:
-    return Field(key, key, values.read_texts, values.write_texts, ())
+    return Field(key, key, fields.read_texts, fields.write_texts, ())
 
 
 def _time(key: str) -> Field:
-    return Field(key, key, values.read_time, values.write_time, None)
+    return Field(key, key, fields.read_time, fields.write_time, None)
 
 
 def _flag(key: str) -> Field:
-    return Field(key, key, values.read_flag, bool, False)
+    return Field(key, key, fields.read_flag, bool, False)
 
 
 def _count(key: str, default: int, always: bool = False) -> Field:
-    return Field(key, key, values.read_count, values.read_count, default, always)
+    return Field(key, key, fields.read_count, fields.read_count, default, always)
 
 
 def _number(key: str, low: float, high: float, default: float | None, always: bool = False) -> Field:
-    return Field(key, key, values.number_between(low, high), values.writer_between(low, high), default, always)
+    return Field(key, key, fields.number_between(low, high), fields.writer_between(low, high), default, always)
 
 
 def _read_status(value: Any) -> str:
@@ -58,7 +57,7 @@ def _read_status(value: Any) -> str:
 
 
 def _read_required(value: Any) -> str:
-    text = values.read_text(value)
+    text = fields.read_text(value)
     if not text:
         raise FieldError("must not be empty")
     return text
@@ -66,7 +65,7 @@ def _read_required(value: Any) -> str:
 
 def _read_span(value: Any) -> tuple[int, int]:
     if isinstance(value, list | tuple) and len(value) == 2:
-        return values.read_count(value[0]), values.read_count(value[1])
+        return fields.read_count(value[0]), fields.read_count(value[1])
     raise FieldError(f"must be two whole numbers [from, to], is {shown(value)}")
 
 
@@ -82,7 +81,7 @@ class _Links(Block):
 _NEW = object.__new__
 # Filled slot by slot: a frozen record's own constructor takes three times as long.
 _TARGET, _TYPE, _STRENGTH, _WEIGHT, _CONFIDENCE, _REINFORCED, _EXTRA = (
-    vars(Association)[field.name].__set__ for field in fields(Association)
+    vars(Association)[field.name].__set__ for field in dataclasses.fields(Association)
 )
 
 
@@ -127,7 +126,7 @@ _ASSOCIATION = _Links(
     _text("target", always=True),
     _number("strength", 0, 1, 0.5, always=True),
     _text("type", default="semantic", always=True),
-    Field("weight", "weight", values.read_number, values.write_number, 1.0),
+    Field("weight", "weight", fields.read_number, fields.write_number, 1.0),
     _number("confidence", 0, 1, 1.0),
     _time("last_reinforced"),
 )
@@ -151,8 +150,8 @@ _METADATA = Block(
 
 _MEMORY = Block(
     Memory,
-    Field("id", "id", _read_required, values.write_text, always=True),
-    Field("version", "version", values.read_count, values.read_count, always=True),
+    Field("id", "id", _read_required, fields.write_text, always=True),
+    Field("version", "version", fields.read_count, fields.read_count, always=True),
     Field("status", "status", _read_status, _read_status, always=True),
     _text("type", always=True),
     _text("scope", always=True),
@@ -161,12 +160,12 @@ _MEMORY = Block(
     _flag("pinned"),
     _text("statement", always=True),
     _text("situation"),
-    Field("form", "form", values.read_text_map, values.plain_data, {}),
+    Field("form", "form", fields.read_text_map, fields.plain_data, {}),
     _text("context"),
     _text("rationale"),
-    Field("confidence", "confidence", values.read_confidence, values.write_confidence, 0.5),
+    Field("confidence", "confidence", fields.read_confidence, fields.write_confidence, 0.5),
     _number("importance", 0, 1, 0.5),
-    Field("tags", "tags", values.read_tags, values.write_texts, ()),
+    Field("tags", "tags", fields.read_tags, fields.write_texts, ()),
     _text("domain"),
     _texts("entities"),
     Field("anchors", "anchors", _ANCHOR.read_list, _ANCHOR.write_list, ()),
@@ -185,7 +184,7 @@ _MEMORY = Block(
     _text("learned_by"),
     _time("updated"),
     _time("last_verified"),
-    Field("decay_days", "decay_days", values.read_number, values.write_number, None),
+    Field("decay_days", "decay_days", fields.read_number, fields.write_number, None),
     _text("verification", default="unverified"),
     _text("policy_class"),
     Field("evidence", "evidence", _EVIDENCE.read_list, _EVIDENCE.write_list, ()),
@@ -194,13 +193,13 @@ _MEMORY = Block(
     _text("session"),
     _text("task"),
     _text("memory_kind"),
-    Field("data", "metadata", values.read_map, values.plain_data, {}),
+    Field("data", "metadata", fields.read_map, fields.plain_data, {}),
 )
 MEMORY_KEYS = _MEMORY.keys
 """Keys at the top of a record that are fields."""
 METADATA_KEYS = _METADATA.keys
 """Keys of spec 1's metadata block."""
-TEXT_KEYS = _MEMORY.keys_read_by(values.read_text, _read_required, values.read_texts, values.read_tags)
+TEXT_KEYS = _MEMORY.keys_read_by(fields.read_text, _read_required, fields.read_texts, fields.read_tags)
 """Keys at the top of a record whose value is text or a list of texts."""
 
 
@@ -221,7 +220,7 @@ _COUNTS: _Ranges = (
     ("activation.frequency", lambda m: m.activation.frequency, 0, inf),
 )
 _BY_HAND: _Ranges = (
-    ("confidence", lambda m: values.write_number(_tenfold(m.confidence)), 1, 10),
+    ("confidence", lambda m: fields.write_number(_tenfold(m.confidence)), 1, 10),
     ("emotional_weight", lambda m: m.emotional_weight, 1, 10),
     *_COUNTS,
     ("revision", lambda m: m.revision, 1, inf),
@@ -231,7 +230,7 @@ _BY_HAND: _Ranges = (
 
 
 def _tenfold(confidence: float) -> float:
-    return float(values.write_confidence(confidence))
+    return float(fields.write_confidence(confidence))
 
 
 def hand_problem(memory: Memory, before: Memory | None = None) -> str:
@@ -294,21 +293,21 @@ def _refuse_newer(data: Mapping[str, Any]) -> None:
 def _read_metadata(known: dict[str, Any], extra: dict[str, Any]) -> None:
     """Move spec 1's metadata block from `extra` to `known`; its keys may also stand at the top, as in PLUR."""
     block = extra.pop("metadata", None)
-    fields, unknown = ({}, {}) if block is None else _METADATA.read_at("metadata", block)
-    if "feedback" in fields:
-        fields["feedback"], rest = fields["feedback"]
+    found, unknown = ({}, {}) if block is None else _METADATA.read_at("metadata", block)
+    if "feedback" in found:
+        found["feedback"], rest = found["feedback"]
         if rest:
             unknown["feedback_signals"] = rest
     for key in _METADATA.keys.intersection(extra):
         attribute = _METADATA.attribute(key)
-        if attribute not in fields:
-            _read_top_key(key, fields, extra)
+        if attribute not in found:
+            _read_top_key(key, found, extra)
     if unknown:
         extra["metadata"] = unknown
-    known.update(fields)
+    known.update(found)
 
 
-def _read_top_key(key: str, fields: dict[str, Any], extra: dict[str, Any]) -> None:
+def _read_top_key(key: str, found: dict[str, Any], extra: dict[str, Any]) -> None:
     value = extra.pop(key)
     if value is None:
         return
@@ -317,7 +316,7 @@ def _read_top_key(key: str, fields: dict[str, Any], extra: dict[str, Any]) -> No
         read, rest = read
         if rest:
             extra[key] = rest
-    fields[attribute] = read
+    found[attribute] = read
 
 
 def _write_memory(memory: Memory) -> dict[str, Any]:
@@ -332,7 +331,7 @@ def _write_memory(memory: Memory) -> dict[str, Any]:
 
 def _write_extra(memory: Memory, out: dict[str, Any], metadata: dict[str, Any]) -> None:
     top = {}
-    for key, value in values.plain_data(memory.extra).items():
+    for key, value in fields.plain_data(memory.extra).items():
         if key == "metadata":
             _merge_metadata(memory, metadata, value)
         elif key == "activation":
