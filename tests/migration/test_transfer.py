@@ -93,7 +93,7 @@ def test_the_moved_store_goes_on(ends: Ends, clock: Clock) -> None:
     assert [event.seq for event in target.store.events("a name of its own")] == [1, 2]
     assert target.store.verify_ledgers() == []
     assert [step.op for step in target.history(made.id)] == ["add"]
-    assert target.doctor()["ok"] is True
+    assert target.doctor().ok is True
 
 
 def test_what_was_written_at_the_same_moment_is_listed_in_its_order_whichever_connection_is_faster(

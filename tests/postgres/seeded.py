@@ -89,7 +89,7 @@ def steps(url: str, tenant: str, *, seed: int = SEED, rounds: int = ROUNDS) -> l
     found.append(_line("move", {"holds": moved.counts, "differences": moved.differences}))
     with opened(tenant + MOVED) as mem:
         found += Program(mem, chance, clock, "moved ").run(rounds // 4)
-        found.append(_line("doctor", [(check["name"], check["ok"]) for check in mem.doctor()["checks"]]))
+        found.append(_line("doctor", [(finding.code, finding.ok) for finding in mem.doctor().findings]))
     return found
 
 

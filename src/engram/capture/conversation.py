@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from engram.capture.consulting import Reading, choices_for, read_facts
 from engram.capture.drafting import draft
@@ -23,6 +23,7 @@ from engram.llm.answers import Choice
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, ModelError, NotFound
 from engram.model.event import Event
+from engram.model.fields import ChangedFields
 from engram.model.memory import Evidence, Memory
 from engram.model.types import memory_type
 from engram.rules.scopes import parse_scope
@@ -98,7 +99,7 @@ class Queue(Protocol):
 class Revise(Protocol):
     """A new version of a memory: `Lineages.revise`."""
 
-    def __call__(self, ref: str, *, actor: str, reason: str, **fields: Any) -> Memory:
+    def __call__(self, ref: str, *, actor: str, reason: str, **fields: Unpack[ChangedFields]) -> Memory:
         """The new head."""
 
 

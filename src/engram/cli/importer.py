@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time
 from typing import TYPE_CHECKING, Any
 
-from engram.capture.drafting import ALIASES, draft
+from engram.capture.drafting import draft
 from engram.cli import import_merge
 from engram.cli.display import Report
 from engram.cli.import_merge import IMPORT, was_imported
@@ -27,6 +27,7 @@ from engram.gates.shape import added_problem
 from engram.gates.trust import is_human, tier_of
 from engram.model.arguments import refuse_deep
 from engram.model.errors import EngramError, InvalidInput
+from engram.model.fields import FIELD_ALIASES
 from engram.model.memory import CONTRADICTS, Association, Evidence, Memory
 from engram.review.lineage import refuse_cycle, standing_above
 from engram.rules.numbers import HORIZON_DAYS
@@ -463,7 +464,7 @@ class Importer:
 
 def _from_fields(record: Mapping[str, Any], now: datetime) -> Memory:
     """A memory from fields named as callers name them; keys that are none of a memory's are kept as they are."""
-    fields = {key: value for key, value in record.items() if key in _FIELDS or key in ALIASES}
+    fields = {key: value for key, value in record.items() if key in _FIELDS or key in FIELD_ALIASES}
     extra = {key: value for key, value in record.items() if key not in fields}
     own = str(fields.pop("id", "") or "")
     return draft(fields, learned_by="import", source="", now=now).but(id=own, extra=extra)

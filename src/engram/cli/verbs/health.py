@@ -11,6 +11,7 @@ from engram.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder
+    from engram.model.report import Finding, Report
     from engram.store.files.home import Home
     from engram.store.protocol import Store
 
@@ -77,20 +78,21 @@ def doctor(surface: Surface, repair: Repair = False) -> None:
     found = _diagnosed(surface, repair)
 
     def draw() -> None:
-        for check in found["checks"]:
-            sign, style = ("✓", "green") if check["ok"] else ("✗", "bold red")
-            display.lines([(f"{sign} ", style), (f"{check['name']:<11}", "bold"), check["detail"]])
-            if check["advice"]:
-                display.lines([(f"  {'':<11}→ {check['advice']}", "yellow")])
+        signs = {"ok": ("✓", "green"), "advice": ("!", "yellow"), "problem": ("✗", "bold red")}
+        for finding in found.findings:
+            sign, style = signs[finding.level]
+            display.lines([(f"{sign} ", style), (f"{finding.code:<11}", "bold"), finding.message])
+            if finding.fix:
+                display.lines([(f"  {'':<11}→ {finding.fix}", "yellow")])
         for line in moved:
             display.lines([("repaired  ", "yellow"), line])
 
-    surface.answer({**found, "repaired": moved} if repair else found, draw)
-    if not found["ok"]:
+    surface.answer({**found.record(), "repaired": moved} if repair else found.record(), draw)
+    if not found.ok:
         raise SystemExit(1)
 
 
-def _diagnosed(surface: Surface, repair: bool = False) -> dict[str, Any]:
+def _diagnosed(surface: Surface, repair: bool = False) -> "Report":
     """What the doctor finds. Wrong settings keep the store from opening, so it is examined with the defaults for those."""
     from engram.embedding import load_embedder
     from engram.gates.policies import policy_problems
@@ -114,8 +116,7 @@ def _diagnosed(surface: Surface, repair: bool = False) -> dict[str, Any]:
         found = diagnose(store, utc_now())
     finally:
         store.close()
-    check = _settings_check(problems)
-    return {**found, "ok": found["ok"] and check["ok"], "checks": [check, *found["checks"]]}
+    return found.plus(first=[_settings_finding(problems)])
 
 
 def _to_examine(home: Path | None) -> "tuple[Path | None, Callable[[Embedder | None], Store]]":
@@ -141,11 +142,12 @@ def _files_store(place: "Home", embedder: "Embedder | None") -> "Store":
     return store
 
 
-def _settings_check(problems: list[str]) -> dict[str, Any]:
+def _settings_finding(problems: list[str]) -> "Finding":
+    from engram.model.report import Finding
+
     if not problems:
-        return {"name": "settings", "ok": True, "detail": "every setting can be used", "advice": ""}
-    advice = "defaults hold until then"
-    return {"name": "settings", "ok": False, "detail": "; ".join(problems), "advice": advice}
+        return Finding.of("settings", True, "every setting can be used")
+    return Finding.of("settings", False, "; ".join(problems), "correct them; the defaults apply until then")
 
 
 def _repair(surface: Surface) -> list[str]:

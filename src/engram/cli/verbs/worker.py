@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from engram.client import Engram
-    from engram.client.all_tenants import AllTenantsWorker
+    from engram.client.tenant_worker import AllTenantsWorker
     from engram.model.task import Job
     from engram.sessions.jobs import Worked
     from engram.sessions.round_robin import Turn
@@ -147,7 +147,7 @@ def _work(mem: "Engram", stop: threading.Event, told: "Callable[[Worked], None]"
 
 
 def _for_all(surface: Surface, once: bool) -> None:
-    from engram.client.all_tenants import AllTenantsWorker
+    from engram.client.tenant_worker import AllTenantsWorker
 
     if surface.home is not None:
         raise InvalidInput("--all-tenants is about a server ($ENGRAM_URL), --home about a store of files; give one")

@@ -6,8 +6,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from engram.client.arguments import Owner
 from engram.client.facets import PAUSED, Facets
-from engram.client.naming import Owner
 from engram.model.arguments import words
 from engram.model.errors import InvalidInput
 from engram.model.event import Event
@@ -29,7 +29,7 @@ Events = list[Event]
 TaskRuns = list[TaskRun]
 
 
-class Working(Facets):
+class WorkVerbs(Facets):
     """Sessions, tasks and their ledgers."""
 
     def session(

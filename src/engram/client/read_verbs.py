@@ -5,17 +5,17 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
 
+from engram.client.arguments import AskerFilters, Owner, SearchFilters, owner_scope
 from engram.client.facets import PAUSED, Facets
-from engram.client.naming import Owner, owner_scope
 from engram.model.arguments import checked_length, checked_place
 from engram.model.errors import InvalidInput
+from engram.model.fields import ScopeLike
 from engram.model.hit import Hits, Injection
 from engram.model.memory import Memory
 from engram.model.times import aware
 from engram.recall.cutoff import ABOUT, HELPFUL
 from engram.recall.recalling import Recall
 from engram.recall.search import Ask
-from engram.recall.sight import ScopeLike
 from engram.rules.sources import is_evidence
 from engram.store.protocol import LIVE, Image
 
@@ -32,19 +32,17 @@ _AS_ASKED = frozenset({"kinds", "status", "as_of", "known_at"})
 EVERY_VERSION = (*LIVE, "superseded")
 
 
-class Reading(Facets):
+class ReadVerbs(Facets):
     """What finds memories and shows them."""
 
-    def list(self, *, limit: int | None = 100, offset: int = 0, **filters: Any) -> Memories:
+    def list(self, *, limit: int | None = 100, offset: int = 0, **filters: Unpack[SearchFilters]) -> Memories:
         """Memories, newest first. Takes the filters of `search`; `limit=None` lists all."""
         from engram.recall.known import listing
 
         wanted = self._filters(**filters)
         return listing(self.store, wanted, checked_length(limit), checked_place(offset, "offset"))
 
-    def get_memories(self, *, limit: int | None = 100, offset: int = 0, **filters: Any) -> Memories:
-        """Memories, newest first: `list` under the name spec 2 has for it."""
-        return self.list(limit=limit, offset=offset, **filters)
+    get_memories = list
 
     def search(
         self,
@@ -57,7 +55,7 @@ class Reading(Facets):
         min_relevance: float = 0.0,
         min_score: float = 0.0,
         include_superseded: bool = False,
-        **filters: Any,
+        **filters: Unpack[SearchFilters],
     ) -> Hits:
         """Find documents. `scope=None` means everything this store holds.
 
@@ -81,7 +79,7 @@ class Reading(Facets):
         min_relevance: float = 0.0,
         min_score: float = 0.0,
         include_superseded: bool = False,
-        **filters: Any,
+        **filters: Unpack[SearchFilters],
     ) -> Hits:
         """Search several wordings of a broad question at once, fused by reciprocal rank. Takes the filters of `search`."""
         from engram.recall.deep import deep_search
@@ -97,7 +95,7 @@ class Reading(Facets):
         fusion: str | None,
         explain: bool,
         past: bool,
-        filters: dict[str, Any],
+        filters: Mapping[str, Any],
         floor: float,
     ) -> Ask:
         if past and "status" in filters:
@@ -119,7 +117,7 @@ class Reading(Facets):
         explain: bool = False,
         compose_answer: bool = False,
         min_relevance: float = ABOUT,
-        **filters: Any,
+        **filters: Unpack[AskerFilters],
     ) -> Recall:
         """Answer a question from what this directory, its user and everyone know; the memories returned grow stronger by it.
 
@@ -147,7 +145,7 @@ class Reading(Facets):
         fusion: str | None,
         explain: bool,
         scope: ScopeLike,
-        filters: dict[str, Any],
+        filters: Mapping[str, Any],
         floor: float,
     ) -> Ask:
         narrowed = not _AS_ASKED.isdisjoint(filters)
@@ -187,7 +185,7 @@ class Reading(Facets):
         fusion: str | None = None,
         compose_answer: bool = False,
         min_relevance: float = ABOUT,
-        **filters: Any,
+        **filters: Unpack[AskerFilters],
     ) -> "RecallTrace":
         """What `recall` answers, with the account of it; no use is noted.
 
@@ -211,7 +209,7 @@ class Reading(Facets):
         scope: ScopeLike = None,
         count: Callable[[str], int] | None = None,
         min_relevance: float = HELPFUL,
-        **filters: Any,
+        **filters: Unpack[AskerFilters],
     ) -> str:
         """Prompt-ready text: the session's summary, critical facts, then what the query needs, within the budget.
 
@@ -268,9 +266,7 @@ class Reading(Facets):
         """Every version of a fact, oldest first."""
         return self.lineages.versions(ref, scopes=self.scopes_for(**owner))
 
-    def get_lineage(self, ref: str, **owner: Unpack[Owner]) -> Memories:
-        """Every version of a fact, oldest first: `lineage` under the name spec 2 has for it."""
-        return self.lineage(ref, **owner)
+    get_lineage = lineage
 
     def explain_memory(self, ref: str, **owner: Unpack[Owner]) -> "Explanation":
         """Why a memory is what it is: its state and the reason, its versions and decisions, links, and what it rests on."""
@@ -280,7 +276,7 @@ class Reading(Facets):
         versions, current = self.lineage(ref, **owner), self.get_current(ref, **owner)
         return explained(self.store, memory, versions, current, self._clock(), seen)
 
-    def list_recent(self, limit: int | None = 10, **filters: Any) -> Memories:
+    def list_recent(self, limit: int | None = 10, **filters: Unpack[SearchFilters]) -> Memories:
         """The newest memories. Takes the filters of `search`."""
         return self.list(limit=limit, **filters)
 

@@ -1,9 +1,11 @@
-"""Spec 2's names for what Engram calls otherwise, and the filters of a caller under Engram's names, every value checked."""
+"""The keyword arguments callers give, typed: who asks, what narrows an answer, how a store is opened; every value checked."""
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import wraps
+from pathlib import Path
 from types import FunctionType
-from typing import Any, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
 from engram.model.arguments import (
     ANY,
@@ -11,18 +13,20 @@ from engram.model.arguments import (
     checked_mapping,
     checked_statuses,
     checked_window,
-    same_as,
     words,
 )
 from engram.model.errors import InvalidInput
-from engram.recall.sight import ScopeLike
+from engram.model.fields import FILTER_ALIASES, OneOrMore, ScopeLike, Time, renamed
 from engram.rules.scopes import parse_scope
+
+if TYPE_CHECKING:
+    from engram.gates.policies import MemoryPolicy
 
 
 class Owner(TypedDict, total=False):
-    """Who asks, or writes: an agent and its user, or a scope. Whoever is named sees what is theirs, what is above it, and global.
+    """Who asks, or writes: an agent and its user, or a scope. A named owner sees their own scope, the wider ones, and global.
 
-    Without any of these a call is the store's operator's, who sees everything.
+    A call without any of these is made by the store's operator, who sees everything.
     """
 
     scope: ScopeLike
@@ -30,7 +34,49 @@ class Owner(TypedDict, total=False):
     user_id: str | None
 
 
-FILTERS = {"memory_types": "types", "metadata_filter": "metadata"}
+class AskerFilters(TypedDict, total=False):
+    """What narrows a question, all before the limit cuts. `recall` and its kin take a `scope` and a `session` separately."""
+
+    agent_id: str | None
+    user_id: str | None
+    kinds: OneOrMore
+    types: OneOrMore | None
+    memory_types: OneOrMore | None
+    status: OneOrMore | None
+    tags: OneOrMore | None
+    domain: str | None
+    since: Time | None
+    until: Time | None
+    as_of: Time | None
+    known_at: Time | None
+    metadata: Mapping[str, Any] | None
+    metadata_filter: Mapping[str, Any] | None
+    roles: OneOrMore | None
+    critical: bool
+
+
+class SearchFilters(AskerFilters, total=False):
+    """The filters of `search` and `list`: those of a question, and whose scope and which session."""
+
+    scope: ScopeLike
+    session: str | None
+    session_id: str | None
+
+
+class OpenOptions(TypedDict, total=False):
+    """The options of `Engram.open`, for `AsyncEngram.open`."""
+
+    url: str | None
+    tenant: str | None
+    cache: "str | Path | None"
+    ephemeral: bool
+    create: bool
+    directory: "str | Path | None"
+    embedder: str | None
+    policy: "str | MemoryPolicy"
+    clock: Callable[[], datetime] | None
+
+
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 CO_VARKEYWORDS = 0x08
 """As `inspect` has it, which is slow to import."""
@@ -102,7 +148,7 @@ def named_owner(given: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 def narrowed(given: Mapping[str, Any]) -> dict[str, Any]:
     """Filters as `Sight` takes them. What could only ever find nothing is refused, with what to do."""
-    found = owned(same_as(given, FILTERS))
+    found = owned(renamed(given, FILTER_ALIASES))
     for name in ("scope", "types", "tags", "roles"):
         if name in found:
             found[name] = words(found[name], name)

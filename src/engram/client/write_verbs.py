@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
+from engram.client.arguments import owned
 from engram.client.facets import PAUSED, Facets
-from engram.client.naming import owned
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, Refused
+from engram.model.fields import ChangedFields, MemoryFields
 from engram.model.memory import Memory, render_form
 from engram.rules.numbers import REINFORCE_RETRIEVAL
 from engram.rules.strength import reinforced
@@ -26,11 +27,17 @@ VERIFY = "verify"
 """The one change that only ever keeps a memory: anyone may find that it is still true."""
 
 
-class Writing(Facets):
+class WriteVerbs(Facets):
     """What changes memories."""
 
     def learn(
-        self, statement: str = "", *, source: str = "agent", session: str = "", autonomous: bool = False, **fields: Any
+        self,
+        statement: str = "",
+        *,
+        source: str = "agent",
+        session: str = "",
+        autonomous: bool = False,
+        **fields: Unpack[MemoryFields],
     ) -> Decision:
         """Propose a memory to the gates. `autonomous` marks what nobody asked to keep: the quality gates then apply too."""
         given = self._given(statement, fields, session)
@@ -38,17 +45,27 @@ class Writing(Facets):
             return Decision(Outcome.REJECTED, reason=PAUSED, gate="paused")
         return self._learner.learn(given, source=source, learned_by="learn", session=session, autonomous=autonomous)
 
-    def remember(self, statement: str = "", *, source: str = "human", session: str = "", **fields: Any) -> Decision:
+    def remember(
+        self, statement: str = "", *, source: str = "human", session: str = "", **fields: Unpack[MemoryFields]
+    ) -> Decision:
         """Keep a person's own word."""
         given = self._given(statement, fields, session)
         return self._learner.learn(given, source=source, learned_by="remember", session=session)
 
-    def add(self, statement: str = "", *, source: str = "manual", team: bool = False, **fields: Any) -> Memory:
+    def add(
+        self,
+        statement: str = "",
+        *,
+        source: str = "manual",
+        session: str = "",
+        team: bool = False,
+        **fields: Unpack[MemoryFields],
+    ) -> Memory:
         """Store what a trusted program says. An exact duplicate returns the existing memory; a secret raises `SecretRefused`.
 
         `team=True` writes it to the repository of the directory this was opened for, to be committed with the code.
         """
-        given = self._given(statement, fields)
+        given = self._given(statement, {**fields, **({"session": session} if session else {})})
         if not team:
             return self._learner.add(given, source=source)
         folder, scope = self._team_place()
@@ -125,14 +142,14 @@ class Writing(Facets):
 
         return extract(turns, at=self._clock(), extract_assistant_response=extract_assistant_response)
 
-    def revise(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Any) -> Memory:
+    def revise(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:
         """A new version of a fact; the one before is superseded and stays readable."""
         given = self._given("", fields)
         self._check_commands(given, actor)
         self._check_claims(given, actor)
         return self.lineages.revise(ref, actor=actor, reason=reason, **given)
 
-    def update(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Any) -> Memory:
+    def update(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:
         """Change fields of a memory in place."""
         from engram.capture.admission import admit
         from engram.capture.drafting import checked_fields
@@ -222,7 +239,7 @@ class Writing(Facets):
 
         `forget(ref, purge=True)` destroys a single memory.
         """
-        from engram.client.purging import purge_scope
+        from engram.client.scope_purge import purge_scope
 
         named = owned({"scope": scope, "agent_id": agent_id, "user_id": user_id})["scope"]
         if not named:
