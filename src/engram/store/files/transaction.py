@@ -74,7 +74,7 @@ class FilesTransaction:
     def foresee(self, proposals: Sequence[Foreseen]) -> None:
         """Look up at once which contents and names of a batch are new: mostly all are."""
         self._new_hashes = {proposal.content_hash for proposal in proposals}
-        self._new_names = {proposal.name for proposal in proposals}
+        self._new_names = {proposal.name for proposal in proposals if "\0" not in proposal.name}
         index = self._parts.index
         self._new_hashes.difference_update(h for (h,) in index.all("known_hashes", json.dumps([*self._new_hashes])))
         self._new_names.difference_update(n for n, _ in index.all("taken_names", json.dumps([*self._new_names])))

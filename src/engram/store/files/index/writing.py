@@ -67,7 +67,8 @@ class DocumentWriter:
     def look_up(self, ids: Sequence[str]) -> None:
         """Find out which of these are new, all at once, for whoever is about to put them."""
         known = self._run(self._sql["known_ids"], (json.dumps(ids),)).fetchall()
-        self._absent = set(ids).difference(i for (i,) in known)
+        # SQLite reads a text in JSON up to its first NUL.
+        self._absent = {i for i in ids if "\0" not in i}.difference(i for (i,) in known)
 
     def put(self, row: Row) -> Put:
         """Insert or update a document; what did not change is left alone."""
