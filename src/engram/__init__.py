@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from engram.review.explaining import Explanation as Explanation
     from engram.sessions.sessions import SessionHandle as SessionHandle
     from engram.store.protocol import Purged as Purged
-    from engram.text.time_phrases import Window as Window
+    from engram.text.time.windows import Window as Window
 
 __version__ = "0.1.0"
 __all__ = [
@@ -150,7 +150,7 @@ _HOMES = {
     "Task": "engram.model.task:TaskRun",
     "TaskRun": "engram.model.task",
     "TypeRule": "engram.gates.policies",
-    "Window": "engram.text.time_phrases",
+    "Window": "engram.text.time.windows",
 }
 
 

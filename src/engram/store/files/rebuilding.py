@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engram.dialects.emitter import emit_list
+from engram.dialects.yaml_writer import emit_list
 from engram.model.errors import EngramError, StoreCorrupt, StoreReadOnly
 from engram.model.memory import Memory
 from engram.store.documents import event_document, memory_document
