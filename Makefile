@@ -53,7 +53,7 @@ test-citus:
 else
 test-citus: $(READY)
 	ENGRAM_TEST_CITUS="$$URL" $(BIN)/python -m pytest -n 0 tests/citus tests/conformance tests/postgres/test_tenants.py \
-	  tests/moving/test_moving.py tests/moving/test_comparing.py tests/moving/test_broken_off.py tests/moving/test_watermarks.py
+	  tests/migration/test_transfer.py tests/migration/test_verification.py tests/migration/test_interruption.py tests/migration/test_watermarks.py
 endif
 
 check: $(READY)

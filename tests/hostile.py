@@ -9,7 +9,7 @@ from engram.capture.extraction import extract
 from engram.capture.longinput.chunking import chunks_of
 from engram.capture.longinput.facts import facts_in
 from engram.capture.longinput.kinds import look_of
-from engram.cli import strict_json
+from engram.cli.records import strict_json
 from engram.dialects import engram_yaml
 from engram.gates.instructions import injection_problem
 from engram.gates.policies import policy_named
@@ -21,10 +21,11 @@ from engram.gates.triviality import triviality_problem
 from engram.model.errors import EngramError
 from engram.model.event import Event
 from engram.model.memory import Memory
-from engram.recall.question import understand
+from engram.recall.parse import parse
 from engram.sessions.summary_parts import lines_of
-from engram.text import content_hash, dates, entities, numbers, polarity, quote, tokens
-from engram.text.time_phrases import time_phrase
+from engram.text import content_hash, entities, numbers, polarity, quote, tokens
+from engram.text.time import dates
+from engram.text.time.windows import time_phrase
 
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
@@ -86,7 +87,7 @@ RULES: Mapping[str, Callable[[str], Any]] = {
     "summary": _summary,
     "look": look_of,
     **{f"document {kind}": partial(_documents, kind) for kind in ("markdown", "text", "code", "diff")},
-    "question": lambda text: understand(text, NOW),
+    "question": lambda text: parse(text, NOW),
     "time phrase": lambda text: time_phrase(text, NOW),
     "tokens": tokens.tokens,
     "query terms": tokens.query_terms,
@@ -97,6 +98,6 @@ RULES: Mapping[str, Callable[[str], Any]] = {
     "content hash": content_hash.content_hash,
     "quote": quote.quoted,
     "yaml": partial(_refusing, engram_yaml.load),
-    "json": partial(_refusing, strict_json.loads),
+    "json": partial(_refusing, strict_json),
 }
 """Every gate, parser and splitter that reads what anyone may write."""

@@ -9,60 +9,148 @@ with Engram.open() as mem:
 
 from typing import TYPE_CHECKING, Any
 
-from engram.model.errors import EngramError
+from engram.model.errors import (
+    EmbedderError,
+    EngramError,
+    InvalidInput,
+    KeyConflict,
+    ModelError,
+    ModelNonsense,
+    ModelUnavailable,
+    NotFound,
+    NotTrusted,
+    Refused,
+    SecretRefused,
+    SpendLimit,
+    StoreBusy,
+    StoreClosed,
+    StoreCorrupt,
+    StoreDenied,
+    StoreError,
+    StoreReadOnly,
+    StoreUnreachable,
+    UnknownVersion,
+)
 
 if TYPE_CHECKING:
-    from engram.aio import AsyncEngram
-    from engram.client import Engram
-    from engram.client.all_tenants import AllTenantsWorker
-    from engram.gates.policies import MemoryPolicy, SlotRule, TypeRule
-    from engram.model.decision import Decision, Outcome
-    from engram.model.event import Event, Session
-    from engram.model.hit import Hit, Hits, Injection
-    from engram.model.memory import Memory
-    from engram.model.task import TaskRun
-    from engram.recall.recalling import Recall
+    from engram.aio import AsyncEngram as AsyncEngram
+    from engram.aio import AsyncSession as AsyncSession
+    from engram.capture.conversation import Conversation as Conversation
+    from engram.client import Engram as Engram
+    from engram.client.tenant_worker import AllTenantsWorker as AllTenantsWorker
+    from engram.gates.policies import MemoryPolicy as MemoryPolicy
+    from engram.gates.policies import SlotRule as SlotRule
+    from engram.gates.policies import TypeRule as TypeRule
+    from engram.model.decision import Decision as Decision
+    from engram.model.decision import Outcome as Outcome
+    from engram.model.event import Event as Event
+    from engram.model.event import Session as Session
+    from engram.model.hit import Hit as Hit
+    from engram.model.hit import Hits as Hits
+    from engram.model.hit import Injection as Injection
+    from engram.model.memory import Association as Association
+    from engram.model.memory import Memory as Memory
+    from engram.model.report import Finding as Finding
+    from engram.model.report import Report as Report
+    from engram.model.task import Checkpoint as Checkpoint
+    from engram.model.task import Job as Job
+    from engram.model.task import TaskRun as Task
+    from engram.model.task import TaskRun as TaskRun
+    from engram.model.types import MemoryType as MemoryType
+    from engram.recall.blocks import RecallTrace as RecallTrace
+    from engram.recall.recalling import Recall as Recall
+    from engram.review.explaining import Explanation as Explanation
+    from engram.sessions.sessions import SessionHandle as SessionHandle
+    from engram.store.protocol import Purged as Purged
+    from engram.text.time.windows import Window as Window
 
 __version__ = "0.1.0"
 __all__ = [
     "AllTenantsWorker",
+    "Association",
     "AsyncEngram",
+    "AsyncSession",
+    "Checkpoint",
+    "Conversation",
     "Decision",
+    "EmbedderError",
     "Engram",
     "EngramError",
     "Event",
+    "Explanation",
+    "Finding",
     "Hit",
     "Hits",
     "Injection",
+    "InvalidInput",
+    "Job",
+    "KeyConflict",
     "Memory",
     "MemoryPolicy",
+    "MemoryType",
+    "ModelError",
+    "ModelNonsense",
+    "ModelUnavailable",
+    "NotFound",
+    "NotTrusted",
     "Outcome",
+    "Purged",
     "Recall",
+    "RecallTrace",
+    "Refused",
+    "Report",
+    "SecretRefused",
     "Session",
+    "SessionHandle",
     "SlotRule",
+    "SpendLimit",
+    "StoreBusy",
+    "StoreClosed",
+    "StoreCorrupt",
+    "StoreDenied",
+    "StoreError",
+    "StoreReadOnly",
+    "StoreUnreachable",
+    "Task",
     "TaskRun",
     "TypeRule",
+    "UnknownVersion",
+    "Window",
     "__version__",
 ]
 
-# Loaded when first asked for: a hook that needs one small part pays for that part alone.
+# Loaded when first used: a hook that needs one small part pays for that part alone.
 _HOMES = {
-    "AllTenantsWorker": "engram.client.all_tenants",
+    "AllTenantsWorker": "engram.client.tenant_worker",
+    "Association": "engram.model.memory",
     "AsyncEngram": "engram.aio",
+    "AsyncSession": "engram.aio",
+    "Checkpoint": "engram.model.task",
+    "Conversation": "engram.capture.conversation",
     "Decision": "engram.model.decision",
     "Engram": "engram.client",
     "Event": "engram.model.event",
+    "Explanation": "engram.review.explaining",
+    "Finding": "engram.model.report",
     "Hit": "engram.model.hit",
     "Hits": "engram.model.hit",
     "Injection": "engram.model.hit",
+    "Job": "engram.model.task",
     "Memory": "engram.model.memory",
     "MemoryPolicy": "engram.gates.policies",
+    "MemoryType": "engram.model.types",
     "Outcome": "engram.model.decision",
+    "Purged": "engram.store.protocol",
     "Recall": "engram.recall.recalling",
+    "RecallTrace": "engram.recall.blocks",
+    "Report": "engram.model.report",
     "Session": "engram.model.event",
+    "SessionHandle": "engram.sessions.sessions",
     "SlotRule": "engram.gates.policies",
+    "Task": "engram.model.task:TaskRun",
     "TaskRun": "engram.model.task",
     "TypeRule": "engram.gates.policies",
+    "Window": "engram.text.time.windows",
 }
 
 
@@ -71,4 +159,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'engram' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES[name]), name)
+    module, _, other = _HOMES[name].partition(":")
+    return getattr(import_module(module), other or name)
+
+
+def __dir__() -> list[str]:
+    return __all__

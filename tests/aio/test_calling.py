@@ -52,12 +52,12 @@ def test_facets_are_awaited_too(where: dict[str, Any]) -> None:
     bounded(main())
 
 
-def test_a_property_that_asks_the_store_is_awaited(where: dict[str, Any]) -> None:
+def test_a_property_that_asks_the_store_is_a_call(where: dict[str, Any]) -> None:
     async def main() -> None:
         async with AsyncEngram.open(**where) as mem:
-            assert assert_type(await mem.upkeep.paused, bool) is False
+            assert assert_type(await mem.upkeep.paused(), bool) is False
             await mem.upkeep.pause()
-            assert await mem.upkeep.paused is True
+            assert await mem.upkeep.paused() is True
 
     bounded(main())
 

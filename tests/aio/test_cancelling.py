@@ -47,7 +47,7 @@ def test_a_write_that_has_begun_is_finished_after_its_caller_left(files: dict[st
     bounded(main())
     with Engram.open(**files) as after:
         assert [memory.statement for memory in after.list()] == ["Half a write is no write"]
-        assert after.doctor()["ok"]
+        assert after.doctor().ok
 
 
 def test_a_call_that_waits_for_a_thread_never_runs_once_cancelled(files: dict[str, Any]) -> None:
@@ -95,7 +95,7 @@ def test_one_failing_call_of_a_group_cancels_the_others_and_breaks_nothing(files
             assert len(raised.value.exceptions) == 1
             whole = {memory.statement for memory in await mem.list()}
             assert whole <= {f"Perhaps written {number}" for number in range(20)}
-            assert (await mem.doctor())["ok"]
+            assert (await mem.doctor()).ok
 
     bounded(main())
 

@@ -40,7 +40,7 @@ def test_after_closing_every_call_says_so(where: dict[str, Any]) -> None:
             async with mem.session("again"):
                 pass
         with pytest.raises(StoreError, match="this memory is closed"):
-            await mem.upkeep.paused
+            await mem.upkeep.paused()
 
     bounded(main())
 
@@ -170,7 +170,7 @@ if child == 0:
 os.waitpid(child, 0)
 asyncio.run(mem.close())
 """
-    assert "open it anew here" in _ran(program)
+    assert "open it again here" in _ran(program)
 
 
 def _ran(program: str) -> str:

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from engram.aio import turns
-from engram.aio.turns import Turns
+from engram.aio import threads as turns
+from engram.aio.threads import Turns
 from tests.aio.bounded import LIMIT, Gate
 
 

@@ -1,10 +1,10 @@
-"""`engram bench documents`, small: every figure is there, what was planted is found, and nothing is left on a server."""
+"""`benchmarks.documents`, small: every figure is there, what was planted is found, and nothing is left on a server."""
 
 from typing import Any
 
 import pytest
 
-from engram.bench.documents import measure
+from benchmarks.documents import measure
 from engram.client import Engram
 from engram.model.errors import InvalidInput
 from engram.store.postgres import tenants

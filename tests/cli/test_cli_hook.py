@@ -88,7 +88,7 @@ def test_it_loads_nothing_but_the_standard_library(cli: Console) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=os.environ, check=True)
     assert len(json.loads(done.stdout)["hits"]) == 1
     loaded = set(done.stderr.strip().strip("[]").replace("'", "").split(", ")) - {"", "sitecustomize", "distutils"}
-    assert not loaded & {"numpy", "typer", "rich", "pydantic", "yaml", "ryaml", "tokenizers", "platformdirs"}
+    assert not loaded & {"numpy", "rich", "pydantic", "yaml", "ryaml", "tokenizers", "platformdirs"}
 
 
 def test_it_finds_its_home_by_option(cli: Console) -> None:

@@ -18,7 +18,7 @@ def test_revise_says_what_changed_and_whose_place_it_takes(cli: Console) -> None
     old = cli.json("add", "The office is in Berlin", "--tag", "place")["id"]
     result = cli("revise", old, "The office is in Lisbon", "--reason", "moved")
     assert "statement: The office is in Berlin → The office is in Lisbon" in result.stdout
-    assert f"takes the place of {old}" in result.stderr
+    assert f"replaces {old}" in result.stderr
     new = result.stdout.split()[0]
     assert cli.json("show", new)["tags"] == ["place"]
     assert cli.json("history", new)[-1]["reason"] == "moved"
@@ -38,7 +38,7 @@ def test_lineage_tells_every_version_oldest_first_from_any_of_them(cli: Console)
         assert [version["in_force"] for version in found] == [False, False, True]
     lines = cli("lineage", ids[0]).stdout.splitlines()
     assert [line[0] for line in lines] == ["○", "○", "●"]
-    assert "in force" in lines[2] and "Rome" in lines[2]
+    assert "current" in lines[2] and "Rome" in lines[2]
 
 
 def test_a_fact_that_never_changed_is_its_own_lineage(cli: Console) -> None:
@@ -51,7 +51,7 @@ def test_where_no_version_is_in_force_none_is_marked(cli: Console) -> None:
     cli("forget", only)
     result = cli("lineage", only)
     assert "●" not in result.stdout
-    assert "no version is in force" in result.stderr
+    assert "no version is current" in result.stderr
 
 
 def test_forgetting_the_head_puts_the_version_before_in_force(cli: Console) -> None:
@@ -64,7 +64,7 @@ def test_forgetting_the_head_puts_the_version_before_in_force(cli: Console) -> N
 def test_what_came_late_is_history_and_the_head_stays(cli: Console) -> None:
     head = cli.json("add", "The office is in Berlin", "--valid-from", "2026-01-01")["id"]
     result = cli("revise", head, "The office is in Bonn", "--valid-from", "2020-01-01")
-    assert f"before {head}, which stays in force" in result.stderr
+    assert f"before {head}, which stays current" in result.stderr
     assert [version["in_force"] for version in cli.json("lineage", head)] == [False, True]
 
 
@@ -91,7 +91,7 @@ def test_what_waits_for_review_is_not_put_in_force_by_revising_it(cli: Console) 
     assert cli.json("show", waiting)["status"] == "candidate"
     result = cli("revise", waiting, "The patient is allergic to aspirin")
     assert result.exit_code == 1
-    assert "waits for review" in result.stderr
+    assert "awaits review" in result.stderr
     assert cli.json("list") == []
 
 

@@ -1,14 +1,13 @@
-"""Two parsers, one meaning: what `quick` reads is what typer reads, and what it leaves is an error or a wish for help."""
+"""The one reader of command lines: what it reads, what it refuses, what it suggests."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.main import get_command
 
-from engram.cli import program, quick
-from engram.cli.main import verb_of
+from engram.cli.main import PROGRAM
+from engram.cli.parser import HelpRequested, UsageError, read
+from engram.cli.verbs.options import MemoryFilters, NewMemory, Ranking
 
 PLAIN = (
     ["recall", "how do deploys work?"],
@@ -58,63 +57,91 @@ PLAIN = (
     ["export", "-f", "plur", "dir", "--status", "any"],
 )
 
-NOT_PLAIN: tuple[list[str], ...] = (
-    [],
-    ["--help"],
-    ["-h"],
-    ["nonsense"],
-    ["recall"],
-    ["recall", "a", "b"],
-    ["recall", "x", "--limit"],
-    ["recall", "x", "--limit", "many"],
-    ["recall", "x", "--no-such-option"],
-    ["recall", "x", "--explain=yes"],
-    ["recall", "x", "-n5"],
-    ["list", "--help"],
-    ["session"],
-    ["session", "nonsense"],
-    ["--no-such-option", "list"],
+WRONG: tuple[tuple[list[str], str], ...] = (
+    (["nonsense"], "Unknown verb 'nonsense'"),
+    (["recal", "x"], "did you mean recall"),
+    (["recall"], "QUESTION is missing"),
+    (["recall", "a", "b"], "Unexpected argument 'b'"),
+    (["recall", "x", "--limit"], "--limit needs a value: N"),
+    (["recall", "x", "--limit", "many"], "--limit takes a whole number, not 'many'"),
+    (["recall", "x", "--limit", "9" * 30], "--limit takes a number up to"),
+    (["learn", "x", "--confidence", "high"], "--confidence takes a number, not 'high'"),
+    (["recall", "x", "--no-such-option"], "Unknown option --no-such-option"),
+    (["recall", "x", "--limt", "3"], "did you mean --limit"),
+    (["recall", "x", "--explain=yes"], "--explain takes no value"),
+    (["session", "nonsense"], "Unknown verb 'nonsense'"),
+    (["session", "strat", "x"], "did you mean start"),
+    (["--no-such-option", "list"], "Unknown option --no-such-option"),
+    (["traverse"], "ID… is missing"),
 )
 
 
-def read_by_typer(words: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> tuple[Any, dict[str, Any]]:
-    seen: list[tuple[Any, dict[str, Any]]] = []
-    monkeypatch.setattr(program, "perform", lambda function, given: seen.append((function, given)))
-    get_command(program.build()).main(list(words), prog_name="engram", standalone_mode=False)
-    return seen[0]
+def values(*words: str) -> dict[str, Any]:
+    return read(words, PROGRAM)[1]
 
 
-@pytest.mark.parametrize("words", PLAIN, ids=" ".join)
-def test_both_parsers_read_the_same(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    read = quick.read(words, verb_of)
-    assert read is not None
-    verb, given = read
-    expected_verb, expected = read_by_typer(words, monkeypatch)
-    assert verb is expected_verb
-    assert {k: v or None for k, v in given.items()} == {k: v or None for k, v in expected.items()}
+def test_every_right_line_is_read() -> None:
+    for words in PLAIN:
+        verb, given = read(words, PROGRAM)
+        path = " ".join(word for word in words if not word.startswith("-"))
+        assert {"home", "as_json"} <= set(given), (verb, path)
 
 
-@pytest.mark.parametrize("words", NOT_PLAIN, ids=" ".join)
-def test_what_is_not_plainly_right_is_left_to_typer(words: list[str]) -> None:
-    assert quick.read(words, verb_of) is None
+def test_every_wrong_line_is_refused_with_what_is_wrong() -> None:
+    missed = []
+    for words, expected in WRONG:
+        with pytest.raises(UsageError) as caught:
+            read(words, PROGRAM)
+        if expected not in str(caught.value):
+            missed.append((words, str(caught.value)))
+    assert missed == []
 
 
-def test_a_session_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_can_be_requested_anywhere_and_a_missing_verb_asks_for_it() -> None:
+    for words, path, missing in (
+        ([], "", True),
+        (["--help"], "", False),
+        (["-h"], "", False),
+        (["list", "--help"], "list", False),
+        (["session"], "session", True),
+        (["session", "start", "x", "-h"], "session start", False),
+    ):
+        with pytest.raises(HelpRequested) as caught:
+            read(words, PROGRAM)
+        assert (caught.value.path, caught.value.missing) == (path, missing)
+
+
+def test_shared_options_arrive_as_one_object() -> None:
+    given = values("recall", "x", "--limit=7", "-t", "fact", "--type", "preference", "-s", "here", "--explain")
+    filters, ranking = given["filters"], given["ranking"]
+    assert isinstance(filters, MemoryFilters) and isinstance(ranking, Ranking)
+    assert (filters.type_, filters.scope, filters.tag) == (["fact", "preference"], ["here"], None)
+    assert (ranking.limit, ranking.mode, ranking.explain) == (7, "hybrid", True)
+
+
+def test_what_was_not_given_is_no_field_of_a_new_memory() -> None:
+    memory = values("learn", "text", "--confidence", "0.5", "--meta", "a=b", "--why", "", "--pin")["memory"]
+    assert isinstance(memory, NewMemory)
+    assert memory.given() == {"confidence": 0.5, "metadata": {"a": "b"}, "pinned": True}
+
+
+def test_values_stand_after_a_short_option_and_flags_together() -> None:
+    assert values("list", "-n5")["limit"] == 5
+    assert values("forget", "x", "-y")["yes"] is True
+
+
+def test_what_follows_two_dashes_is_an_argument() -> None:
+    assert values("recall", "-n", "2", "--", "--json")["question"] == "--json"
+
+
+def test_a_session_and_a_task_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENGRAM_SESSION", "S-7")
-    read = quick.read(["recall", "x"], verb_of)
-    assert read is not None and read[1]["session"] == "S-7"
-    assert read_by_typer(["recall", "x"], monkeypatch)[1]["session"] == "S-7"
-    assert quick.read(["session", "end"], verb_of) is not None
-
-
-def test_a_task_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENGRAM_TASK", "TASK-7")
-    read = quick.read(["task", "show"], verb_of)
-    assert read is not None and read[1]["task_id"] == "TASK-7"
-    assert read_by_typer(["task", "show"], monkeypatch)[1]["task_id"] == "TASK-7"
+    assert values("recall", "x")["session"] == "S-7"
+    assert values("recall", "x", "--session", "S-8")["session"] == "S-8"
+    assert values("task", "show")["task_id"] == "TASK-7"
 
 
 def test_values_have_their_types() -> None:
-    read = quick.read(["--home", "h", "backup", "f"], verb_of)
-    assert read is not None
-    assert (read[1]["home"], read[1]["target"]) == ("h", Path("f"))
+    given = values("--home", "h", "backup", "f")
+    assert (given["home"], given["target"]) == ("h", Path("f"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engram.cli import drawing, person
+from engram.cli import display, person
 from engram.cli.surface import Surface
 
 from .conftest import Console
@@ -169,7 +169,7 @@ def test_a_person_confirms(cli: Console) -> None:
 @pytest.fixture
 def at_terminal(monkeypatch: pytest.MonkeyPatch, person: None) -> None:
     monkeypatch.setattr(Surface, "drawn", property(lambda surface: not surface.as_json))
-    monkeypatch.setattr(drawing, "on_terminal", lambda: True)
+    monkeypatch.setattr(display, "on_terminal", lambda: True)
 
 
 @pytest.mark.usefixtures("at_terminal")

@@ -3,18 +3,15 @@
 import inspect
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
 
-from engram.cli import program
-from engram.cli.declared import Group, Verb
-from engram.cli.exits import code_of
-from engram.cli.main import VERBS, verb_of
-from engram.cli.plain_text import ago, line, shown
-from engram.cli.reference import described, markdown
-from engram.cli.surface import Surface
+from engram.cli.display import ago, line, shown
+from engram.cli.help import described
+from engram.cli.main import PROGRAM, SECTIONS
+from engram.cli.parser import Group, Verb, parameters
+from engram.cli.reference import markdown
+from engram.cli.surface import Surface, code_of
 from engram.model import errors
 
 from .conftest import Console
@@ -24,12 +21,11 @@ DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
 
 def functions() -> list[tuple[str, Verb]]:
     found: list[tuple[str, Verb]] = []
-    for name in VERBS:
-        verb = verb_of(name)
-        assert verb is not None
-        found += (
-            [(f"{name} {own}", each) for own, each in verb.verbs.items()] if isinstance(verb, Group) else [(name, verb)]
-        )
+    for name, verb in PROGRAM.verbs.items():
+        if isinstance(verb, Group):
+            found += [(f"{name} {own}", each) for own, each in verb.verbs.items() if not isinstance(each, Group)]
+        else:
+            found.append((name, verb))
     return found
 
 
@@ -47,7 +43,8 @@ def test_wrong_usage_is_exit_2(cli: Console, words: tuple[str, ...]) -> None:
 
 
 def test_a_near_miss_is_named(cli: Console) -> None:
-    assert "recall" in cli("recal", "x").stderr
+    assert "did you mean recall?" in cli("recal", "x").stderr
+    assert "did you mean --limit?" in cli("list", "--limti", "3").stderr
 
 
 @pytest.mark.parametrize(
@@ -68,32 +65,23 @@ def test_every_error_has_its_exit_code(error: Exception, code: int) -> None:
     assert code_of(error) == code
 
 
-def test_the_help_lists_every_verb_in_full_sentences(cli: Console) -> None:
-    rows = [row for row in cli("--help").stdout.partition("Commands:")[2].splitlines() if row.startswith("  ")]
-    assert set(VERBS) <= {row.split()[0] for row in rows}
-    assert not [row for row in rows if row.endswith("...")]
+def test_the_help_groups_every_verb(cli: Console) -> None:
+    text = cli("--help").stdout
+    rows = [row for row in text.splitlines() if row.startswith("  ")]
+    assert set(PROGRAM.verbs) <= {row.split()[0] for row in rows}
+    places = [text.index(f"\n{title}:\n") for title in SECTIONS]
+    assert places == sorted(places)
+    assert cli().exit_code == cli("session").exit_code == 2
 
 
-@pytest.mark.parametrize(("name", "function"), functions())
-def test_every_verb_and_every_option_has_help(name: str, function: Verb) -> None:
-    assert inspect.getdoc(function)
-    for _, shown_as, text in described(function):
-        assert text, f"{name} {shown_as}"
-        assert shown_as, name
-
-
-@pytest.fixture(scope="module")
-def built() -> Any:
-    """The program as typer sees it; making it takes longer than asking it."""
-    return typer.main.get_command(program.build())
-
-
-@pytest.mark.parametrize("name", [name for name, _ in functions() if name != "hook"])
-def test_every_verb_takes_json_and_home(cli: Console, name: str, built: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program, "build", lambda: built)
-    text = cli(*name.split(), "--help").stdout
-    assert "--json" in text
-    assert "--home" in text
+def test_every_verb_and_every_option_has_help_and_takes_json_and_home(cli: Console) -> None:
+    for name, function in functions():
+        assert inspect.getdoc(function), name
+        result = cli(*name.split(), "--help")
+        assert result.exit_code == 0
+        for _, written, text in described(parameters(function)):
+            assert text and written in result.stdout, f"{name} {written}"
+        assert "--json" in result.stdout and "--home" in result.stdout, name
 
 
 def test_the_reference_is_up_to_date() -> None:

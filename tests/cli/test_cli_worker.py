@@ -177,13 +177,13 @@ def test_a_worker_that_lasts_tells_a_program_line_by_line_and_ends_gracefully(
     assert (lasting.stdout.read(), lasting.stderr.read()) == ("", "")
 
 
-def test_a_worker_loads_neither_typer_nor_rich(cli: Console) -> None:
+def test_a_worker_loads_no_rich(cli: Console) -> None:
     program = (
         "import sys; sys.argv = ['engram', 'worker', '--once']\n"
         "from engram.cli.main import run\n"
         "try: run()\n"
         "except SystemExit: pass\n"
-        "print('loaded', [n for n in ('typer', 'rich', 'pydantic') if n in sys.modules])"
+        "print('loaded', [n for n in ('rich', 'pydantic') if n in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert done.stdout.endswith("loaded []\n")

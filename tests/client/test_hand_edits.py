@@ -37,11 +37,11 @@ def test_an_edit_that_does_not_parse_leaves_the_last_good_version_in_force(files
     assert files.search("nightshift")[0].text == FACT
     assert path.read_text() == broken
     report = files.doctor()
-    assert not report["ok"]
-    assert f"{path}:" in report["checks"][0]["detail"]
+    assert not report.ok
+    assert f"{path}:" in report.findings[0].message
     path.write_text(broken.replace("[unclosed", "[closed]"))
     assert files.get(kept.id).tags == ("closed",)
-    assert files.doctor()["checks"][0]["ok"]
+    assert files.doctor().findings[0].ok
 
 
 def test_a_file_of_many_is_read_and_split_by_the_first_change(files: Engram) -> None:

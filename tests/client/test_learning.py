@@ -196,9 +196,9 @@ def test_autonomous_captures_are_judged_and_the_doctor_reports_the_pass_rate(mem
     assert rejected.outcome == Outcome.REJECTED
     for _ in range(25):
         mem.learn("ok thanks, sounds good", autonomous=True)
-    gates = next(check for check in mem.doctor()["checks"] if check["name"] == "gates")
-    assert not gates["ok"]
-    assert "0% of 26" in gates["detail"]
+    gates = mem.doctor()["gates"]
+    assert not gates.ok
+    assert "0% of 26" in gates.message
 
 
 def test_what_was_said_with_a_secret_in_it_has_a_decision(mem: Engram) -> None:

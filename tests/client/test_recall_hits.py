@@ -297,7 +297,7 @@ def test_words_that_name_a_time_find_the_memory_that_says_them(mem: Engram, ques
     mem.add("Load tests replay last November's traffic against an isolated environment")
     found = mem.recall(question)
     assert [hit.text.split()[0] for hit in found.hits] == [question.split()[0]]
-    assert any("part of what is remembered" in warning for warning in found.warnings)
+    assert found.warnings, "the answer says that the time was not taken as a window"
 
 
 def test_a_time_that_cannot_be_placed_is_told_once_and_not_as_an_unknown_name(mem: Engram) -> None:

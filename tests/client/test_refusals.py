@@ -88,9 +88,9 @@ OTHER: dict[str, tuple[Call, str]] = {
     "batch": (lambda mem: mem.add_batch(["tabs"]), "item 1"),  # type: ignore[list-item]
     "no events": (lambda mem: mem.list_events(mem.start_task("Ship it").id, last=0), "last 0"),
     "confidence": (lambda mem: mem.add("Tabs", confidence=99), "^confidence: 99 must lie between 0 and 1"),
-    "importance": (lambda mem: mem.add("Tabs", importance="high"), "^importance: 'high' is not a number"),
-    "pinned": (lambda mem: mem.add("Tabs", pinned=3), "^pinned: 3 is neither True nor False"),
-    "rationale": (lambda mem: mem.add("Tabs", rationale=3), "^rationale: 3 is not text"),
+    "importance": (lambda mem: mem.add("Tabs", importance="high"), "^importance: 'high' is not a number"),  # type: ignore[arg-type]
+    "pinned": (lambda mem: mem.add("Tabs", pinned=3), "^pinned: 3 is neither True nor False"),  # type: ignore[arg-type]
+    "rationale": (lambda mem: mem.add("Tabs", rationale=3), "^rationale: 3 is not text"),  # type: ignore[arg-type]
     "a summary of nothing": (lambda mem: mem.session("x").summarise(max_tokens=0), "a summary of 0 tokens cannot be"),
 }
 

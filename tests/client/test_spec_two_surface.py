@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from engram import Engram
-from engram.client.naming import owner_scope
+from engram.client.arguments import owner_scope
 from engram.model.errors import InvalidInput, ModelUnavailable, NotFound
 from engram.recall.composing import UNKNOWN, composed
 from engram.rules.scopes import visible_from
@@ -230,8 +230,8 @@ def test_weaker_hits_are_left_out(mem: Engram) -> None:
 
 def test_health_is_the_doctors_word_and_a_text_embedded(mem: Engram) -> None:
     found = mem.health_check()
-    assert found["ok"] and found["checks"][-1]["name"] == "embedding"
-    assert "256 dimensions" in found["checks"][-1]["detail"]
+    assert found.ok and found.findings[-1].code == "embedding"
+    assert "256 dimensions" in found["embedding"].message
     assert mem.health_check(skip_embedding_test=True) == mem.doctor()
 
 
@@ -243,8 +243,8 @@ def test_an_embedder_that_fails_is_not_healthy(mem: Engram, monkeypatch: pytest.
 
     monkeypatch.setattr(type(mem.store), "embed", failing)
     found = mem.health_check()
-    assert not found["ok"]
-    assert found["checks"][-1]["detail"] == "the provider answered 500"
+    assert not found.ok
+    assert found["embedding"].message == "the provider answered 500"
 
 
 @pytest.mark.parametrize(("boost", "expected"), [(0.1, 0.8), (0.25, 0.95), (1.0, 1.0)])

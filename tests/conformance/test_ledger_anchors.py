@@ -203,7 +203,7 @@ def test_witnesses_are_no_part_of_any_memory_and_trouble_no_one(backend: Backend
     mem.observe_batch("talk", [{"role": "user", "content": "which port"}])
     mem.update(kept.id, rationale="it always did")
     assert [image.op for image in mem.store.history(kept.id)] == ["add", "update"]
-    assert mem.doctor()["ok"] is True
+    assert mem.doctor().ok is True
     mem.undo(kept.id)
     assert mem.get(kept.id).rationale == "" and mem.store.verify_ledgers() == []
     mem.rebuild_index()

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from engram.dialects.engram_yaml import dump, load
-from engram.dialects.mapping import MEMORY_KEYS, METADATA_KEYS
 from engram.dialects.plur.vocabulary import engram_type, plur_status, plur_type
+from engram.dialects.record import MEMORY_KEYS, METADATA_KEYS
 from engram.model.memory import STATUSES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "file-format.md").read_text("utf-8")

@@ -63,7 +63,7 @@ def test_an_unreadable_file_stays_as_it_is_and_its_last_good_version_in_force(me
     assert mem.get(target.id).statement == OLD
     problems = mem.upkeep.sync().problems
     assert len(problems) == 1 and str(path) in problems[0]
-    assert not mem.doctor()["ok"]
+    assert not mem.doctor().ok
     with pytest.raises(StoreCorrupt, match="mend it first"):
         mem.update(target.id, rationale="decided while the file was broken")
     mem.feedback(target.id, "positive")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from engram.gates import secret_naming
 from engram.gates.secret_values import Likeness, likeness
-from engram.gates.secrets import find_secrets, may_hold_secrets, redact, secrets_problem
+from engram.gates.secrets import find_secrets, redact, secrets_problem, suspects
 from engram.model.memory import Anchor, Memory
 
 # (kind, text, the part that must not survive). Pieces are joined so that no scanner takes this file for a leak.
@@ -213,6 +213,6 @@ def test_a_secret_of_one_memory_is_seen_among_many(kind: str, text: str, secret:
     # The neighbours end and begin with what could be read as the beginning or the end of something.
     said = ["The commit", "id: the api", "key of the digest"]
     memories = [Memory("", text if number == place else other) for number, other in enumerate(said)]
-    assert may_hold_secrets(memories)
+    assert suspects(memories)
     del memories[place]
-    assert not may_hold_secrets(memories)
+    assert not suspects(memories)

@@ -1,8 +1,7 @@
 """Relations as lines of a prompt, and the walks of several seeds as one answer."""
 
 from engram.embedding.tokenizer import count_tokens
-from engram.graph.reaching import Reached, gathered
-from engram.graph.rendering import rendered
+from engram.graph.paths import Reached, gathered, rendered
 from engram.model.memory import Memory
 from engram.store.protocol import Step
 

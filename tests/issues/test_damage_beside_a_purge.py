@@ -180,8 +180,8 @@ def test_readers_neither_end_an_interrupted_purge_nor_show_what_it_is_about(
         assert not any("quagga" in hit.text for hit in mem.search(SECRET, kinds=("memory", "event")))
         assert not any(image.memory for image in mem.store.history(told.target))
         assert [event.content for event in mem.store.events("talk")] == [""]
-        check = next(check for check in mem.doctor()["checks"] if check["name"] == "purge")
-        assert not check["ok"] and "--repair" in check["advice"]
+        check = mem.doctor()["purge"]
+        assert not check.ok and "--repair" in check.fix
         assert (told.home / "state" / MARKER).exists()
 
 
@@ -216,8 +216,8 @@ def test_a_purge_that_cannot_be_ended_keeps_nobody_from_writing(told: Told, monk
         assert len(mem.list()) == 2
         mem.add("Giraffes are tall")
         assert any(str(marker) in warning for warning in mem.store.warnings)
-        check = next(check for check in mem.doctor()["checks"] if check["name"] == "purge")
-        assert not check["ok"]
+        check = mem.doctor()["purge"]
+        assert not check.ok
 
 
 def test_a_purge_that_begins_while_another_cannot_be_ended_ends_both(
@@ -452,8 +452,8 @@ def test_a_marker_of_other_types_is_reported_and_set_aside_by_a_repair(
     marker = _marked(told, **ODD[kind])
     with told.opened() as mem:
         assert len(mem.list()) == 2 and mem.add("Giraffes are tall").id
-        check = next(check for check in mem.doctor()["checks"] if check["name"] == "purge")
-        assert not check["ok"] and str(marker) in check["detail"]
+        check = mem.doctor()["purge"]
+        assert not check.ok and str(marker) in check.message
     monkeypatch.setenv("ENGRAM_CACHE", str(told.folder / "cache"))
     monkeypatch.chdir(told.folder)
     assert str(marker) in str(_asked(told, capsys, "doctor", "--repair")["repaired"])

@@ -111,8 +111,8 @@ def test_the_doctor_examines_what_it_can_while_somebody_holds_the_lock(
 ) -> None:
     monkeypatch.setattr("engram.store.files.store.PATIENCE", 0.02)
     with held.held(), _open(tmp_path, repository) as mem:
-        checks = {check["name"]: check for check in mem.doctor()["checks"]}
-        assert not checks["home"]["ok"] and "not looked at" in checks["home"]["detail"]
-        assert checks["files"]["ok"] and checks["journal"]["ok"]
+        checks = mem.doctor()
+        assert not checks["home"].ok and "not looked at" in checks["home"].message
+        assert checks["files"].ok and checks["journal"].ok
     with _open(tmp_path, repository) as mem:
-        assert "home" not in {check["name"] for check in mem.doctor()["checks"]}
+        assert "home" not in mem.doctor()

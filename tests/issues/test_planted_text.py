@@ -15,8 +15,8 @@ import yaml
 
 from engram import Engram
 from engram.aio import AsyncEngram
-from engram.cli.foreign import read
-from engram.cli.importing import Imported, Importing
+from engram.cli.import_source import read
+from engram.cli.importer import Imported, Importer
 from engram.cli.surface import Surface
 from engram.mcp import arguments as asks
 from engram.mcp.tools import TOOLS
@@ -90,7 +90,7 @@ class Ground:
         return path
 
     def imported(self, path: Path) -> Imported:
-        done = Importing(self.mem, path.name, by_person=False).take(read(path), lambda *_: None)
+        done = Importer(self.mem, path.name, by_person=False).take(read(path), lambda *_: None)
         assert done.created or done.updated or done.unchanged
         return done
 
@@ -532,7 +532,7 @@ def test_no_import_makes_a_name_mean_two_memories(ground: Ground) -> None:
     assert len(told) == 2 and "'closed'" in told[1]
     planted[1]["statement"] = "The bakery moved far away"
     ground.write("planted.json", json.dumps(planted))
-    again = Importing(mem, file.name, by_person=False).take(read(file), lambda *_: None)
+    again = Importer(mem, file.name, by_person=False).take(read(file), lambda *_: None)
     assert (len(done.created), again.created) == (3, [])
 
 

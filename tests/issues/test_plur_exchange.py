@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from engram import Engram
-from engram.cli import foreign
-from engram.cli.importing import Imported, Importing
+from engram.cli import import_source
+from engram.cli.importer import Imported, Importer
 from engram.dialects.plur import from_plur, read_plur, to_plur, write_plur
 from engram.model.memory import Memory
 from tests.backends import Backend
@@ -29,7 +29,7 @@ def keep(folder: Path, *entries: dict[str, Any]) -> Path:
 
 
 def bring(mem: Engram, folder: Path) -> Imported:
-    return Importing(mem, folder.name, by_person=True).take(foreign.read(folder), lambda *_: None)
+    return Importer(mem, folder.name, by_person=True).take(import_source.read(folder), lambda *_: None)
 
 
 def ids(mem: Engram) -> set[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engram import Engram
+from engram import Engram, Finding
 from engram.model.errors import StoreReadOnly
 from engram.store.files.following import place_of
 from engram.store.files.journal import Journal
@@ -30,9 +30,8 @@ def place(mem: Engram, memory_id: str) -> Path:
     return parts.path(place_of(parts, memory_id))
 
 
-def doctor(mem: Engram, check: str) -> dict[str, object]:
-    (found,) = [one for one in mem.upkeep.doctor()["checks"] if one["name"] == check]
-    return dict(found)
+def doctor(mem: Engram, check: str) -> Finding:
+    return mem.upkeep.doctor()[check]
 
 
 def machine_home(mem: Engram) -> Path:
@@ -196,7 +195,7 @@ def test_a_store_of_an_earlier_engram_has_no_mark_and_its_owner_wins(machine: Ma
     with machine.open() as mem:
         mem.upkeep.sync()
         assert mem.get(memory_id).status == "retired"
-        assert mem.upkeep.doctor()["ok"]
+        assert mem.upkeep.doctor().ok
 
 
 # -- what the doctor says
@@ -209,8 +208,8 @@ def test_the_doctor_says_what_was_put_right(machine: Machine) -> None:
     with machine.open() as mem:
         assert path.exists()
     with machine.open() as mem:
-        assert path.name in str(doctor(mem, "power")["detail"])
-        assert mem.upkeep.doctor()["ok"]
+        assert path.name in doctor(mem, "power").message
+        assert mem.upkeep.doctor().ok
 
 
 def test_a_file_that_cannot_be_put_right_yet_is_nobodys_removal(
@@ -244,9 +243,9 @@ def test_a_lost_line_of_the_journal_shows(which: int, machine: Machine) -> None:
     del lines[which]
     path.write_bytes(b"".join(lines))
     with machine.open() as mem:
-        assert not doctor(mem, "journal")["ok"]
+        assert not doctor(mem, "journal").ok
         mem.add(sentence(9))
-        assert not doctor(mem, "journal")["ok"]
+        assert not doctor(mem, "journal").ok
 
 
 def test_going_on_without_a_lost_line_is_the_owners_decision(machine: Machine) -> None:
@@ -259,7 +258,7 @@ def test_going_on_without_a_lost_line_is_the_owners_decision(machine: Machine) -
     path.write_bytes(first + last)
     assert accept_gaps(home, Journal(home.journal, home.quarantine))
     with machine.open() as mem:
-        assert doctor(mem, "journal")["ok"]
+        assert doctor(mem, "journal").ok
 
 
 def test_pruned_decisions_are_not_missed(machine: Machine) -> None:
@@ -268,16 +267,16 @@ def test_pruned_decisions_are_not_missed(machine: Machine) -> None:
         for n in range(2, 5):
             mem.update(memory_id, statement=sentence(n))
         assert mem.store.prune(mem._clock() + timedelta(days=400), 100, 0, 0, dry_run=False).images == 3
-        assert doctor(mem, "journal")["ok"]
+        assert doctor(mem, "journal").ok
 
 
 def test_a_lost_task_shows(machine: Machine) -> None:
     with machine.open() as mem:
         task = mem.tasks.start("Move the release train")
-        assert doctor(mem, "tasks")["ok"]
+        assert doctor(mem, "tasks").ok
     (machine.home / "tasks" / f"{task.id}.json").unlink()
     with machine.open() as mem:
-        assert task.id in str(doctor(mem, "tasks")["detail"]) and not doctor(mem, "tasks")["ok"]
+        assert task.id in doctor(mem, "tasks").message and not doctor(mem, "tasks").ok
 
 
 @pytest.mark.parametrize("which", [0, -1], ids=["the first", "the last"])
@@ -286,13 +285,13 @@ def test_a_lost_checkpoint_shows(which: int, machine: Machine) -> None:
         task = mem.tasks.start("Move the release train")
         for n in range(3):
             mem.tasks.checkpoint(task.id, f"Step {n} is done")
-        assert doctor(mem, "tasks")["ok"]
+        assert doctor(mem, "tasks").ok
     (path,) = machine.home.glob("tasks/*.checkpoints.jsonl")
     lines = path.read_bytes().splitlines(keepends=True)
     del lines[which]
     path.write_bytes(b"".join(lines))
     with machine.open() as mem:
-        assert "checkpoint" in str(doctor(mem, "tasks")["detail"]) and not doctor(mem, "tasks")["ok"]
+        assert "checkpoint" in doctor(mem, "tasks").message and not doctor(mem, "tasks").ok
 
 
 # -- sessions
@@ -321,7 +320,7 @@ def test_events_of_a_session_whose_file_is_lost_are_not_shown_to_everybody(
     with machine.open() as mem:
         mem.rebuild_index()
         assert scopes_of_events(mem) and "global" not in scopes_of_events(mem)
-        assert not doctor(mem, "sessions")["ok"]
+        assert not doctor(mem, "sessions").ok
         assert [event.content for event in mem.store.events(session)] == [SECRET]
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from engram import Engram
-from engram.cli import hook
-from engram.dialects.emitter import emit_list
+from engram.cli.main import main
+from engram.dialects.yaml_writer import emit_list
 from engram.gates.instructions import find_injections
 from engram.mcp.serving import LazyMemory, answered
 from engram.mcp.tools import TOOLS
@@ -163,7 +163,7 @@ def test_the_hook_quotes(mem: Engram, tmp_path: Path, capsys: pytest.CaptureFixt
     place = ["--home", str(home_of(mem).root), "--cwd", str(tmp_path)]
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("ENGRAM_CACHE", str(tmp_path / "cache"))
-        assert hook.main(["recall", *place, "zqx harbour"]) == 0
+        main(["hook", "recall", *place, "zqx harbour"])
     printed = capsys.readouterr().out
     answer = json.loads(printed)
     assert EVIL_ID in [hit["id"] for hit in answer["hits"]]
@@ -200,8 +200,6 @@ def test_a_tools_answer_quotes_as_text_and_as_data(mem: Engram, tool: str, argum
 def test_what_search_prints_for_a_program_is_quoted(
     mem: Engram, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from engram.cli.main import main
-
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("ENGRAM_CACHE", str(tmp_path / "cache"))
         patched.setenv("ENGRAM_HOME", str(home_of(mem).root))
@@ -317,8 +315,6 @@ def test_a_reason_quotes_what_it_names(tmp_path: Path) -> None:
 def test_learn_prints_what_is_stored_on_lines_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from engram.cli.main import main
-
     monkeypatch.setenv("ENGRAM_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("ENGRAM_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
@@ -346,8 +342,6 @@ def test_no_refusal_repeats_a_secret(mem: Engram, tool: str, arguments: dict[str
 def test_the_command_line_repeats_no_secret_either(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from engram.cli.main import main
-
     monkeypatch.setenv("ENGRAM_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("ENGRAM_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from engram import Engram
-from engram.cli.foreign import Reading
-from engram.cli.importing import Importing
+from engram.cli.import_source import ImportSource
+from engram.cli.importer import Importer
 from engram.dialects import engram_yaml
 from engram.dialects.engram_yaml import from_mapping
 from engram.model.arguments import MOST_NESTED
@@ -72,13 +72,13 @@ RECORDS: list[dict[str, Any]] = [
 def test_an_import_skips_what_could_not_be_read_back_and_takes_the_rest(mem: Engram) -> None:
     fine = {"id": "ENG-2026-1116-705", "statement": "Otters have pockets"}
     numbered = {"id": 20261116, "statement": "Otters are mustelids", "associations": [{"target": 7}], "supersedes": [3]}
-    reading = Reading()
+    reading = ImportSource()
     for record in [*RECORDS, fine, numbered]:
         try:
             reading.found.append((str(record["id"]), from_mapping(record)))
         except InvalidInput as error:
             reading.skipped.append((str(record["id"]), str(error)))
-    done = Importing(mem, "theirs.json", by_person=True).take(reading, lambda *_: None)
+    done = Importer(mem, "theirs.json", by_person=True).take(reading, lambda *_: None)
     assert {what for what, _ in done.skipped} == {record["id"] for record in RECORDS}
     assert mem.get("ENG-2026-1116-705").statement == "Otters have pockets"
     assert mem.get("20261116").statement == "Otters are mustelids"

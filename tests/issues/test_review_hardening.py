@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engram import Engram
-from engram.cli import hook
+from engram.cli.verbs import hook
 from engram.gates.secrets import find_secrets, redact_all, refuse_secret, secrets_problem
 from engram.model.errors import InvalidInput, SecretRefused
 from engram.model.memory import Association, Evidence, Memory

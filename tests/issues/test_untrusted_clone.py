@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
-from engram.cli import hook
+from engram.cli.verbs import hook
 from engram.mcp.serving import LazyMemory, answered
 from engram.mcp.tools import TOOLS
 from engram.model.errors import NotFound, Refused
@@ -156,7 +156,7 @@ def test_no_word_of_it_reaches_a_prompt(tmp_path: Path, clone: Path) -> None:
             text,
             *mem.store.warnings,
             *mem.upkeep.sync().problems,
-            json.dumps(mem.doctor(), ensure_ascii=False, default=str),
+            json.dumps(mem.doctor().record(), ensure_ascii=False, default=str),
         ]
     assert "engram trust" in text
     assert "The deploy is on Fridays" in text

@@ -20,7 +20,7 @@ from engram.model.event import Event
 from engram.model.hit import Hit
 from engram.model.memory import Activation
 from engram.model.task import Job
-from engram.store.ends import End, transfer
+from engram.store.migration.transfer import Endpoint, transfer
 from engram.store.opening import Server as Place
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import Image, Purged
@@ -85,11 +85,11 @@ def steps(url: str, tenant: str, *, seed: int = SEED, rounds: int = ROUNDS) -> l
 
     with opened(tenant) as mem:
         found = list(Program(mem, chance, clock).run(rounds))
-    moved = transfer(End(server=Place(url, tenant)), End(server=Place(url, tenant + MOVED)))
-    found.append(_line("move", {"holds": moved.holds, "differences": moved.differences}))
+    moved = transfer(Endpoint(server=Place(url, tenant)), Endpoint(server=Place(url, tenant + MOVED)))
+    found.append(_line("move", {"holds": moved.counts, "differences": moved.differences}))
     with opened(tenant + MOVED) as mem:
         found += Program(mem, chance, clock, "moved ").run(rounds // 4)
-        found.append(_line("doctor", [(check["name"], check["ok"]) for check in mem.doctor()["checks"]]))
+        found.append(_line("doctor", [(finding.code, finding.ok) for finding in mem.doctor().findings]))
     return found
 
 

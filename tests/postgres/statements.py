@@ -14,11 +14,11 @@ import numpy as np
 from psycopg import sql
 
 from engram.model.memory import CO_ACCESSED
-from engram.store.postgres import nearest, tenants, walking
+from engram.store.postgres import nearest, tenants, traversal
 from engram.store.postgres.filters import where
 from engram.store.postgres.sql import _statements, statement
 from engram.store.protocol import Filters
-from engram.store.walks import Hops
+from engram.store.traversal import Hops
 from tests.postgres.one_shard import TENANT, Statement, tables
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -120,4 +120,4 @@ def walks() -> Iterator[Statement]:
         whole = direction == "any" and followed == "all"
         for kind, filters in {"everything": EVERYTHING, **(FILTERS if whole else {})}.items():
             hops = Hops(direction, wanted, 0.1, filters, NOW)
-            yield numbered(f"walk [{direction} {followed} {kind}]", walking._asked(hops)[0])
+            yield numbered(f"walk [{direction} {followed} {kind}]", traversal._asked(hops)[0])

@@ -17,7 +17,7 @@ import pytest
 from psycopg import errors, sql
 
 from engram import AllTenantsWorker, Engram
-from engram.client import all_tenants
+from engram.client import tenant_worker as all_tenants
 from engram.model.errors import InvalidInput, StoreUnreachable
 from engram.model.task import Job
 from engram.sessions.jobs import LEASE, Worked

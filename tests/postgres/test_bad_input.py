@@ -241,7 +241,7 @@ def _assert_answers(mem: Engram, text: str) -> None:
     assert mem.get("kept").statement == text
     assert len(mem.history("kept")) == 1
     assert mem.store.facts()["statuses"] == {"active": 1}
-    assert mem.doctor()
+    assert mem.doctor().findings
     recalled = mem.recall(text)
     assert recalled.hits[0].text == text
     assert "not noted" in recalled.warnings[0]

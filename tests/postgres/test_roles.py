@@ -131,7 +131,7 @@ def test_the_application_does_its_whole_day(made: Roles, tmp_path: Path, clock: 
         mem.upkeep.resume()
         assert mem.store.verify_ledgers() == []
         found = mem.doctor()
-        assert found["ok"], found
+        assert found.ok, found
     environment = {**os.environ, "ENGRAM_URL": made.app, "ENGRAM_TENANT": "acme", "ENGRAM_HOME": str(tmp_path)}
     exported = [sys.executable, "-m", "engram", "export", str(tmp_path / "out")]
     subprocess.run(exported, env=environment, cwd=tmp_path, capture_output=True, timeout=120, check=True)
@@ -171,7 +171,7 @@ def test_the_reader_answers_and_every_write_is_refused(made: Roles, tmp_path: Pa
         assert (recalled.hits[0].id, "not noted" in recalled.warnings[0]) == (known.id, True)
         assert any("not kept" in warning for warning in mem.session("deploy to staging").injection.warnings)
         assert mem.get(known.id) == known
-        assert mem.doctor()["ok"]
+        assert mem.doctor().ok
         for write in (
             lambda: mem.add("Another"),
             lambda: mem.learn("Another one, to be learned"),

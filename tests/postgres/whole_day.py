@@ -13,9 +13,9 @@ from engram.model.event import Session
 from engram.model.memory import Association, Memory
 from engram.model.task import Checkpoint, Job, TaskRun, moved
 from engram.model.usage import Use
-from engram.store.ends import End, transfer
+from engram.store.migration.transfer import Endpoint, transfer
 from engram.store.opening import Server as Place
-from engram.store.postgres import nearest, reembedding, tenants
+from engram.store.postgres import nearest, tenants, vector_generations
 from engram.store.postgres.opening import open_store
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import Filters, Query, Stretch
@@ -205,7 +205,7 @@ def destroy(store: PostgresStore, memory: Memory, clock: Clock) -> None:
 
 def move(url: str, tenant: str, other: str) -> None:
     """To another tenant, twice: the second time there is nothing more."""
-    ends = End(server=Place(url, tenant)), End(server=Place(url, other))
+    ends = Endpoint(server=Place(url, tenant)), Endpoint(server=Place(url, other))
     for _ in range(2):
         assert transfer(*ends).differences == []
 
@@ -215,7 +215,7 @@ def embed_again(url: str, tenant: str, clock: Clock) -> None:
     store = open_store(url, tenant, Bytes(), clock=clock)
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(reembedding, "REMEMBERED", 0)
+            patch.setattr(vector_generations, "REMEMBERED", 0)
             store.reembed()
     finally:
         store.close()

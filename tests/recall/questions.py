@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from engram.text.time_phrases import Window
+from engram.text.time.windows import Window
 
 FOLDER = Path(__file__).parent / "questions"
 HELD_OUT = Path(__file__).parent / "held_out.txt"

@@ -234,9 +234,9 @@ def test_an_entry_that_is_no_file_is_named_and_stops_nothing(tmp_path: Path, mem
         ODD[kind](place)
         (problem,) = mem.store.verify_ledgers()
         assert problem == f"old.jsonl: {place} is no file but {kind}; move it out of that folder"
-        found = {check["name"]: check for check in mem.doctor()["checks"]}
-        assert not found["ledgers"]["ok"] and problem in found["ledgers"]["detail"]
-        assert found["index"]["ok"]
+        found = mem.doctor()
+        assert not found["ledgers"].ok and problem in found["ledgers"].message
+        assert found["index"].ok
         assert mem.observe("talk", "user", "line 5").seq == 6
         mem.rebuild_index()
     with opened(tmp_path, "another cache") as again:

@@ -1,18 +1,28 @@
-"""AsyncEngram: opened, warmed and closed on threads; its verbs are written out in `verbs`, its facets in `facets`."""
+"""AsyncEngram: opened, warmed and closed on threads; each verb is the synchronous one, awaited."""
 
 from collections.abc import Callable
 from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
-from engram.aio.opening import Opening
+from engram.aio.awaitable import Opened, Opening, Twin, awaited
+from engram.aio.facets import (
+    AsyncGraph,
+    AsyncJobs,
+    AsyncLineages,
+    AsyncReview,
+    AsyncSessions,
+    AsyncTasks,
+    AsyncUpkeep,
+    entered,
+)
 from engram.aio.threads import Threads
-from engram.aio.verbs import Verbs
+from engram.client import Engram
+from engram.client.arguments import OpenOptions
 from engram.model.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from engram.client import Engram
     from engram.gates.policies import MemoryPolicy
     from engram.llm.model import LanguageModel
     from engram.settings import Settings
@@ -26,7 +36,7 @@ CLOSE_SECONDS = 30.0
 """How long closing waits for calls that are running."""
 
 
-class AsyncEngram(Verbs):
+class AsyncEngram(Twin[Engram], Opened):
     """An agent's memory for programs with an event loop: everything `Engram` does, under the same names, awaited.
 
     `async with AsyncEngram.open() as mem:` or `mem = await AsyncEngram.open()` and `await mem.close()`. Calls run on a few
@@ -34,24 +44,23 @@ class AsyncEngram(Verbs):
     was writing is written wholly, or not at all.
     """
 
-    def __init__(self, threads: Threads, engram: "Engram") -> None:
-        self._threads = threads
-        self._engram = engram
-
     @classmethod
-    def _opening(cls, threads: int | None, *args: Any, **kwargs: Any) -> Opening[Self]:
+    def open(
+        cls, home: str | Path | None = None, *, threads: int | None = None, **options: Unpack[OpenOptions]
+    ) -> Opening[Self]:
+        """Open a store as `Engram.open` does, with the same options; `threads` is how many calls may run at once."""
         size = THREADS if threads is None else threads
         if type(size) is not int or not 1 <= size <= MOST_THREADS:
             raise InvalidInput(f"threads {threads!r} must be a whole number from 1 to {MOST_THREADS}")
-        return Opening(partial(cls._opened, size, *args, **kwargs))
+        return Opening(partial(cls._opened, size, home, options))
 
     @classmethod
-    async def _opened(cls, size: int, *args: Any, **kwargs: Any) -> Self:
+    async def _opened(cls, size: int, home: str | Path | None, options: OpenOptions) -> Self:
         workers = Threads(size)
         opened: list[Engram] = []
 
         def work() -> None:
-            opened.append(_warm(*args, **kwargs))
+            opened.append(_warm(home, options))
 
         try:
             await workers.run(work)
@@ -59,7 +68,7 @@ class AsyncEngram(Verbs):
             await workers.close(partial(_close, opened), CLOSE_SECONDS)
             raise
         except BaseException:
-            # Whoever was to have it is gone: what is being opened is closed as soon as it is open.
+            # The caller is gone: what is being opened is closed as soon as it is open.
             workers.end(partial(_close, opened))
             raise
         if opened[0].home is not None:
@@ -71,53 +80,168 @@ class AsyncEngram(Verbs):
 
         After 30 seconds `StoreBusy` is raised, and the store closed when the call that takes so long has ended.
         """
-        await self._threads.close(self._engram.close, CLOSE_SECONDS)
+        await self._threads.close(self._target.close, CLOSE_SECONDS)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
 
-    async def run(self, function: "Callable[Concatenate[Engram, P], T]", *args: P.args, **kwargs: P.kwargs) -> T:
+    async def run(self, function: Callable[Concatenate[Engram, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function of your own with the `Engram` behind this, on one of its threads: many calls for one wait."""
-        return await self._threads.run(function, self._engram, *args, **kwargs)
+        return await self._threads.run(function, self._target, *args, **kwargs)
+
+    # -- writing
+
+    learn = awaited(Engram.learn)
+    remember = awaited(Engram.remember)
+    add = awaited(Engram.add)
+    add_batch = awaited(Engram.add_batch)
+    add_conversation = awaited(Engram.add_conversation)
+    extract = awaited(Engram.extract)
+    revise = awaited(Engram.revise)
+    update = awaited(Engram.update)
+    pin = awaited(Engram.pin)
+    verify = awaited(Engram.verify)
+    reinforce = awaited(Engram.reinforce)
+    forget = awaited(Engram.forget)
+    purge = awaited(Engram.purge)
+    undo = awaited(Engram.undo)
+    feedback = awaited(Engram.feedback)
+    relate = awaited(Engram.relate)
+
+    # -- reading
+
+    get = awaited(Engram.get)
+    list = awaited(Engram.list)
+    get_memories = list
+    list_recent = awaited(Engram.list_recent)
+    search = awaited(Engram.search)
+    deep_search = awaited(Engram.deep_search)
+    recall = awaited(Engram.recall)
+    recall_critical = awaited(Engram.recall_critical)
+    trace_recall = awaited(Engram.trace_recall)
+    get_context_block = awaited(Engram.get_context_block)
+    inject = awaited(Engram.inject)
+    history = awaited(Engram.history)
+    get_current = awaited(Engram.get_current)
+    lineage = awaited(Engram.lineage)
+    get_lineage = lineage
+    explain_memory = awaited(Engram.explain_memory)
+    get_history = awaited(Engram.get_history)
+    traverse = awaited(Engram.traverse)
+    traverse_many = awaited(Engram.traverse_many)
+    render_graph_context = awaited(Engram.render_graph_context)
+    scope_here = awaited(Engram.scope_here)
+    scope_for = awaited(Engram.scope_for)
+    scopes_for = awaited(Engram.scopes_for)
+
+    # -- sessions and tasks
+
+    session = entered(Engram.session)
+    observe = awaited(Engram.observe)
+    observe_batch = awaited(Engram.observe_batch)
+    start_task = awaited(Engram.start_task)
+    get_task = awaited(Engram.get_task)
+    list_tasks = awaited(Engram.list_tasks)
+    pause_task = awaited(Engram.pause_task)
+    resume_task = awaited(Engram.resume_task)
+    complete_task = awaited(Engram.complete_task)
+    fail_task = awaited(Engram.fail_task)
+    cancel_task = awaited(Engram.cancel_task)
+    soft_delete_task = awaited(Engram.soft_delete_task)
+    record_event = awaited(Engram.record_event)
+    record_turn = awaited(Engram.record_turn)
+    list_events = awaited(Engram.list_events)
+    search_events = awaited(Engram.search_events)
+    create_checkpoint = awaited(Engram.create_checkpoint)
+    build_context = awaited(Engram.build_context)
+    process_memory_jobs = awaited(Engram.process_memory_jobs)
+
+    # -- documents
+
+    record_long_input = awaited(Engram.record_long_input)
+    ingest = awaited(Engram.ingest)
+    build_long_input_context = awaited(Engram.build_long_input_context)
+    cite = awaited(Engram.cite)
+
+    # -- upkeep
+
+    doctor = awaited(Engram.doctor)
+    health_check = awaited(Engram.health_check)
+    rebuild_index = awaited(Engram.rebuild_index)
+
+    # -- facets and values
+
+    @property
+    def lineages(self) -> AsyncLineages:
+        """Facts that change: their versions, and the current one."""
+        return AsyncLineages(self._threads, self._target.lineages)
+
+    @property
+    def graph(self) -> AsyncGraph:
+        """Relations between memories."""
+        return AsyncGraph(self._threads, self._target.graph)
+
+    @property
+    def tasks(self) -> AsyncTasks:
+        """Work that outlives a conversation."""
+        return AsyncTasks(self._threads, self._target.tasks)
+
+    @property
+    def jobs(self) -> AsyncJobs:
+        """Background work on the ledgers."""
+        return AsyncJobs(self._threads, self._target.jobs)
+
+    @property
+    def review(self) -> AsyncReview:
+        """What waits for a person."""
+        return AsyncReview(self._threads, self._target.review)
+
+    @property
+    def sessions(self) -> AsyncSessions:
+        """Sessions and their ledgers."""
+        return AsyncSessions(self._threads, self._target.sessions)
+
+    @property
+    def upkeep(self) -> AsyncUpkeep:
+        """Doctor, backup, prune, index, pause."""
+        return AsyncUpkeep(self._threads, self._target.upkeep)
 
     @property
     def settings(self) -> "Settings":
         """The settings it was opened with."""
-        return self._engram.settings
+        return self._target.settings
 
     @property
     def home(self) -> "Home | None":
         """The store's directory; None where memories are not files."""
-        return self._engram.home
+        return self._target.home
 
     @property
     def directory(self) -> Path:
         """Where the agent works."""
-        return self._engram.directory
+        return self._target.directory
 
     @property
     def policy(self) -> "MemoryPolicy":
         """What describes a memory before the gates judge it."""
-        return self._engram.policy
+        return self._target.policy
 
     @property
     def model(self) -> "LanguageModel | None":
         """The language model of the settings, None where there is none; asking it blocks, so ask it in `run`."""
-        return self._engram.model
+        return self._target.model
 
 
-def _close(opened: "list[Engram]") -> None:
+def _close(opened: list[Engram]) -> None:
     for engram in opened:
         engram.close()
 
 
-def _warm(*args: Any, **kwargs: Any) -> "Engram":
+def _warm(home: str | Path | None, options: OpenOptions) -> Engram:
     """Open, and make every part now: made at first use, two threads could make it twice."""
-    from engram.client import Engram
-
-    engram = Engram.open(*args, **kwargs)
+    engram = Engram.open(home, **options)
     try:
         for kind in type(engram).__mro__:
             for name, part in vars(kind).items():

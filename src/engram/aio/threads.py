@@ -3,21 +3,54 @@
 import asyncio
 import os
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from contextvars import Context, copy_context
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from engram.aio.turns import Turns
 from engram.model.errors import StoreBusy, StoreClosed, StoreError
 
 SERVED = "Engram."
 P = ParamSpec("P")
 T = TypeVar("T")
 CLOSED = "this memory is closed; open it again with `AsyncEngram.open()`"
-FORKED = "this memory was opened by the process that forked this one; open it anew here"
+FORKED = "this memory was opened by the process that forked this one; open it again here"
+
+PATIENCE = 0.05
+"""Seconds after which a call counts as long."""
+
+
+class Turns:
+    """Lets calls through one after the other; a long one loses its turn to the next and keeps running.
+
+    A store of files admits one thread at a time, and so does Python: threads that crowd at both doors slow each other down
+    and keep the event loop waiting for the interpreter. But a call that waits for a model, a disk or ten thousand memories
+    must not delay a search of milliseconds, so the next one passes it.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._holder: object | None = None
+        self._since = 0.0
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Wait for the turn, and pass it on afterwards."""
+        mine = object()
+        with self._changed:
+            while self._holder is not None and (left := self._since + PATIENCE - time.monotonic()) > 0:
+                self._changed.wait(left)
+            self._holder, self._since = mine, time.monotonic()
+        try:
+            yield
+        finally:
+            with self._changed:
+                if self._holder is mine:
+                    self._holder = None
+                    self._changed.notify()
 
 
 class Threads:
@@ -61,7 +94,7 @@ class Threads:
             except TypeError as error:
                 if not str(error).startswith(SERVED):
                     raise
-                # Words that a verb's `**owner` does not take: told of the class that callers know.
+                # The caller knows the asynchronous class, not the one behind it.
                 raise TypeError(f"Async{error}") from None
 
     @property

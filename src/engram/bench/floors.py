@@ -1,6 +1,7 @@
 """Floors: what the machine itself needs for the least that must be done, measured in the same run."""
 
 import os
+import resource
 import sqlite3
 import statistics
 import subprocess
@@ -91,3 +92,8 @@ def process_ms(command: Sequence[str], times: int, env: dict[str, str] | None = 
         subprocess.run(command, check=True, capture_output=True, text=True, input=stdin, env=env, timeout=120)
 
     return median_ms(start, times)
+
+
+def peak_memory() -> float:
+    """The most memory this process has used so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 * 1024 if sys.platform == "darwin" else 1024)

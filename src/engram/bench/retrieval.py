@@ -1,6 +1,5 @@
 """How well the store finds: a data set's conversations go in as ledger events, its questions are asked, the ranking is measured."""
 
-import resource
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +9,7 @@ from typing import Any
 
 from engram.bench.bm25 import Bm25
 from engram.bench.dataset import Conversation, Question
-from engram.bench.floors import percentile
+from engram.bench.floors import peak_memory, percentile
 from engram.bench.measures import Tally, sessions_in_order
 from engram.client import Engram
 from engram.model.errors import InvalidInput
@@ -131,7 +130,6 @@ def _baseline_report(tally: Tally, asking: Asking) -> dict[str, Any]:
 
 
 def _report(tally: Tally, latencies: Sequence[float], asking: Asking) -> dict[str, Any]:
-    rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 * 1024 if sys.platform == "darwin" else 1024)
     timed = latencies or [0.0]
     return {
         "questions": tally.questions,
@@ -140,5 +138,5 @@ def _report(tally: Tally, latencies: Sequence[float], asking: Asking) -> dict[st
         "measures": tally.means(),
         "by_category": _by_category(tally, asking),
         "latency_ms": {name: percentile(timed, share) for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))},
-        "rss_mb": rss,
+        "rss_mb": peak_memory(),
     }

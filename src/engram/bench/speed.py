@@ -1,41 +1,38 @@
 """How fast the store is, each figure beside its floor measured in the same run."""
 
 import os
-import resource
 import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from engram.bench import floors
 from engram.bench.corpus import memories, questions, statements
+from engram.bench.report import Figure, Progress
 from engram.client import Engram
+from engram.model.errors import InvalidInput
 
 ROUNDS = 60
 LEARNS = 40
 COLD_ROUNDS = 7
 SLICE = 5_000
+LARGEST = 1_000_000
 SCOPE = ("global", "user", "project:acme", "project:acme/api", "project:beta")
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One measured figure: what it is, its value, and what it is held against."""
-
-    name: str
-    value: float
-    unit: str
-    p95: float | None = None
-    p99: float | None = None
-    floor: float | None = None
-    ratio: float | None = None
-
-
-Progress = Callable[[str, int, int], None]
+def parse_sizes(text: str) -> list[int]:
+    """`1000,10000` as numbers. Raises `InvalidInput` for anything else."""
+    try:
+        sizes = [int(part.replace("_", "")) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInput(f"Cannot read --n {text!r}; give numbers separated by commas, such as 1000,10000") from None
+    if not all(100 <= size <= LARGEST for size in sizes):
+        raise InvalidInput(f"--n takes sizes from 100 to {LARGEST:,}")
+    return sizes
 
 
 def measure(count: int, *, cold: bool = True, progress: Progress = lambda *_: None) -> dict[str, Any]:
@@ -81,7 +78,7 @@ def _serve(mem: Engram, folder: Path, count: int) -> list[Figure]:
     for question in asked[:5]:
         mem.recall(question, scope=SCOPE)
     recall = floors.samples_ms(lambda i: mem.recall(asked[i % len(asked)], scope=SCOPE), ROUNDS)
-    rss = _rss()  # before the floor takes a matrix of its own
+    rss = floors.peak_memory()  # before the floor takes a matrix of its own
     assert mem.home is not None, "measured on a store of files"
     floor = floors.search_floor(count, mem.home.index / "index.db", _pruned(mem, asked))
     recall_p50 = floors.percentile(recall, 0.5)
@@ -96,10 +93,6 @@ def _serve(mem: Engram, folder: Path, count: int) -> list[Figure]:
         _timed("inject", inject, recall_p50, "recall"),
         Figure("peak RSS while serving", rss, "MB"),
     ]
-
-
-def _rss() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 * 1024 if sys.platform == "darwin" else 1024)
 
 
 def _timed(name: str, samples: list[float], floor: float, against: str) -> Figure:

@@ -5,13 +5,10 @@ from dataclasses import replace
 
 from engram.gates.pipeline import judge_trusted
 from engram.gates.proposal import GateSettings, Proposal
-from engram.gates.secrets import may_hold_secrets
+from engram.gates.secrets import suspects
 from engram.model.decision import Outcome
 from engram.model.errors import Refused, SecretRefused
 from engram.model.memory import Memory
-
-READ_AT_ONCE = 200
-"""Memories that are searched for secrets together; where something like one is found, each of them is searched alone."""
 
 
 class _Nobody:
@@ -40,9 +37,7 @@ def admit(memory: Memory, settings: GateSettings | None = None) -> Memory:
 
 def admit_all(memories: Sequence[Memory], settings: GateSettings) -> None:
     """Raise for the first of these memories that may not be written, as `admit` does."""
-    for start in range(0, len(memories), READ_AT_ONCE):
-        some = memories[start : start + READ_AT_ONCE]
-        searched = settings.allow_secrets or not may_hold_secrets(some)
-        asked = replace(settings, allow_secrets=True) if searched else settings
-        for memory in some:
-            admit(memory, asked)
+    suspected = set() if settings.allow_secrets else {id(memory) for memory in suspects(memories)}
+    searched = replace(settings, allow_secrets=True)
+    for memory in memories:
+        admit(memory, settings if id(memory) in suspected else searched)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from engram.capture.consulting import Reading, choices_for, read_facts
 from engram.capture.drafting import draft
@@ -23,6 +23,7 @@ from engram.llm.answers import Choice
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, ModelError, NotFound
 from engram.model.event import Event
+from engram.model.fields import ChangedFields
 from engram.model.memory import Evidence, Memory
 from engram.model.types import memory_type
 from engram.rules.scopes import parse_scope
@@ -98,7 +99,7 @@ class Queue(Protocol):
 class Revise(Protocol):
     """A new version of a memory: `Lineages.revise`."""
 
-    def __call__(self, ref: str, *, actor: str, reason: str, **fields: Any) -> Memory:
+    def __call__(self, ref: str, *, actor: str, reason: str, **fields: Unpack[ChangedFields]) -> Memory:
         """The new head."""
 
 
@@ -327,7 +328,7 @@ class Conversations:
         """
         if fact.type in HELD_BACK or (fact.type != PLAIN_FACT and memory_type(fact.type).tier == 1):
             return fact.type
-        return self.learner.policy.applied(Memory(id="", statement=fact.statement, type=PLAIN_FACT), typed=False).type
+        return self.learner.policy.described(Memory(id="", statement=fact.statement, type=PLAIN_FACT), typed=False).type
 
     def _given(self, exchange: _Exchange, fact: Extracted) -> dict[str, Any]:
         from engram.capture.longinput.quotes import quote_hash
@@ -352,7 +353,7 @@ class Conversations:
         """What a fact that tells its beginning would take the place of."""
         if fact.since is None:
             return []
-        key = key or self.learner.policy.applied(Memory(id="", statement=fact.statement), typed=False).conflict_key
+        key = key or self.learner.policy.described(Memory(id="", statement=fact.statement), typed=False).conflict_key
         return self.store.heads(key, exchange.scope) if key else []
 
     def _replacing(self, fact: Extracted) -> dict[str, str]:
@@ -360,7 +361,7 @@ class Conversations:
         affirmed = _REJECTED.sub("", fact.statement)
         if affirmed == fact.statement:
             return {}
-        key = self.learner.policy.applied(Memory(id="", statement=affirmed), typed=False).conflict_key
+        key = self.learner.policy.described(Memory(id="", statement=affirmed), typed=False).conflict_key
         return {"conflict_key": key} if key else {}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from engram.model.arguments import refuse_deep
 from engram.model.errors import InvalidInput
+from engram.model.fields import FIELD_ALIASES
 from engram.model.memory import (
     FORMS,
     SIGNALS,
@@ -25,7 +26,6 @@ from engram.model.types import memory_type
 from engram.rules import numbers as n
 from engram.rules.scopes import parse_scope
 
-ALIASES = {"content": "statement", "fact": "statement", "main_content": "context", "memory_type": "type"}
 _TIMES = ("created", "updated", "occurred_at", "valid_from", "valid_until", "last_verified")
 _UNIT = ("confidence", "importance")
 _TEXTS = (
@@ -53,7 +53,7 @@ def checked_fields(given: Mapping[str, Any]) -> dict[str, Any]:
     """Fields under their one name, with values of the right kind."""
     values: dict[str, Any] = {}
     for name, value in given.items():
-        field = ALIASES.get(name, name)
+        field = FIELD_ALIASES.get(name, name)
         if field not in _FIELDS:
             raise InvalidInput(f"unknown field {name!r}; a memory has: {', '.join(sorted(_FIELDS))}")
         if value is None and field not in ("valid_until", "valid_from", "decay_days", "occurred_at"):

@@ -9,6 +9,7 @@ from engram.capture.admission import admit_all
 from engram.capture.drafting import draft
 from engram.gates.pipeline import judge, outranked
 from engram.gates.policies import MemoryPolicy
+from engram.gates.policies.policy import PatternTimeout
 from engram.gates.proposal import GateSettings, Neighbour, Proposal, Verdict
 from engram.gates.trust import held_by_tier, is_human, is_untrusted, tier_of
 from engram.model.decision import Decision, Outcome
@@ -114,7 +115,10 @@ class Learner:
     ) -> Decision:
         """Judge one proposal and store it, or say why not."""
         now = self.clock()
-        memory = _unclaimed(self._drafted(given, learned_by, source, now))
+        try:
+            memory = _unclaimed(self._drafted(given, learned_by, source, now))
+        except PatternTimeout as error:
+            return Decision(Outcome.REJECTED, None, None, str(error), "policy")
         proposal = propose(memory, autonomous=autonomous)
         vector = self._embed([memory])
         with self.store.reading():

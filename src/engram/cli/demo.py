@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engram.cli import cards, drawing, past
+from engram.cli import display, history_view, views
 from engram.cli.records import decision_data, hit_data, injection_data, memory_data, plain
 from engram.rules.eligibility import eligibility
 from engram.rules.strength import strength
@@ -70,23 +70,23 @@ class Demo:
         self.account.append({"scene": title, "steps": []})
         if self.surface.as_json:
             return
-        if self.pause and drawing.on_terminal() and len(self.account) > 1:
+        if self.pause and display.on_terminal() and len(self.account) > 1:
             time.sleep(PAUSE)
-        drawing.write()
-        drawing.rule(f"{len(self.account)} · {title}")
-        drawing.lines([(words, "italic bright_black")], [""])
+        display.write()
+        display.rule(f"{len(self.account)} · {title}")
+        display.lines([(words, "italic bright_black")], [""])
 
     def step(self, command: str, data: Any, draw: Callable[[], None]) -> None:
         """One call: how it is typed, and its answer."""
         self.account[-1]["steps"].append({"command": command, "answer": plain(data)})
         if not self.surface.as_json:
-            drawing.lines([("$ ", "bright_black"), (command, "bold")])
+            display.lines([("$ ", "bright_black"), (command, "bold")])
             draw()
 
     def note(self, text: str) -> None:
         """A remark."""
         if not self.surface.as_json:
-            drawing.lines([(text, "italic bright_black")])
+            display.lines([(text, "italic bright_black")])
 
     # -- the scenes
 
@@ -106,7 +106,7 @@ class Demo:
         self.step(
             f'engram learn "{text[:44]}…" --type {kind}',
             decision_data(found, self.clock.now),
-            lambda: cards.decision(found),
+            lambda: views.decision(found),
         )
         return found
 
@@ -121,14 +121,14 @@ class Demo:
         self.step(
             f'engram recall "{question}" --explain',
             [hit_data(hit, self.clock.now, explain=True) for hit in hits],
-            lambda: cards.hits(hits, self.clock.now, explain=True),
+            lambda: views.hits(hits, self.clock.now, explain=True),
         )
         unknown = "who is on call this week?"
         found = self.mem.recall(unknown, scope=SCOPE)
         self.step(
             f'engram recall "{unknown}"',
             [hit_data(hit, self.clock.now) for hit in found.hits],
-            lambda: cards.nothing_known(found, self.clock.now),
+            lambda: views.nothing_known(found, self.clock.now),
         )
 
     def injected_and_rated(self) -> None:
@@ -140,7 +140,7 @@ class Demo:
             self.step(
                 f'engram session start "{task}" --budget 400',
                 injection_data(found, self.clock.now),
-                lambda: cards.injection(found),
+                lambda: views.injection(found),
             )
             self.note(f"{found.tokens} of {found.budget} tokens")
             session.observe("user", "Please deploy the payment service.")
@@ -151,11 +151,11 @@ class Demo:
         """One rating, and what it did."""
         before = self.mem.get(self.ids[kind])
         after = session.feedback(before.id, signal)
-        changes = past.changes(before, after)
+        changes = history_view.changes(before, after)
         self.step(
             f"engram feedback {before.id} {signal}",
             memory_data(after, self.clock.now),
-            lambda: past.draw_changes(changes),
+            lambda: history_view.draw_changes(changes),
         )
 
     def fading(self) -> None:
@@ -163,21 +163,21 @@ class Demo:
         self.scene("fading", "Time is the only thing that moves here. What is not used fades; nobody has to run a job.")
         memories = [self.mem.get(self.ids[kind]) for kind, _ in LESSONS]
         start = self.clock.now
-        rows: list[list[drawing.Cell]] = []
+        rows: list[list[display.Cell]] = []
         for memory in memories:
-            row: list[drawing.Cell] = [(memory.id, "cyan"), memory.type]
+            row: list[display.Cell] = [(memory.id, "cyan"), memory.type]
             for days in (0, 30, 90, 180):
                 state = eligibility(memory, start + timedelta(days=days))
-                row.append((f"{drawing.bar(state.strength)} {state.state}", drawing.state_style(state.state)))
+                row.append((f"{display.bar(state.strength)} {state.state}", display.state_style(state.state)))
             rows.append(row)
         columns = [
-            drawing.Column(name) for name in ("memory", "type", "today", "in 30 days", "in 90 days", "in 180 days")
+            display.Column(name) for name in ("memory", "type", "today", "in 30 days", "in 90 days", "in 180 days")
         ]
         data = {
             m.id: {days: round(strength(m, start + timedelta(days=days)), 4) for days in (0, 30, 90, 180)}
             for m in memories
         }
-        self.step("engram list   (and the clock moved forward)", data, lambda: drawing.table(columns, rows))
+        self.step("engram list   (and the clock moved forward)", data, lambda: display.table(columns, rows))
         self.clock.now += timedelta(days=30)
         self.note(
             "A month goes by. Corrections, conventions and preferences never sink below fading; the fact is dormant now:"
@@ -189,15 +189,15 @@ class Demo:
         task = "check when the nightly export runs"
         injected = self.mem.inject(task, scope=SCOPE)
         passed_over = [(item.id, item.reason) for item in injected.left_out]
-        rows: list[list[drawing.Cell]] = [[("  not injected  ", "yellow"), f"{who}: {why}"] for who, why in passed_over]
-        self.step(f'engram inject "{task}"', passed_over, lambda: drawing.lines(*rows))
+        rows: list[list[display.Cell]] = [[("  not injected  ", "yellow"), f"{who}: {why}"] for who, why in passed_over]
+        self.step(f'engram inject "{task}"', passed_over, lambda: display.lines(*rows))
         hits = self.mem.recall(
             "at what hour does the nightly export to the warehouse start?", scope=SCOPE, limit=1
         ).hits
         self.step(
             'engram recall "at what hour does the nightly export to the warehouse start?"',
             [hit_data(hit, self.clock.now) for hit in hits],
-            lambda: cards.hits(hits, self.clock.now),
+            lambda: views.hits(hits, self.clock.now),
         )
 
     def contradicted(self) -> None:
@@ -208,9 +208,9 @@ class Demo:
         text = LESSONS[3][1].replace("02:00", "04:30")
         found = self.learn(text, "factual")
         waiting = self.mem.review.queue()
-        rows: list[list[drawing.Cell]] = [[(item.memory.id, "cyan"), item.kind, item.reason] for item in waiting]
-        columns = [drawing.Column("id"), drawing.Column("what"), drawing.Column("why", grows=True)]
-        self.step("engram review", [item.reason for item in waiting], lambda: drawing.table(columns, rows))
+        rows: list[list[display.Cell]] = [[(item.memory.id, "cyan"), item.kind, item.reason] for item in waiting]
+        columns = [display.Column("id"), display.Column("what"), display.Column("why", grows=True)]
+        self.step("engram review", [item.reason for item in waiting], lambda: display.table(columns, rows))
         if found.outcome.value == "CONTRADICTION":
             kept = self.mem.review.resolve(found.memory.id, "new")
             self.ids["factual"] = kept.id
@@ -218,7 +218,7 @@ class Demo:
             self.step(
                 f"engram review {kept.id} --keep new",
                 memory_data(kept, self.clock.now),
-                lambda: cards.listing(both, self.clock.now),
+                lambda: views.listing(both, self.clock.now),
             )
 
     def edited_and_undone(self) -> None:
@@ -233,21 +233,21 @@ class Demo:
         self.step(
             f"cat …/{path.parent.name}/{path.name}",
             text,
-            lambda: drawing.lines(*[[row] for row in text.rstrip().splitlines()]),
+            lambda: display.lines(*[[row] for row in text.rstrip().splitlines()]),
         )
         path.write_text(text.replace("test-payments", "test-pay"), "utf-8")
         self.mem.upkeep.sync()
-        steps = past.steps(self.mem.history(memory.id))[-1:]
+        steps = history_view.steps(self.mem.history(memory.id))[-1:]
         self.step(
             f"sed -i s/test-payments/test-pay/ {path.name}; engram history {memory.id}",
-            [past.step_data(s) for s in steps],
-            lambda: past.draw(steps),
+            [history_view.step_data(s) for s in steps],
+            lambda: history_view.draw(steps),
         )
         before, after = self.mem.get(memory.id), self.mem.undo(memory.id)
         self.step(
             f"engram undo {memory.id}",
             memory_data(after, self.clock.now),
-            lambda: past.draw_changes(past.changes(before, after)),
+            lambda: history_view.draw_changes(history_view.changes(before, after)),
         )
 
     def purged(self) -> None:
@@ -258,7 +258,7 @@ class Demo:
         )
         target = self.ids["factual"]
         proof = self.mem.upkeep.purge([target])
-        from engram.cli.verbs.forgetting import draw_proof
+        from engram.cli.verbs.change import draw_proof
 
         self.step(f"engram forget {target} --purge", proof, lambda: draw_proof(proof))
 
@@ -267,9 +267,9 @@ class Demo:
         if self.surface.as_json:
             self.surface.json(self.account)
             return
-        drawing.write()
-        drawing.rule("now you")
-        drawing.fields([(command, (words, "bright_black")) for command, words in NEXT])
+        display.write()
+        display.rule("now you")
+        display.fields([(command, (words, "bright_black")) for command, words in NEXT])
 
 
 def play(surface: "Surface", *, pause: bool = True) -> None:

@@ -1,98 +1,85 @@
-"""`engram`: finds the verb that was asked for and imports that one alone: most of a cold start is what it does not load."""
+"""`engram`: finds the verb on the command line and imports that one alone; most of a cold start is what it does not load."""
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-if TYPE_CHECKING:
-    from engram.cli.declared import Group, Verb
+from engram.cli.parser import Group, HelpRequested, UsageError, Verb, read
 
-VERBS: dict[str, str] = {
-    "init": "setting_up",
-    "learn": "teaching",
-    "remember": "teaching",
-    "add": "teaching",
-    "recall": "asking",
-    "search": "asking",
-    "inject": "asking",
-    "prepare": "preparing",
-    "show": "reading",
-    "list": "reading",
-    "history": "reading",
-    "lineage": "versions",
-    "update": "changing",
-    "revise": "versions",
-    "pin": "changing",
-    "forget": "forgetting",
-    "feedback": "changing",
-    "reinforce": "changing",
-    "verify": "changing",
-    "undo": "changing",
-    "relate": "graph",
-    "traverse": "graph",
-    "session": "session",
-    "task": "task",
-    "ledger": "ledger",
-    "capture": "capture",
-    "ingest": "documents",
-    "cite": "documents",
-    "review": "review",
-    "trust": "trust",
-    "pause": "upkeep",
-    "resume": "upkeep",
-    "sync": "upkeep",
-    "prune": "upkeep",
-    "backup": "upkeep",
-    "restore": "upkeep",
-    "import": "exchange",
-    "export": "exchange",
-    "migrate": "moving",
-    "index": "health",
-    "doctor": "health",
-    "status": "health",
-    "config": "setting_up",
-    "bench": "bench",
-    "hook": "setting_up",
-    "mcp": "setting_up",
-    "worker": "worker",
-    "demo": "setting_up",
-    "version": "setting_up",
-}
-"""Every verb and the module of `engram.cli.verbs` that holds it, in the order of the help."""
+SECTIONS: dict[str, dict[str, str]] = {
+    "Everyday": {
+        "learn": "learn", "remember": "learn", "add": "learn", "recall": "recall", "search": "recall",
+        "inject": "recall", "prepare": "recall", "show": "memories", "list": "memories", "update": "change",
+        "revise": "change", "pin": "change", "feedback": "change", "reinforce": "change", "forget": "change",
+    },
+    "Review": {
+        "review": "review", "verify": "change", "undo": "change", "history": "memories", "lineage": "memories",
+        "relate": "graph", "traverse": "graph", "trust": "trust",
+    },
+    "Tasks and documents": {
+        "session": "session", "task": "task", "capture": "capture", "ingest": "documents", "cite": "documents",
+        "ledger": "ledger",
+    },
+    "Store": {
+        "init": "setup", "status": "health", "doctor": "health", "config": "setup", "index": "health",
+        "sync": "upkeep", "prune": "upkeep", "pause": "upkeep", "resume": "upkeep", "backup": "upkeep",
+        "restore": "upkeep", "import": "exchange", "export": "exchange", "migrate": "migrate", "bench": "bench",
+        "demo": "setup", "version": "setup",
+    },
+    "Server": {"mcp": "setup", "worker": "worker", "hook": "hook"},
+}  # fmt: skip
+"""Every verb and the module of `engram.cli.verbs` that defines it, in the order of the help."""
 
 LASTING = frozenset({"mcp", "bench", "worker"})
-"""Verbs that go on working; the others answer once and end."""
+"""Verbs that keep running; the others answer once and end."""
 _FUNCTIONS = {"list": "list_", "import": "import_"}
 """Verbs whose name Python already uses for something else."""
 
 
-def verb_of(name: str) -> "Verb | Group | None":
-    """What stands behind a name: a verb, a group of further verbs, or nothing."""
-    if name not in VERBS:
-        return None
-    found: Verb | Group = getattr(import_module(f"engram.cli.verbs.{VERBS[name]}"), _FUNCTIONS.get(name, name))
-    return found
+class _Verbs(Mapping[str, "Verb | Group"]):
+    """The verbs by name, each imported when it is looked up."""
+
+    def __init__(self) -> None:
+        self._modules = {verb: module for verbs in SECTIONS.values() for verb, module in verbs.items()}
+
+    def __getitem__(self, name: str) -> "Verb | Group":
+        module = import_module(f"engram.cli.verbs.{self._modules[name]}")
+        found: Verb | Group = getattr(module, _FUNCTIONS.get(name, name))
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._modules
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+
+PROGRAM = Group("A memory for AI agents: plain text you own, found again in milliseconds.", _Verbs())
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run one command line. Ends in SystemExit unless all is well."""
-    if arguments[:1] == ["hook"]:
-        from engram.cli.hook import main as hook
+    """Run one command line. Raises SystemExit unless all is well."""
+    try:
+        verb, given = read(arguments, PROGRAM)
+    except HelpRequested as request:
+        from engram.cli import help as help_text
 
-        sys.exit(hook(list(arguments[1:])))
-    from engram.cli import quick
+        raise SystemExit(help_text.show(request, PROGRAM, {t: tuple(v) for t, v in SECTIONS.items()})) from None
+    except UsageError as error:
+        from engram.cli.help import complain
+        from engram.cli.surface import USAGE, Surface
 
-    call = quick.read(arguments, verb_of)
-    if call is not None:
-        from engram.cli.surface import perform
+        complain(error)
+        Surface(as_json="--json" in arguments).failed(str(error), USAGE)
+        raise SystemExit(USAGE) from None
+    from engram.cli.surface import perform
 
-        perform(*call)
-    else:
-        from engram.cli.program import explain
-
-        explain(arguments)
+    perform(verb, given)
 
 
 def _open_closed_streams() -> None:
@@ -106,7 +93,7 @@ def run() -> None:
     """The program's entry point."""
     _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
-        # A memory may hold half a character; printing it must not end the program.
+        # A memory may contain half a character; printing it must not end the program.
         cast(Any, stream).reconfigure(errors="backslashreplace")
     if not LASTING.intersection(sys.argv[1:3]):
         # One scan is over before a second thread has started.

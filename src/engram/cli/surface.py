@@ -1,4 +1,4 @@
-"""What every verb shares: the global options, the open store, where answers and remarks go, how errors end."""
+"""What every verb shares: the global options, the open store, output, and the exit code of an error."""
 
 import os
 import sys
@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engram.cli.exits import FAILED, USAGE, code_of, words_of
-from engram.model.arguments import LONGEST, half_character
-from engram.model.errors import EngramError, InvalidInput
+from engram.model.arguments import half_character
+from engram.model.errors import EngramError, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from engram.client import Engram
 
+DONE, FAILED, USAGE, NOT_FOUND = 0, 1, 2, 3
+"""Exit codes."""
 DEBUG = "ENGRAM_DEBUG"
-"""Set to anything, an error nobody foresaw shows its traceback."""
+"""Set to anything, an unexpected error shows its traceback."""
 
 
 @dataclass(slots=True)
@@ -31,7 +32,7 @@ class Surface:
 
     @property
     def person(self) -> bool:
-        """Whether a person sits at the terminal; nothing else may speak as one."""
+        """Whether a person is at the terminal; nothing else may speak as one."""
         return sys.stdin.isatty()
 
     @property
@@ -46,7 +47,7 @@ class Surface:
 
     @contextmanager
     def memory(self, **options: Any) -> "Iterator[Engram]":
-        """The open store; what it has to say goes to stderr when it closes."""
+        """The open store; its warnings go to stderr when it closes."""
         from engram.client import Engram
 
         with Engram.open(self.home, **options) as mem:
@@ -85,7 +86,7 @@ class Surface:
 
     def say(self, text: str) -> None:
         """A remark to the person, on stderr."""
-        from engram.cli.plain_text import shown
+        from engram.text.shown import shown
 
         sys.stderr.write(shown(text) + "\n")
 
@@ -102,15 +103,15 @@ class Surface:
                 self.say(f"engram: note: {warning}")
 
     def confirm(self, question: str) -> bool:
-        """Ask a person; False where there is none."""
-        if not self.person:
-            return False
-        import typer
+        """Ask a person to confirm; False where there is none."""
+        return self.person and (self.ask(f"{question} [y/N]: ") or "").lower() in ("y", "yes")
 
-        try:
-            return typer.confirm(question, default=False, err=True)
-        except typer.Abort:
-            return False
+    def ask(self, question: str) -> str | None:
+        """What a person types in reply to a question; None at the end of the input."""
+        sys.stderr.write(question)
+        sys.stderr.flush()
+        answer = sys.stdin.readline()
+        return answer.strip() if answer else None
 
 
 def perform(function: Callable[..., None], given: dict[str, Any]) -> None:
@@ -119,22 +120,14 @@ def perform(function: Callable[..., None], given: dict[str, Any]) -> None:
     surface = Surface(as_json=given.pop("as_json"))
     with _reporting(surface):
         surface.home = _home(home)
-        _check_numbers(given)
         function(surface, **given)
         sys.stdout.flush()
 
 
-def _check_numbers(given: dict[str, Any]) -> None:
-    """Refuse a number that no store can count to, whichever option it belongs to."""
-    for name, value in given.items():
-        if type(value) is int and abs(value) > LONGEST:
-            raise InvalidInput(f"--{name.replace('_', '-')} takes a number up to {LONGEST}")
-
-
 def _home(given: str | None) -> Path | None:
-    """The directory asked for. An empty one is a variable that was not set, not this directory."""
+    """The directory given. An empty one comes from an unset variable and does not mean this directory."""
     if given is not None and not given.strip():
-        raise InvalidInput("--home is empty; name a directory, or leave it out for the usual store")
+        raise InvalidInput("--home is empty; name a directory, or leave the option out to use the default store")
     return None if given is None else Path(given)
 
 
@@ -148,10 +141,10 @@ def _reporting(surface: Surface) -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(FAILED) from None
     except (EngramError, OSError) as error:
-        from engram.cli.plain_text import shown
         from engram.gates.secrets import redact
+        from engram.text.shown import shown
 
-        told = redact(words_of(error))[0]
+        told = redact(message_of(error))[0]
         sys.stderr.write(f"engram: {shown(told)}\n")
         surface.failed(told, code_of(error))
         raise SystemExit(code_of(error)) from None
@@ -162,14 +155,29 @@ def _reporting(surface: Surface) -> Iterator[None]:
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
-        told = f"something went wrong inside Engram ({type(error).__name__}); {DEBUG}=1 shows where. Please report it"
+        told = f"Unexpected {type(error).__name__} inside Engram; set {DEBUG}=1 to see where, and please report it"
         sys.stderr.write(f"engram: {told}\n")
         surface.failed(told, FAILED)
         raise SystemExit(FAILED) from None
 
 
+def code_of(error: BaseException) -> int:
+    """The exit code of an error."""
+    if isinstance(error, NotFound):
+        return NOT_FOUND
+    return USAGE if isinstance(error, InvalidInput) else FAILED
+
+
+def message_of(error: EngramError | OSError) -> str:
+    """An error as one line that a person can act on."""
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror or error}"
+    return str(error) or type(error).__doc__ or type(error).__name__
+
+
 def text_or_stdin(text: str) -> str:
-    """The text itself, or what stands on stdin when it is `-`."""
+    """The text itself, or stdin when it is `-`."""
     if text != "-":
         return text
     try:

@@ -1,20 +1,21 @@
 """Opening and closing; everything an open memory can do comes from its verbs and facets."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from engram.client.facets import PAUSED
-from engram.client.reading import Reading
-from engram.client.working import Working
-from engram.client.writing import Writing
+from engram.client.read_verbs import ReadVerbs
+from engram.client.work_verbs import WorkVerbs
+from engram.client.write_verbs import WriteVerbs
 from engram.model.errors import EmbedderError
+from engram.model.report import Finding, Report
 from engram.settings import Settings, load_settings
 from engram.store.opening import Server, open_server, owner_config, server_asked
-from engram.store.protocol import Check, Store
+from engram.store.protocol import Store
 from engram.store.sources import utc_now
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Setup:
         return cls(settings, _policy(policy, settings, config), _embedder(settings))
 
 
-class Engram(Writing, Reading, Working):
+class Engram(WriteVerbs, ReadVerbs, WorkVerbs):
     """An agent's memory. Open it with `Engram.open()`, use it as a context manager.
 
     Facets: `mem.review` (what waits for a person), `mem.sessions`, `mem.tasks`, `mem.jobs`, `mem.graph`, `mem.lineages`,
@@ -127,31 +128,28 @@ class Engram(Writing, Reading, Working):
     ) -> None:
         self.close()
 
-    def doctor(self) -> dict[str, Any]:
-        """What is healthy and what is not, with what to do."""
+    def doctor(self) -> Report:
+        """What is healthy, what is not, and what to do about it."""
         return self.upkeep.doctor()
 
-    def health_check(self, *, skip_embedding_test: bool = False) -> dict[str, Any]:
-        """`doctor`, and a text embedded to see that the embedder answers: "ok", "checks" with what to do, "facts"."""
+    def health_check(self, *, skip_embedding_test: bool = False) -> Report:
+        """The report of `doctor`, and whether the embedder embeds a text."""
         found = self.doctor()
-        if skip_embedding_test:
-            return found
-        check = _embeds(self.store)
-        return {**found, "ok": found["ok"] and check["ok"], "checks": [*found["checks"], check]}
+        return found if skip_embedding_test else found.plus(last=[_embeds(self.store)])
 
     def rebuild_index(self, progress: Callable[[str, int, int], None] | None = None) -> None:
-        """Make the index anew from the files."""
+        """Rebuild the index from the files."""
         self.upkeep.rebuild_index(progress)
 
 
-def _embeds(store: Store) -> dict[str, Any]:
+def _embeds(store: Store) -> Finding:
     try:
-        made = store.embed(["Is the embedder there?"])
+        made = store.embed(["Does the embedder answer?"])
     except EmbedderError as error:
-        return asdict(Check("embedding", False, str(error), "`engram config embedder static` uses the bundled one"))
+        return Finding.of("embedding", False, str(error), "`engram config embedder static` uses the bundled one")
     if made is None:
-        return asdict(Check("embedding", True, "this store has no embedder: it is searched by keyword"))
-    return asdict(Check("embedding", True, f"a text is embedded in {made.shape[1]} dimensions"))
+        return Finding.of("embedding", True, "this store has no embedder: it is searched by keyword")
+    return Finding.of("embedding", True, f"texts are embedded in {made.shape[1]} dimensions")
 
 
 def _chosen(settings: Settings, embedder: str | None) -> Settings:

@@ -10,8 +10,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from engram.client.naming import Owner, named_owner, narrowed, owned, owners_only
-from engram.client.screening import DeferredScreen
+from engram.client.arguments import Owner, named_owner, narrowed, owned, owners_only
+from engram.client.lazy_screen import DeferredScreen
 from engram.model.arguments import words
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.event import EVENT_TYPES
@@ -53,11 +53,13 @@ class Facets:
     """The parts an open memory is made of."""
 
     def __init_subclass__(cls) -> None:
-        """Python names a call by its class when an argument is wrong: callers know `Engram`, not the parts it is written in."""
+        """A `TypeError` for a wrong argument names the class: callers know `Engram`, not the parts it is written in."""
+        checked: dict[FunctionType, Any] = {}
         for name, part in list(vars(cls).items()):
             if isinstance(part, FunctionType):
-                part.__qualname__ = f"Engram.{name}"
-                setattr(cls, name, owners_only(part))
+                part.__qualname__ = f"Engram.{part.__name__}"
+                # An alias stays the same function as the verb it is an alias of.
+                setattr(cls, name, checked.setdefault(part, owners_only(part)))
 
     def __init__(self, store: Store, settings: Settings, home: "Home | None", clock: Callable[[], datetime]) -> None:
         self.store = store

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from engram.dialects.mapping import from_mapping, to_mapping
+from engram.dialects.record import from_mapping, to_mapping
 from engram.model.errors import InvalidInput, StoreCorrupt
 from engram.model.memory import Memory
 

@@ -13,11 +13,11 @@ from engram.gates.secrets import (
     continued_key,
     ends_in_key,
     find_secrets,
-    may_hold_secrets,
     redact,
     redact_all,
     refuse_secret,
     secrets_problem,
+    suspects,
 )
 from engram.gates.shape import RECORD, strings
 from engram.model.errors import SecretRefused
@@ -29,9 +29,6 @@ from engram.store.protocol import NewEvent
 from engram.store.screen import LATEST
 
 __all__ = ["SecretScreen"]
-
-_READ_AT_ONCE = 200
-"""Memories searched together; where something like a secret is found, each is searched alone."""
 
 
 class SecretScreen:
@@ -48,12 +45,10 @@ class SecretScreen:
 
         A file edited by hand may hold one: its owner can still rate, move or forget the memory.
         """
-        for start in range(0, len(memories), _READ_AT_ONCE):
-            some = memories[start : start + _READ_AT_ONCE]
-            for memory in some if may_hold_secrets(some) else ():
-                problem = secrets_problem(memory, before(memory.id))
-                if problem:
-                    raise SecretRefused(problem)
+        for memory in suspects(memories):
+            problem = secrets_problem(memory, before(memory.id))
+            if problem:
+                raise SecretRefused(problem)
 
     def use(self, use: Use) -> Use:
         """A use; its session is a name."""

@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import count
 from typing import Any
@@ -27,11 +27,11 @@ __all__ = [
     "continued_key",
     "ends_in_key",
     "find_secrets",
-    "may_hold_secrets",
     "redact",
     "redact_all",
     "refuse_secret",
     "secrets_problem",
+    "suspects",
 ]
 
 # Names and paths: random parts are usual in them, so only what is a secret by itself counts.
@@ -39,6 +39,7 @@ _NAMES = frozenset((
     "id", "scope", "lineage", "supersedes", "superseded_by", "conflict_key", "critical_slot", "source",
     "evidence", "associations", "box", "trace", "session",
 ))  # fmt: skip
+_COUNTED_ID = re.compile(r"ENG-2\d{3}-[01]\d[0-3]\d-\d{3,6}")
 _LONG_RUN = re.compile(r"[A-Za-z0-9_~-]{24}")
 
 
@@ -48,6 +49,8 @@ _HEAD = re.compile(r"[a-z0-9à-ÿ]+[_.:/-]*")
 _BEFORE_HINT = 200
 _BEHIND_HINT = 400
 """How much of the text around a hint is searched."""
+_READ_AT_ONCE = 200
+"""Memories searched together."""
 _LONG = "LONG"
 """The hint of a shape without a telling beginning: it is tried where some run of letters and digits is long."""
 
@@ -141,12 +144,60 @@ def _kinds_in_name(text: str) -> str:
     return _kinds(find_secrets(text, nearby=False))
 
 
-def may_hold_secrets(memories: Iterable[Memory]) -> bool:
-    """Whether one of these memories has to be asked for its `secrets_problem`; where none does, none has any.
+class _CleanTexts:
+    """Texts lately found to hold no secret: what one gate has read, the next need not read again."""
+
+    def __init__(self, most: int, longest: int) -> None:
+        self._most, self._longest = most, longest
+        self._new: set[str] = set()
+        self._old: set[str] = set()
+
+    def __contains__(self, text: str) -> bool:
+        return text in self._new or text in self._old
+
+    def add(self, text: str) -> None:
+        """Remember a text, and forget the oldest when there are too many."""
+        if len(text) <= self._longest:
+            self._new.add(text)
+        if len(self._new) > self._most:
+            self._old, self._new = self._new, set()
+
+
+_clean = _CleanTexts(most=10_000, longest=600)
+
+
+def suspects(memories: Sequence[Memory]) -> list[Memory]:
+    """The memories that have to be asked for their `secrets_problem`, in order; the others have none.
 
     Nearly every memory holds no secret, and reading all texts at once costs a fraction of reading them one by one.
     """
-    return bool(find_secrets(RECORD.join(text for memory in memories for _, text in texts(memory))))
+    found: list[Memory] = []
+    for start in range(0, len(memories), _READ_AT_ONCE):
+        some = [(memory, _own_texts(memory)) for memory in memories[start : start + _READ_AT_ONCE]]
+        telling = _telling({text: None for _, held in some for text in held if text not in _clean})
+        if telling:
+            found += [memory for memory, held in some if not telling.isdisjoint(held)]
+    return found
+
+
+def _own_texts(memory: Memory) -> list[str]:
+    """What was written by somebody: an id as the store counts them hides nothing."""
+    return [text for field, text in texts(memory) if field != "id" or not _COUNTED_ID.fullmatch(text)]
+
+
+def _telling(unread: Iterable[str]) -> set[str]:
+    """The texts in which something looks like a secret; the others are remembered as clean."""
+    telling: set[str] = set()
+    spans = [(secret.start, secret.end) for secret in find_secrets(RECORD.join(unread))]
+    begin = 0
+    for text in unread:
+        end = begin + len(text)
+        if any(start < end + len(RECORD) and stop > begin for start, stop in spans):
+            telling.add(text)
+        else:
+            _clean.add(text)
+        begin = end + len(RECORD)
+    return telling
 
 
 def secrets_problem(memory: Memory, before: Memory | None = None) -> str:
@@ -154,7 +205,7 @@ def secrets_problem(memory: Memory, before: Memory | None = None) -> str:
 
     What it held before, in a file that somebody wrote by hand, is no reason.
     """
-    if not may_hold_secrets([memory]):
+    if not suspects([memory]):
         return ""
     known = set(texts(before)) if before is not None else set()
     for field, text in texts(memory):
@@ -211,8 +262,10 @@ def _known_shapes(text: str, lowered: str) -> Iterator[Secret]:
 def _given(text: str, lowered: str) -> Iterator[str]:
     """The hints that stand in a text. Nearly all texts hold none, and then no pattern is tried."""
     heads, signs, _ = _hints()
-    for head in heads.keys() & {token[:3] for token in set(_HEAD.findall(lowered))}:
-        yield from (hint for hint in heads[head] if hint[1:] in lowered)
+    for token in set(_HEAD.findall(lowered)):
+        for hint in heads.get(token[:3], ()):
+            if hint.startswith(token, 1) or token.startswith(hint[1:]):
+                yield hint
     for sign, hints in signs.items():
         if sign in lowered:
             yield from (hint for hint in hints if hint.removeprefix("^") in lowered)

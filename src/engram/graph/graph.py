@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from engram.graph.asking import checked_metadata, checked_weight, hops
-from engram.graph.reaching import Reached, gathered
-from engram.graph.rendering import rendered
+from engram.graph.arguments import checked_metadata, checked_weight, hops
+from engram.graph.paths import Reached, gathered, rendered
 from engram.model.arguments import checked_limit
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Association, Memory
@@ -17,7 +16,7 @@ from engram.rules.scopes import seen_from, shows
 from engram.store.protocol import LIVE, Step, Store, Transaction
 
 LINKABLE = ("active", "dormant", "candidate", "archived")
-"""What a relation may begin and end at; a superseded memory stands for its successor."""
+"""What a relation may begin and end at; a superseded memory counts as its successor."""
 METADATA = "metadata"
 """The key under which a link keeps its maker's own data."""
 LONGEST_CHAIN = 64
@@ -37,7 +36,7 @@ class Graph:
     store: Store
     clock: Callable[[], datetime]
     redact: Callable[[Any], Any] = _as_it_is
-    """Takes secrets out of what is written beside a relation: its reason and its metadata."""
+    """Takes secrets out of what is written with a relation: its reason and its metadata."""
 
     # -- writing
 
@@ -52,7 +51,7 @@ class Graph:
         actor: str = "manual",
         reason: str = "",
     ) -> Memory:
-        """Link `source` to `target`; returns the source with its links. Said again, it sets the weight and metadata anew.
+        """Link `source` to `target`; returns the source with its links. Called again, it replaces the weight and metadata.
 
         The weight is what you give; how strongly a link is held is learned from use and stays as it is.
         """
@@ -115,7 +114,7 @@ class Graph:
         """What is linked to a memory, nearest first, then by weight; each once, by its shortest and then heaviest path.
 
         A walk passes only through memories of this status and scope, and begins at one that is seen from there. A superseded
-        memory stands for its successor.
+        memory counts as its successor.
         """
         most = checked_limit(limit)
         return self.traverse_many(

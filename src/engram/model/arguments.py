@@ -125,14 +125,3 @@ def refuse_deep(value: Any, what: str, most: int = MOST_NESTED) -> None:
         if not level:
             return
     raise InvalidInput(f"{what} is nested deeper than {most} levels, which could not be read back; make it flatter")
-
-
-def same_as(given: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Arguments under Engram's own names; the same thing said twice in different words is refused."""
-    found: dict[str, Any] = {}
-    for name, value in given.items():
-        own = names.get(name, name)
-        if own in found and found[own] != value:
-            raise InvalidInput(f"{name!r} and another name of {own!r} say different things; give one of them")
-        found[own] = value
-    return found

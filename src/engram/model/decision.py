@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from engram.model.display import Displayed
 from engram.model.memory import Memory
 
 
@@ -19,9 +20,11 @@ class Outcome(StrEnum):
     REJECTED = "REJECTED"
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+@dataclass(frozen=True, slots=True, repr=False)
+class Decision(Displayed):
     """The outcome of one write: the memory it made or touched, the other one involved, the gate that decided and why."""
+
+    _SHOWN = ("outcome", "memory")
 
     outcome: Outcome
     memory: Memory | None = None

@@ -5,14 +5,19 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from engram.model.display import Displayed
+
 DOCUMENT_ROLE = "document"
 """Who speaks in the chunk of a document: it tells its own part, and lends nothing to the next."""
 EVENT_TYPES = ("message", "tool_call", "tool_result", "observation", "error", "artifact")
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+@dataclass(frozen=True, slots=True, repr=False)
+class Event(Displayed):
     """One line of a ledger. `digest` chains it to the event before it; `key` is the caller's idempotency key."""
+
+    _SHOWN = ("id", "role", "content")
+    _HIDDEN = frozenset(("seq", "at", "salt", "body", "prev", "digest"))
 
     id: str
     session: str
@@ -34,9 +39,12 @@ class Event:
     """Its owner's scope, set when it is written; "" in events written before they carried one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+@dataclass(frozen=True, slots=True, repr=False)
+class Session(Displayed):
     """A conversation with a beginning, an end and what was injected at its start."""
+
+    _SHOWN = ("id", "task", "scopes")
+    _HIDDEN = frozenset(("summary_through", "summary_style", "summary_by"))
 
     id: str
     task: str

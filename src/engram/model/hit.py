@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from engram.model.display import Displayed, html_table
 from engram.model.event import Event
 from engram.model.memory import Memory
 
@@ -74,9 +75,12 @@ class SearchTrace:
     """Candidates whose record, once read, did not pass the filters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+@dataclass(frozen=True, slots=True, repr=False)
+class Hit(Displayed):
     """One answer. `metadata` is the caller's own, returned as it was given."""
+
+    _SHOWN = ("id", "score", "relevance", "text")
+    _HIDDEN = frozenset(("kind", "memory", "event", "trace"))
 
     id: str
     kind: str
@@ -105,6 +109,10 @@ class Hits(list[Hit]):
         self.terms: tuple[str, ...] = ()
         self.pruned_terms: tuple[str, ...] = ()
 
+    def _repr_html_(self) -> str:
+        rows = [(hit.id, hit.score, hit.relevance, hit.text, hit.note) for hit in self]
+        return html_table([("id", "score", "relevance", "text", "note"), *rows])
+
 
 @dataclass(frozen=True, slots=True)
 class Injected:
@@ -118,9 +126,12 @@ class Injected:
     trace: HitTrace | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Injection:
+@dataclass(frozen=True, slots=True, repr=False)
+class Injection(Displayed):
     """What an agent is told at the start of a task."""
+
+    _SHOWN = ("ids", "tokens")
+    _HIDDEN = frozenset(("directives", "consider", "related", "text"))
 
     directives: tuple[Injected, ...] = ()
     consider: tuple[Injected, ...] = ()

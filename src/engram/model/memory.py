@@ -5,6 +5,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from engram.model.display import Displayed
+from engram.model.fields import Alias, owner_ids
+
 Status = Literal["candidate", "active", "dormant", "superseded", "archived", "retired", "rejected"]
 Signal = Literal["positive", "negative", "neutral"]
 
@@ -88,13 +91,18 @@ class Evidence:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+@dataclass(frozen=True, slots=True, repr=False)
+class Memory(Displayed):
     """One atomic piece of knowledge (DESIGN §4).
 
     Confidence and importance run from 0 to 1 here; on disk confidence is spec 1's 1–10. `extra` holds every key this
     Engram does not know, at the depth where it stood, so that rewriting a file loses nothing.
     """
+
+    _SHOWN = ("id", "type", "status", "statement")
+    _HIDDEN = frozenset(
+        ("version", "created", "updated", "activation", "source", "learned_by", "last_verified", "decay_days", "extra")
+    )
 
     id: str
     statement: str
@@ -156,6 +164,22 @@ class Memory:
 
     metadata: Mapping[str, Any] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    content = fact = Alias[str]("statement")
+    main_content = Alias[str]("context")
+    memory_type = Alias[str]("type")
+    session_id = Alias[str]("session")
+    lineage_id = Alias[str]("lineage")
+
+    @property
+    def agent_id(self) -> str | None:
+        """The agent its scope belongs to, as spec 2 names it."""
+        return owner_ids(self.scope)[0]
+
+    @property
+    def user_id(self) -> str | None:
+        """The user its scope belongs to, as spec 2 names it."""
+        return owner_ids(self.scope)[1]
 
     def but(self, **changes: Any) -> "Memory":
         """Return a copy with some fields changed."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from engram.model.display import Displayed
 from engram.model.errors import InvalidInput
 
 TASK_STATES = ("running", "paused", "completed", "failed", "cancelled", "deleted")
@@ -24,9 +25,12 @@ JOB_STATES = ("waiting", "leased", "dead")
 """A job that is done is gone; one that failed too often is dead and waits for a person."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRun:
+@dataclass(frozen=True, slots=True, repr=False)
+class TaskRun(Displayed):
     """One piece of long-running work. Its id also names its ledger."""
+
+    _SHOWN = ("id", "status", "goal")
+    _HIDDEN = frozenset(("created", "updated"))
 
     id: str
     goal: str

@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 
 from engram.model.hit import Hit
 from engram.recall.cutoff import NEAREST
-from engram.recall.question import Question
+from engram.recall.parse import ParsedQuestion
 from engram.recall.search import Ask, Searcher
 from engram.store.lineages import start_of
 from engram.store.protocol import LIVE, Filters
-from engram.text.time_phrases import Window
-from engram.text.time_words import words
+from engram.text.time.windows import Window
+from engram.text.time.words import words
 from engram.text.tokens import query_terms
 from engram.text.verbs import revises
 
@@ -33,7 +33,7 @@ class Anchored:
     told_by: str = ""
 
 
-def window_of(question: Question, filters: Filters, searcher: Searcher) -> Anchored:
+def window_of(question: ParsedQuestion, filters: Filters, searcher: Searcher) -> Anchored:
     """The question's window; one that hangs on an event is looked up."""
     if question.window is not None or not query_terms(question.anchor) or _its_own_change(question):
         return Anchored(question.window)
@@ -48,7 +48,7 @@ def window_of(question: Question, filters: Filters, searcher: Searcher) -> Ancho
     return Anchored(_during(told, moment), told_by=told.id)
 
 
-def _its_own_change(question: Question) -> bool:
+def _its_own_change(question: ParsedQuestion) -> bool:
     """Whether the event is the change of what is asked about: "before I changed it". Its versions tell what was before."""
     told = [word.key for word in words(question.anchor)]
     return question.relation == "before" and bool(_IT & set(told)) and any(revises(key, loosely=True) for key in told)

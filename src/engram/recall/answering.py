@@ -29,15 +29,15 @@ from engram.recall.cutoff import (
 )
 from engram.recall.facts import WIDE, Facts, Way
 from engram.recall.happening import Happenings, asks_for_all, happened, within
-from engram.recall.question import Question
+from engram.recall.parse import ParsedQuestion
 from engram.recall.refining import BY_RULES
 from engram.recall.search import Ask, Searcher
 from engram.recall.timeline import Timelines, asks_what_changed, asks_when_it_changed
 from engram.recall.trace import Answer, first
 from engram.recall.versions import INSTANT, before_outcome, is_past_version, of_that_value, overlaps, shown
 from engram.store.protocol import LIVE, Store
-from engram.text.time_phrases import Window
-from engram.text.time_words import words
+from engram.text.time.windows import Window
+from engram.text.time.words import words
 from engram.text.verbs import is_past
 from engram.text.word_classes import word_class
 
@@ -66,7 +66,7 @@ class Answering:
     floor: float = ABOUT
     """The least relevance of a hit of the answer."""
 
-    def answer(self, question: Question, ask: Ask) -> Answer:
+    def answer(self, question: ParsedQuestion, ask: Ask) -> Answer:
         """Search where the question's intent says, or where the caller's filters do."""
         if ask.narrowed:
             every = asks_for_all(question.subject or ask.text)
@@ -82,7 +82,7 @@ class Answering:
         notes = (*remarks(question), *anchored.notes, *answered.notes, *nothing)
         return replace(answered, notes=notes, anchor=anchored.told_by)
 
-    def _cut(self, question: Question, ask: Ask, answered: Answer) -> Answer:
+    def _cut(self, question: ParsedQuestion, ask: Ask, answered: Answer) -> Answer:
         """The answer without what is not about the question; where nothing is, with what comes nearest."""
         hits = first(about(answered.hits, question.text, self.floor), ask.limit)
         if not hits:
@@ -90,7 +90,7 @@ class Answering:
         answered = replace(answered, hits=hits)
         return _said_first(answered) if question.intent == "current" or ask.narrowed else answered
 
-    def _nearest(self, question: Question, ask: Ask, found: Hits) -> Hits:
+    def _nearest(self, question: ParsedQuestion, ask: Ask, found: Hits) -> Hits:
         """What comes nearest to a question that nothing answers: of what was found where it looks, else of what holds."""
         near = nearest(found, self.floor)
         if not near and not ask.narrowed:
@@ -99,7 +99,7 @@ class Answering:
             near = nearest(self.searcher.search(now), LOOKED_UP)
         return among(found, near)
 
-    def _outside(self, question: Question, ask: Ask) -> Answer | None:
+    def _outside(self, question: ParsedQuestion, ask: Ask) -> Answer | None:
         """What holds, where nothing is known of the time asked about. A memory may say the time in so many words ("shipped at
         midnight") or tell how things are at any time; only what happened is bound to its own.
         """
@@ -117,7 +117,7 @@ class Answering:
         """What is known, by fact."""
         return Facts(self.searcher, self.store, self.clock)
 
-    def _answered(self, question: Question, ask: Ask, anchored: Anchored) -> Answer:
+    def _answered(self, question: ParsedQuestion, ask: Ask, anchored: Anchored) -> Answer:
         window, timelines = anchored.window, Timelines(self.facts)
         if asks_what_changed(ask.text, question.intent):
             return timelines.changed(ask, window)
@@ -136,14 +136,14 @@ class Answering:
         # The ledger answers only where it is twice as likely; nothing can be, beside a memory of at least one half.
         return answered if best >= SURE else self._from_ledger(ask, window, best) or answered
 
-    def _when_changed(self, question: Question, ask: Ask, window: Window | None) -> Answer | None:
+    def _when_changed(self, question: ParsedQuestion, ask: Ask, window: Window | None) -> Answer | None:
         """The timeline of a fact whose change's time is asked for; None where no such fact ever changed."""
         if question.intent == "lineage" or not asks_when_it_changed(ask.text):
             return None
         _, ways = self.facts.ways(ask)
         return Timelines(self.facts).of(ask, window) if ways and ways[0].changed else None
 
-    def _thought(self, question: Question, ask: Ask, window: Window | None) -> Answer | None:
+    def _thought(self, question: ParsedQuestion, ask: Ask, window: Window | None) -> Answer | None:
         """What was known at the time of something held true then: "what did we think the date was in March"."""
         keys = [word.key for word in words(ask.text)]
         held = next((place for place, key in enumerate(keys) if key in _HELD_TRUE), len(keys))
@@ -180,7 +180,7 @@ class Answering:
             return None
         return Answer(hits, window, ("no memory tells of this; from the ledger",), FROM_LEDGER)
 
-    def _current(self, question: Question, ask: Ask, anchored: Anchored) -> Answer:
+    def _current(self, question: ParsedQuestion, ask: Ask, anchored: Anchored) -> Answer:
         window = anchored.window
         if window is None:
             return Answer(self.facts.search(_wide(ask)), window, (), HOLDS)
@@ -200,7 +200,7 @@ class Answering:
             return self._historical(question, ask, anchored)
         return Answer(elsewhen, window, ("nothing came in that time; this holds now",), HOLDS)
 
-    def _historical(self, question: Question, ask: Ask, anchored: Anchored) -> Answer:
+    def _historical(self, question: ParsedQuestion, ask: Ask, anchored: Anchored) -> Answer:
         window, keys = anchored.window, {word.key for word in words(question.text)}
         found, ways = self.facts.ways(ask)
         if window is None and keys & word_class("asking", "at_any_time"):
@@ -249,11 +249,11 @@ class Answering:
         return Answer(hits, window, (f"{note}; this is what holds now",), HOLDS)
 
 
-def _is_before_an_event(question: Question) -> bool:
+def _is_before_an_event(question: ParsedQuestion) -> bool:
     return question.relation == "before" and question.window is None
 
 
-def _value_left(question: Question, anchored: Anchored) -> str:
+def _value_left(question: ParsedQuestion, anchored: Anchored) -> str:
     """The version that was over by then, where the time is told by its value alone: Rome's in "after Rome"."""
     told_by_a_verb = any(is_past(word.key, same=True) for word in words(question.anchor))
     return "" if told_by_a_verb else anchored.after
@@ -272,7 +272,7 @@ def _said_first(answered: Answer) -> Answer:
     return replace(answered, method=f"{answered.method}; {READ_LAST}") if moved else answered
 
 
-def remarks(question: Question) -> tuple[str, ...]:
+def remarks(question: ParsedQuestion) -> tuple[str, ...]:
     """What a reader must be told of how the question was read: that a model could not, and which times bound nothing."""
     unread = tuple(f"“{phrase}” is no time that can be placed; it bounds nothing" for phrase in question.unread)
     return (question.reason, *unread) if question.reason.startswith(BY_RULES) else unread

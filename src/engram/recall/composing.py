@@ -7,7 +7,7 @@ from engram.model.errors import ModelError
 from engram.model.hit import Hit
 from engram.recall.recalling import Recall, lines_of, remark_of
 from engram.text.quote import notice, quoted, word
-from engram.text.time_words import words
+from engram.text.time.words import words
 
 if TYPE_CHECKING:
     from engram.llm.model import LanguageModel

@@ -12,7 +12,7 @@ from typing import Any
 from engram.model.errors import InvalidInput
 from engram.model.hit import Filtered, Hit, Hits, HitTrace
 from engram.rules.sources import is_evidence
-from engram.text.time_words import words
+from engram.text.time.words import words
 from engram.text.word_classes import word_class
 
 __all__ = ["ABOUT", "HALF", "HELPFUL", "LOOKED_UP", "MOST_NEAREST", "NEAREST", "SURE", "about", "among", "asks_for_several",

@@ -17,7 +17,7 @@ from engram.rules.eligibility import is_valid
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.store.protocol import Filters, Store
 from engram.text.entities import entities
-from engram.text.time_words import words
+from engram.text.time.words import words
 from engram.text.tokens import query_terms
 from engram.text.verbs import kind_of, revises
 from engram.text.word_classes import word_class

@@ -14,8 +14,8 @@ from engram.recall.trace import Answer, first, leaving_out
 from engram.recall.versions import of_that_value, shown, versions_of
 from engram.store.protocol import LIVE
 from engram.text.entities import entities
-from engram.text.time_phrases import Window
-from engram.text.time_words import words
+from engram.text.time.windows import Window
+from engram.text.time.words import words
 from engram.text.tokens import query_terms, tokens
 from engram.text.verbs import is_past, kind_of
 from engram.text.word_classes import word_class

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from engram.text.stems import stem
-from engram.text.time_words import words
+from engram.text.time.words import words
 from engram.text.tokens import query_terms
 from engram.text.verbs import is_past, kind_of, revises
 

@@ -12,13 +12,13 @@ from engram.model.types import type_or_default
 from engram.model.usage import Use
 from engram.recall.answering import Answering
 from engram.recall.cutoff import HELPFUL, is_about, is_read
-from engram.recall.question import Question, understand
+from engram.recall.parse import ParsedQuestion, parse
 from engram.recall.search import Ask, Searcher
 from engram.recall.versions import time_of
 from engram.rules.sources import EVIDENCE, is_evidence
 from engram.store.protocol import Filters, Store
 from engram.text.quote import notice, quoted, word
-from engram.text.time_phrases import Window
+from engram.text.time.windows import Window
 
 if TYPE_CHECKING:
     from engram.recall.spread import Reached
@@ -45,7 +45,7 @@ class Recall:
     """current, historical, event or lineage."""
     window: Window | None = None
     """The time asked about, half-open; None where none was."""
-    understood: Question | None = None
+    understood: ParsedQuestion | None = None
     """All that was read out of the question, and which words said so."""
     answer: str = ""
     """What was found as an answer with its sources, where one was asked for."""
@@ -62,7 +62,7 @@ class Recaller:
     searcher: Searcher
     store: Store
     clock: Callable[[], datetime]
-    refine: "Callable[[Question, datetime], Question] | None" = None
+    refine: "Callable[[ParsedQuestion, datetime], ParsedQuestion] | None" = None
 
     def recall(self, ask: Ask, session: str = "", at: datetime | None = None) -> Recall:
         """Answer a question and note the use of what is about it."""
@@ -75,7 +75,7 @@ class Recaller:
     def answered(self, ask: Ask, at: datetime | None = None) -> Recall:
         """Understand, search, phrase the answer, and tell how it came about if that was asked for."""
         moment = at or self.clock()
-        question = understand(ask.text, moment) if ask.narrowed else self.understood(ask.text, moment)
+        question = parse(ask.text, moment) if ask.narrowed else self.understood(ask.text, moment)
         searcher = replace(self.searcher, log=[]) if ask.explain else self.searcher
         floor, ask = ask.min_relevance, replace(ask.checked(), min_relevance=0.0)
         answer = Answering(searcher, self.store, self.clock, floor).answer(question, ask)
@@ -88,9 +88,9 @@ class Recaller:
         return Recall(ask.text, hits, text, (*answer.notes, *hits.warnings), question.intent, answer.window, question,
                       trace=trace, nearest=answer.nearest)  # fmt: skip
 
-    def understood(self, text: str, at: datetime) -> Question:
+    def understood(self, text: str, at: datetime) -> ParsedQuestion:
         """What a question asks for; a model refines what the rules read, and only where it answers sensibly."""
-        question = understand(text, at)
+        question = parse(text, at)
         return self.refine(question, at) if self.refine is not None else question
 
     def inject(

@@ -1,4 +1,4 @@
-"""What a language model adds to reading a question: an intent the rules saw no sign of, and other wordings of it."""
+"""What a language model adds to parsing a question: an intent the trained classifier is unsure of, and other wordings of it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -6,23 +6,25 @@ from datetime import datetime, time
 from typing import TYPE_CHECKING
 
 from engram.model.errors import ModelError
-from engram.recall.question import UNSAID, Question
-from engram.text.time_phrases import Window
+from engram.recall.parse import ParsedQuestion
+from engram.text.time.windows import Window
 
 if TYPE_CHECKING:
     from engram.llm.model import LanguageModel
 
 BY_RULES = "read by rules: "
 """Begins the reason of a question that a model could not read; what follows says why."""
-Refine = Callable[[Question, datetime], Question]
+SURE = 0.95
+"""The probability of an intent from which no model is asked for a second opinion."""
+Refine = Callable[[ParsedQuestion, datetime], ParsedQuestion]
 
 
 def refining(model: "LanguageModel") -> Refine:
-    """Reads again, with a model, what the rules found no sign in. Where it fails or says nonsense, the rules' reading stands."""
+    """Classify with a language model what the small one is unsure of. Where it fails or answers nonsense, the first reading stays."""
     from engram.llm.answers import QuestionReading
 
-    def refine(question: Question, at: datetime) -> Question:
-        if question.reason != UNSAID or not question.text.strip():
+    def refine(question: ParsedQuestion, at: datetime) -> ParsedQuestion:
+        if question.confidence >= SURE or not question.text.strip():
             return question
         try:
             read = model.ask("question", QuestionReading, {"today": at.date().isoformat(), "question": question.text})

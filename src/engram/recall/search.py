@@ -19,7 +19,7 @@ from engram.rules.eligibility import eligibility
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.store.documents import matches_metadata
 from engram.store.protocol import LIVE, Candidates, Filters, Found, Query, Store
-from engram.text.dates import spans, without
+from engram.text.time.dates import spans, without
 from engram.text.tokens import query_terms
 
 if TYPE_CHECKING:

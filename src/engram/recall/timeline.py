@@ -12,8 +12,8 @@ from engram.recall.trace import Answer
 from engram.recall.versions import changes_within, overlaps, shown, versions_of
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.store.lineages import start_of
-from engram.text.time_phrases import Window
-from engram.text.time_words import words
+from engram.text.time.windows import Window
+from engram.text.time.words import words
 from engram.text.tokens import query_terms
 from engram.text.verbs import kind_of, revises
 from engram.text.word_classes import word_class

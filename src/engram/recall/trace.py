@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from engram.model.hit import Filtered, Hit, Hits, SearchTrace
 from engram.recall.cutoff import among, kept
 from engram.store.protocol import LIVE, Filters
-from engram.text.time_phrases import Window
+from engram.text.time.windows import Window
 
 if TYPE_CHECKING:
-    from engram.recall.question import Question
+    from engram.recall.parse import ParsedQuestion
 
 _KINDS = {"memory": "memories", "event": "the ledger"}
 
@@ -35,7 +35,7 @@ class Answer:
 class Trace:
     """The account of one recall. The hits it accounts for are the recall's, each with the parts of its score."""
 
-    question: "Question"
+    question: "ParsedQuestion"
     """What was read out of it: the intent and why, the phrase of time, the anchor, what to search for."""
     window: Window | None
     """The time it was answered for; that of an anchor once it was looked up."""
@@ -51,7 +51,7 @@ class Trace:
     """What was found and is not in the answer, with the reason."""
 
 
-def traced(question: "Question", answer: Answer, searches: Sequence[SearchTrace]) -> Trace:
+def traced(question: "ParsedQuestion", answer: Answer, searches: Sequence[SearchTrace]) -> Trace:
     """The account of an answer and the searches made for it."""
     # What tells when an anchor was need not be about the question.
     told = {number: search for number, search in enumerate(searches, 1) if search.text != question.anchor}

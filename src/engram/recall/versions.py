@@ -11,7 +11,7 @@ from engram.rules.scopes import shows
 from engram.store.lineages import start_of
 from engram.store.protocol import LIVE, Store
 from engram.text.entities import entities
-from engram.text.time_phrases import Window
+from engram.text.time.windows import Window
 from engram.text.tokens import query_terms, tokens
 
 __all__ = ["INSTANT", "before_outcome", "by_lineage", "changes_within", "is_over", "is_past_version", "of_that_value", "overlaps",

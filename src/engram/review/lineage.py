@@ -7,9 +7,10 @@ was true when; recorded time is the journal's.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Unpack
 
 from engram.model.errors import InvalidInput, NotFound, Refused
+from engram.model.fields import ChangedFields
 from engram.model.memory import CONTRADICTS, Activation, Memory, render_form
 from engram.review.timeline import settled
 from engram.rules.eligibility import is_valid
@@ -238,7 +239,7 @@ class Lineages:
             memory = newer
         return memory
 
-    def revise(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Any) -> Memory:
+    def revise(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:
         """A new version of a fact, made from the one in force, whichever version `ref` names."""
         from engram.capture.admission import admit
         from engram.capture.drafting import checked_fields

@@ -4,12 +4,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from engram.gates.secrets import redact, refuse_secret
 from engram.model.arguments import checked_length, checked_place
 from engram.model.errors import InvalidInput, NotFound, StoreDenied, StoreReadOnly
 from engram.model.event import Event, Session
+from engram.model.fields import EventFields
 from engram.model.hit import Injection
 from engram.model.memory import Memory
 from engram.recall.recalling import Recaller
@@ -161,7 +162,7 @@ class SessionHandle:
         """The session's id."""
         return self.session.id
 
-    def observe(self, role: str, content: str, **fields: Any) -> Event:
+    def observe(self, role: str, content: str, **fields: Unpack[EventFields]) -> Event:
         """Append one event to this session's ledger."""
         item = {"role": role, "content": content, **fields}
         return self.sessions.observe_batch(self.id, [item], scope=self.session.owner)[0]

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Unpack
 
 from engram.gates.secrets import redact, refuse_secret
 from engram.model.arguments import checked_event_types, checked_length, checked_place, checked_window, words
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.event import Event
+from engram.model.fields import CheckpointSteps, EventFields
 from engram.model.hit import Hits
 from engram.model.task import CHECKPOINT_KINDS, TASK_STATES, Checkpoint, Job, TaskRun, checked_state, moved
 from engram.recall.search import Ask, Searcher
@@ -100,7 +101,7 @@ class Tasks:
 
     # -- the ledger
 
-    def record_event(self, task_id: str, role: str, content: str, **fields: Any) -> Event:
+    def record_event(self, task_id: str, role: str, content: str, **fields: Unpack[EventFields]) -> Event:
         """Append one event: what was said, called, answered, seen or made."""
         return self._append(task_id, [{"role": role, "content": content, **fields}])[0]
 
@@ -178,7 +179,7 @@ class Tasks:
         source_event_ids: Iterable[str] = (),
         kind: str = "progress",
         data: Mapping[str, Any] | None = None,
-        **steps: Iterable[str],
+        **steps: Unpack[CheckpointSteps],
     ) -> Checkpoint:
         """Note where a run stands: completed_steps, pending_steps, decisions, blockers and artifacts are lists of lines."""
         unknown = sorted(set(steps) - set(_STEPS))

@@ -1,7 +1,7 @@
 """Task runs, checkpoints and jobs as JSON-safe data, alike on every backend."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -46,12 +46,22 @@ def _value(name: str, kind: Any, value: Any) -> Any:
 
 
 def leasable(job: Job, kinds: tuple[str, ...] | None, now: datetime) -> bool:
-    """Whether a worker may take a job: it is due, or whoever had it has let the lease run out."""
+    """Whether a worker may take a job: it is due, or its lease has run out."""
     if kinds is not None and job.kind not in kinds:
         return False
     if job.status == "leased":
         return job.leased_until is None or job.leased_until <= now
     return job.status == "waiting" and job.run_after <= now
+
+
+def leased(job: Job, owner: str, until: datetime) -> Job:
+    """The job as a worker takes it: one more attempt, leased until then."""
+    return replace(job, status="leased", owner=owner, leased_until=until, attempts=job.attempts + 1)
+
+
+def same_lease(held: Job | None, job: Job) -> bool:
+    """Whether the stored job is still the one this worker leased; the lease may have passed to another meanwhile."""
+    return held is not None and (held.owner, held.attempts) == (job.owner, job.attempts)
 
 
 def refuse_ended(session: Session | None) -> None:

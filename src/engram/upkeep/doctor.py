@@ -1,12 +1,12 @@
-"""The doctor: what is healthy, what is not, and what to do about it."""
+"""The doctor: what is healthy, what is not, and what to do about it; and the status of a store."""
 
-from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
 from engram.model.memory import Memory
+from engram.model.report import Finding, Report
 from engram.rules import numbers as n
-from engram.store.protocol import Check, Filters, Store
+from engram.store.protocol import Filters, Store
 
 SAMPLE = 2000
 """Newest memories whose statements are measured."""
@@ -17,46 +17,49 @@ FAR = 2.0
 """A statement is far from 25–60 words when it has less than half, or more than twice, of that."""
 
 
-def diagnose(store: Store, now: datetime) -> dict[str, Any]:
-    """Look at what the backend says of itself, then at ledgers, gates and statements."""
-    checks = [*store.examine(), _ledgers(store), _gates(store, now), _statements(store), _warnings(store)]
-    return {
-        "ok": all(check.ok for check in checks),
-        "checks": [asdict(check) for check in checks],
-        "facts": dict(store.facts()),
-    }
+def diagnose(store: Store, now: datetime) -> Report:
+    """Report what the backend says of itself, then the state of ledgers, gates and statements."""
+    own = [Finding.of(check.name, check.ok, check.detail, check.advice) for check in store.examine()]
+    more = (_ledgers(store), _gates(store, now), _statements(store), _warnings(store))
+    return Report((*own, *more), dict(store.facts()))
 
 
-def _ledgers(store: Store) -> Check:
+def _ledgers(store: Store) -> Finding:
     problems = store.verify_ledgers()
     if problems:
-        return Check("ledgers", False, "; ".join(problems[:5]), "restore the ledger from a backup")
-    return Check("ledgers", True, "every chain verifies")
+        return Finding.of("ledgers", False, "; ".join(problems[:5]), "restore the ledger from a backup")
+    return Finding.of("ledgers", True, "every chain verifies")
 
 
-def _gates(store: Store, now: datetime) -> Check:
+def _gates(store: Store, now: datetime) -> Finding:
     verdicts = store.verdicts(now - timedelta(days=GATE_DAYS))
     if len(verdicts) < ENOUGH:
-        return Check("gates", True, f"{len(verdicts)} proposals in {GATE_DAYS} days: too few to judge the pass rate")
+        return Finding.of(
+            "gates", True, f"{len(verdicts)} proposals in {GATE_DAYS} days: too few to judge the pass rate"
+        )
     passed = sum(1 for _, outcome in verdicts if outcome in ("CREATED", "PENDING", "CONTRADICTION", "SUPERSEDED"))
     rate = passed / len(verdicts)
     low, high = n.PASS_RATE
     detail = f"{rate:.0%} of {len(verdicts)} proposals passed (meant: {low:.0%}–{high:.0%})"
     if rate > high:
-        return Check("gates", False, detail, "the gates are too loose for what is captured: look at `engram review`")
+        return Finding.of(
+            "gates", False, detail, "the gates are too loose for what is captured: look at `engram review`"
+        )
     if rate < low:
-        return Check("gates", False, detail, "the gates are too strict for what is captured, or the capture too eager")
-    return Check("gates", True, detail)
+        return Finding.of(
+            "gates", False, detail, "the gates are too strict for what is captured, or the capture too eager"
+        )
+    return Finding.of("gates", True, detail)
 
 
-def _statements(store: Store) -> Check:
+def _statements(store: Store) -> Finding:
     memories = store.listing(Filters(statuses=("active",)), SAMPLE)
     far = [memory for memory in memories if _is_far(memory)]
     low, high = n.STATEMENT_WORDS
-    if not memories or len(far) * 2 <= len(memories):
-        return Check("statements", True, f"{len(far)} of {len(memories)} are far from {low}–{high} words")
-    advice = "say what, why and when: a statement reads best at 25 to 60 words"
-    return Check("statements", True, f"{len(far)} of {len(memories)} are far from {low}–{high} words", advice)
+    message = f"{len(far)} of {len(memories)} statements are far outside {low}–{high} words"
+    most = len(far) * 2 > len(memories)
+    advice = "say what, why and when: a statement reads best at 25 to 60 words" if most else ""
+    return Finding.of("statements", True, message, advice)
 
 
 def _is_far(memory: Memory) -> bool:
@@ -65,14 +68,14 @@ def _is_far(memory: Memory) -> bool:
     return words < low / FAR or words > high * FAR
 
 
-def _warnings(store: Store) -> Check:
+def _warnings(store: Store) -> Finding:
     if not store.warnings:
-        return Check("notices", True, "none")
-    return Check("notices", True, "; ".join(dict.fromkeys(store.warnings)))
+        return Finding.of("notices", True, "none")
+    return Finding.of("notices", True, "; ".join(dict.fromkeys(store.warnings)))
 
 
 def status(store: Store) -> dict[str, Any]:
-    """What the store holds, and what was injected last."""
+    """What is in the store, what was injected last, and how much waits for review."""
     facts = dict(store.facts())
     use = store.last_use("injected")
     last = None

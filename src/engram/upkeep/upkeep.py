@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from engram.model.report import Report
 from engram.sessions.feedback import fold
 from engram.settings import Settings
 from engram.store.protocol import Noticed, Pruned, Purged, Store
@@ -84,8 +85,8 @@ class Upkeep:
         """End a pause."""
         self.store.pause(False)
 
-    def doctor(self) -> dict[str, Any]:
-        """What is healthy and what is not, with what to do."""
+    def doctor(self) -> Report:
+        """What is healthy, what is not, and what to do about it."""
         return diagnose(self.store, self.clock())
 
     def status(self) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def _look_around(home: Path, cache: Path) -> dict[str, Any]:
             "observe": _attempt(lambda: mem.observe("talk", "user", "hello")),
             "session": _attempt(lambda: mem.session("anything").end()),
             "purge": _attempt(lambda: mem.upkeep.purge([hits[0].id])),
-            "doctor": [check["name"] for check in mem.doctor()["checks"] if not check["ok"]],
+            "doctor": [finding.code for finding in mem.doctor().problems],
             "warned": mem.store.warnings,
         }
 

@@ -11,7 +11,7 @@ from typing import Any
 from engram.capture import deriving
 from engram.capture.conversation import Conversations
 from engram.cli.main import main
-from engram.client import all_tenants
+from engram.client import tenant_worker
 from engram.model.task import Job
 from engram.sessions.jobs import Handler
 from engram.store.protocol import Store
@@ -52,5 +52,5 @@ class Happening:
 if __name__ == "__main__":
     asked: dict[str, Any] = json.loads(sys.argv[1])
     deriving.handlers = Happening(asked)
-    all_tenants.utc_now = lambda: utc_now() + timedelta(seconds=asked.get("later", 0))  # type: ignore[attr-defined]
+    tenant_worker.utc_now = lambda: utc_now() + timedelta(seconds=asked.get("later", 0))  # type: ignore[attr-defined]
     main(["worker", "--all-tenants", "--json", *asked.get("options", ())])

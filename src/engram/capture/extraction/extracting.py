@@ -21,7 +21,7 @@ from engram.capture.extraction.sentences import Clause, clauses
 from engram.capture.extraction.wording import as_told, sentence, stripped
 from engram.gates.instructions import find_injections
 from engram.gates.secrets import find_secrets
-from engram.text.time_phrases import time_phrase
+from engram.text.time.windows import time_phrase
 
 LONGEST_CLAUSE = 320
 """Characters; what is longer is an essay and says several things."""

@@ -130,7 +130,7 @@ class Rereading:
 
     def _key(self, fact: Stated, document: str) -> dict[str, str]:
         """What a fact replaces is the document's own: one contract's term says nothing of another's."""
-        described = self.learner.policy.applied(Memory("", fact.statement, type=FACT_TYPE), typed=True)
+        described = self.learner.policy.described(Memory("", fact.statement, type=FACT_TYPE), typed=True)
         return {"conflict_key": f"{described.conflict_key}@{document}"} if described.conflict_key else {}
 
     def _decided_against(self, scope: str, earlier: _Earlier) -> "_Against":

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-from engram.cli.declared import Option
+from engram.cli.parser import Option
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import Session
 from engram.model.errors import InvalidInput, Refused
@@ -64,16 +64,16 @@ def _foresee(surface: Surface, mem: "Engram", asked: str, answered: str, listen:
 
 
 def _draw_facts(found: "Sequence[Extracted]") -> None:
-    from engram.cli import drawing
-    from engram.cli.plain_text import line
+    from engram.cli import display
+    from engram.cli.display import line
 
     for fact in found:
-        drawing.lines([(f"{fact.confidence:.2f} ", "cyan"), (f"{fact.type}  ", "bold"), line(fact.statement)])
-        drawing.lines([(f"     {fact.role}, characters {fact.span[0]}–{fact.span[1]}: {fact.reason}", "bright_black")])
+        display.lines([(f"{fact.confidence:.2f} ", "cyan"), (f"{fact.type}  ", "bold"), line(fact.statement)])
+        display.lines([(f"     {fact.role}, characters {fact.span[0]}–{fact.span[1]}: {fact.reason}", "bright_black")])
 
 
 def _keep(surface: Surface, mem: "Engram", asked: str, answered: str, *, listen: bool, **given: str) -> None:
-    from engram.cli.plain_text import count
+    from engram.cli.display import count
     from engram.cli.records import memory_data
 
     if mem.upkeep.paused:
@@ -98,14 +98,14 @@ def _keep(surface: Surface, mem: "Engram", asked: str, answered: str, *, listen:
 
 
 def _draw_decisions(decisions: "Sequence[FactDecision]") -> None:
-    from engram.cli import drawing
-    from engram.cli.plain_text import line
+    from engram.cli import display
+    from engram.cli.display import line
 
     for one in decisions:
         style = _OPERATIONS.get(one.operation, "") if one.applied else "bright_black"
-        drawing.lines(
+        display.lines(
             [(f"{one.operation:<10}", style), (f"{one.memory_id}  " if one.memory_id else "", "cyan"), line(one.fact)]
         )
         against = f" (↔ {one.target_id})" if one.target_id and one.target_id != one.memory_id else ""
         refused = "" if one.applied or one.operation == "NOOP" else "waits: " if one.memory_id else "not done: "
-        drawing.lines([(f"{'':<10}{refused}{one.reason}{against}", "bright_black")])
+        display.lines([(f"{'':<10}{refused}{one.reason}{against}", "bright_black")])

@@ -4,9 +4,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from engram.cli.declared import Argument, Option
-from engram.cli.exits import FAILED
-from engram.cli.surface import Surface
+from engram.cli.parser import Argument, Option
+from engram.cli.surface import FAILED, Surface
 from engram.cli.verbs.options import SeenFrom
 from engram.model.errors import InvalidInput, NotFound
 
@@ -52,8 +51,8 @@ def ingest(
     forgotten. A folder's hidden, ignored, empty and binary files are left out, each by name; a file that should have been read
     and cannot be is exit 1, after the others.
     """
-    from engram.cli.progress import bar
-    from engram.cli.verbs.teaching import refuse_while_paused
+    from engram.cli.display import progress
+    from engram.cli.verbs.learn import refuse_while_paused
 
     if not os.path.lexists(path):
         raise NotFound(f"there is no file or folder {path}")
@@ -61,7 +60,7 @@ def ingest(
         raise InvalidInput(f"{path} is a link that leads nowhere, or back to itself; name the file it should lead to")
     with surface.memory() as mem:
         refuse_while_paused(surface, mem)
-        with bar("Taking in") as report:
+        with progress("Taking in") as report:
             taken = mem.ingest(
                 path, task=task, kind=kind, scope=scope, max_chunk_tokens=chunk_tokens, max_facts_per_chunk=facts,
                 extract_with_llm=llm, progress=report,
@@ -86,17 +85,16 @@ def _summary(taken: "Ingested") -> str:
 
 
 def _draw_taken(taken: "Ingested") -> None:
-    from engram.cli import drawing
-    from engram.cli.drawing import Column
-    from engram.cli.plain_text import line
+    from engram.cli import display
+    from engram.cli.display import Column, line
 
-    rows: list[list[drawing.Cell]] = [
+    rows: list[list[display.Cell]] = [
         [(one.task, "cyan"), one.kind, f"{one.chunks:,}", f"{len(one.facts):,}", line(one.title)] for one in taken
     ]
     columns = [
         Column("task"), Column("kind"), Column("chunks", right=True), Column("facts", right=True), Column("title", grows=True),
     ]  # fmt: skip
-    drawing.table(columns, rows)
+    display.table(columns, rows)
 
 
 def cite(surface: Surface, ref: Quote, scope: SeenFrom = None) -> None:
@@ -115,10 +113,10 @@ def cite(surface: Surface, ref: Quote, scope: SeenFrom = None) -> None:
 
 
 def _draw_cited(found: "Citation") -> None:
-    from engram.cli import drawing
+    from engram.cli import display
 
-    drawing.lines([(found.id, "bold cyan"), "  ", (found.state, _STATES.get(found.state, ""))])
-    drawing.fields(
+    display.lines([(found.id, "bold cyan"), "  ", (found.state, _STATES.get(found.state, ""))])
+    display.fields(
         [
             ("quote", found.quote),
             ("title", found.title),

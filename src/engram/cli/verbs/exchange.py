@@ -4,13 +4,13 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from engram.cli.declared import Argument, Option
+from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Scopes, filters
 from engram.model.errors import InvalidInput, Refused
 
 if TYPE_CHECKING:
-    from engram.cli.importing import Imported
+    from engram.cli.importer import Imported
 
 Path_ = Annotated[
     Path,
@@ -54,17 +54,16 @@ def import_(
     answers when asked, directs nobody and replaces nothing that somebody said here. --trusted is for your own export, or a
     store you used before.
     """
-    from engram.cli import foreign, importing
-    from engram.cli.plain_text import count
-    from engram.cli.progress import bar
+    from engram.cli import import_source, importer
+    from engram.cli.display import count, progress
 
     if trusted and not surface.person:
         raise Refused("only a person vouches for a file: run `engram import --trusted` at a terminal")
     source = path.expanduser().absolute()
-    reading = foreign.read(source, packs=packs, format_=format_)
+    reading = import_source.read(source, packs=packs, format_=format_)
     with surface.memory() as mem:
-        plan = importing.Importing(mem, source.name, surface.person, candidates, trusted)
-        with bar("Importing") as report:
+        plan = importer.Importer(mem, source.name, surface.person, candidates, trusted)
+        with progress("Importing") as report:
             done = plan.take(reading, report, dry_run=dry_run)
         surface.answer(_data(done, dry_run), lambda: _draw(done, dry_run))
         if not dry_run and (done.created or done.updated):
@@ -94,10 +93,10 @@ def _data(done: "Imported", dry_run: bool) -> dict[str, Any]:
 
 
 def _draw(done: "Imported", dry_run: bool) -> None:
-    from engram.cli import drawing
+    from engram.cli import display
 
     verb = "would be " if dry_run else ""
-    drawing.lines(
+    display.lines(
         [
             (f"{len(done.created)} {verb}created", "green"),
             f", {len(done.updated)} {verb}updated, {len(done.unchanged)} known already, ",
@@ -105,9 +104,9 @@ def _draw(done: "Imported", dry_run: bool) -> None:
         ]
     )
     for what, reason in done.skipped:
-        drawing.lines([("  skipped ", "yellow"), f"{what}: {reason}"])
+        display.lines([("  skipped ", "yellow"), f"{what}: {reason}"])
     for what in done.not_read:
-        drawing.lines([("  not read ", "bright_black"), what])
+        display.lines([("  not read ", "bright_black"), what])
 
 
 def export(
@@ -123,18 +122,18 @@ def export(
     Everything this store holds, superseded, expired and retired memories too, unless --status or --scope narrows it. A team's
     memories stay with the team. For PLUR the directory must be new or empty.
     """
-    from engram.cli import drawing, exporting
-    from engram.cli.progress import bar
+    from engram.cli import display, exporter
+    from engram.cli.display import progress
     from engram.cli.records import plain
 
-    if format_ not in exporting.FORMATS:
-        raise InvalidInput(f"{format_!r} is no format; one of {', '.join(exporting.FORMATS)}")
+    if format_ not in exporter.FORMATS:
+        raise InvalidInput(f"{format_!r} is no format; one of {', '.join(exporter.FORMATS)}")
     with surface.memory() as mem:
         memories = mem.list(limit=None, **filters(scope=scope, status=status or ["any"]))
         own = set(mem.store.owned([memory.id for memory in memories]))
         chosen = [memory for memory in reversed(memories) if memory.id in own]
-        with bar("Exporting") as report:
-            done = exporting.FORMATS[format_](path.expanduser(), chosen, mem.upkeep.clock(), force, report)
+        with progress("Exporting") as report:
+            done = exporter.FORMATS[format_](path.expanduser(), chosen, mem.upkeep.clock(), force, report)
         statuses = Counter(memory.status for memory in chosen)
         words = ", ".join(f"{number:,} {name}" for name, number in sorted(statuses.items())) or "none"
         if str(path) == "-":
@@ -142,7 +141,7 @@ def export(
             return
         surface.answer(
             {"path": str(path), "format": format_, "statuses": statuses, **plain(done)},
-            lambda: drawing.lines([("wrote", "green"), f"  {path}  ({done['written']} of {len(chosen)}: {words})"]),
+            lambda: display.lines([("wrote", "green"), f"  {path}  ({done['written']} of {len(chosen)}: {words})"]),
         )
         for what, reason in done.get("left_out", ()):
             surface.say(f"engram: left out {what}: {reason}")

@@ -2,20 +2,18 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from engram.cli.declared import Argument, Option
+from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
-from engram.cli.verbs.options import Limit, Scopes, Statuses, filters, pairs
+from engram.cli.verbs.options import Limit, Metadata, Reason, Scopes, Statuses, filters, pairs
 
 if TYPE_CHECKING:
-    from engram.graph.reaching import Reached
+    from engram.graph.paths import Reached
 
 Source = Annotated[str, Argument("SOURCE", "Id, name or alias of the memory the relation begins at.")]
 Target = Annotated[str, Argument("TARGET", "Id, name or alias of the memory it leads to.")]
 Relation = Annotated[str | None, Option("--type", "-t", metavar="RELATION", help="supports, depends_on, part_of, …")]
 Weight = Annotated[float | None, Option("--weight", metavar="NUMBER", help="How much it weighs, above 0. Default: 1.")]
-Data = Annotated[list[str] | None, Option("--meta", metavar="KEY=VALUE", help="Metadata of yours (repeatable).")]
 Remove = Annotated[bool, Option("--remove", help="Take the relation back; without --type every one between the two.")]
-Reason = Annotated[str, Option("--reason", metavar="TEXT", help="Why, for the journal.")]
 Starts = Annotated[list[str], Argument("ID…", "Ids, names or aliases of memories to start from.")]
 Depth = Annotated[int, Option("--depth", metavar="N", help="How many relations far.")]
 Direction = Annotated[str, Option("--direction", metavar="WAY", help="outbound, inbound or any.")]
@@ -33,7 +31,7 @@ def relate(
     target: Target,
     type_: Relation = None,
     weight: Weight = None,
-    meta: Data = None,
+    meta: Metadata = None,
     remove: Remove = False,
     reason: Reason = "",
 ) -> None:
@@ -74,8 +72,6 @@ def traverse(
     from engram.model.errors import InvalidInput
     from engram.recall.sight import Sight
 
-    if not ref:
-        raise InvalidInput("name at least one memory to start from")
     if tokens is not None and not prompt:
         raise InvalidInput("--tokens is the budget of --prompt; give both")
     checked_limit(limit, "--limit")
@@ -103,29 +99,29 @@ def traverse(
 
 
 def _draw_links(before: Any, after: Any) -> None:
-    from engram.cli import drawing
-    from engram.cli.plain_text import line
+    from engram.cli import display
+    from engram.cli.display import line
 
-    drawing.lines([(after.id, "bold cyan"), f"  {line(after.statement)}"])
+    display.lines([(after.id, "bold cyan"), f"  {line(after.statement)}"])
     for link in after.associations:
         mark = " " if link in before.associations else "+"
-        drawing.lines([f"  {mark} ", (line(link.type), "magenta"), f" → {line(link.target)}  weight {link.weight:g}"])
+        display.lines([f"  {mark} ", (line(link.type), "magenta"), f" → {line(link.target)}  weight {link.weight:g}"])
     kept = {(link.target, link.type) for link in after.associations}
     for link in before.associations:
         if (link.target, link.type) not in kept:
-            drawing.lines(["  - ", (line(link.type), "magenta"), f" → {line(link.target)}"])
+            display.lines(["  - ", (line(link.type), "magenta"), f" → {line(link.target)}"])
 
 
 def _draw(found: "list[Reached]", text: str, prompt: bool) -> None:
-    from engram.cli import drawing
-    from engram.cli.plain_text import line
+    from engram.cli import display
+    from engram.cli.display import line
 
     if prompt:
-        drawing.block(text)
+        display.block(text)
         return
     for one in found:
         arrow = f"—{line(one.relations[-1])}→" if one.forward[-1] else f"←{line(one.relations[-1])}—"
-        drawing.lines(
+        display.lines(
             [
                 "  " * one.depth,
                 (f"{arrow} ", "magenta"),

@@ -5,12 +5,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from engram.cli.declared import Option
+from engram.cli.parser import Option
 from engram.cli.surface import Surface
 from engram.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder
+    from engram.model.report import Finding, Report
     from engram.store.files.home import Home
     from engram.store.protocol import Store
 
@@ -38,8 +39,8 @@ def index(surface: Surface, rebuild: Rebuild = False, reembed: Reembed = False, 
 
     It is derived from the files and never the only copy of anything.
     """
-    from engram.cli import drawing
-    from engram.cli.progress import bar
+    from engram.cli import display
+    from engram.cli.display import progress
     from engram.cli.records import plain
 
     if rebuild and reembed:
@@ -47,13 +48,13 @@ def index(surface: Surface, rebuild: Rebuild = False, reembed: Reembed = False, 
     with surface.memory() as mem:
         done: dict[str, Any] = {}
         if rebuild:
-            with bar("Indexing") as report:
+            with progress("Indexing") as report:
                 done["rebuilt"] = plain(mem.upkeep.rebuild_index(report))
         if reembed:
-            with bar("Embedding") as report:
+            with progress("Embedding") as report:
                 done["reembedded"] = mem.upkeep.reembed(report)
         if nearest:
-            with bar("Indexing vectors") as report:
+            with progress("Indexing vectors") as report:
                 done["nearest"] = mem.store.build_nearest(report)
         facts = dict(mem.store.facts()["index"])
         documents = ", ".join(f"{number:,} {kind}" for kind, number in facts["documents"].items()) or "none"
@@ -62,7 +63,7 @@ def index(surface: Surface, rebuild: Rebuild = False, reembed: Reembed = False, 
             ("vectors", f"{facts['vectors']:,} by {facts['embedder'] or 'no embedder'}"),
             ("file", facts.get("path", "")),
         ]
-        surface.answer({**plain(facts), **done}, lambda: drawing.fields(rows))
+        surface.answer({**plain(facts), **done}, lambda: display.fields(rows))
         if reembed:
             surface.hint(f"engram: {done['reembedded']} vectors made")
         if nearest:
@@ -71,26 +72,27 @@ def index(surface: Surface, rebuild: Rebuild = False, reembed: Reembed = False, 
 
 def doctor(surface: Surface, repair: Repair = False) -> None:
     """What is healthy, what is not, and what to do."""
-    from engram.cli import drawing
+    from engram.cli import display
 
     moved = _repair(surface) if repair else []
     found = _diagnosed(surface, repair)
 
     def draw() -> None:
-        for check in found["checks"]:
-            sign, style = ("✓", "green") if check["ok"] else ("✗", "bold red")
-            drawing.lines([(f"{sign} ", style), (f"{check['name']:<11}", "bold"), check["detail"]])
-            if check["advice"]:
-                drawing.lines([(f"  {'':<11}→ {check['advice']}", "yellow")])
+        signs = {"ok": ("✓", "green"), "advice": ("!", "yellow"), "problem": ("✗", "bold red")}
+        for finding in found.findings:
+            sign, style = signs[finding.level]
+            display.lines([(f"{sign} ", style), (f"{finding.code:<11}", "bold"), finding.message])
+            if finding.fix:
+                display.lines([(f"  {'':<11}→ {finding.fix}", "yellow")])
         for line in moved:
-            drawing.lines([("repaired  ", "yellow"), line])
+            display.lines([("repaired  ", "yellow"), line])
 
-    surface.answer({**found, "repaired": moved} if repair else found, draw)
-    if not found["ok"]:
+    surface.answer({**found.record(), "repaired": moved} if repair else found.record(), draw)
+    if not found.ok:
         raise SystemExit(1)
 
 
-def _diagnosed(surface: Surface, repair: bool = False) -> dict[str, Any]:
+def _diagnosed(surface: Surface, repair: bool = False) -> "Report":
     """What the doctor finds. Wrong settings keep the store from opening, so it is examined with the defaults for those."""
     from engram.embedding import load_embedder
     from engram.gates.policies import policy_problems
@@ -114,8 +116,7 @@ def _diagnosed(surface: Surface, repair: bool = False) -> dict[str, Any]:
         found = diagnose(store, utc_now())
     finally:
         store.close()
-    check = _settings_check(problems)
-    return {**found, "ok": found["ok"] and check["ok"], "checks": [check, *found["checks"]]}
+    return found.plus(first=[_settings_finding(problems)])
 
 
 def _to_examine(home: Path | None) -> "tuple[Path | None, Callable[[Embedder | None], Store]]":
@@ -141,11 +142,12 @@ def _files_store(place: "Home", embedder: "Embedder | None") -> "Store":
     return store
 
 
-def _settings_check(problems: list[str]) -> dict[str, Any]:
+def _settings_finding(problems: list[str]) -> "Finding":
+    from engram.model.report import Finding
+
     if not problems:
-        return {"name": "settings", "ok": True, "detail": "every setting can be used", "advice": ""}
-    advice = "defaults hold until then"
-    return {"name": "settings", "ok": False, "detail": "; ".join(problems), "advice": advice}
+        return Finding.of("settings", True, "every setting can be used")
+    return Finding.of("settings", False, "; ".join(problems), "correct them; the defaults apply until then")
 
 
 def _repair(surface: Surface) -> list[str]:
@@ -182,13 +184,13 @@ def status(surface: Surface) -> None:
 
 
 def _draw_status(found: dict[str, Any], now: datetime) -> None:
-    from engram.cli import drawing
-    from engram.cli.plain_text import count
+    from engram.cli import display
+    from engram.cli.display import count
 
     total = sum(found["statuses"].values())
     states = ", ".join(f"{number:,} {name}" for name, number in sorted(found["statuses"].items()))
     waiting = found["waiting_for_review"]
-    drawing.fields(
+    display.fields(
         [
             ("store", found["store"]),
             ("memories", f"{total:,}" + (f" ({states})" if states else "")),
@@ -207,17 +209,16 @@ def _draw_status(found: dict[str, Any], now: datetime) -> None:
 
 
 def _draw_last(last: dict[str, Any] | None, now: datetime) -> None:
-    from engram.cli import drawing
-    from engram.cli.drawing import Column
-    from engram.cli.plain_text import ago, line
+    from engram.cli import display
+    from engram.cli.display import Column, ago, line
 
     if not last:
-        drawing.lines([""], [("nothing was injected yet", "bright_black")])
+        display.lines([""], [("nothing was injected yet", "bright_black")])
         return
     when = ago(datetime.fromisoformat(last["at"]), now)
     session = f" in {last['session']}" if last["session"] else ""
-    drawing.lines([""], [("injected last", "bold"), f"  {when}{session}"])
-    rows: list[list[drawing.Cell]] = [[(one["id"], "cyan"), line(one["statement"])] for one in last["memories"]]
-    drawing.table([Column("id"), Column("statement", grows=True)], rows)
+    display.lines([""], [("injected last", "bold"), f"  {when}{session}"])
+    rows: list[list[display.Cell]] = [[(one["id"], "cyan"), line(one["statement"])] for one in last["memories"]]
+    display.table([Column("id"), Column("statement", grows=True)], rows)
     ways = "engram forget ID  ·  engram feedback ID negative  ·  engram update ID --status dormant"
-    drawing.lines([""], [("to stop one  ", "bold"), (ways, "bright_black")])
+    display.lines([""], [("to stop one  ", "bold"), (ways, "bright_black")])

@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from engram.cli.declared import Argument, Group, Option
-from engram.cli.exits import FAILED
-from engram.cli.surface import Surface
-from engram.cli.verbs.options import SeenFrom, Yes
+from engram.cli.parser import Argument, Group, Option
+from engram.cli.surface import FAILED, Surface
+from engram.cli.verbs.options import SeenFrom, Yes, check_least
 from engram.model.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -24,8 +23,8 @@ def verify(surface: Surface) -> None:
 
     Each event is chained to the one before it and the journal knows where every ledger ended. Exit 1 when one is not whole.
     """
-    from engram.cli import drawing
-    from engram.cli.plain_text import count
+    from engram.cli import display
+    from engram.cli.display import count
 
     with surface.memory() as mem:
         problems = mem.store.verify_ledgers()
@@ -34,9 +33,9 @@ def verify(surface: Surface) -> None:
 
         def draw() -> None:
             if not problems:
-                drawing.lines([("whole", "green"), f"  {count(number, 'event')}, {_state(gone)}"])
+                display.lines([("whole", "green"), f"  {count(number, 'event')}, {_state(gone)}"])
             for problem in problems:
-                drawing.lines([("✗ ", "bold red"), problem])
+                display.lines([("✗ ", "bold red"), problem])
 
         surface.answer({"whole": not problems, "events": number, "redacted": gone, "problems": problems}, draw)
     if problems:
@@ -53,8 +52,7 @@ def show(surface: Surface, name: Name, last: Last = None, after: After = 0, scop
     from engram.cli.records import plain
     from engram.store.owners import sees_ledger
 
-    if last is not None and last < 1:
-        raise InvalidInput(f"--last takes a number, at least 1, not {last}")
+    check_least("--last", last, 1)
     with surface.memory() as mem:
         events = mem.store.events(name, last=last, after=after)
         known = events or mem.store.session(name) is not None or mem.store.task(name) is not None
@@ -71,13 +69,13 @@ def is_redacted(event: "Event") -> bool:
 
 
 def _draw(events: "Sequence[Event]") -> None:
-    from engram.cli import drawing
-    from engram.cli.plain_text import moment
+    from engram.cli import display
+    from engram.cli.display import moment
 
     for event in events:
         kind = "" if event.event_type == "message" else f" ({event.event_type})"
         said = ("redacted", "red") if is_redacted(event) else event.content
-        drawing.lines(
+        display.lines(
             [
                 (f"#{event.seq} {event.digest[:12]} ", "bright_black"),
                 (event.id, "cyan"),
@@ -95,7 +93,7 @@ def redact(surface: Surface, event: EventId, yes: Yes = False) -> None:
     same words stay: each is named with the command that destroys it too, and the exit code is 1. Cannot be undone: where
     nobody can be asked, --yes confirms, and without it nothing is destroyed and the exit code is 2.
     """
-    from engram.cli.verbs.forgetting import purge_after_asking
+    from engram.cli.verbs.change import purge_after_asking
 
     if not event.startswith("EVT-"):
         raise InvalidInput(f"{event!r} is no event's id (EVT-…); `engram forget ID --purge` destroys a memory")

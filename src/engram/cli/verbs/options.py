@@ -1,8 +1,8 @@
-"""Arguments and options that several verbs take, with their one wording."""
+"""Arguments and options that several verbs take: each is declared, and worded, once."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from engram.cli.declared import Argument, Option
+from engram.cli.parser import Argument, Option, Options
 from engram.model.errors import InvalidInput
 from engram.model.memory import STATUSES
 from engram.model.types import known_types, memory_type
@@ -15,7 +15,9 @@ KINDS = ("memory", "event")
 
 Ref = Annotated[str, Argument("ID", "Id, name or alias of a memory.")]
 Text = Annotated[str, Argument("TEXT", "The statement; - reads it from stdin.")]
-Yes = Annotated[bool, Option("--yes", "-y", help="Do it without asking.")]
+Question = Annotated[str, Argument("QUESTION", "What to look for; - reads it from stdin.")]
+Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")]
+Reason = Annotated[str, Option("--reason", metavar="TEXT", help="The reason, for the journal.")]
 
 Scopes = Annotated[
     list[str] | None,
@@ -27,46 +29,157 @@ SeenFrom = Annotated[
         "--scope",
         "-s",
         metavar="SCOPE",
-        help="Only what is seen from this scope, such as agent:shop/ana (repeatable). Default: everything here.",
+        help="Only what is visible from this scope, such as agent:shop/ana (repeatable). Default: everything here.",
     ),
 ]
-Types = Annotated[list[str] | None, Option("--type", "-t", metavar="TYPE", help="Only this type (repeatable).")]
-Tags = Annotated[list[str] | None, Option("--tag", metavar="TAG", help="Only with this tag (repeatable: all).")]
-Domain = Annotated[str | None, Option("--domain", metavar="A/B", help="Only this domain and those below it.")]
-Since = Annotated[str | None, Option("--since", metavar="TIME", help="Only from this time on (ISO 8601).")]
-Until = Annotated[str | None, Option("--until", metavar="TIME", help="Only before this time (ISO 8601).")]
-AsOf = Annotated[str | None, Option("--as-of", metavar="TIME", help="What was true at this time.")]
-KnownAt = Annotated[str | None, Option("--known-at", metavar="TIME", help="What Engram knew at this time.")]
 Statuses = Annotated[
     list[str] | None,
-    Option("--status", metavar="STATUS", help="Only this status (repeatable); `any` for all. Default: in force."),
+    Option("--status", metavar="STATUS", help="Only this status (repeatable); `any` for all. Default: current ones."),
 ]
-Meta = Annotated[list[str] | None, Option("--meta", metavar="KEY=VALUE", help="Only with this metadata (repeatable).")]
+Since = Annotated[str | None, Option("--since", metavar="TIME", help="Only from this time on (ISO 8601).")]
+Until = Annotated[str | None, Option("--until", metavar="TIME", help="Only before this time (ISO 8601).")]
 Limit = Annotated[int, Option("--limit", "-n", metavar="N", help="At most this many.")]
 Mode = Annotated[str, Option("--mode", metavar="MODE", help="hybrid, semantic or keyword.")]
 Fusion = Annotated[str | None, Option("--fusion", metavar="NAME", help="rrf for reciprocal rank fusion.")]
-Explain = Annotated[bool, Option("--explain", help="Show how each score came about.")]
 MinRelevance = Annotated[
     float,
-    Option(
-        "--min-relevance", metavar="0–1", help="Leave out hits with a lower probability of being about the question."
-    ),
+    Option("--min-relevance", metavar="0–1", help="Leave out hits that are less likely to be about the question."),
 ]
 Session = Annotated[
-    str,
-    Option("--session", metavar="ID", envvar="ENGRAM_SESSION", help="The session this belongs to."),
+    str, Option("--session", metavar="ID", envvar="ENGRAM_SESSION", help="The session this belongs to.")
 ]
+Metadata = Annotated[list[str] | None, Option("--meta", metavar="KEY=VALUE", help="Your own metadata (repeatable).")]
+
+
+class MemoryFilters(Options):
+    """Which memories: recall, search and list."""
+
+    scope: Scopes = None
+    type_: Annotated[list[str] | None, Option("--type", "-t", metavar="TYPE", help="Only this type (repeatable).")] = (
+        None
+    )
+    tag: Annotated[list[str] | None, Option("--tag", metavar="TAG", help="Only with this tag (repeatable: all).")] = (
+        None
+    )
+    domain: Annotated[str | None, Option("--domain", metavar="A/B", help="Only this domain and those below it.")] = None
+    since: Since = None
+    until: Until = None
+    as_of: Annotated[str | None, Option("--as-of", metavar="TIME", help="What was true at this time.")] = None
+    known_at: Annotated[str | None, Option("--known-at", metavar="TIME", help="What Engram knew at this time.")] = None
+
+    def chosen(self, **more: Any) -> dict[str, Any]:
+        """The filters that were given, as the client takes them. Raises `InvalidInput` for an unknown status or kind."""
+        return filters(
+            scope=self.scope, types=self.type_, tags=self.tag, domain=self.domain, since=self.since, until=self.until,
+            as_of=self.as_of, known_at=self.known_at, **more,
+        )  # fmt: skip
+
+
+class StoreFilters(MemoryFilters):
+    """The same over the whole store: search and list."""
+
+    status: Statuses = None
+    meta: Annotated[
+        list[str] | None, Option("--meta", metavar="KEY=VALUE", help="Only with this metadata (repeatable).")
+    ] = None
+
+    def chosen(self, **more: Any) -> dict[str, Any]:
+        """The filters that were given, as the client takes them. Raises `InvalidInput` for an unknown status or kind."""
+        return super().chosen(status=self.status, meta=self.meta, **more)
+
+
+class Ranking(Options):
+    """How hits are found and ranked: recall and search."""
+
+    limit: Limit = 10
+    mode: Mode = "hybrid"
+    fusion: Fusion = None
+    explain: Annotated[bool, Option("--explain", help="Show how each score was computed.")] = False
+
+
+class MemoryFields(Options):
+    """What a memory says about itself: learn, remember, add, update and revise."""
+
+    scope: Annotated[
+        str | None, Option("--scope", "-s", metavar="SCOPE", help="Where it applies; `here` is this directory's.")
+    ] = None
+    type_: Annotated[
+        str | None, Option("--type", "-t", metavar="TYPE", help="preference, correction, convention, factual, …")
+    ] = None
+    tag: Annotated[list[str] | None, Option("--tag", metavar="TAG", help="A tag (repeatable).")] = None
+    domain: Annotated[str | None, Option("--domain", metavar="A/B", help="The domain it belongs to.")] = None
+    when: Annotated[str | None, Option("--when", metavar="TEXT", help="The situation in which it matters.")] = None
+    why: Annotated[str | None, Option("--why", metavar="TEXT", help="The reason behind it.")] = None
+    context: Annotated[
+        str | None, Option("--context", metavar="TEXT", help="Where it comes from; stored, never searched.")
+    ] = None
+    confidence: Annotated[
+        float | None, Option("--confidence", metavar="0–1", help="How certain it is, from 0 to 1.")
+    ] = None
+    importance: Annotated[
+        float | None, Option("--importance", metavar="0–1", help="How important it is, from 0 to 1.")
+    ] = None
+    name: Annotated[str | None, Option("--name", metavar="NAME", help="A name for it.")] = None
+    valid_from: Annotated[str | None, Option("--valid-from", metavar="TIME", help="True from this time on.")] = None
+    valid_until: Annotated[str | None, Option("--valid-until", metavar="TIME", help="True until this time.")] = None
+    meta: Metadata = None
+
+    def given(self) -> dict[str, Any]:
+        """The fields that were given, as the client takes them; an empty text empties a field."""
+        fields = {
+            "scope": self.scope, "type": self.type_, "tags": self.tag, "domain": self.domain, "situation": self.when,
+            "rationale": self.why, "context": self.context, "confidence": self.confidence, "name": self.name,
+            "importance": self.importance, "valid_from": self.valid_from, "valid_until": self.valid_until,
+            "metadata": pairs(self.meta) or None,
+        }  # fmt: skip
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+class NewMemory(MemoryFields):
+    """The fields of a memory that does not exist yet: learn, remember and add."""
+
+    pin: Annotated[bool, Option("--pin", help="Never let it fade; offer it first.")] = False
+    at: Annotated[str | None, Option("--at", metavar="TIME", help="When it happened (ISO 8601).")] = None
+
+    def given(self) -> dict[str, Any]:
+        """The fields that were given and are not empty, as the client takes them."""
+        fields = {**super().given(), "pinned": self.pin, "occurred_at": self.at}
+        return {name: value for name, value in fields.items() if value not in ("", None, False)}
+
+
+class ChangedMemory(MemoryFields):
+    """The fields of a memory that exists: update and revise. Lists replace the previous ones."""
+
+    form: Annotated[
+        list[str] | None,
+        Option("--form", metavar="PART=TEXT", help="A part of its form, such as action=… (repeatable)."),
+    ] = None
+    reason: Reason = ""
+
+
+class NewEvent(Options):
+    """What goes into a ledger: session observe and task event."""
+
+    role: Annotated[str, Argument("ROLE", "Who speaks: user, assistant, tool, …")] = ""
+    content: Annotated[str, Argument("TEXT", "What was said; - reads it from stdin.")] = ""
+    event_type: Annotated[
+        str,
+        Option("--event-type", metavar="TYPE", help="message, tool_call, tool_result, observation, error, artifact."),
+    ] = "message"
+    key: Annotated[str, Option("--key", metavar="KEY", help="Your own key; the same key is the same event.")] = ""
+    at: Annotated[str | None, Option("--at", metavar="TIME", help="When it happened (ISO 8601). Default: now.")] = None
+    batch: Annotated[
+        bool, Option("--batch", help="Read events from stdin, one JSON object per line: role, content, at, key, …")
+    ] = False
 
 
 def filters(**given: Any) -> dict[str, Any]:
-    """The filters that were given, as the client takes them."""
+    """The filters that were given, as the client takes them. Raises `InvalidInput` for an unknown status or kind."""
     meta = pairs(given.pop("meta", None))
     status = given.pop("status", None)
-    _known("status", status, (*STATUSES, "any"))
-    _known("kind", given.get("kinds"), KINDS)
+    _check_known("status", status, (*STATUSES, "any"))
+    _check_known("kind", given.get("kinds"), KINDS)
     chosen = {name: value for name, value in given.items() if value}
-    if chosen.get("scope"):
-        chosen["scope"] = list(chosen["scope"])
     if status:
         chosen["status"] = "any" if "any" in status else status
     if meta:
@@ -74,30 +187,36 @@ def filters(**given: Any) -> dict[str, Any]:
     return chosen
 
 
-def _known(what: str, given: list[str] | None, known: tuple[str, ...]) -> None:
+def _check_known(what: str, given: list[str] | None, known: tuple[str, ...]) -> None:
     for value in given or ():
         if value not in known:
-            raise InvalidInput(f"unknown {what} {value!r}; known: {', '.join(known)}")
+            raise InvalidInput(f"Unknown {what} {value!r}; choose {', '.join(known)}")
 
 
 def check_types(mem: "Engram", types: list[str] | None) -> None:
-    """Refuse a type that neither the registry nor any memory here has: files from elsewhere may bring words of their own."""
+    """Refuse a type that neither the registry nor any memory here has: imported files may bring their own."""
     for name in types or ():
         if not any(entry.name == name for entry in known_types()) and not mem.list(limit=1, types=[name], status="any"):
             memory_type(name)
 
 
+def check_least(option: str, value: int | None, least: int) -> None:
+    """Refuse a number that is too small."""
+    if value is not None and value < least:
+        raise InvalidInput(f"{option} takes a number of at least {least}, not {value}")
+
+
 def pairs(items: list[str] | None) -> dict[str, Any]:
     """`key=value` texts as a mapping; a value that is JSON is read as such."""
-    from engram.cli import strict_json
+    from engram.cli.records import strict_json
 
     found: dict[str, Any] = {}
     for item in items or ():
         key, equals, value = item.partition("=")
         if not equals or not key.strip():
-            raise InvalidInput(f"{item!r} is not of the form key=value")
+            raise InvalidInput(f"{item!r} does not have the form key=value")
         try:
-            found[key.strip()] = strict_json.loads(value)
+            found[key.strip()] = strict_json(value)
         except ValueError:
             found[key.strip()] = value
     return found

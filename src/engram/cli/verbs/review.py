@@ -2,13 +2,15 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from engram.cli.declared import Argument, Option
+from engram.cli.parser import Argument, Option
 from engram.cli.person import reason_for_person, require_person
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import Limit
-from engram.model.errors import InvalidInput
+from engram.model.errors import EngramError, InvalidInput
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from engram.client import Engram
     from engram.model.memory import Memory
     from engram.review.queue import ReviewItem
@@ -23,6 +25,22 @@ Reject = Annotated[bool, Option("--reject", help="Turn a candidate down.")]
 Retire = Annotated[bool, Option("--retire", help="Let a faded memory go.")]
 Reinforce = Annotated[bool, Option("--reinforce", help="Keep a faded memory, stronger than before.")]
 ListOnly = Annotated[bool, Option("--list", help="Only list, also on a terminal.")]
+
+_CHOICES = {
+    "contradiction": {"n": "new", "o": "old", "b": "both", "m": "merge"},
+    "candidate": {"a": "approve", "r": "reject"},
+    "retirement": {"t": "retire", "k": "reinforce"},
+}
+_WORDS = {
+    "new": "new",
+    "old": "old",
+    "both": "both, each in its situation",
+    "merge": "merge",
+    "approve": "activate it",
+    "reject": "reject it",
+    "retire": "retire it",
+    "reinforce": "keep and reinforce it",
+}
 
 
 def review(
@@ -57,9 +75,7 @@ def review(
             return
         waiting = mem.review.queue(limit, about=mem.get(ref).id if ref else "")
         if surface.person and surface.drawn and not list_only and waiting:
-            from engram.cli.walk import walk
-
-            walk(surface, mem, waiting)
+            _walk(surface, mem, waiting)
         else:
             _list(surface, mem, waiting)
 
@@ -85,11 +101,11 @@ def decide(
 
 
 def _decided(surface: Surface, mem: "Engram", memory: "Memory") -> None:
-    from engram.cli import cards
+    from engram.cli import views
     from engram.cli.records import memory_data
 
     now = mem.upkeep.clock()
-    surface.answer(memory_data(memory, now), lambda: cards.listing([memory], now))
+    surface.answer(memory_data(memory, now), lambda: views.listing([memory], now))
     surface.hint(f"engram: `engram undo {memory.id}` takes it back")
 
 
@@ -108,11 +124,10 @@ def item_data(item: "ReviewItem", mem: "Engram") -> dict[str, Any]:
 
 
 def _list(surface: Surface, mem: "Engram", waiting: "list[ReviewItem]") -> None:
-    from engram.cli import drawing
-    from engram.cli.drawing import Column
-    from engram.cli.plain_text import line
+    from engram.cli import display
+    from engram.cli.display import Column, line
 
-    rows: list[list[drawing.Cell]] = [
+    rows: list[list[display.Cell]] = [
         [
             (item.memory.id, "cyan"),
             item.kind,
@@ -122,9 +137,82 @@ def _list(surface: Surface, mem: "Engram", waiting: "list[ReviewItem]") -> None:
         for item in waiting
     ]
     columns = [Column("id"), Column("what"), Column("choices", "bright_black"), Column("memory", grows=True)]
-    surface.answer([item_data(item, mem) for item in waiting], lambda: drawing.table(columns, rows) if rows else None)
+    surface.answer([item_data(item, mem) for item in waiting], lambda: display.table(columns, rows) if rows else None)
     surface.hint(
         "engram: `engram review ID --keep new|old|both|merge`, `--approve`, `--reject`, `--retire` or `--reinforce` decides"
         if waiting
         else "engram: nothing waits for review"
     )
+
+
+def _walk(surface: Surface, mem: "Engram", waiting: "list[ReviewItem]") -> None:
+    """Show each item and carry out what the person chooses."""
+    from engram.cli import display
+
+    decided = 0
+    for number, item in enumerate(waiting, 1):
+        display.rule(f"{number} of {len(waiting)} · {item.kind}")
+        _draw_item(item, mem.upkeep.clock())
+        answer = _ask(surface, item)
+        if answer == "q":
+            break
+        if answer != "s":
+            decided += _carry_out(surface, mem, item, _CHOICES[item.kind][answer])
+    surface.say(f"engram: {decided} decided, {len(waiting) - decided} still wait")
+
+
+def _draw_item(item: "ReviewItem", now: "datetime") -> None:
+    from engram.cli import display
+
+    _draw_one("new" if item.other else "", item.memory, now)
+    if item.other is not None:
+        _draw_one("old", item.other, now)
+    display.lines([(f"  {item.reason}", "bright_black")], [""])
+
+
+def _draw_one(label: str, memory: "Memory", now: "datetime") -> None:
+    from engram.cli import display
+    from engram.cli.display import ago, shown
+
+    display.lines([(f"  {label:<4}" if label else "  ", "bold magenta"), (shown(memory.statement), "bold")])
+    where = (
+        f"{memory.id} · {memory.type} · {memory.scope} · from {memory.source or 'unknown'} · {ago(memory.created, now)}"
+    )
+    display.lines([(f"  {'' if not label else '    '}{where}", "bright_black")])
+
+
+def _ask(surface: Surface, item: "ReviewItem") -> str:
+    from engram.cli import display
+
+    choices = _CHOICES[item.kind]
+    pieces: list[display.Cell] = ["  "]
+    for letter, action in choices.items():
+        pieces += [(letter, "bold cyan"), f" {_WORDS[action]}   "]
+    display.lines([*pieces, ("s", "bold cyan"), " skip   ", ("q", "bold cyan"), " quit"])
+    while True:
+        answer = surface.ask("  > ")
+        letter = "q" if answer is None else answer.lower()[:1] or "s"
+        if letter in choices or letter in ("s", "q"):
+            return letter
+
+
+def _carry_out(surface: Surface, mem: "Engram", item: "ReviewItem", action: str) -> int:
+    from engram.cli import display
+
+    keep = action if item.kind == "contradiction" else ""
+    statement, situations = "", ("", "")
+    if keep == "merge":
+        statement = surface.ask("  The merged statement: ") or ""
+    if keep == "both":
+        situations = (
+            surface.ask("  When does the new one apply? ") or "",
+            surface.ask("  When does the old one apply? ") or "",
+        )
+    try:
+        choice = "keep" if keep else action
+        memory = decide(mem, item.memory.id, choice, keep, statement, situations, surface.actor)
+    except EngramError as error:
+        surface.say(f"engram: {error}")
+        return 0
+    display.lines([("  ✓ ", "green"), f"{_WORDS[action]}: ", (memory.id, "cyan")], [""])
+    return 1

@@ -3,9 +3,9 @@
 import json
 from typing import TYPE_CHECKING, Annotated, Any
 
-from engram.cli.declared import Argument, Group, Option
+from engram.cli.parser import Argument, Group, Option
 from engram.cli.surface import Surface, text_or_stdin
-from engram.cli.verbs.options import Limit, Scopes, SeenFrom
+from engram.cli.verbs.options import Limit, NewEvent, Scopes, SeenFrom, check_least
 from engram.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -16,18 +16,6 @@ Id = Annotated[str, Argument("SESSION", "The session's id.", envvar="ENGRAM_SESS
 Task = Annotated[str, Argument("TASK", "What it is about; - reads it from stdin.")]
 Budget = Annotated[int | None, Option("--budget", metavar="TOKENS", help="Room for what is injected.")]
 Summary = Annotated[str, Option("--summary", metavar="TEXT", help="What came of it; - reads it from stdin.")]
-Role = Annotated[str, Argument("ROLE", "Who speaks: user, assistant, tool, …")]
-Content = Annotated[str, Argument("TEXT", "What was said; - reads it from stdin.")]
-EventType = Annotated[
-    str,
-    Option("--event-type", metavar="TYPE", help="message, tool_call, tool_result, observation, error, artifact."),
-]
-Key = Annotated[str, Option("--key", metavar="KEY", help="Your own key; the same key is the same event.")]
-At = Annotated[str | None, Option("--at", metavar="TIME", help="When it happened (ISO 8601). Default: now.")]
-Batch = Annotated[
-    bool, Option("--batch", help="Read events from stdin, one JSON object per line: role, content, at, key, …")
-]
-
 OfOwner = Annotated[
     str, Option("--scope", "-s", metavar="SCOPE", help="Whose it is, such as agent:shop/ana. Default: the session's.")
 ]
@@ -40,7 +28,7 @@ Tokens = Annotated[int, Option("--tokens", metavar="N", help="Room for the summa
 
 def start(surface: Surface, task: Task = "", scope: Scopes = None, budget: Budget = None) -> None:
     """Begin a session. Prints its id, then what memory has to say about the task."""
-    from engram.cli import cards, drawing
+    from engram.cli import display, views
     from engram.cli.records import injection_data
 
     with surface.memory() as mem:
@@ -48,56 +36,42 @@ def start(surface: Surface, task: Task = "", scope: Scopes = None, budget: Budge
         surface.warn(begun.injection.warnings)
 
         def draw() -> None:
-            drawing.lines([(begun.id, "bold cyan")])
+            display.lines([(begun.id, "bold cyan")])
             if begun.injection.text:
-                drawing.lines([""])
-                cards.injection(begun.injection)
+                display.lines([""])
+                views.injection(begun.injection)
 
         surface.answer({"id": begun.id, "injection": injection_data(begun.injection, mem.upkeep.clock())}, draw)
         surface.hint(f"engram: `engram session end {begun.id}` ends it")
 
 
-def observe(
-    surface: Surface,
-    session_id: Id,
-    role: Role = "",
-    content: Content = "",
-    event_type: EventType = "message",
-    key: Key = "",
-    at: At = None,
-    batch: Batch = False,
-    scope: OfOwner = "",
-) -> None:
+def observe(surface: Surface, session_id: Id, said: NewEvent, scope: OfOwner = "") -> None:
     """Append to a session's ledger. Secrets are redacted first.
 
     A name of your own begins a session too, which belongs to --scope. One that has ended, or belongs to another scope, takes
     nothing more.
     """
-    from engram.cli import drawing
-    from engram.cli.plain_text import line
+    from engram.cli import display
+    from engram.cli.display import line
     from engram.cli.records import plain
 
-    items = events_to_write(role, content, event_type, key, at, batch)
+    items = events_to_write(said)
     with surface.memory() as mem:
         events = mem.observe_batch(session_id, items, scope=scope or None)
-        rows: list[list[drawing.Cell]] = [
+        rows: list[list[display.Cell]] = [
             [(event.id, "cyan"), f"  {event.role}: {line(event.content, 80)}"] for event in events
         ]
-        surface.answer(plain(events), lambda: drawing.lines(*rows))
+        surface.answer(plain(events), lambda: display.lines(*rows))
 
 
-def events_to_write(
-    role: str, content: str, event_type: str, key: str, at: str | None, batch: bool
-) -> list[dict[str, Any]]:
+def events_to_write(said: NewEvent) -> list[dict[str, Any]]:
     """The events a command line describes: one of its own, or a batch on stdin."""
-    if batch == bool(role):
-        raise InvalidInput("give a role and a text, or --batch with events on stdin")
-    return _events_on_stdin() if batch else [_event(role, text_or_stdin(content), event_type, key, at)]
-
-
-def _event(role: str, content: str, event_type: str, key: str, at: str | None) -> dict[str, Any]:
-    event: dict[str, Any] = {"role": role, "content": content, "event_type": event_type}
-    return event | ({"key": key} if key else {}) | ({"at": at} if at else {})
+    if said.batch == bool(said.role):
+        raise InvalidInput("Give a role and a text, or --batch with events on stdin")
+    if said.batch:
+        return _events_on_stdin()
+    event = {"role": said.role, "content": text_or_stdin(said.content), "event_type": said.event_type}
+    return [event | ({"key": said.key} if said.key else {}) | ({"at": said.at} if said.at else {})]
 
 
 def _events_on_stdin() -> list[dict[str, Any]]:
@@ -117,13 +91,13 @@ def _events_on_stdin() -> list[dict[str, Any]]:
 
 def end(surface: Surface, session_id: Id, summary: Summary = "", scope: SeenFrom = None) -> None:
     """End a session. Uses are folded in; what was injected together grows together."""
-    from engram.cli import drawing
+    from engram.cli import display
     from engram.cli.records import plain
 
     with surface.memory() as mem:
         _begun_by_observing(mem, session_id)
         ended = mem.sessions.end(session_id, text_or_stdin(summary), scopes=mem.scopes_for(scope=scope or None))
-        surface.answer(plain(ended), lambda: drawing.lines([("ended", "green"), "  ", (ended.id, "cyan")]))
+        surface.answer(plain(ended), lambda: display.lines([("ended", "green"), "  ", (ended.id, "cyan")]))
 
 
 def _begun_by_observing(mem: "Engram", session_id: str) -> None:
@@ -143,30 +117,28 @@ def summarise(
 
     By rules, from the session's own words; by a model where one is configured.
     """
-    from engram.cli import drawing
+    from engram.cli import display
     from engram.cli.records import plain
 
     with surface.memory() as mem:
         _begun_by_observing(mem, session_id)
         seen = mem.scopes_for(scope=scope or None)
         made = mem.sessions.summarise(session_id, style=style, max_tokens=tokens, scopes=seen)
-        surface.answer(plain(made), lambda: drawing.block(made.summary))
+        surface.answer(plain(made), lambda: display.block(made.summary))
         if not made.summary:
             surface.hint("engram: nothing was said that a summary could hold")
 
 
 def list_(surface: Surface, limit: Limit = 20, scope: SeenFrom = None) -> None:
     """Sessions, newest first."""
-    from engram.cli import drawing
-    from engram.cli.drawing import Column
-    from engram.cli.plain_text import ago, line
+    from engram.cli import display
+    from engram.cli.display import Column, ago, line
     from engram.cli.records import plain
 
-    if limit < 0:
-        raise InvalidInput(f"--limit takes a number, at least 0, not {limit}")
+    check_least("--limit", limit, 0)
     with surface.memory() as mem:
         found, now = mem.store.sessions(limit, mem.scopes_for(scope=scope or None)), mem.upkeep.clock()
-        rows: list[list[drawing.Cell]] = [
+        rows: list[list[display.Cell]] = [
             [
                 (one.id, "cyan"),
                 ago(one.started, now),
@@ -176,15 +148,15 @@ def list_(surface: Surface, limit: Limit = 20, scope: SeenFrom = None) -> None:
             for one in found
         ]
         columns = [Column("session"), Column("started"), Column("state"), Column("task or summary", grows=True)]
-        surface.answer(plain(found), lambda: drawing.table(columns, rows) if rows else None)
+        surface.answer(plain(found), lambda: display.table(columns, rows) if rows else None)
         if not found:
             surface.hint('engram: no sessions yet; `engram session start "…"` begins one')
 
 
 def show(surface: Surface, session_id: Id, scope: SeenFrom = None) -> None:
     """A session, what was injected in it, and its ledger."""
-    from engram.cli import drawing
-    from engram.cli.plain_text import moment
+    from engram.cli import display
+    from engram.cli.display import moment
     from engram.cli.records import plain
 
     with surface.memory() as mem:
@@ -194,12 +166,12 @@ def show(surface: Surface, session_id: Id, scope: SeenFrom = None) -> None:
         data = {"session": plain(found), "used": used, "events": plain(events)}
 
         def draw() -> None:
-            drawing.lines([(session_id, "bold cyan")])
+            display.lines([(session_id, "bold cyan")])
             if found is not None:
-                drawing.fields(_fields(found))
-            drawing.fields([("used", ", ".join(used))])
+                display.fields(_fields(found))
+            display.fields([("used", ", ".join(used))])
             for event in events:
-                drawing.lines(
+                display.lines(
                     [(f"{moment(event.at)}  ", "bright_black"), (f"{event.role}: ", "bold"), event.content],
                 )
 
@@ -207,7 +179,7 @@ def show(surface: Surface, session_id: Id, scope: SeenFrom = None) -> None:
 
 
 def _fields(found: "Session") -> list[tuple[str, Any]]:
-    from engram.cli.plain_text import moment
+    from engram.cli.display import moment
 
     return [
         ("task", found.task),

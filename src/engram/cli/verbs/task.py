@@ -2,15 +2,14 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-from engram.cli.declared import Argument, Group, Option
+from engram.cli.parser import Argument, Group, Option
 from engram.cli.surface import Surface, text_or_stdin
-from engram.cli.verbs.options import Limit, SeenFrom, Session, pairs
+from engram.cli.verbs.options import Limit, Metadata, SeenFrom, Session, check_least, pairs
 from engram.cli.verbs.task_ledger import (
     Id,
     NoGraph,
     Recent,
     Tokens,
-    check_recent,
     checkpoint,
     context,
     event,
@@ -18,7 +17,6 @@ from engram.cli.verbs.task_ledger import (
     search,
     turn,
 )
-from engram.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -30,7 +28,6 @@ Scope = Annotated[
     str,
     Option("--scope", "-s", metavar="SCOPE", help="Where it belongs. Default: this directory's; `here` insists on it."),
 ]
-Meta = Annotated[list[str] | None, Option("--meta", metavar="KEY=VALUE", help="Metadata of yours (repeatable).")]
 States = Annotated[
     list[str] | None,
     Option(
@@ -42,28 +39,32 @@ Outcome = Annotated[str, Argument("[OUTCOME]", "What came of it; - reads it from
 Why = Annotated[str, Argument("[REASON]", "Why; - reads it from stdin.")]
 
 
-def start(surface: Surface, goal: Goal, scope: Scope = "", meta: Meta = None, session: Session = "") -> None:
+def start(surface: Surface, goal: Goal, scope: Scope = "", meta: Metadata = None, session: Session = "") -> None:
     """Begin a task. Prints its id."""
-    from engram.cli import drawing
+    from engram.cli import display
 
     with surface.memory() as mem:
         begun = mem.start_task(text_or_stdin(goal), scope=scope, session=session, metadata=pairs(meta))
-        surface.answer(begun, lambda: drawing.lines([(begun.id, "bold cyan")]))
+        surface.answer(begun, lambda: display.lines([(begun.id, "bold cyan")]))
         surface.hint(f"engram: `export ENGRAM_TASK={begun.id}` lets the other task verbs do without it")
 
 
 def list_(surface: Surface, status: States = None, limit: Limit = 20, scope: SeenFrom = None) -> None:
     """Tasks, newest first. Deleted ones only when asked for."""
-    from engram.cli import drawing, work
-    from engram.cli.drawing import Column
-    from engram.cli.plain_text import ago, line
+    from engram.cli import display, task_view
+    from engram.cli.display import Column, ago, line
 
-    if limit < 1:
-        raise InvalidInput(f"--limit takes a number, at least 1, not {limit}")
+    check_least("--limit", limit, 1)
     with surface.memory() as mem:
         found, now = mem.list_tasks(status or None, limit=limit, scope=scope or None), mem.upkeep.clock()
-        rows: list[list[drawing.Cell]] = [
-            [(one.id, "cyan"), (one.status, work.style(one.status)), ago(one.updated, now), one.scope, line(one.goal)]
+        rows: list[list[display.Cell]] = [
+            [
+                (one.id, "cyan"),
+                (one.status, task_view.style(one.status)),
+                ago(one.updated, now),
+                one.scope,
+                line(one.goal),
+            ]
             for one in found
         ]
         columns = [
@@ -73,7 +74,7 @@ def list_(surface: Surface, status: States = None, limit: Limit = 20, scope: See
             Column("scope", "bright_black"),
             Column("goal", grows=True),
         ]
-        surface.answer(found, lambda: drawing.table(columns, rows) if rows else None)
+        surface.answer(found, lambda: display.table(columns, rows) if rows else None)
         if not found:
             surface.hint('engram: no tasks here; `engram task start "…"` begins one')
 
@@ -83,23 +84,22 @@ def show(surface: Surface, task_id: Id, events: Events = 10, scope: SeenFrom = N
 
     A running one that has been silent for long has probably lost its process; `task resume` takes it up again.
     """
-    from engram.cli import work
+    from engram.cli import task_view
 
-    if events < 0:
-        raise InvalidInput(f"--events takes a number, at least 0, not {events}")
+    check_least("--events", events, 0)
     with surface.memory() as mem:
-        found = work.standing(mem, mem.get_task(task_id, scope=scope or None), events)
+        found = task_view.standing(mem, mem.get_task(task_id, scope=scope or None), events)
         data = {
             "task": found.task, "idle_seconds": found.idle.total_seconds(), "event_count": found.event_count,
             "checkpoint_count": found.checkpoint_count, "waiting_jobs": found.waiting, "latest_checkpoint": found.latest,
             "last_events": found.last,
         }  # fmt: skip
-        surface.answer(data, lambda: work.draw(found, mem.upkeep.clock()))
+        surface.answer(data, lambda: task_view.draw(found, mem.upkeep.clock()))
         surface.hint(_what_now(found.task, found.idle, found.waiting))
 
 
 def _what_now(task: "TaskRun", idle: "timedelta", waiting: int) -> str:
-    from engram.cli.work import SILENT
+    from engram.cli.task_view import SILENT
 
     if task.status == "running" and idle > SILENT:
         return f"engram: nothing was heard of it for long; `engram task resume {task.id}` shows how to go on"
@@ -110,10 +110,10 @@ def resume(
     surface: Surface, task_id: Id, tokens: Tokens = 4000, recent: Recent = 40, no_graph: NoGraph = False
 ) -> None:
     """Take a task up again, after a pause, a failure or a crash. Prints the context to go on with."""
-    from engram.cli import drawing
-    from engram.cli.work import style
+    from engram.cli import display
+    from engram.cli.task_view import style
 
-    check_recent(recent)
+    check_least("--recent", recent, 0)
     with surface.memory() as mem:
         before = mem.get_task(task_id)
         idle = mem.tasks.idle_since(before)
@@ -121,8 +121,8 @@ def resume(
         built = mem.build_context(task.id, max_tokens=tokens, recent_event_limit=recent, include_graph=not no_graph)
 
         def draw() -> None:
-            drawing.lines([(task.id, "bold cyan"), "  ", (task.status, style(task.status)), f"  {task.goal}"], [""])
-            drawing.block(built.text)
+            display.lines([(task.id, "bold cyan"), "  ", (task.status, style(task.status)), f"  {task.goal}"], [""])
+            display.block(built.text)
 
         data = {"task": task, "was": before.status, "idle_seconds": idle.total_seconds(), "context": built}
         surface.answer(data, draw)
@@ -161,9 +161,9 @@ def delete(surface: Surface, task_id: Id) -> None:
 
 
 def _moved(surface: Surface, state: str, task_id: str, said: str = "") -> None:
-    from engram.cli import drawing
-    from engram.cli.plain_text import line
-    from engram.cli.work import style
+    from engram.cli import display
+    from engram.cli.display import line
+    from engram.cli.task_view import style
 
     said = text_or_stdin(said)
     with surface.memory() as mem:
@@ -171,7 +171,7 @@ def _moved(surface: Surface, state: str, task_id: str, said: str = "") -> None:
         words = task.outcome or task.goal
         surface.answer(
             task,
-            lambda: drawing.lines([(task.status, style(task.status)), "  ", (task.id, "cyan"), f"  {line(words)}"]),
+            lambda: display.lines([(task.status, style(task.status)), "  ", (task.id, "cyan"), f"  {line(words)}"]),
         )
 
 

@@ -3,11 +3,11 @@
 import os
 from typing import TYPE_CHECKING, Annotated, Any
 
-from engram.cli import strict_json
-from engram.cli.declared import Argument, Option
+from engram.cli.parser import Argument, Option
+from engram.cli.records import strict_json
 from engram.cli.surface import Surface, text_or_stdin
-from engram.cli.verbs.options import Limit, MinRelevance, Mode, SeenFrom, Since, Until
-from engram.cli.verbs.session import At, Batch, Content, EventType, Key, Role, events_to_write
+from engram.cli.verbs.options import Limit, MinRelevance, Mode, NewEvent, Question, SeenFrom, Since, Until, check_least
+from engram.cli.verbs.session import events_to_write
 from engram.model.errors import InvalidInput
 from engram.recall.cutoff import HELPFUL
 
@@ -38,7 +38,6 @@ Documents = Annotated[
     bool, Option("--sources", help="The parts of the task's documents that answer, with their places.")
 ]
 NoGraph = Annotated[bool, Option("--no-graph", help="Leave out what is linked to the facts.")]
-Question = Annotated[str, Argument("QUERY", "What to look for; - reads it from stdin.")]
 InTask = Annotated[
     str, Option("--task", metavar="TASK", envvar=TASK_VARIABLE, help="Only in this task. Default: in every ledger.")
 ]
@@ -57,23 +56,14 @@ def named(task_id: str, *said: str) -> tuple[str, ...]:
     return (task_id, *said)
 
 
-def event(
-    surface: Surface,
-    task_id: Id,
-    role: Role = "",
-    content: Content = "",
-    event_type: EventType = "message",
-    key: Key = "",
-    at: At = None,
-    batch: Batch = False,
-) -> None:
+def event(surface: Surface, task_id: Id, said: NewEvent) -> None:
     """Append to a task's ledger. Secrets are redacted first; a finished task takes nothing more.
 
     With --batch all events of stdin are written, or none.
     """
-    if not batch:
-        task_id, role, content = named(task_id, role, content)
-    items = events_to_write(role, content, event_type, key, at, batch)
+    if not said.batch:
+        task_id, said.role, said.content = named(task_id, said.role, said.content)
+    items = events_to_write(said)
     with surface.memory() as mem:
         task = mem.get_task(task_id)
         # A ledger takes a batch whole or not at all; a task's ledger goes by the task's id.
@@ -113,7 +103,7 @@ def _turn_on_stdin() -> dict[str, Any]:
             "stdin is empty: give --user TEXT and --assistant TEXT, or a JSON object with user and assistant on stdin"
         )
     try:
-        given = strict_json.loads(text)
+        given = strict_json(text)
     except ValueError as error:
         raise InvalidInput(f"stdin is not a JSON object: {error}; nothing was written") from None
     if not isinstance(given, dict):
@@ -133,13 +123,13 @@ _JSON_WORDS: dict[type, str] = {str: "a text", list: "a list of objects", bool: 
 
 
 def _written(surface: Surface, events: "Sequence[Event]") -> None:
-    from engram.cli import drawing
-    from engram.cli.plain_text import line
+    from engram.cli import display
+    from engram.cli.display import line
 
-    rows: list[list[drawing.Cell]] = [
+    rows: list[list[display.Cell]] = [
         [(f"#{one.seq} ", "bright_black"), (one.id, "cyan"), f"  {one.role}: {line(one.content, 80)}"] for one in events
     ]
-    surface.answer(events, lambda: drawing.lines(*rows))
+    surface.answer(events, lambda: display.lines(*rows))
 
 
 def checkpoint(
@@ -154,8 +144,8 @@ def checkpoint(
     event: Sources = None,
 ) -> None:
     """Note where a task stands. The latest one is part of every context."""
-    from engram.cli import drawing
-    from engram.cli.work import checkpoint_fields
+    from engram.cli import display
+    from engram.cli.task_view import checkpoint_fields
 
     task_id, summary = named(task_id, summary)
     with surface.memory() as mem:
@@ -165,8 +155,8 @@ def checkpoint(
         )  # fmt: skip
 
         def draw() -> None:
-            drawing.lines([(made.id, "bold cyan"), f"  through event {made.through}"])
-            drawing.fields(checkpoint_fields(made))
+            display.lines([(made.id, "bold cyan"), f"  through event {made.through}"])
+            display.fields(checkpoint_fields(made))
 
         surface.answer(made, draw)
 
@@ -187,28 +177,22 @@ def context(
     Its goal, latest checkpoint and critical facts are always there; then recent events, the facts that matter and what is
     linked to them. `--sources` gives the parts of its documents that answer QUERY instead, each with its place.
     """
-    from engram.cli import drawing
+    from engram.cli import display
 
-    check_recent(recent)
+    check_least("--recent", recent, 0)
     task_id, query = named(task_id, query)
     with surface.memory() as mem:
         if sources:
             found = mem.build_long_input_context(task_id, text_or_stdin(query), max_tokens=tokens, scope=scope or None)
-            surface.answer(found, lambda: drawing.block(found.text))
+            surface.answer(found, lambda: display.block(found.text))
             return
         built = mem.build_context(
             task_id, text_or_stdin(query), max_tokens=tokens, recent_event_limit=recent, include_graph=not no_graph,
             scope=scope or None, min_relevance=min_relevance,
         )  # fmt: skip
-        surface.answer(built, lambda: drawing.block(built.text))
+        surface.answer(built, lambda: display.block(built.text))
         if surface.drawn:
             surface.hint(f"engram: {built.tokens} of {built.budget} tokens; {len(built.trimmed)} left out")
-
-
-def check_recent(recent: int) -> None:
-    """Refuse a number of events that cannot be."""
-    if recent < 0:
-        raise InvalidInput(f"--recent takes a number, at least 0, not {recent}")
 
 
 def search(
@@ -224,7 +208,7 @@ def search(
     scope: SeenFrom = None,
 ) -> None:
     """Find events of one task, or of every ledger. `engram search --kind event` searches sessions by further filters."""
-    from engram.cli import cards
+    from engram.cli import views
     from engram.cli.records import hit_data
 
     query = text_or_stdin(query)
@@ -237,6 +221,6 @@ def search(
         surface.warn(found.warnings)
         hits = [hit_data(hit, now) for hit in found]
         data = {"query": query, "mode": found.mode, "hits": hits, "warnings": found.warnings}
-        surface.answer(data, lambda: cards.hits(found, now))
+        surface.answer(data, lambda: views.hits(found, now))
         if not found:
             surface.hint("engram: nothing found")

@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from engram.cli.declared import Argument, Option
+from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Yes
 from engram.model.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from engram.cli.drawing import Cell
+    from engram.cli.display import Cell
     from engram.model.memory import Memory
     from engram.store.files.store import FilesStore
     from engram.store.files.team import TeamFile
@@ -86,22 +86,22 @@ def _file_data(file: "TeamFile") -> dict[str, Any]:
 
 def _draw(waiting: "list[TeamFile]", folder: Path) -> None:
     """Everything the files say, whole: what is not read here may stand in a prompt afterwards."""
-    from engram.cli import drawing
-    from engram.cli.plain_text import line
+    from engram.cli import display
+    from engram.cli.display import line
 
     for file in waiting:
         name = line(str(file.path.relative_to(folder.parent)))
-        drawing.lines([(name, "bold"), *([(f"  cannot be read: {line(file.error)}", "red")] if file.error else [])])
-        drawing.lines(*[[f"  {line(row)}"] for row in file.settings.splitlines()])
+        display.lines([(name, "bold"), *([(f"  cannot be read: {line(file.error)}", "red")] if file.error else [])])
+        display.lines(*[[f"  {line(row)}"] for row in file.settings.splitlines()])
         for memory in file.memories:
-            drawing.lines(*_told(memory))
+            display.lines(*_told(memory))
 
 
 def _told(memory: "Memory") -> "list[list[Cell]]":
     """A memory as rows: what it is, then every field of its record, on one line each, with nothing left out or hidden."""
     import json
 
-    from engram.cli.plain_text import line
+    from engram.cli.display import line
     from engram.store.records import image
 
     fields = image(memory)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from engram.cli.declared import Argument, Option
+from engram.cli.parser import Argument, Option
 from engram.cli.surface import Surface
 from engram.cli.verbs.options import Yes
 from engram.model.errors import InvalidInput
@@ -44,7 +44,7 @@ def resume(surface: Surface) -> None:
 
 def sync(surface: Surface) -> None:
     """Take in every change made to the files by hand."""
-    from engram.cli import drawing
+    from engram.cli import display
     from engram.cli.records import plain
 
     with surface.memory() as mem:
@@ -53,9 +53,9 @@ def sync(surface: Surface) -> None:
         def draw() -> None:
             for what, style in (("added", "green"), ("edited", "yellow"), ("removed", "red"), ("restored", "cyan")):
                 for memory_id in getattr(noticed, what):
-                    drawing.lines([(f"{what:<9}", style), memory_id])
+                    display.lines([(f"{what:<9}", style), memory_id])
             for problem in noticed.problems:
-                drawing.lines([("problem  ", "bold red"), problem])
+                display.lines([("problem  ", "bold red"), problem])
 
         surface.answer(plain(noticed), draw)
         if not noticed:
@@ -70,8 +70,8 @@ def prune(surface: Surface, days: Days = None, yes: Yes = False) -> None:
     """
     from dataclasses import replace
 
-    from engram.cli import drawing
-    from engram.cli.plain_text import count
+    from engram.cli import display
+    from engram.cli.display import count
     from engram.cli.records import plain
 
     if days is not None and not 1 <= days <= MOST_DAYS:
@@ -87,7 +87,7 @@ def prune(surface: Surface, days: Days = None, yes: Yes = False) -> None:
             ("usage", ", ".join(pruned.usage_months) or "nothing"),
             ("ledgers", count(len(pruned.ledgers), "session") if pruned.ledgers else "nothing"),
         ]
-        surface.answer({**plain(pruned), "dry_run": not yes}, lambda: drawing.fields(rows))
+        surface.answer({**plain(pruned), "dry_run": not yes}, lambda: display.fields(rows))
         kept = mem.upkeep.settings
         if not (kept.keep_journal_days or kept.keep_usage_days or kept.keep_ledger_days):
             surface.hint("engram: the settings keep everything; --days N, or `engram config keep_journal_days N`")
@@ -97,8 +97,8 @@ def prune(surface: Surface, days: Days = None, yes: Yes = False) -> None:
 
 def backup(surface: Surface, target: Target, force: Overwrite = False) -> None:
     """Write the whole store to one archive. The index is left out: it can be made again."""
-    from engram.cli import drawing
-    from engram.cli.plain_text import count
+    from engram.cli import display
+    from engram.cli.display import count
 
     if target.exists() and not force:
         raise InvalidInput(f"{target} exists; choose another name, or --force to replace it")
@@ -106,14 +106,14 @@ def backup(surface: Surface, target: Target, force: Overwrite = False) -> None:
         made = mem.upkeep.backup(target)
         words = f"{count(made['files'], 'file')}, {made['bytes']:,} bytes"
         surface.answer(
-            {"file": str(target), **made}, lambda: drawing.lines([("saved", "green"), f"  {target}  ({words})"])
+            {"file": str(target), **made}, lambda: display.lines([("saved", "green"), f"  {target}  ({words})"])
         )
 
 
 def restore(surface: Surface, source: Source, force: Force = False) -> None:
     """Bring a backup back. It is checked before anything moves."""
-    from engram.cli import drawing
-    from engram.cli.plain_text import count
+    from engram.cli import display
+    from engram.cli.display import count
     from engram.store.files.backup import restore as unpack
     from engram.store.files.home import default_root, expanded
 
@@ -125,4 +125,4 @@ def restore(surface: Surface, source: Source, force: Force = False) -> None:
         held = sum(mem.upkeep.status()["statuses"].values())
     data = {"home": str(root), "memories": held, **restored}
     words = f"{count(restored['files'], 'file')}, {count(held, 'memory', 'memories')}"
-    surface.answer(data, lambda: drawing.lines([("restored", "green"), f"  {root}  ({words})"]))
+    surface.answer(data, lambda: display.lines([("restored", "green"), f"  {root}  ({words})"]))

@@ -1,4 +1,4 @@
-"""worker: does the work that follows on the ledger, such as drawing facts from what was said."""
+"""worker: does the work that follows on the ledger, such as display facts from what was said."""
 
 import signal
 import sys
@@ -8,16 +8,15 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-from engram.cli.declared import Option
-from engram.cli.exits import FAILED
-from engram.cli.surface import Surface
+from engram.cli.parser import Option
+from engram.cli.surface import FAILED, Surface
 from engram.model.errors import InvalidInput, Refused
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from engram.client import Engram
-    from engram.client.all_tenants import AllTenantsWorker
+    from engram.client.tenant_worker import AllTenantsWorker
     from engram.model.task import Job
     from engram.sessions.jobs import Worked
     from engram.sessions.round_robin import Turn
@@ -73,12 +72,11 @@ def worker(
 
 
 def _list(surface: Surface, found: "Sequence[Job]", now: "datetime") -> None:
-    from engram.cli import drawing
-    from engram.cli.drawing import Column
-    from engram.cli.plain_text import ago, line
+    from engram.cli import display
+    from engram.cli.display import Column, ago, line
 
     styles = {"waiting": "", "leased": "cyan", "dead": "bold red"}
-    rows: list[list[drawing.Cell]] = [
+    rows: list[list[display.Cell]] = [
         [
             (job.id, "cyan"),
             (job.status, styles.get(job.status, "")),
@@ -89,15 +87,15 @@ def _list(surface: Surface, found: "Sequence[Job]", now: "datetime") -> None:
         for job in found
     ]
     columns = [Column("job"), Column("state"), Column("when"), Column("tried", right=True), Column("error", grows=True)]
-    surface.answer(found, lambda: drawing.table(columns, rows) if rows else None)
+    surface.answer(found, lambda: display.table(columns, rows) if rows else None)
     if not found:
         surface.hint("engram: nothing waits")
 
 
 def _again(surface: Surface, job: "Job") -> None:
-    from engram.cli import drawing
+    from engram.cli import display
 
-    surface.answer(job, lambda: drawing.lines([("waits", "green"), "  ", (job.id, "cyan")]))
+    surface.answer(job, lambda: display.lines([("waits", "green"), "  ", (job.id, "cyan")]))
     surface.hint("engram: `engram worker` does it")
 
 
@@ -149,7 +147,7 @@ def _work(mem: "Engram", stop: threading.Event, told: "Callable[[Worked], None]"
 
 
 def _for_all(surface: Surface, once: bool) -> None:
-    from engram.client.all_tenants import AllTenantsWorker
+    from engram.client.tenant_worker import AllTenantsWorker
 
     if surface.home is not None:
         raise InvalidInput("--all-tenants is about a server ($ENGRAM_URL), --home about a store of files; give one")
@@ -225,13 +223,13 @@ def _told(worked: "Worked") -> "Iterator[tuple[str, str, str]]":
 
 
 def _draw(worked: "Worked", tenant: str = "") -> None:
-    from engram.cli import drawing
-    from engram.cli.plain_text import line
+    from engram.cli import display
+    from engram.cli.display import line
 
     for job_id, outcome, error in _told(worked):
         words = (f"{_WORDS[outcome]:<9}", dict(_OUTCOMES)[outcome])
         whose = f"{line(tenant)}  " if tenant else ""
-        drawing.lines([words, whose, (job_id, "cyan"), (f"  {line(error)}" if error else "", "bright_black")])
+        display.lines([words, whose, (job_id, "cyan"), (f"  {line(error)}" if error else "", "bright_black")])
     sys.stdout.flush()
 
 

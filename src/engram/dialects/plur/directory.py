@@ -7,13 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from engram.dialects.careful import item_lines
-from engram.dialects.engram_yaml import as_written
 from engram.dialects.plur.entry import from_plur, to_plur
 from engram.dialects.plur.episodes import from_episode, is_episode, to_episode
 from engram.dialects.plur.project import instant
 from engram.dialects.plur.records import read_records, records_text, write_new
-from engram.dialects.scalars import check_text
+from engram.dialects.yaml_writer import check_text
 from engram.model.errors import InvalidInput, NotFound, StoreReadOnly, UnknownVersion
 from engram.model.memory import Memory
 
@@ -121,14 +119,12 @@ class _Reading:
         self.not_read: list[str] = []
 
     def take(self, path: Path, key: str, read: Callable[..., Memory]) -> None:
-        text, records = read_records(path, key)
-        lines: list[int] = []
-        for index, record in enumerate(as_written(text, records, key=key)):
+        records, lines = read_records(path, key)
+        for index, record in enumerate(records):
             where = f"{path} record {index + 1}"
             try:
                 memory = read(_block(record))
             except (InvalidInput, UnknownVersion) as error:
-                lines = lines or item_lines(text)
                 line = f", line {lines[index]}" if index < len(lines) else ""
                 self.quarantined.append(Quarantined(where + line, str(error), record))
                 continue
@@ -139,7 +135,7 @@ class _Reading:
                 self.memories[memory.id] = memory
 
     def pass_over(self, path: Path, key: str, what: str) -> None:
-        records = read_records(path, key)[1]
+        records = read_records(path, key)[0]
         if records:
             self.not_read.append(f"{path}: {len(records)} records ({what})")
 

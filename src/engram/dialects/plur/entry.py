@@ -9,11 +9,11 @@ fits the visible value; when the other program has since changed that value, the
 from collections.abc import Mapping
 from typing import Any
 
-from engram.dialects.mapping import MEMORY_KEYS, count_problem, from_mapping, to_mapping
 from engram.dialects.plur.lift import lifted
 from engram.dialects.plur.project import projected
 from engram.dialects.plur.remainder import ABSENT, changes_in, remainder, with_changes
 from engram.dialects.plur.vocabulary import ORIGINALS_KEY, OWN_KEY
+from engram.dialects.record import MEMORY_KEYS, count_problem, from_mapping, to_mapping
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from engram.dialects.mapping import from_mapping, to_mapping
+from engram.dialects.fields import plain_data
 from engram.dialects.plur.project import instant
 from engram.dialects.plur.remainder import changes_in, remainder, with_changes
 from engram.dialects.plur.vocabulary import EPISODE_ID, OWN_KEY
-from engram.dialects.values import plain_data
+from engram.dialects.record import from_mapping, to_mapping
 from engram.model.memory import Memory
 
 _MOVED = {"summary": "statement", "timestamp": "occurred_at", "session_id": "session"}

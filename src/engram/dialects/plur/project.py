@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from engram.dialects.fields import plain_data, write_number, write_time
 from engram.dialects.plur.vocabulary import (
     ASSOCIATION_TYPES,
     DAY,
@@ -19,7 +20,6 @@ from engram.dialects.plur.vocabulary import (
     plur_status,
     plur_type,
 )
-from engram.dialects.values import plain_data, write_number, write_time
 from engram.model.memory import Activation, Anchor, Association, Memory
 from engram.text.content_hash import content_hash
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from engram.dialects.mapping import from_mapping
+from engram.dialects.record import from_mapping
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
 

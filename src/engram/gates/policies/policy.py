@@ -1,23 +1,70 @@
 """A policy: the rules, tried in their order on the beginning of a statement."""
 
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from engram.gates.policies.keys import filled
 from engram.gates.policies.narrowing import ASIDE, Found, narrowed
-from engram.gates.policies.rules import READ_CHARS, SlotRule, TypeRule, check_slot_rule, check_type_rule
-from engram.model.errors import InvalidInput
+from engram.gates.policies.rules import (
+    READ_CHARS,
+    SlotRule,
+    TypeRule,
+    check_slot_rule,
+    check_type_rule,
+    outside_sets,
+)
+from engram.model.errors import InvalidInput, Refused
 from engram.model.memory import Memory
 
-__all__ = ["OF_DOCUMENT", "READ_CHARS", "MemoryPolicy"]
+__all__ = ["OF_DOCUMENT", "READ_CHARS", "MemoryPolicy", "PatternTimeout"]
 
 _WORD = re.compile(r"[^\W_]+")
-_ESCAPE_OR_SET = re.compile(r"\\.|\[\^?\]?(?:[^\]\\]|\\.)*\]")
 _NOT_LETTERS = re.compile(r"\\.|\(\?P")
+PATTERN_SECONDS = 0.1
+"""How long one pattern of a user may take over one text. A pattern people write takes a thousandth of that."""
+STATEMENT_SECONDS = 0.3
+"""How long all patterns of a user may take over one statement."""
 OF_DOCUMENT = "@document:"
-"""What stands between the conflict key of a fact and the document it was drawn from: one contract's term is not another's."""
+"""Separates the conflict key of a fact from the document it comes from: one contract's term is not another's."""
+
+
+class PatternTimeout(Refused):
+    """A pattern of a user's policy took too long over a statement; nothing was written."""
+
+
+class _Stopwatch:
+    """The time that the patterns of a user have left for one statement.
+
+    A rule that runs out of time is an error where the caller is about to write (not `lenient`), and does not apply where the
+    caller only asks what the rules would say.
+    """
+
+    __slots__ = ("_deadline", "_policy", "_spent", "lenient")
+
+    def __init__(self, policy: str, *, lenient: bool) -> None:
+        self._policy = policy
+        self.lenient = lenient
+        self._deadline = time.monotonic() + STATEMENT_SECONDS
+        self._spent: set[str] = set()
+
+    def find(self, looking: "_Looking", text: str) -> "re.Match[str] | None":
+        """Where a pattern is found, or None. Raises `PatternTimeout`."""
+        if not looking.limited:
+            return looking.find(text)
+        left = min(PATTERN_SECONDS, self._deadline - time.monotonic())
+        try:
+            if left > 0 and looking.pattern not in self._spent:
+                return looking.find(text, timeout=left)
+        except TimeoutError:
+            self._spent.add(looking.pattern)
+        raise PatternTimeout(
+            f"policy {self._policy!r}: the pattern {looking.pattern!r:.80} takes too long over this statement "
+            f"(more than {PATTERN_SECONDS:g} s, or {STATEMENT_SECONDS:g} s with the others); nothing was stored. Begin it with ^ "
+            "or a word, bound its repeats, as in {0,5}, or remove the rule"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +107,29 @@ class MemoryPolicy:
         object.__setattr__(self, "_slotting", _Rules(self.slots))
 
     def applied(self, memory: Memory, *, typed: bool) -> Memory:
-        """The memory with what the rules say about it; what it has of its own, and a type its caller named, stay."""
+        """The memory with what the rules say about it; what it has of its own, and a type its caller named, stay.
+
+        Raises `PatternTimeout` where a user's pattern takes too long over the statement.
+        """
+        return self._applied(memory, typed, _Stopwatch(self.name, lenient=False))
+
+    def described(self, memory: Memory, *, typed: bool) -> Memory:
+        """Like `applied`, for a caller that writes nothing: a rule that takes too long does not apply."""
+        return self._applied(memory, typed, _Stopwatch(self.name, lenient=True))
+
+    def _applied(self, memory: Memory, typed: bool, stopwatch: _Stopwatch) -> Memory:
         text = " ".join(memory.statement[:READ_CHARS].replace("’", "'").split())
         changes: dict[str, Any] = {}
-        kind = memory.type if typed else self._type(text) or memory.type
+        kind = memory.type if typed else self._type(text, stopwatch) or memory.type
         if kind != memory.type:
             changes["type"] = kind
         # A part of the text has no other words: where no rule is worth trying for the whole, none is for it.
         open_to_rules = self._slotting.worth_trying(_words(text))
         wanted = [name for name in ("critical_slot", "conflict_key") if open_to_rules and not getattr(memory, name)]
         if "conflict_key" in wanted:
-            changes |= narrowed(text, lambda said: self._slots(said, kind, wanted, text))
+            changes |= narrowed(text, lambda said: self._slots(said, kind, wanted, text, stopwatch))
         elif wanted:
-            changes |= self._slots(text, kind, wanted, text).values
+            changes |= self._slots(text, kind, wanted, text, stopwatch).values
         return memory.but(**changes) if changes else memory
 
     def reapplied(self, before: Memory, after: Memory, changes: Mapping[str, Any]) -> Memory:
@@ -87,14 +144,14 @@ class MemoryPolicy:
         found = self.applied(after.but(**blank), typed=True)
         return found.but(conflict_key=f"{found.conflict_key}{of}{document}") if found.conflict_key else found
 
-    def _type(self, text: str) -> str:
+    def _type(self, text: str, stopwatch: _Stopwatch) -> str:
         lowered = text.lower()
         trying = self._typing.worth_trying(_words(text))
-        found = next((at for at in trying if self._typing.fits(at, text, lowered)), None)
+        found = next((at for at in trying if self._typing.fits(at, text, lowered, stopwatch)), None)
         return "" if found is None else self.types[found].type
 
-    def _slots(self, text: str, kind: str, wanted: Sequence[str], whole: str) -> Found:
-        """What the rules say of a text; of what forbids a rule, nothing may stand in the whole it is taken from."""
+    def _slots(self, text: str, kind: str, wanted: Sequence[str], whole: str, stopwatch: _Stopwatch) -> Found:
+        """What the rules say about a text; the `unless` of a rule is looked for in the whole statement."""
         lowered, forbidding = text.lower(), (whole, whole.lower())
         found: dict[str, str] = {}
         asides: list[tuple[int, int]] = []
@@ -103,7 +160,7 @@ class MemoryPolicy:
             missing = [name for name in wanted if name not in found and getattr(rule, name)]
             if not missing or (rule.types and kind not in rule.types):
                 continue
-            if match := self._slotting.fits(at, text, lowered, forbidding):
+            if match := self._slotting.fits(at, text, lowered, stopwatch, forbidding):
                 values = {name: filled(getattr(rule, name), match) for name in missing}
                 found |= {name: value for name, value in values.items() if value}
                 asides += [match.span(name) for name in match.re.groupindex if name.startswith(ASIDE)]
@@ -137,17 +194,26 @@ class _Rules:
             found.update(self.by_word[word])
         return sorted(found)
 
-    def fits(self, at: int, text: str, lowered: str, forbidding: tuple[str, str] | None = None) -> re.Match[str] | None:
-        """Where the rule's pattern is found, unless what forbids it is found too: in the text, or in another given for it."""
+    def fits(
+        self, at: int, text: str, lowered: str, stopwatch: _Stopwatch, forbidding: tuple[str, str] | None = None
+    ) -> re.Match[str] | None:
+        """Where the rule's pattern is found, unless its `unless` is found too: in the text, or in another given for it."""
         pattern, unless = self.compiled[at] or self._compile(at)
-        match = pattern.find(lowered if pattern.in_lower_case else text)
-        if match is None or (unless and unless.find((forbidding or (text, lowered))[unless.in_lower_case])):
+        try:
+            match = stopwatch.find(pattern, lowered if pattern.in_lower_case else text)
+            if match is None or unless is None:
+                return match
+            forbidden = stopwatch.find(unless, (forbidding or (text, lowered))[unless.in_lower_case])
+        except PatternTimeout:
+            if not stopwatch.lenient:
+                raise
             return None
-        return match
+        return None if forbidden else match
 
     def _compile(self, at: int) -> "tuple[_Looking, _Looking | None]":
         rule = self.rules[at]
-        made = (_looking(rule.pattern), _looking(rule.unless) if rule.unless else None)
+        unless = _looking(rule.unless, rule.vetted) if rule.unless else None
+        made = (_looking(rule.pattern, rule.vetted), unless)
         self.compiled[at] = made
         return made
 
@@ -155,25 +221,36 @@ class _Rules:
 class _Looking(NamedTuple):
     """How a pattern is looked for in a text."""
 
-    find: Callable[[str], re.Match[str] | None]
+    pattern: str
+    find: Callable[..., re.Match[str] | None]
     in_lower_case: bool
+    limited: bool
+    """Whether `find` takes a `timeout`."""
 
 
-def _looking(pattern: str) -> _Looking:
-    """The same finds, sooner: one that holds only at the beginning is not tried at every letter, and one without capitals
+def _looking(pattern: str, vetted: bool) -> _Looking:
+    """The same matches, sooner: one that fits only at the beginning is not tried at every letter, and one without capitals
     is compared with the text in lower case, which costs a third of comparing regardless of case.
+
+    Python's matcher cannot be stopped, so it runs only the patterns that come with Engram; `regex` runs those of a user.
     """
     in_lower_case = _NOT_LETTERS.sub("", pattern).islower() and "(?-i:" not in pattern
-    compiled = re.compile(pattern, 0 if in_lower_case else re.IGNORECASE)
+    compiled: Any = re.compile(pattern, 0 if in_lower_case else re.IGNORECASE) if vetted else _stoppable(pattern)
     at_start = pattern.startswith("^") and not _has_choice(pattern)
-    return _Looking(compiled.match if at_start else compiled.search, in_lower_case)
+    find = compiled.match if at_start else compiled.search
+    return _Looking(pattern, find, in_lower_case and vetted, limited=not vetted)
+
+
+def _stoppable(pattern: str) -> Any:
+    import regex
+
+    return regex.compile(pattern, regex.IGNORECASE | regex.VERSION0)
 
 
 def _has_choice(pattern: str) -> bool:
     """Whether the whole pattern is a choice between several: a `|` outside every group and set."""
-    bare = _ESCAPE_OR_SET.sub("", pattern)
     depth = 0
-    for sign in bare:
+    for sign in outside_sets(pattern):
         depth += (sign == "(") - (sign == ")")
         if sign == "|" and depth == 0:
             return True

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from engram.dialects.mapping import hand_problem
+from engram.dialects.record import hand_problem
 from engram.model.errors import EngramError
 from engram.model.memory import Memory
 from engram.rules.limits import excess

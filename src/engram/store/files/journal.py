@@ -33,6 +33,8 @@ class Change:
     id: str
     after: Mapping[str, Any] | None
     file: str = ""
+    text: str = field(default="", compare=False, repr=False)
+    """`after` as JSON, where the caller needs it as well: it is made once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,19 +241,17 @@ def encode(entry: Entry) -> bytes:
     if entry.session:
         fields["session"] = entry.session
     fields.update(entry.extra)
-    fields["changes"] = [_encode_change(change) for change in entry.changes]
-    return _json(fields).encode("utf-8", "surrogatepass") + b"\n"
+    changes = ",".join(map(_encode_change, entry.changes))
+    return f'{to_json(fields)[:-1]},"changes":[{changes}]}}\n'.encode("utf-8", "surrogatepass")
 
 
-_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""A record as the journal and the index keep it."""
 
 
-def _encode_change(change: Change) -> dict[str, Any]:
-    fields: dict[str, Any] = {"id": change.id}
-    if change.file:
-        fields["file"] = change.file
-    fields["after"] = change.after
-    return fields
+def _encode_change(change: Change) -> str:
+    fields = {"id": change.id, "file": change.file} if change.file else {"id": change.id}
+    return f'{to_json(fields)[:-1]},"after":{change.text or to_json(change.after)}}}'
 
 
 _KNOWN = frozenset({"seq", "at", "op", "actor", "reason", "session", "changes"})

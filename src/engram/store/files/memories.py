@@ -16,7 +16,7 @@ from urllib.parse import quote
 from engram.dialects import engram_yaml
 from engram.model.errors import EngramError, StoreCorrupt, StoreReadOnly
 from engram.model.memory import Memory
-from engram.store.files.confinement import open_plain, read_bytes
+from engram.store.files.confinement import read_bytes
 from engram.store.files.home import DIRECTORY_MODE, FILE_MODE, scope_folder
 
 _RENAME_NOREPLACE, _RENAME_SWAP = 1, 2
@@ -25,6 +25,7 @@ _AT_FDCWD = -100
 _MAX_NAME = 120
 _SAVING_SECONDS = 0.5
 """How long an editor may take between emptying a file and filling it again."""
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _serial = itertools.count()
 
 
@@ -70,6 +71,10 @@ def stamp_of(path: Path | str) -> Stamp | None:
         return None
     except OSError:
         return UNREACHABLE
+    return _stamp(found)
+
+
+def _stamp(found: os.stat_result) -> Stamp:
     return Stamp(found.st_mtime_ns, found.st_size, found.st_ino)
 
 
@@ -118,45 +123,44 @@ def parse(data: bytes, path: Path) -> list[Memory]:
     """The memories in a file's bytes."""
     if not data.strip():
         raise StoreCorrupt(f"{path}: the file is empty")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise StoreCorrupt(f"{path}:{line}: not valid UTF-8 (byte {error.start}); save the file as UTF-8") from None
-    return engram_yaml.load(text, where=str(path))
+    return engram_yaml.load(engram_yaml.decode(data, where=str(path)), where=str(path))
 
 
-def write(path: Path, memory: Memory, expected: Stamp | None, mapping: Mapping[str, Any] | None = None) -> Stamp | None:
+def write(
+    path: Path | str, memory: Memory, expected: Stamp | None, mapping: Mapping[str, Any] | None = None
+) -> Stamp | None:
     """Put a memory's file in place in one step; `expected` is the stamp it had when it was last read, None for a new one.
 
     Returns the stamp of what was written. If someone saved the file since then, their version stays and the answer is None:
     the caller takes it in as an edit made after this decision. Nothing a person saved is lost.
     """
-    from engram.dialects.emitter import emit_list
-
-    data = rendered([memory]) if mapping is None else emit_list((mapping,)).encode("utf-8")
+    data = rendered([memory]) if mapping is None else rendered_image(mapping)
     folder, _, name = str(path).rpartition("/")
-    fresh = Path(f"{folder}/.{name}.{os.getpid()}-{next(_serial)}.tmp")
+    fresh = f"{folder}/.{name}.{os.getpid()}-{next(_serial)}.tmp"
     try:
-        _write_new(fresh, data)
-        ours = stamp_of(fresh)
+        ours = _write_new(fresh, data)
         placed = (expected is None and _place_new(fresh, path)) or _replace(fresh, path, expected, ours)
         return ours if placed else None
     except OSError as error:
         with contextlib.suppress(OSError):
-            fresh.unlink(missing_ok=True)
+            Path(fresh).unlink()
         raise StoreReadOnly(f"cannot write {path}: {error.strerror}") from error
 
 
-def _write_new(fresh: Path, data: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+def _write_new(fresh: str, data: bytes) -> Stamp:
+    """Write a file that is not there yet; nobody else gives this name."""
     try:
-        descriptor = open_plain(fresh, flags, FILE_MODE)
+        descriptor = os.open(fresh, _CREATE, FILE_MODE)
     except FileNotFoundError:
-        fresh.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-        descriptor = open_plain(fresh, flags, FILE_MODE)
+        Path(fresh).parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        descriptor = os.open(fresh, _CREATE, FILE_MODE)
+    except FileExistsError:
+        # Left by a process of the same number that was killed.
+        Path(fresh).unlink()
+        descriptor = os.open(fresh, _CREATE, FILE_MODE)
     try:
         _write_all(descriptor, data)
+        return _stamp(os.fstat(descriptor))
     finally:
         os.close(descriptor)
 
@@ -167,7 +171,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def _place_new(fresh: Path, path: Path) -> bool:
+def _place_new(fresh: str, path: Path | str) -> bool:
     """Give a new file its name, unless something already has it."""
     rename = _rename_call()
     if rename is not None and rename(fresh, path, _RENAME_NOREPLACE) == 0:
@@ -176,28 +180,28 @@ def _place_new(fresh: Path, path: Path) -> bool:
         os.link(fresh, path)
     except FileExistsError:
         return False
-    fresh.unlink()
+    Path(fresh).unlink()
     return True
 
 
-def _replace(fresh: Path, path: Path, expected: Stamp | None, ours: Stamp | None) -> bool:
+def _replace(fresh: str, path: Path | str, expected: Stamp | None, ours: Stamp | None) -> bool:
     """Swap old and new in one step where the system can: a plain rename would overwrite a save of the last microsecond."""
     stands = stamp_of(path)
     if stands not in (expected, None):
-        fresh.unlink()
+        Path(fresh).unlink()
         return False
     swap = _swap_call()
     if stands is None or swap is None or swap(fresh, path) != 0:
-        fresh.replace(path)
+        Path(fresh).replace(path)
         return True
     if stamp_of(fresh) == expected:
-        fresh.unlink()
+        Path(fresh).unlink()
         return True
-    await_save(fresh)
+    await_save(Path(fresh))
     # Their version goes back; if they saved once more meanwhile, that one stays.
     if swap(fresh, path) == 0 and stamp_of(fresh) != ours:
         swap(fresh, path)
-    fresh.unlink()
+    Path(fresh).unlink()
     return False
 
 
@@ -211,13 +215,13 @@ def await_save(path: Path) -> None:
         time.sleep(0.01)
 
 
-def _swap_call() -> Callable[[Path, Path], int] | None:
+def _swap_call() -> Callable[[Path | str, Path | str], int] | None:
     rename = _rename_call()
     return None if rename is None else lambda one, other: rename(one, other, _RENAME_SWAP)
 
 
 @cache
-def _rename_call() -> Callable[[Path, Path, int], int] | None:
+def _rename_call() -> Callable[[Path | str, Path | str, int], int] | None:
     """The system's rename with flags, where it has one; 0 when it was done."""
     import ctypes
 
@@ -237,3 +241,10 @@ def _rename_call() -> Callable[[Path, Path, int], int] | None:
 def rendered(found: list[Memory]) -> bytes:
     """A file's bytes for some memories."""
     return engram_yaml.dump(found).encode("utf-8", "surrogatepass")
+
+
+def rendered_image(mapping: Mapping[str, Any]) -> bytes:
+    """A file's bytes for one memory's image. Raises `InvalidInput` for what no file can store."""
+    from engram.dialects.yaml_writer import emit_list
+
+    return emit_list((mapping,)).encode("utf-8")

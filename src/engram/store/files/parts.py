@@ -104,7 +104,7 @@ class Parts:
 def index_memory(
     writer: DocumentWriter,
     memory: Memory,
-    mapping: Mapping[str, Any],
+    mapping: Mapping[str, Any] | str,
     vector: "Vectors | None" = None,
 ) -> None:
     """Put a memory and its relations into the index."""

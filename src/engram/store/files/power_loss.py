@@ -20,7 +20,7 @@ from engram.store.files import memories
 from engram.store.files.durability import Mark, is_own, read_mark, sync_files, write_mark
 from engram.store.files.home import DIRECTORY_MODE
 from engram.store.files.journal import Position, replace_file
-from engram.store.files.leftovers import clear_leftovers, is_torn
+from engram.store.files.leftovers import Leftovers, is_torn
 from engram.store.files.memories import stamp_of
 from engram.store.files.parts import Parts
 from engram.store.records import from_image, image
@@ -98,6 +98,7 @@ class _Window:
         self._last: dict[str, tuple[Position, str]] = {}
         self._past: dict[str, _Past] = {}
         self._moved: frozenset[str] | None = None
+        self._leftovers = Leftovers(parts.home)
         for placed in parts.journal.readable([]):
             for change in placed.entry.changes:
                 if placed.entry.seq > after:
@@ -158,7 +159,7 @@ class _Window:
             spellings = self._spellings(known, wanted)
         except EngramError:
             return False  # only a newer Engram can read these
-        clear_leftovers(self._parts.home, path, spellings)
+        self._leftovers.clear(path, spellings)
         if not path.is_symlink() and not path.exists():
             lost = [memory for memory in wanted if memory.id not in self._moved_by_hand()]
             return bool(lost) and _write(path, lost)

@@ -15,7 +15,7 @@ from engram.store.files import (
     examining,
     following,
     images,
-    walking,
+    traversal,
 )
 from engram.store.files.healing import healing
 from engram.store.ledgers import decode_event
@@ -33,7 +33,7 @@ from engram.store.protocol import (
     Stretch,
 )
 from engram.store.records import decode_record
-from engram.store.walks import PLAIN, Hops
+from engram.store.traversal import PLAIN, Hops
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -242,7 +242,7 @@ class Reading(KeepingUp):
         """What is linked to these memories."""
         self._notice()
         hops = Hops(direction, types, min_weight, filters, self.parts.clock())
-        return walking.walk(self.parts.index.db, seeds, depth, hops, per_seed)
+        return traversal.walk(self.parts.index.db, seeds, depth, hops, per_seed)
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
         """The index is at hand: there is nothing to spare."""

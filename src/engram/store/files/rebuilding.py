@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engram.dialects.yaml_writer import emit_list
 from engram.model.errors import EngramError, StoreCorrupt, StoreReadOnly
 from engram.model.memory import Memory
 from engram.store.documents import event_document, memory_document
 from engram.store.files import following, memories
 from engram.store.files.index.writing import DocumentWriter, Row
 from engram.store.files.journal import Placed as PlacedEntry
-from engram.store.files.journal import Position, whole_lines
+from engram.store.files.journal import Position, to_json, whole_lines
+from engram.store.files.leftovers import Leftovers
 from engram.store.files.memories import UNSEEN, Stamp, stamp_of
 from engram.store.files.parts import Parts, index_entry, index_event, note_file, note_ledger, note_place
 from engram.store.files.power_loss import look_after_restart
@@ -25,6 +27,8 @@ from engram.store.records import from_image, image
 from engram.store.scope_of import trusted_by_folder
 
 BATCH = 512
+KEPT_BYTES = 64 * 1024 * 1024
+"""Of images kept while the files are read. A file that says what its image says, byte for byte, need not be parsed."""
 
 
 @dataclass(slots=True)
@@ -35,6 +39,12 @@ class _Last:
     digest: bytes
     file: str
     before: Position | None = None
+    text: bytes = b""
+    """The image itself as JSON, for as many as may be kept; it stands in for the digest."""
+
+    def says(self, mapping: Mapping[str, Any]) -> bool:
+        """Whether the image is this one."""
+        return (self.digest or _digest(json.loads(self.text))) == _digest(mapping)
 
 
 @dataclass(slots=True)
@@ -44,6 +54,7 @@ class _Read:
     memory: Memory
     stored: str
     stamp: Stamp
+    record: str
 
 
 def rebuild(parts: Parts, progress: Progress = lambda *_: None) -> Noticed:
@@ -102,6 +113,7 @@ def _read_journal(parts: Parts) -> tuple[dict[str, _Last], PlacedEntry | None]:
     """Each memory's last image, and the very last decision: only that one can be missing from the files."""
     last: dict[str, _Last] = {}
     final = None
+    room = KEPT_BYTES
     for placed in parts.journal.read():
         index_entry(parts, placed)
         final = placed
@@ -109,20 +121,24 @@ def _read_journal(parts: Parts) -> tuple[dict[str, _Last], PlacedEntry | None]:
             before = last.pop(change.id, None)
             if change.after is not None:
                 previous = before.start if before else None
-                last[change.id] = _Last(placed.start, _digest(change.after), change.file, previous)
+                text = to_json(change.after).encode("utf-8", "surrogatepass") if room > 0 else b""
+                room -= len(text) - (len(before.text) if before else 0)
+                digest = b"" if text else _digest(change.after)
+                last[change.id] = _Last(placed.start, digest, change.file, previous, text)
     return last, final
 
 
 def _finish_last(parts: Parts, last: dict[str, _Last], final: PlacedEntry | None) -> None:
     if final is None or final.entry.op == following.EDIT:
         return
+    leftovers = Leftovers(parts.home)
     with contextlib.suppress(StoreReadOnly):
         for change in final.entry.changes:
             if following.is_team(change.file):
                 continue  # a journal read from its beginning may be anyone's: it makes no files in a repository
             known = last.get(change.id)
             older = [_mapping_at(parts, change.id, known.before)] if known and known.before else []
-            redo_file(parts, change, older)
+            redo_file(parts, change, older, leftovers)
 
 
 def _digest(mapping: Any) -> bytes:
@@ -141,11 +157,12 @@ def _read_files(
     differing: list[str] = []
     batch: list[_Read] = []
     done, total = 0, len(last)
+    ids = {known.file: memory_id for memory_id, known in last.items()}
     for path in _memory_files(parts, noticed):
         done += 1
         stored = parts.stored(path)
         held_back = following.is_team(stored) and not following.is_trusted(parts, stored)
-        agreed = None if held_back else _agreed(path, stored, last)
+        agreed = None if held_back else _agreed(path, stored, ids.get(stored, ""), last)
         if agreed is None:
             differing.append(stored)
             continue
@@ -178,20 +195,30 @@ def _memory_files(parts: Parts, noticed: Noticed) -> Iterator[Path]:
                     noticed.problems.append(f"{path}: a conflicted copy; merge it by hand and remove it")
 
 
-def _agreed(path: Path, stored: str, last: dict[str, _Last]) -> list[_Read] | None:
+def _agreed(path: Path, stored: str, memory_id: str, last: dict[str, _Last]) -> list[_Read] | None:
     """The memories of a file if the journal knows each of them exactly so."""
     stamp = stamp_of(path)
     try:
-        found = memories.read(path)
+        data = memories.content(path)
+        written = _as_written(data, last.get(memory_id))
+        found = [written] if written else [(memory, image(memory)) for memory in memories.parse(data, path)]
     except (EngramError, OSError):
         return None
-    for memory in found:
+    for memory, mapping in found if written is None else ():
         known = last.get(memory.id)
-        if known is None or known.file != stored or known.digest != _digest(image(memory)):
+        if known is None or known.file != stored or not known.says(mapping):
             return None
-    if stamp is None or len({memory.id for memory in found}) < len(found):
+    if stamp is None or len({memory.id for memory, _ in found}) < len(found):
         return None
-    return [_Read(memory, stored, stamp) for memory in found] or None
+    return [_Read(memory, stored, stamp, to_json(mapping)) for memory, mapping in found] or None
+
+
+def _as_written(data: bytes, known: _Last | None) -> tuple[Memory, Mapping[str, Any]] | None:
+    """The memory of a file that is, byte for byte, what Engram wrote for its last image."""
+    if known is None or not known.text:
+        return None
+    mapping = json.loads(known.text)
+    return (from_image(mapping), mapping) if emit_list((mapping,)).encode("utf-8") == data else None
 
 
 def _mapping_at(parts: Parts, memory_id: str, position: Position) -> Mapping[str, Any]:
@@ -208,12 +235,17 @@ def _index_batch(parts: Parts, writer: DocumentWriter, batch: Sequence[_Read], l
         return
     documents = [memory_document(read.memory) for read in batch]
     vectors = parts.embed([document.meaning for document in documents])
+    writer.look_up([read.memory.id for read in batch])
     for i, (read, document) in enumerate(zip(batch, documents, strict=True)):
-        put = writer.put(Row(document, image(read.memory), vectors[i] if vectors is not None else None))
+        put = writer.put(Row(document, read.record, vectors[i] if vectors is not None else None))
         writer.put_memory_relations(read.memory, fresh=put.fresh)
-        note_place(parts, read.memory.id, read.stored)
-        note_file(parts, read.stored, read.stamp)
         last.pop(read.memory.id, None)
+    run_many, stamps = parts.index.db.executemany, {read.stored: read.stamp for read in batch}
+    run_many(parts.index.statement("put_place"), [(read.memory.id, read.stored) for read in batch])
+    run_many(
+        parts.index.statement("put_file"),
+        [(stored, stamp.mtime_ns, stamp.size, stamp.inode, "") for stored, stamp in stamps.items()],
+    )
     parts.index.flush(writer)
 
 

@@ -21,7 +21,7 @@ from engram.store.files.index.writing import DocumentWriter
 from engram.store.files.journal import Change, Position
 from engram.store.files.journal import Placed as PlacedEntry
 from engram.store.files.ledger import ledger_name
-from engram.store.files.leftovers import clear_leftovers, is_torn
+from engram.store.files.leftovers import Leftovers, is_torn
 from engram.store.files.memories import UNSEEN, stamp_of
 from engram.store.files.parts import (
     Parts,
@@ -120,14 +120,16 @@ def _redo_files(parts: Parts, pending: Sequence[PlacedEntry]) -> None:
             if known is not None and known[1].after is not None:
                 older.setdefault(change.id, []).append(known[1].after)
             newest[change.id] = placed.entry.op, change
+    leftovers = Leftovers(parts.home)
     for memory_id, (op, change) in newest.items():
         # What a person's edit says was in the file before it was in the journal.
         if op != following.EDIT:
             row = parts.index.one("by_ref", memory_id)
-            redo_file(parts, change, [*older.get(memory_id, []), *([json.loads(row[2])] if row else [])])
+            before = [*older.get(memory_id, []), *([json.loads(row[2])] if row else [])]
+            redo_file(parts, change, before, leftovers)
 
 
-def redo_file(parts: Parts, change: Change, older: Images) -> None:
+def redo_file(parts: Parts, change: Change, older: Images, leftovers: Leftovers) -> None:
     """Write a file that is missing, torn or older than its journal entry. Anything else in it is its owner's.
 
     A repository's file is written only while that repository's store is in use: a journal alone must not make files there.
@@ -147,10 +149,18 @@ def redo_file(parts: Parts, change: Change, older: Images) -> None:
     if following.is_team(change.file) and not path.parent.is_dir():
         return
     spellings = [memories.rendered([memory]), *(memories.rendered([from_image(old)]) for old in older)]
-    clear_leftovers(parts.home, path, spellings)
+    leftovers.clear(path, spellings)
     stamp = stamp_of(path)
-    if stamp is None or _is_ours(path, spellings, older, change):
+    if stamp is None or (not _holds(path, spellings[0]) and _is_ours(path, spellings, older, change)):
         memories.write(path, memory, stamp)
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    """Whether a file has just these bytes."""
+    try:
+        return memories.content(path) == data
+    except EngramError:
+        return False
 
 
 def _is_ours(path: Path, spellings: Sequence[bytes], older: Images, change: Change) -> bool:

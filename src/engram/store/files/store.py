@@ -32,7 +32,7 @@ from engram.store.files.ledger import ledger_name
 from engram.store.files.parts import indexed_size
 from engram.store.files.purge_plan import unfinished
 from engram.store.files.reading import Reading
-from engram.store.files.task_keeping import TaskKeeping
+from engram.store.files.task_store import FileTaskStore
 from engram.store.files.transaction import FilesTransaction
 from engram.store.owners import ledger_owner
 from engram.store.protocol import (
@@ -49,7 +49,7 @@ from engram.store.scope_of import trusted_of
 from engram.store.screen import LATEST, Screen, Unscreened, screened_jobs
 
 
-class FilesStore(Reading, TaskKeeping):
+class FilesStore(Reading, FileTaskStore):
     """Implements `protocol.Store` on plain files."""
 
     screen: Screen = Unscreened()
@@ -243,7 +243,7 @@ class FilesStore(Reading, TaskKeeping):
     @healing
     def reembed(self, progress: Progress = lambda *_: None) -> int:
         """Make all vectors anew with this process's embedder, beside the old ones until complete."""
-        from engram.store.files.reembedding import reembed
+        from engram.store.files.vector_generations import reembed
 
         return reembed(self.parts, self._deadline, progress)
 

@@ -1,4 +1,4 @@
-"""Task runs as small files in `tasks/`, their checkpoints as lines beside them, and jobs as files of `state/jobs/`.
+"""Task runs as small files in `tasks/`, their checkpoints as lines next to them, and jobs as files of `state/jobs/`.
 
 Everything that writes is for the holder of the writer lock.
 """
@@ -19,7 +19,7 @@ from engram.model.task import Checkpoint, Job, TaskRun
 from engram.store.files.confinement import MALFORMED, UNREADABLE, read_bytes
 from engram.store.files.home import Home
 from engram.store.files.journal import append_durably, make_folder, replace_file, set_aside, sync_directory, torn_tail
-from engram.store.tasks import from_fields, leasable, to_fields
+from engram.store.tasks import from_fields, leasable, leased, same_lease, to_fields
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _CHECKPOINTS = ".checkpoints.jsonl"
@@ -61,7 +61,7 @@ def save_task(home: Home, task: TaskRun) -> None:
 
 
 def change_task(home: Home, task_id: str, change: Callable[[TaskRun], TaskRun]) -> TaskRun:
-    """Change a task as it stands."""
+    """Change a task; `NotFound` if there is none."""
     task = load_task(home, task_id)
     if task is None:
         raise NotFound(f"no task {task_id!r}; `engram task list` shows what there is")
@@ -130,7 +130,7 @@ def _unreadable(problem: str, problems: list[str] | None) -> list[bytes]:
 
 
 def change_checkpoints(home: Home, task_id: str, change: Callable[[Checkpoint], Checkpoint]) -> None:
-    """Write a task's checkpoints anew; what a crash left behind them, or damage among them, goes."""
+    """Rewrite a task's checkpoints; what a crash left after them, or damage among them, is removed."""
     known = checkpoints(home, task_id, [])
     if known:
         path = checkpoints_path(home, task_id)
@@ -174,25 +174,18 @@ def enqueue(home: Home, jobs: Iterable[Job]) -> None:
 def lease(
     home: Home, kinds: tuple[str, ...] | None, owner: str, now: datetime, until: datetime, limit: int
 ) -> list[Job]:
-    """Take jobs that are due, oldest first; those whose worker went away among them."""
+    """Take jobs that are due, oldest first, including those whose lease has run out."""
     due = [job for job in all_jobs(home) if leasable(job, kinds, now)]
-    taken = [_leased(job, owner, until) for job in sorted(due, key=lambda j: (j.run_after, j.id))[:limit]]
+    taken = [leased(job, owner, until) for job in sorted(due, key=lambda j: (j.run_after, j.id))[:limit]]
     for job in taken:
         _keep(_job_path(home, job.id), to_fields(job))
     return taken
 
 
-def _leased(job: Job, owner: str, until: datetime) -> Job:
-    from dataclasses import replace
-
-    return replace(job, status="leased", owner=owner, leased_until=until, attempts=job.attempts + 1)
-
-
 def settle(home: Home, job: Job, then: Job | None) -> bool:
     """End a lease: the job goes, or is kept as `then` says. False where the lease has passed to another meanwhile."""
     path = _job_path(home, job.id)
-    held = _read_job(path)
-    if held is None or (held.owner, held.attempts) != (job.owner, job.attempts):
+    if not same_lease(_read_job(path), job):
         return False
     if then is None:
         path.unlink(missing_ok=True)

@@ -1,6 +1,7 @@
 """One decision: journal first, then files, then index. For the holder of the writer lock."""
 
 import contextlib
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING
 from engram.model.errors import EngramError, NotFound, StoreCorrupt, StoreError
 from engram.model.memory import Memory
 from engram.store.files import following, memories
+from engram.store.files.confinement import refuse_links
 from engram.store.files.durability import sync_path
 from engram.store.files.index.writing import DocumentWriter
-from engram.store.files.journal import Change, Entry
+from engram.store.files.journal import Change, Entry, to_json
 from engram.store.files.journal import Placed as PlacedEntry
 from engram.store.files.memories import UNSEEN, Stamp, relative_path
 from engram.store.files.parts import (
@@ -62,12 +64,25 @@ class FilesTransaction:
         self._names: set[tuple[str, str]] = set()
         self._holding: dict[tuple[str, str], list[str]] = {}
         """What this decision has put so far, by conflict key and scope."""
+        self._new_hashes: set[str] = set()
+        self._new_names: set[str] = set()
+        """What the index does not know, found out all at once."""
         self.journaled = False
 
     # -- reading, hand edits included
 
     def foresee(self, proposals: Sequence[Foreseen]) -> None:
-        """The index is at hand: nothing is gained by asking early."""
+        """Look up at once which contents and names of a batch are new: mostly all are."""
+        self._new_hashes = {proposal.content_hash for proposal in proposals}
+        self._new_names = {proposal.name for proposal in proposals if "\0" not in proposal.name}
+        index = self._parts.index
+        self._new_hashes.difference_update(h for (h,) in index.all("known_hashes", json.dumps([*self._new_hashes])))
+        self._new_names.difference_update(n for n, _ in index.all("taken_names", json.dumps([*self._new_names])))
+
+    def _pick_up(self, place: str) -> None:
+        following.pick_up(self._parts, [place])
+        # A hand edit may bring any content and name.
+        self._new_hashes, self._new_names = set(), set()
 
     def get(self, memory_id: str) -> Memory | None:
         """A memory as it stands, with what this decision has put so far."""
@@ -75,7 +90,7 @@ class FilesTransaction:
             return self._pending[memory_id].memory
         place = following.place_of(self._parts, memory_id)
         if place:
-            following.pick_up(self._parts, [place])
+            self._pick_up(place)
         row = self._parts.index.one("by_ref", memory_id)
         return decode_record(row[2]) if row else None
 
@@ -91,7 +106,9 @@ class FilesTransaction:
 
     def exact(self, content_hash: str, scope: str) -> Memory | None:
         """The live memory with this content in this scope."""
-        row = self._parts.index.one("exact", content_hash, scope) if content_hash else None
+        if not content_hash or content_hash in self._new_hashes:
+            return None
+        row = self._parts.index.one("exact", content_hash, scope)
         return decode_record(row[1]) if row else None
 
     def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
@@ -135,9 +152,10 @@ class FilesTransaction:
         if not name:
             return ""
         run = self._parts.index.db.execute
-        if (name, scope) not in self._names and not run(
-            "SELECT 1 FROM names WHERE name = ? AND scope = ?", (name, scope)
-        ).fetchone():
+        if (name, scope) not in self._names and (
+            name in self._new_names
+            or not run("SELECT 1 FROM names WHERE name = ? AND scope = ?", (name, scope)).fetchone()
+        ):
             self._names.add((name, scope))
             return name
         taken = run("SELECT name FROM names WHERE name >= ? AND name < ? AND scope = ?", (name, name + ".", scope))
@@ -167,7 +185,7 @@ class FilesTransaction:
             return
         place = self._split_if_shared(place, memory.id)
         if following.stamp_known(self._parts, place) is None:
-            following.pick_up(self._parts, [place])
+            self._pick_up(place)
         if following.is_broken(self._parts, place) and self._op not in UNDECIDED:
             raise StoreCorrupt(
                 f"{self._parts.path(place)} cannot be read as it stands; mend it first, nothing was changed"
@@ -227,7 +245,8 @@ class FilesTransaction:
             # An empty one knows no id and no duplicate: what was decided by it must not count.
             raise StoreError("the index was replaced while this was decided; nothing was written, try again")
         pending = list(self._pending.values())
-        changes = [Change(p.memory.id, readable_image(p.memory), p.file) for p in pending]
+        images = [readable_image(item.memory) for item in pending]
+        changes = [Change(p.memory.id, i, p.file, to_json(i)) for p, i in zip(pending, images, strict=True)]
         placed = append_entry(self._parts, self._op, self._actor, self._reason, changes, self._session)
         self.journaled = True
         write_through(self._parts, placed, pending)
@@ -239,10 +258,14 @@ def write_through(parts: Parts, placed: PlacedEntry, pending: Sequence[_Pending]
     folders = _with_parents(parts, {parts.path(place): None for place in places})
     steady = [folder for folder in folders if following.is_steady(parts, folder)]
     written: list[_Pending] = []
+    root = f"{parts.home.root}{os.sep}"
     try:
+        for place in places:
+            refuse_links(parts.home.root, f"{place}/")
         for item, change in zip(pending, placed.entry.changes, strict=True):
             if item.file and not item.broken:
-                item.stamp = memories.write(parts.confined(item.file), item.memory, item.expected, change.after)
+                path = item.file if item.file.startswith(os.sep) else root + item.file
+                item.stamp = memories.write(path, item.memory, item.expected, change.after)
                 written.append(item)
                 if following.is_team(item.file):
                     # What git takes away or sets back looks like a power loss: here nothing may be uncertain.
@@ -266,8 +289,9 @@ def _wait_for(path: Path) -> None:
 
 
 def _index_pending(parts: Parts, writer: DocumentWriter, entry: Entry, pending: Sequence[_Pending]) -> None:
+    writer.look_up([item.memory.id for item in pending])
     for item, change in zip(pending, entry.changes, strict=True):
-        index_memory(writer, item.memory, change.after or {}, item.vector)
+        index_memory(writer, item.memory, change.text or change.after or {}, item.vector)
         if not item.file:
             note_place(parts, item.memory.id, "")
     placed = [item for item in pending if item.file]

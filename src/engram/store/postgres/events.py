@@ -13,7 +13,7 @@ from engram.store.owners import ledger_owner, owner_of_new
 from engram.store.postgres.connections import Connection
 from engram.store.postgres.parts import Parts
 from engram.store.postgres.sql import statement
-from engram.store.postgres.task_keeping import held_task, job_columns
+from engram.store.postgres.task_store import held_task, job_columns
 from engram.store.postgres.witnessing import witness
 from engram.store.postgres.writing import Row, Work, dumped, put_documents
 from engram.store.protocol import Following, NewEvent, no_jobs
@@ -109,18 +109,22 @@ def of_ledger(parts: Parts, session: str, last: int | None = None, after: int = 
 
 def save_session(parts: Parts, session: Session) -> None:
     """Create or update a session."""
-    parts.database.change(
-        "save_session",
-        id=session.id,
-        task=session.task,
-        scopes=list(session.scopes),
-        started=session.started,
-        ended=session.ended,
-        summary=session.summary,
-        through=session.summary_through,
-        style=session.summary_style,
-        by=session.summary_by,
-    )
+    parts.database.change("save_session", **session_values(session))
+
+
+def session_values(session: Session) -> dict[str, object]:
+    """A session as its row has it."""
+    return {
+        "id": session.id,
+        "task": session.task,
+        "scopes": list(session.scopes),
+        "started": session.started,
+        "ended": session.ended,
+        "summary": session.summary,
+        "through": session.summary_through,
+        "style": session.summary_style,
+        "by": session.summary_by,
+    }
 
 
 def load_session(parts: Parts, session_id: str) -> Session | None:

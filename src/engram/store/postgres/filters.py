@@ -2,86 +2,21 @@
 
 import json
 import re
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
+from engram.store.filters import FilterCondition
 from engram.store.protocol import Filters
-
-_OVER = ("retired", "rejected", "candidate")
-
-
-class _Conditions:
-    def __init__(self) -> None:
-        self.parts = ["d.tenant = %(tenant)s"]
-        self.values: dict[str, Any] = {}
-
-    def add(self, condition: str, *values: Any) -> None:
-        """A condition with `{}` where each value stands."""
-        names = []
-        for value in values:
-            name = f"f{len(self.values)}"
-            self.values[name] = value
-            names.append(f"%({name})s")
-        self.parts.append(condition.format(*names))
-
-    def among(self, column: str, values: tuple[str, ...] | None) -> None:
-        if values is None:
-            return
-        if len(values) == 1:  # an equality leaves an index its order, a list does not
-            self.add(column + " = {}", values[0])
-        else:
-            self.add(column + " = ANY({}::text[])", list(values))
 
 
 def where(filters: Filters) -> tuple[str, dict[str, Any]]:
     """The condition and its parameters."""
-    found = _Conditions()
-    found.among("d.kind", filters.kinds)
-    found.among("d.scope", filters.scopes)
-    found.among("d.type", filters.types)
-    found.among("d.parent", filters.parents)
-    if filters.roles is not None:
-        # One look into the events' key for each document: as an EXISTS it may be joined with all of the tenant's events.
-        found.add(
-            "(SELECT e.record ->> 'role' FROM engram.agent_events e WHERE e.tenant = %(tenant)s AND e.id = d.id) "
-            "= ANY({}::text[])",
-            list(filters.roles),
-        )
-    if filters.pinned:
-        found.parts.append("d.pinned")
-    if filters.critical:
-        found.parts.append(
-            "d.id IN (SELECT c.id FROM engram.agent_memory c WHERE c.tenant = %(tenant)s AND c.critical_slot <> '')"
-        )
-    if filters.tags:
-        found.add("d.tags @> {}::text[]", [tag.lower() for tag in filters.tags])
-    if filters.domain is not None:
-        found.add("(d.domain = {} OR starts_with(d.domain, {}))", filters.domain, filters.domain + "/")
-    if filters.since is not None:
-        found.add("d.time >= {}", filters.since)
-    if filters.until is not None:
-        found.add("d.time < {}", filters.until)
-    if filters.known_at is not None:
-        found.add("d.known <= {}", filters.known_at)
-    _add_truth(filters, found)
-    for key, value in filters.metadata.items():
-        _add_metadata(key, value, found)
-    return " AND ".join(found.parts), found.values
+    found = PostgresCondition(filters)
+    return f"d.tenant = %(tenant)s AND {found.text}" if found.parts else "d.tenant = %(tenant)s", found.values
 
 
-def _add_truth(filters: Filters, found: _Conditions) -> None:
-    moment = filters.valid_at
-    if filters.as_of and moment is not None:
-        found.add("coalesce(d.valid_from, d.time, d.known, '-infinity') <= {}", moment)
-        found.add("(d.valid_until IS NULL OR d.valid_until > {})", moment)
-        found.add("d.status <> ALL({}::text[])", list(_OVER))
-        return
-    if moment is not None:
-        found.add("(d.valid_from IS NULL OR d.valid_from <= {})", moment)
-        found.add("(d.valid_until IS NULL OR d.valid_until > {})", moment)
-    found.among("d.status", filters.statuses)
-
-
-# A filter holds True and 1 for the same; inside a list or a mapping JSON's own equality decides.
+# To a filter True and 1 are the same; inside a list or a mapping JSON's own equality decides.
 _SAME_TEXT = "CASE json_typeof(e) WHEN 'string' THEN e #>> '{{}}' = {} ELSE false END"
 _SAME_NUMBER = "CASE json_typeof(e) WHEN 'number' THEN (e #>> '{{}}')::numeric END = {}::text::numeric"
 _SAME_TRUTH = "CASE json_typeof(e) WHEN 'boolean' THEN (e #>> '{{}}')::boolean END = {}::text::boolean"
@@ -97,13 +32,60 @@ _ITEMS = (
 )
 
 
-def _add_metadata(key: str, value: object, found: _Conditions) -> None:
-    """The caller's own data lies in the record; a list there matches as a whole, or by any of its items."""
-    if _NUL.search(json.dumps([key, value])):
-        found.parts.append("false")  # PostgreSQL stores no NUL
-        return
-    same, values = _comparison(value)
-    found.add(f"EXISTS (SELECT 1 FROM {_ITEMS} WHERE {same})", key, *values)
+class PostgresCondition(FilterCondition):
+    """A condition with a named parameter for each value."""
+
+    EARLIEST = "'-infinity'"
+
+    def __init__(self, filters: Filters) -> None:
+        self.values: dict[str, Any] = {}
+        super().__init__(filters)
+
+    def add(self, condition: str, *values: Any) -> None:
+        names = [f"f{len(self.values) + place}" for place in range(len(values))]
+        self.values |= dict(zip(names, values, strict=True))
+        self.parts.append(condition.format(*(f"%({name})s" for name in names)))
+
+    def among(self, column: str, values: Sequence[str] | None) -> None:
+        if values is None:
+            return
+        if len(values) == 1:  # an equality leaves an index its order, a list does not
+            self.add(column + " = {}", values[0])
+        else:
+            self.add(column + " = ANY({}::text[])", list(values))
+
+    def not_among(self, column: str, values: Sequence[str]) -> None:
+        self.add(column + " <> ALL({}::text[])", list(values))
+
+    def moment(self, at: datetime) -> datetime:
+        return at
+
+    def add_roles(self, roles: Sequence[str]) -> None:
+        # One look into the events' key for each document: as an EXISTS it may be joined with all of the tenant's events.
+        self.add(
+            "(SELECT e.record ->> 'role' FROM engram.agent_events e WHERE e.tenant = %(tenant)s AND e.id = d.id) "
+            "= ANY({}::text[])",
+            list(roles),
+        )
+
+    def add_critical(self) -> None:
+        self.add(
+            "d.id IN (SELECT c.id FROM engram.agent_memory c WHERE c.tenant = %(tenant)s AND c.critical_slot <> '')"
+        )
+
+    def add_tags(self, tags: Sequence[str]) -> None:
+        self.add("d.tags @> {}::text[]", list(tags))
+
+    def add_domain(self, domain: str, below: str) -> None:
+        self.add("(d.domain = {} OR starts_with(d.domain, {}))", domain, below)
+
+    def add_metadata(self, key: str, value: object) -> None:
+        """A list matches as a whole, or by any of its items."""
+        if _NUL.search(json.dumps([key, value])):
+            self.add("false")  # PostgreSQL stores no NUL
+            return
+        same, values = _comparison(value)
+        self.add(f"EXISTS (SELECT 1 FROM {_ITEMS} WHERE {same})", key, *values)
 
 
 def _comparison(value: object) -> tuple[str, list[str]]:

@@ -6,8 +6,8 @@ from engram.store.documents import Document, event_document, memory_document
 from engram.store.ledgers import decode_event
 from engram.store.postgres import events
 from engram.store.postgres.parts import Parts
-from engram.store.postgres.reembedding import fill
 from engram.store.postgres.sql import statement
+from engram.store.postgres.vector_generations import fill
 from engram.store.postgres.writing import Row, put_documents
 from engram.store.protocol import Progress
 from engram.store.records import decode_record

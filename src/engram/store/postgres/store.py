@@ -14,14 +14,14 @@ from engram.model.usage import Use
 from engram.rules.scopes import shows
 from engram.store.ledgers import decode_event
 from engram.store.lineages import versions_among
-from engram.store.postgres import events, images, searching, uses, verifying, walking
+from engram.store.postgres import events, images, searching, traversal, uses, verifying
 from engram.store.postgres.database import Database
 from engram.store.postgres.facts import Facts
 from engram.store.postgres.filters import where
 from engram.store.postgres.parts import Numbers, Parts
 from engram.store.postgres.sql import statement
 from engram.store.postgres.statistics import Statistics
-from engram.store.postgres.task_keeping import TaskKeeping
+from engram.store.postgres.task_store import PostgresTaskStore
 from engram.store.postgres.transaction import Decision, PostgresTransaction, day_of
 from engram.store.protocol import (
     COMMON,
@@ -46,13 +46,13 @@ from engram.store.protocol import (
 from engram.store.records import decode_record
 from engram.store.screen import LATEST, Screen, Unscreened, screened_jobs
 from engram.store.sources import random_hex, utc_now
-from engram.store.walks import PLAIN, Hops
+from engram.store.traversal import PLAIN, Hops
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder, Vectors
 
 
-class PostgresStore(TaskKeeping):
+class PostgresStore(PostgresTaskStore):
     """Implements `protocol.Store` on a server. Safe for threads; every call is a transaction of its own."""
 
     screen: Screen = Unscreened()
@@ -233,7 +233,7 @@ class PostgresStore(TaskKeeping):
     ) -> list[Step]:
         """What is linked to these memories."""
         hops = Hops(direction, types, min_weight, filters, self.parts.clock())
-        return walking.walk(self.parts.database, seeds, depth, hops, per_seed)
+        return traversal.walk(self.parts.database, seeds, depth, hops, per_seed)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
@@ -292,7 +292,7 @@ class PostgresStore(TaskKeeping):
 
     def _fill_vectors(self) -> None:
         """Embed what was written without a vector, outside of any transaction."""
-        from engram.store.postgres.reembedding import fill
+        from engram.store.postgres.vector_generations import fill
 
         try:
             fill(self.parts)
@@ -394,7 +394,7 @@ class PostgresStore(TaskKeeping):
 
     def reembed(self, progress: Progress = lambda *_: None) -> int:
         """Make all vectors anew with this process's embedder, beside the old ones until complete."""
-        from engram.store.postgres.reembedding import reembed
+        from engram.store.postgres.vector_generations import reembed
 
         return reembed(self.parts, progress)
 

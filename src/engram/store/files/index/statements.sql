@@ -12,6 +12,9 @@ ON CONFLICT (id) DO UPDATE SET
 -- name: old_texts
 SELECT t.n, t.statement, t.about, t.support, t.meaning FROM docs d JOIN texts t ON t.n = d.n WHERE d.id = ?
 
+-- name: known_ids
+SELECT d.id FROM json_each(?) j CROSS JOIN docs d ON d.id = j.value
+
 -- name: put_texts
 INSERT OR REPLACE INTO texts (n, statement, about, support, meaning) VALUES (?, ?, ?, ?, ?)
 
@@ -56,6 +59,12 @@ SELECT r.n, r.record FROM docs d INDEXED BY docs_hash JOIN records r ON r.n = d.
 WHERE d.hash = ? AND d.hash <> '' AND d.scope = ? AND d.kind = 'memory'
     AND d.status IN ('active', 'dormant', 'candidate')
 ORDER BY d.status = 'active' DESC, d.n LIMIT 1
+
+-- name: known_hashes
+SELECT d.hash FROM json_each(?) j CROSS JOIN docs d INDEXED BY docs_hash ON d.hash = j.value AND d.hash <> ''
+
+-- name: taken_names
+SELECT n.name, n.scope FROM json_each(?) j CROSS JOIN names n ON n.name = j.value
 
 -- name: heads
 SELECT d.id FROM docs d INDEXED BY docs_conflict

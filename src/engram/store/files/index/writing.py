@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from engram.model.memory import Memory
 from engram.store.documents import Document, meaning_digest
 from engram.store.files.index.connection import statements
+from engram.store.files.journal import to_json
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -20,7 +21,8 @@ class Row:
     """A document to be put, with its stored record and, where the caller has it, its vector."""
 
     document: Document
-    record: Mapping[str, Any]
+    record: Mapping[str, Any] | str
+    """The record, or its JSON."""
     vector: "Vectors | None" = None
 
 
@@ -51,6 +53,7 @@ class DocumentWriter:
         self._change = change
         self._new: dict[str, list[tuple[Any, ...]]] = {name: [] for name in _NEW_ROWS}
         self._new_ids: set[str] = set()
+        self._absent: set[str] = set()
         self._last: int | None = None
         self.embedded: dict[int, Vectors] = {}
         self.cleared: list[int] = []
@@ -61,12 +64,19 @@ class DocumentWriter:
         """From here on vectors belong to this generation."""
         self._generation = generation
 
+    def look_up(self, ids: Sequence[str]) -> None:
+        """Find out which of these are new, all at once, for whoever is about to put them."""
+        known = self._run(self._sql["known_ids"], (json.dumps(ids),)).fetchall()
+        # SQLite reads a text in JSON up to its first NUL.
+        self._absent = {i for i in ids if "\0" not in i}.difference(i for (i,) in known)
+
     def put(self, row: Row) -> Put:
         """Insert or update a document; what did not change is left alone."""
         if row.document.id in self._new_ids:
             self.write_new()
-        old = self._run(self._sql["old_texts"], (row.document.id,)).fetchone()
-        record = json.dumps(row.record, ensure_ascii=False, separators=(",", ":"))
+        old = None if row.document.id in self._absent else self._old(row.document.id)
+        self._absent.discard(row.document.id)
+        record = row.record if isinstance(row.record, str) else to_json(row.record)
         if old is None:
             return Put(self._collect(row, record), True)
         n: int = old[0]
@@ -77,6 +87,9 @@ class DocumentWriter:
         self._run_many(self._sql["put_tag"], _tags(n, row.document))
         self._update_vector(n, row, old)
         return Put(n, False)
+
+    def _old(self, document_id: str) -> Any:
+        return self._run(self._sql["old_texts"], (document_id,)).fetchone()
 
     def _collect(self, row: Row, record: str) -> int:
         n = self._next_number()
@@ -167,7 +180,7 @@ class DocumentWriter:
     def delete(self, document_id: str) -> None:
         """Take a document out, with everything that was derived from it."""
         self.write_new()
-        old = self._run(self._sql["old_texts"], (document_id,)).fetchone()
+        old = self._old(document_id)
         if old is None:
             return
         n = old[0]

@@ -10,7 +10,7 @@ SELECT record::text FROM engram.agent_task_runs WHERE tenant = %(tenant)s AND id
 SELECT record::text FROM engram.agent_task_runs WHERE tenant = %(tenant)s AND id = %(id)s FOR UPDATE
 
 -- name: share_task
--- Whoever writes to a task's ledger keeps the task from ending meanwhile, and no other writer from writing.
+-- A writer to a task's ledger keeps the task from ending meanwhile, and keeps no other writer from writing.
 SELECT record::text FROM engram.agent_task_runs WHERE tenant = %(tenant)s AND id = %(id)s FOR SHARE
 
 -- name: tasks
@@ -57,7 +57,7 @@ SET LOCAL engram.worker = 'on'
 
 -- name: tenants_at_work
 -- The one statement that looks across tenants, for a worker of all of them: names only, no record, no lock; on Citus it goes to
--- every shard. One name for each job, so that a few rows are read and no more: who asks goes on behind the last name.
+-- every shard. One name for each job, so that a few rows are read and no more: the caller continues after the last name.
 SELECT tenant FROM engram.memory_jobs
 WHERE tenant > %(after)s AND status IN ('waiting', 'leased') AND run_after <= %(now)s
     AND (status = 'waiting' OR leased_until <= %(now)s) AND kind = ANY(%(kinds)b::text[])

@@ -1,0 +1,1 @@
+"""Our own benchmarks, run from a checkout: `python -m benchmarks.NAME --help`. `engram bench` has those that any user can run."""

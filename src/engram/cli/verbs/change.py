@@ -1,0 +1,201 @@
+"""update, revise, pin, feedback, reinforce, verify, undo, forget: change a memory."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from engram.cli.parser import Argument, Option
+from engram.cli.surface import Surface, text_or_stdin
+from engram.cli.verbs.options import ChangedMemory, Reason, Ref, Session, Yes, pairs
+from engram.model.errors import InvalidInput, NotFound, Refused
+
+if TYPE_CHECKING:
+    from engram.model.memory import Memory
+    from engram.store.protocol import Purged
+
+Statement = Annotated[str | None, Option("--statement", metavar="TEXT", help="What it says; - reads stdin.")]
+Status = Annotated[str | None, Option("--status", metavar="STATUS", help="active, dormant, archived, retired, …")]
+AnyVersion = Annotated[str, Argument("ID", "Id, name or alias of any version of the fact.")]
+NewText = Annotated[str, Argument("[TEXT]", "What it says now; - reads it from stdin.")]
+Unpin = Annotated[bool, Option("--unpin", help="Let it fade again.")]
+Signal = Annotated[str, Argument("SIGNAL", "positive, negative or neutral.")]
+
+Purge = Annotated[bool, Option("--purge", help="Destroy every byte of it in the store, with proof. Cannot be undone.")]
+_DIFFERENT = frozenset({"id", "created", "lineage", "revision", "supersedes", "aliases", "activation", "feedback"})
+"""Fields that differ between any two versions and say nothing about the fact."""
+
+
+def update(
+    surface: Surface, ref: Ref, changed: ChangedMemory, statement: Statement = None, status: Status = None
+) -> None:
+    """Change fields of a memory in place. `history` shows what it was, `undo` restores it.
+
+    Tags and metadata replace the previous ones; an empty text empties a field.
+    """
+    fields = changed.given() | ({"status": status} if status is not None else {})
+    if statement is not None:
+        fields["statement"] = text_or_stdin(statement)
+    with surface.memory() as mem:
+        before = mem.get(ref)
+        check_allowed(before, fields)
+        _add_form(fields, before, changed.form)
+        after = mem.update(before.id, actor=surface.actor, reason=changed.reason, **fields)
+        _changed(surface, mem, before, after)
+
+
+def revise(surface: Surface, ref: AnyVersion, changed: ChangedMemory, text: NewText = "") -> None:
+    """Add a new version of a fact. The previous one is superseded, stays readable and answers questions about the past.
+
+    Fields that are not given are copied from the current version. `update` changes a memory in place instead.
+    """
+    fields = changed.given() | ({"statement": text_or_stdin(text)} if text else {})
+    if not fields and not changed.form:
+        raise InvalidInput(
+            "Nothing to revise: give a text, or a field such as --valid-from; `engram revise --help` lists them"
+        )
+    with surface.memory() as mem:
+        before = mem.get_current(ref)
+        # The new version is active, so a person is needed here wherever one is needed to activate it.
+        check_allowed(before, {**fields, "status": "active"})
+        _add_form(fields, before, changed.form)
+        after = mem.revise(before.id, actor=surface.actor, reason=changed.reason, **fields)
+        _changed(surface, mem, before, after, without=_DIFFERENT)
+        if after.superseded_by:
+            surface.hint(f"engram: it was true before {after.superseded_by}, which stays current")
+        else:
+            surface.hint(f"engram: replaces {before.id}; `engram lineage {after.id}` shows every version")
+
+
+def _add_form(fields: dict[str, Any], before: "Memory", form: list[str] | None) -> None:
+    if form:
+        fields["form"] = {**before.form, **{part: str(words) for part, words in pairs(form).items()}}
+
+
+def check_allowed(before: "Memory", fields: dict[str, Any]) -> None:
+    """Refuse what only review may decide; where review needs a person, require one here, too."""
+    from engram.cli.person import IN_FORCE, lowers_tier, reason_for_person, require_person
+
+    if fields.get("status") in IN_FORCE:
+        if before.status == "candidate":
+            raise Refused(f"{before.id} awaits review; `engram review {before.id} --approve` activates it")
+        require_person(before, reason_for_person(before))
+    if lowers_tier(before, fields.get("type", before.type)):
+        require_person(before, f"{fields['type']!r} is reviewed less strictly than {before.type!r}")
+
+
+def pin(surface: Surface, ref: Ref, unpin: Unpin = False) -> None:
+    """Pin a memory: it never fades and is offered first."""
+    with surface.memory() as mem:
+        before = mem.get(ref)
+        _changed(surface, mem, before, mem.pin(before.id, not unpin, actor=surface.actor))
+
+
+def feedback(surface: Surface, ref: Ref, signal: Signal, session: Session = "") -> None:
+    """Rate a memory. A positive rating ranks it higher in later answers, a negative one lower."""
+    with surface.memory() as mem:
+        before = mem.get(ref)
+        _changed(surface, mem, before, mem.feedback(before.id, signal, session=session))
+
+
+def reinforce(surface: Surface, ref: Ref) -> None:
+    """Reinforce a memory by hand, so that it does not fade."""
+    with surface.memory() as mem:
+        before = mem.get(ref)
+        _changed(surface, mem, before, mem.reinforce(before.id, actor=surface.actor))
+
+
+def verify(surface: Surface, ref: Ref) -> None:
+    """Confirm that a memory is still true. This renews its freshness."""
+    with surface.memory() as mem:
+        before = mem.get(ref)
+        _changed(surface, mem, before, mem.verify(before.id, actor=surface.actor))
+
+
+def undo(surface: Surface, ref: Ref) -> None:
+    """Undo the last decision about a memory. That can be undone, too."""
+    with surface.memory() as mem:
+        before = mem.get(ref)
+        after = mem.undo(before.id, actor=surface.actor)
+        _changed(surface, mem, before, after)
+
+
+def _changed(surface: Surface, mem: Any, before: Any, after: Any, without: frozenset[str] = frozenset()) -> None:
+    from engram.cli import display, history_view
+    from engram.cli.records import memory_data
+
+    def draw() -> None:
+        display.lines([(after.id, "bold cyan"), f"  {display.line(after.statement)}"])
+        changes = history_view.changes(before, after)
+        found = {name: pair for name, pair in changes.items() if name.partition(".")[0] not in without}
+        history_view.draw_changes(found)
+        if not found:
+            display.lines([("    unchanged", "bright_black")])
+
+    surface.answer(memory_data(after, mem.upkeep.clock()), draw)
+
+
+def forget(surface: Surface, ref: Ref, purge: Purge = False, yes: Yes = False, reason: Reason = "") -> None:
+    """Retire a memory, or destroy it with --purge.
+
+    A retired memory appears in no answer, stays readable, and `undo` restores it. Purging removes every byte of it, proves
+    that, and reports what is out of reach.
+    """
+    with surface.memory() as mem:
+        if purge:
+            purge_after_asking(surface, mem, ref, yes)
+        else:
+            _retire(surface, mem, ref, reason)
+
+
+def _retire(surface: Surface, mem: Any, ref: str, reason: str) -> None:
+    from engram.cli import display
+    from engram.cli.display import line
+    from engram.cli.records import memory_data
+
+    memory = mem.forget(ref, actor=surface.actor, reason=reason)
+    surface.answer(
+        memory_data(memory, mem.upkeep.clock()),
+        lambda: display.lines([("retired", "yellow"), "  ", (memory.id, "cyan"), f"  {line(memory.statement)}"]),
+    )
+    surface.hint(f"engram: `engram undo {memory.id}` restores it; `engram forget {memory.id} --purge` destroys it")
+
+
+def purge_after_asking(surface: Surface, mem: Any, ref: str, yes: bool) -> None:
+    """Destroy a memory or an event once a person, or --yes, has confirmed it; exit 1 where any of it is left."""
+    found, words = _named(mem, ref)
+    if not yes:
+        if not surface.person:
+            raise InvalidInput(f"purging {found} cannot be undone; add --yes to do it")
+        surface.say(f"{found}  {words}")
+        if not surface.confirm("Destroy every trace of it? This cannot be undone."):
+            surface.say("engram: nothing was destroyed")
+            raise SystemExit(1)
+    purged = mem.upkeep.purge([found], actor=surface.actor)
+    surface.answer(
+        {"purged": purged.ids, "remaining": purged.remaining, "out_of_reach": purged.out_of_reach},
+        lambda: draw_proof(purged),
+    )
+    if purged.remaining:
+        raise SystemExit(1)
+
+
+def _named(mem: Any, ref: str) -> tuple[str, str]:
+    from engram.cli.display import line
+
+    if ref.startswith("EVT-"):
+        event = mem.store.event(ref)
+        if event is None:
+            raise NotFound(f"no event {ref!r}")
+        return event.id, line(event.content, 100)
+    memory = mem.get(ref)
+    return memory.id, line(memory.statement, 100)
+
+
+def draw_proof(purged: "Purged") -> None:
+    """Print what was destroyed, the proof, and what no program here can reach."""
+    from engram.cli import display
+
+    display.lines([("purged", "bold red"), f"  {', '.join(purged.ids)}"])
+    if purged.remaining:
+        display.lines([("not all is gone", "bold red")], *[[f"  {line}"] for line in purged.remaining])
+    else:
+        display.lines([("proof", "green"), "   the whole store was searched; nothing of it is left"])
+    display.lines([("out of reach", "yellow"), "  ", "; ".join(purged.out_of_reach)])

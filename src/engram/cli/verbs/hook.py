@@ -1,0 +1,136 @@
+"""`engram hook recall`: keyword recall for hooks, on the standard library alone, in a few dozen milliseconds.
+
+A hook runs before every prompt, so its start is its cost: this path imports neither numpy nor rich nor pydantic. It reads the
+existing index, with the same terms, weights and filters as `engram search --mode keyword` (a test compares them). It records no
+use and takes in no edited files; the next ordinary verb does that.
+"""
+
+import json
+import os
+import sqlite3
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+from engram.cli.parser import Argument, Option
+from engram.cli.surface import Surface
+from engram.model.arguments import MOST
+from engram.model.errors import EngramError, InvalidInput
+from engram.rules.numbers import FIELD_WEIGHTS
+from engram.store.files.home import open_home
+from engram.store.files.index.searching import document_frequencies
+from engram.store.pruned_terms import prune
+from engram.store.scope_of import trusted_of
+from engram.store.scopes import scopes_seen
+from engram.text import quote
+from engram.text.shown import visible_json
+from engram.text.tokens import query_terms
+
+PAUSED = "Engram is paused; `engram resume` ends that"
+Action = Annotated[str, Argument("recall", "What to do; `recall` is the only action.")]
+Prompt = Annotated[list[str] | None, Argument("[TEXT]", "The prompt; without it stdin is read.")]
+Limit = Annotated[int, Option("--limit", "-n", metavar="N", help="At most this many.")]
+Directory = Annotated[
+    str,
+    Option("--cwd", metavar="DIR", help="The directory whose scope is searched. Default: the payload's, or this one."),
+]
+
+
+def hook(surface: Surface, action: Action, text: Prompt = None, limit: Limit = 5, cwd: Directory = "") -> None:
+    """Keyword recall for hooks, on the standard library alone.
+
+    It loads only Python's own modules. Without TEXT it reads {"prompt": …, "cwd": …} as JSON, or plain text, from stdin. The
+    answer is always JSON, no use is recorded, and a missing store is an empty answer: a hook must not stop the agent.
+    """
+    if action != "recall":
+        raise InvalidInput(f"Unknown action {action!r}; write `engram hook recall`")
+    payload = _payload(text or [])
+    place = cwd or payload.get("cwd") or Path.cwd()
+    answer = recall(str(payload.get("prompt", "")), str(place), str(surface.home or ""), min(limit, MOST))
+    sys.stdout.write(visible_json(json.dumps(answer, ensure_ascii=False)) + "\n")
+    surface.answered = True
+
+
+def _payload(words: list[str]) -> dict[str, object]:
+    if words:
+        return {"prompt": " ".join(words)}
+    text = sys.stdin.buffer.read().decode("utf-8", "replace")
+    try:
+        loaded = json.loads(text)
+    except (ValueError, RecursionError):
+        return {"prompt": text}
+    return loaded if isinstance(loaded, dict) else {"prompt": text}
+
+
+def recall(prompt: str, cwd: str, home: str = "", limit: int = 5) -> dict[str, object]:
+    """Memories that share words with the prompt, best first, as plain data."""
+    if not home and os.environ.get("ENGRAM_URL", "").strip():
+        return _recall_on_server(prompt, Path(cwd), limit)
+    try:
+        place = open_home(Path(home) if home else None, create=False)
+        if (place.state / "paused").exists():
+            return _answer(prompt, [], PAUSED)
+        index = place.index / "index.db"
+        database = sqlite3.connect(f"{index.as_uri()}?mode=ro", uri=True, timeout=1, isolation_level=None)
+    except (EngramError, OSError, sqlite3.Error) as error:
+        return _answer(prompt, [], f"no memory to ask yet: {error}")
+    try:
+        scopes = scopes_seen(None, Path(cwd), trusted_of(place.state, Path(cwd)))
+        return _answer(prompt, _hits(database, prompt, scopes, limit))
+    except sqlite3.Error as error:
+        return _answer(prompt, [], f"the index cannot be read ({error}); run `engram doctor`")
+    finally:
+        database.close()
+
+
+def _recall_on_server(prompt: str, cwd: Path, limit: int) -> dict[str, object]:
+    """The same from a server's store, through the ordinary engine: it has no index here that could be read."""
+    from engram.client import Engram
+    from engram.store.records import image
+
+    try:
+        with Engram.open(create=False, directory=cwd, embedder="none") as mem:
+            if mem.store.paused:
+                return _answer(prompt, [], PAUSED)
+            if not prompt.strip() or limit < 1:
+                return _answer(prompt, [])
+            scopes = scopes_seen(None, cwd, mem.store.trusted_here(cwd))
+            found = mem.search(prompt[:10_000], limit=limit, mode="keyword", scope=scopes)
+    except (EngramError, OSError) as error:
+        return _answer(prompt, [], f"no memory to ask: {error}")
+    hits = [(hit.score, hit.memory) for hit in found if hit.memory is not None]
+    return _answer(prompt, [_hit(memory.id, score, image(memory)) for score, memory in hits])
+
+
+def _answer(prompt: str, hits: list[dict[str, object]], warning: str = "") -> dict[str, object]:
+    text = "\n".join(_line(hit) for hit in hits)
+    answer: dict[str, object] = {"query": prompt, "mode": "keyword", "hits": hits, "text": text}
+    return {**answer, "warnings": [quote.notice(warning)]} if warning else answer
+
+
+def _line(hit: dict[str, object]) -> str:
+    return f"[{quote.word(str(hit['id']))}] {quote.word(str(hit['type']))}: {quote.quoted(str(hit['text']))}"
+
+
+def _hits(database: sqlite3.Connection, prompt: str, scopes: tuple[str, ...], limit: int) -> list[dict[str, object]]:
+    terms = prune(document_frequencies(database, query_terms(prompt[:10_000])))
+    if not terms or limit < 1:
+        return []
+    now = time.time()
+    weights = ", ".join(str(weight) for weight in FIELD_WEIGHTS)
+    rows = database.execute(
+        f"SELECT d.id, -bm25(words, {weights}), r.record FROM words JOIN docs d ON d.n = words.rowid "
+        f"JOIN records r ON r.n = d.n WHERE words MATCH ? AND d.kind = 'memory' "
+        f"AND d.scope IN ({', '.join('?' * len(scopes))}) AND d.status IN ('active', 'dormant') "
+        "AND (d.valid_from IS NULL OR d.valid_from <= ?) AND (d.valid_until IS NULL OR d.valid_until > ?) "
+        "ORDER BY 2 DESC, 1 LIMIT ?",
+        (" OR ".join(f'"{term}"' for term in terms), *scopes, now, now, limit),
+    ).fetchall()
+    return [_hit(memory_id, score, json.loads(record)) for memory_id, score, record in rows]
+
+
+def _hit(memory_id: str, score: float, record: dict[str, object]) -> dict[str, object]:
+    told = {"text": record.get("statement", ""), "type": record.get("type", "behavioral"),
+            "scope": record.get("scope", "global"), "situation": record.get("situation", "")}  # fmt: skip
+    return {"id": quote.unmarked(memory_id), "score": score, **{k: quote.unmarked(str(v)) for k, v in told.items()}}

@@ -1,0 +1,131 @@
+"""show, list, history, lineage: read what is stored."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from engram.cli.parser import Argument, Option
+from engram.cli.surface import Surface
+from engram.cli.verbs.options import Limit, Ref, SeenFrom, StoreFilters, check_types
+from engram.model.times import aware
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engram.model.memory import Memory
+
+AnyVersion = Annotated[str, Argument("ID", "Id, name or alias of any version of the fact.")]
+Offset = Annotated[int, Option("--offset", metavar="N", help="Skip the first N.")]
+Critical = Annotated[bool, Option("--critical", help="Only memories in a critical slot of the policy.")]
+
+
+def show(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:
+    """Show everything about one memory or one ledger event.
+
+    Its statement, state and strength, its origin and its file.
+    """
+    from engram.cli import views
+    from engram.cli.records import memory_data, plain
+
+    with surface.memory() as mem:
+        seen = mem.scopes_for(scope=scope or None)
+        event = mem.store.event(ref) if ref.startswith("EVT-") else None
+        if event is not None and (seen is None or mem.store.owner_of(ref) in seen):
+            surface.answer(plain(event), lambda: _show_event(event))
+            return
+        memory, now = mem.get(ref, scope=scope or None), mem.upkeep.clock()
+        file = mem.store.file_of(memory.id)
+        surface.answer({**memory_data(memory, now), "file": file}, lambda: views.card(memory, now, file))
+
+
+def _show_event(event: Any) -> None:
+    from engram.cli import display
+    from engram.cli.display import moment
+
+    display.lines([(event.id, "bold cyan")])
+    display.fields(
+        [
+            ("session", event.session),
+            ("role", event.role),
+            ("kind", event.event_type),
+            ("at", moment(event.at)),
+            ("content", event.content),
+            ("metadata", ", ".join(f"{key}={value}" for key, value in event.metadata.items())),
+        ]
+    )
+
+
+def list_(
+    surface: Surface, filters: StoreFilters, critical: Critical = False, limit: Limit = 50, offset: Offset = 0
+) -> None:
+    """List memories, newest first."""
+    from engram.cli import views
+    from engram.cli.records import memory_data
+
+    asked = filters.chosen(critical=critical)
+    with surface.memory() as mem:
+        check_types(mem, filters.type_)
+        found = mem.list(limit=limit, offset=offset, **asked)
+        now = mem.upkeep.clock()
+        at = aware(filters.as_of) or now
+        surface.answer(
+            [memory_data(memory, at) for memory in found], lambda: views.listing(found, now, at) if found else None
+        )
+        if not found and critical:
+            surface.hint("engram: nothing critical here; the policy defines the critical slots: `engram config policy`")
+        elif not found:
+            surface.hint('engram: nothing here yet; `engram learn "…"` stores a first memory')
+        elif len(found) == limit:
+            surface.hint(f"engram: the newest {limit}; --limit and --offset show others")
+
+
+def history(surface: Surface, ref: Ref, scope: SeenFrom = None) -> None:
+    """List every decision about a memory, oldest first, with what each one changed."""
+    from engram.cli import history_view
+
+    with surface.memory() as mem:
+        steps = history_view.steps(mem.history(ref, scope=scope or None))
+        surface.answer([history_view.step_data(step) for step in steps], lambda: history_view.draw(steps))
+        if not steps:
+            surface.hint("engram: no decisions are recorded here; the history of a team's memory is in git")
+
+
+def lineage(surface: Surface, ref: AnyVersion, scope: SeenFrom = None) -> None:
+    """List every version of a fact, oldest first. The current one is marked."""
+    from engram.cli.records import memory_data
+
+    with surface.memory() as mem:
+        versions, now = mem.lineage(ref, scope=scope or None), mem.upkeep.clock()
+        head = _current(mem.get_current(ref, scope=scope or None))
+        data = [{**memory_data(version, now), "in_force": version.id == head} for version in versions]
+        surface.answer(data, lambda: _draw_versions(versions, head))
+        if not head:
+            surface.hint("engram: no version is current")
+
+
+def _current(memory: "Memory") -> str:
+    """The id of the current version; "" where none is."""
+    from engram.store.lineages import IN_FORCE
+
+    return memory.id if memory.status in IN_FORCE else ""
+
+
+def _draw_versions(versions: "Sequence[Memory]", head: str) -> None:
+    from engram.cli import display
+    from engram.cli.display import Column, line, moment
+
+    rows: list[list[display.Cell]] = []
+    for version in versions:
+        mark = ("●", "green") if version.id == head else ("○", "bright_black")
+        since = moment(version.valid_from or version.when)
+        valid = f"{since} – {moment(version.valid_until) or '…'}"
+        status = "current" if version.id == head else version.status
+        rows.append(
+            [mark, (version.id, "cyan"), valid, (status, display.state_style(version.status)), line(version.statement)]
+        )
+    names = [
+        Column(""),
+        Column("id"),
+        Column("valid", "bright_black"),
+        Column("status"),
+        Column("statement", grows=True),
+    ]
+    display.table(names, rows)

@@ -1,0 +1,119 @@
+"""migrate: a whole store, from files to a server, back, or from one to another of its kind."""
+
+import time
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+from engram.cli.parser import Option
+from engram.cli.surface import Surface
+
+if TYPE_CHECKING:
+    from engram.store.migration.stream import Counts
+    from engram.store.migration.transfer import Endpoint, Transfer
+
+To = Annotated[str, Option("--to", metavar="URL|DIR", help="Where to: postgresql://…, or a new or empty directory.")]
+From = Annotated[
+    str | None, Option("--from", metavar="URL|DIR", help="Where from. Default: the store every other verb works on.")
+]
+Tenant = Annotated[str | None, Option("--tenant", metavar="NAME", help="Whose memories on the server they come from.")]
+ToTenant = Annotated[
+    str | None,
+    Option(
+        "--to-tenant",
+        metavar="NAME",
+        help="Whose they become on the server they go to. Default: the same, else $ENGRAM_TENANT.",
+    ),
+]
+DryRun = Annotated[bool, Option("--dry-run", help="Only say what would be moved.")]
+SHOWN = 20
+"""Differences shown to a person; --json has them all."""
+
+
+def migrate(
+    surface: Surface,
+    to: To,
+    from_: From = None,
+    tenant: Tenant = None,
+    to_tenant: ToTenant = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Move a whole store to a server, or to files.
+
+    Memories with their history, sessions with their ledgers, uses, tombstones and verdicts arrive as they are; then both ends
+    are compared record by record, and a difference is exit 1. Nothing is changed where they come from. Broken off, the same
+    command goes on where it stopped.
+    """
+    from engram.cli.display import progress
+    from engram.store.migration import transfer as migration
+
+    here, there = _ends(surface, to, from_, tenant, to_tenant)
+    if dry_run:
+        counts = migration.plan(here, there)
+        surface.answer(
+            {**_told(here, there, counts), "dry_run": True}, lambda: _draw(here, there, counts, "would move")
+        )
+        return
+    started = time.monotonic()
+    with progress("Moving") as report:
+        done = migration.transfer(here, there, report)
+    seconds = round(time.monotonic() - started, 1)
+    verb = "compared" if done.already else "moved"
+    surface.answer(_data(here, there, done, seconds), lambda: _draw(here, there, done.counts, verb, done, seconds))
+    surface.warn(done.notes)
+    if done.differences:
+        surface.hint(
+            "engram: the two ends differ; was one of them written to meanwhile? docs/postgres.md says what to do"
+        )
+        raise SystemExit(1)
+
+
+def _ends(
+    surface: Surface, to: str, from_: str | None, tenant: str | None, to_tenant: str | None
+) -> "tuple[Endpoint, Endpoint]":
+    from engram.store.migration.transfer import default_endpoint, named_endpoint
+
+    here = default_endpoint(surface.home, tenant) if from_ is None else named_endpoint(from_, tenant, "--tenant")
+    there = named_endpoint(to, to_tenant, "--to-tenant")
+    if there.server is not None and here.server is not None and to_tenant is None:
+        there = replace(there, server=replace(there.server, tenant=here.server.tenant))
+    return here, there
+
+
+def _told(here: "Endpoint", there: "Endpoint", counts: "Counts") -> dict[str, Any]:
+    return {"from": here.place, "to": there.place, "counts": asdict(counts)}
+
+
+def _data(here: "Endpoint", there: "Endpoint", done: "Transfer", seconds: float) -> dict[str, Any]:
+    return {
+        **_told(here, there, done.counts),
+        "moved": done.arrived,
+        "already": done.already,
+        "seconds": seconds,
+        "verified": not done.differences,
+        "differences": done.differences,
+        "notes": done.notes,
+    }
+
+
+def _draw(
+    here: "Endpoint",
+    there: "Endpoint",
+    counts: "Counts",
+    verb: str,
+    done: "Transfer | None" = None,
+    seconds: float = 0.0,
+) -> None:
+    from engram.cli import display
+
+    rows = [("from", here.place), ("to", there.place)]
+    rows += [(kind, f"{number:,}") for kind, number in asdict(counts).items()]
+    display.lines([(verb, "green")])
+    display.fields(rows)
+    if done is None:
+        return
+    if not done.differences:
+        display.lines([("verified", "green"), f"  in {seconds:.1f} s: both ends hold the same"])
+    for difference in done.differences[:SHOWN]:
+        display.lines([("differs  ", "bold red"), difference])
+    if len(done.differences) > SHOWN:
+        display.lines([("         ", ""), f"and {len(done.differences) - SHOWN:,} more; --json has them all"])

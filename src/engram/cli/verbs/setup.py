@@ -1,0 +1,162 @@
+"""init, config, mcp, demo, version: the store and the program itself."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from engram.cli.parser import Argument, Option
+from engram.cli.surface import Surface
+from engram.model.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from engram.settings import Settings
+
+Words = Annotated[
+    list[str] | None,
+    Argument("[KEY [VALUE]]", "A setting, and its new value; also `get KEY`, `set KEY VALUE`."),
+]
+Fast = Annotated[bool, Option("--fast", help="Do not pause between the scenes on a terminal.")]
+
+
+def init(surface: Surface) -> None:
+    """Make a store, or say that there is one. Other verbs make one too when there is none.
+
+    On a Citus cluster it also distributes the tables by tenant, where it may, and says what it did.
+    """
+    from engram.cli import display
+    from engram.store.opening import prepare_server, server_asked
+
+    made = _is_missing(surface.home)
+    server = server_asked(surface.home)
+    told = prepare_server(server) if server is not None else []
+    with surface.memory() as mem:
+        data = {"store": mem.store.place, "created": made, "embedder": mem.settings.embedder}
+        data |= {"distribution": told} if server is not None else {}
+        words = ("made", "green") if made else ("ready", "green")
+        surface.answer(
+            data, lambda: display.lines([words, f"  {mem.store.place}"], *([f"       {line}"] for line in told))
+        )
+        surface.hint('engram: now try `engram learn "…"`, then `engram recall "…"`; `engram demo` shows the rest')
+
+
+def _is_missing(home: Path | None) -> bool:
+    """Whether opening the store makes its directory."""
+    from engram.store.files.home import default_root, expanded
+    from engram.store.opening import server_asked
+
+    if server_asked(home) is not None:
+        return False
+    return not (expanded(home or default_root(), "the store").absolute() / "store.json").exists()
+
+
+def config(surface: Surface, words: Words = None) -> None:
+    """Show the settings, one of them, or change one.
+
+    What the file has wrong is named with its line, and its default shown; setting that key sets it right.
+    """
+    from engram.settings import SETTABLE, check_settable, parse_setting, save_setting
+
+    given = list(words or [])
+    if given[:1] in (["get"], ["set"]):
+        wanted = 2 if given.pop(0) == "get" else 3
+        if len(given) != wanted - 1:
+            raise InvalidInput("write `engram config get KEY` or `engram config set KEY VALUE`")
+    if len(given) > 2:
+        raise InvalidInput("write `engram config`, `engram config KEY` or `engram config KEY VALUE`")
+    if given:
+        check_settable(given[0])
+    file = _config_file(surface.home)
+    if len(given) == 2:
+        value = parse_setting(given[0], given[1])
+        _check(given[0], value, file)
+        save_setting(file, given[0], value)
+        surface.warn(_read(file)[1])
+        surface.answer({given[0]: value}, lambda: _draw_settings({given[0]: value}))
+        if given[0] == "embedder":
+            surface.hint(_after_embedder(value))
+        return
+    # Not through the store: a wrong setting must not keep its owner from setting another.
+    settings, problems = _read(file)
+    surface.warn(problems)
+    chosen = {key: getattr(settings, key) for key in (given or SETTABLE)}
+    surface.answer(chosen, lambda: _draw_settings(chosen, only_value=bool(given)))
+
+
+def _config_file(home: Path | None) -> Path:
+    """The settings' file. A server's store keeps none: there the owner's own hold, and no store is made beside them."""
+    from engram.store.files.home import DIRECTORY_MODE, default_root, open_home
+    from engram.store.opening import server_asked
+
+    if server_asked(home) is None:
+        return open_home(home).config
+    root = default_root().expanduser().absolute()
+    root.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+    return root / "config.toml"
+
+
+def _after_embedder(value: str) -> str:
+    if value == "none":
+        return "engram: search is by keyword from now on"
+    return "engram: run `engram index --reembed` to make vectors with it"
+
+
+def _read(file: Path) -> "tuple[Settings, list[str]]":
+    """The settings as far as they can be used, and what is wrong with them, the owner's policies included."""
+    from engram.gates.policies import policy_problems
+    from engram.settings import read_settings
+
+    settings, problems = read_settings(file)
+    return settings, problems + policy_problems(settings.policy, settings.policies, str(file))
+
+
+def _check(key: str, value: Any, file: Path) -> None:
+    if key == "embedder":
+        from engram.embedding import load_embedder
+
+        load_embedder(value)
+    if key == "policy":
+        from engram.gates.policies import PRESETS
+        from engram.settings import read_settings
+
+        known = tuple(dict.fromkeys((*PRESETS, *read_settings(file)[0].policies)))
+        if value not in known:
+            raise InvalidInput(f"unknown policy {value!r}; known: {', '.join(known)}")
+
+
+def _draw_settings(chosen: dict[str, Any], *, only_value: bool = False) -> None:
+    from engram.cli import display
+
+    rows = [(key, str(value).lower() if isinstance(value, bool) else str(value)) for key, value in chosen.items()]
+    if only_value:
+        display.write(rows[0][1])
+    else:
+        display.fields(rows)
+
+
+def mcp(surface: Surface) -> None:
+    """Serve this memory to agents over stdio (MCP)."""
+    from engram.mcp.server import main
+
+    main(str(surface.home.expanduser().absolute()) if surface.home else None)
+
+
+def demo(surface: Surface, fast: Fast = False) -> None:
+    """Watch a memory live, in a few seconds.
+
+    Taught, recalled, injected, rated, fading, contradicted, reviewed, edited by hand, undone and purged: real calls on a store
+    that is thrown away.
+    """
+    from engram.cli.demo import play
+
+    play(surface, pause=not fast)
+
+
+def version(surface: Surface) -> None:
+    """Which Engram this is."""
+    import platform
+
+    from engram import __version__
+    from engram.cli import display
+    from engram.model.memory import SCHEMA_VERSION
+
+    data = {"engram": __version__, "schema": SCHEMA_VERSION, "python": platform.python_version()}
+    surface.answer(data, lambda: display.write(f"engram {__version__}"))

@@ -1,0 +1,295 @@
+"""Memories, decisions and answers as a person reads them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from engram.cli import display
+from engram.cli.display import Cell, Column, age, ago, line, moment, shown
+from engram.cli.surface import FAILED
+from engram.model.hit import CLOSEST
+from engram.model.types import type_or_default
+from engram.rules.eligibility import eligibility
+from engram.rules.strength import links_at
+
+if TYPE_CHECKING:
+    from engram.cli.surface import Surface
+    from engram.model.decision import Decision
+    from engram.model.hit import Hit, Injection, SearchTrace
+    from engram.model.memory import Memory
+    from engram.recall.blocks import RecallTrace
+    from engram.recall.recalling import Recall
+    from engram.recall.trace import Trace
+
+TRACE_TOKENS = 2_000
+MOST_LEFT_OUT = 20
+"""Documents left out that a reader is shown; JSON has all of them."""
+_ASKED = {
+    "current": "the current value",
+    "historical": "a past value",
+    "event": "what happened",
+    "lineage": "how something changed",
+}
+_OUTCOMES = {
+    "CREATED": ("learned", "green"),
+    "PENDING": ("awaits review", "cyan"),
+    "DUPLICATE": ("already known", "yellow"),
+    "CONTRADICTION": ("contradicts an existing memory", "magenta"),
+    "SUPERSEDED": ("replaces the old one", "green"),
+    "UPDATED": ("updated", "green"),
+    "NOOP": ("nothing to do", "yellow"),
+    "REJECTED": ("refused", "red"),
+}
+
+
+def decision(found: "Decision") -> None:
+    """What became of a write, in two or three lines."""
+    words, style = _OUTCOMES[found.outcome.value]
+    subject = line(found.memory.id) if found.memory else ""
+    display.lines(
+        [(found.outcome.value, f"bold {style}"), f"  {subject}" if subject else "", (f"  {words}", style)],
+    )
+    if found.memory is not None:
+        display.lines([f"  {line(found.memory.statement)}"])
+    if found.other is not None and found.outcome.value not in ("DUPLICATE", "NOOP"):
+        display.lines([(f"  ↔ {line(found.other.id)}  {line(found.other.statement)}", "bright_black")])
+    reason = line(found.reason)
+    display.lines([(f"  {found.gate}: {reason}" if found.gate else f"  {reason}", "bright_black")])
+
+
+def card(memory: "Memory", now: datetime, file: str = "") -> None:
+    """Everything worth knowing about one memory."""
+    state = eligibility(memory, now)
+    style = display.state_style(state.state)
+    display.lines([(memory.id, "bold cyan"), "  ", (memory.name, "bright_black")])
+    if display.on_terminal():
+        display.write()
+        display.fields([("", (shown(memory.statement), "bold"))])
+        display.write()
+    else:
+        display.fields([("statement", memory.statement)])
+    display.fields(
+        [
+            ("when", memory.situation),
+            ("why", memory.rationale),
+            ("type", f"{memory.type} ({type_or_default(memory.type).label})"),
+            ("scope", memory.scope),
+            ("status", memory.status + (", pinned" if memory.pinned else "")),
+            ("state", (f"{display.bar(state.strength)} {state.strength:.2f}  {state.state}: {state.reason}", style)),
+            *_worth(memory),
+            *_origin(memory, now),
+            *_links(memory, now),
+            ("file", file),
+        ]
+    )
+
+
+def _worth(memory: "Memory") -> list[tuple[str, Cell]]:
+    rated = memory.feedback
+    ratings = f"+{rated.positive} −{rated.negative} ={rated.neutral}"
+    used = memory.activation.frequency
+    return [
+        ("confidence", f"{memory.confidence:.2f}, importance {memory.importance:.2f}"),
+        ("ratings", ratings if rated.positive or rated.negative or rated.neutral else ""),
+        ("used", f"{used}×, derived {memory.derivation_count}×" if used or memory.derivation_count > 1 else ""),
+        ("tags", ", ".join(memory.tags)),
+        ("domain", memory.domain),
+        ("entities", ", ".join(memory.entities)),
+        ("anchors", "; ".join(anchor.path for anchor in memory.anchors)),
+        ("form", "; ".join(f"{key}: {value}" for key, value in memory.form.items())),
+        ("context", line(memory.context, 200)),
+        ("metadata", ", ".join(f"{key}={value}" for key, value in memory.metadata.items())),
+    ]
+
+
+def _origin(memory: "Memory", now: datetime) -> list[tuple[str, Cell]]:
+    created = f"{moment(memory.created)} ({ago(memory.created, now)})" if memory.created else ""
+    return [
+        ("created", created),
+        ("updated", f"{moment(memory.updated)} ({ago(memory.updated, now)})" if memory.updated else ""),
+        ("happened", moment(memory.occurred_at)),
+        ("valid", _validity(memory)),
+        ("verified", f"{moment(memory.last_verified)} ({memory.verification})" if memory.last_verified else ""),
+        ("from", f"{memory.source}{f' by {memory.learned_by}' if memory.learned_by else ''}"),
+        ("session", memory.session),
+        ("aliases", ", ".join(memory.aliases)),
+    ]
+
+
+def _validity(memory: "Memory") -> str:
+    if memory.valid_from is None and memory.valid_until is None:
+        return ""
+    return f"{moment(memory.valid_from) or '…'} until {moment(memory.valid_until) or '…'}"
+
+
+def _links(memory: "Memory", now: datetime) -> list[tuple[str, Cell]]:
+    links = "; ".join(
+        f"{link.type.replace('_', ' ')} {link.target} ({link.strength:.2f})" for link in links_at(memory, now)
+    )
+    return [
+        ("supersedes", ", ".join(memory.supersedes)),
+        ("superseded by", memory.superseded_by),
+        ("linked to", links),
+    ]
+
+
+def listing(memories: "Sequence[Memory]", now: datetime, at: datetime | None = None) -> None:
+    """Memories as a table, with their state at a time."""
+    rows: list[list[Cell]] = []
+    for memory in memories:
+        state = eligibility(memory, at or now)
+        strength = (f"{display.bar(state.strength)} {state.state}", display.state_style(state.state))
+        statement = f"★ {line(memory.statement)}" if memory.pinned else line(memory.statement)
+        rows.append([memory.id, memory.type, memory.scope, strength, age(memory.created, now), statement])
+    names = ("id", "type", "scope", "state", "age", "statement")
+    display.table([Column(name, _COLUMNS.get(name, ""), grows=name == "statement") for name in names], rows)
+
+
+_COLUMNS = {"id": "cyan", "type": "", "scope": "bright_black", "age": "bright_black"}
+
+
+def hits(found: "Sequence[Hit]", now: datetime, *, explain: bool = False, dated: bool = False) -> None:
+    """Answers, best first; a program is given them as a prompt would be."""
+    from engram.recall.recalling import line_of
+
+    for number, hit in enumerate(found, 1):
+        if display.on_terminal():
+            display.entry(str(number), hit.stretch or hit.text, _remarks(hit, now), f"{hit.relevance:.0%}")
+        else:
+            display.write(line_of(hit, dated=dated))
+        if explain:
+            trace_lines(hit)
+
+
+def nothing_known(found: "Recall", now: datetime) -> None:
+    """That a question has no answer, and apart from that what comes closest to it."""
+    display.write(found.text)
+    if found.nearest:
+        display.write(f"\n{CLOSEST}")
+        hits(found.nearest, now, dated=found.intent != "current")
+
+
+def _label(hit: "Hit") -> str:
+    if hit.memory is not None:
+        return type_or_default(hit.memory.type).label
+    return hit.event.role if hit.event is not None else hit.kind
+
+
+def _remarks(hit: "Hit", now: datetime) -> list[Cell]:
+    remarks: list[Cell] = [(hit.id, "cyan"), _label(hit)]
+    if hit.memory is not None:
+        remarks += [hit.memory.scope, ago(hit.memory.when, now)]
+    elif hit.event is not None:
+        remarks += [hit.event.session, ago(hit.event.at, now)]
+    if hit.note:
+        remarks.append((hit.note, display.state_style(hit.note)))
+    return remarks
+
+
+def trace_lines(hit: "Hit") -> None:
+    """How a score came about, line by line; the last number of the running total is the score."""
+    if hit.trace is None:
+        return
+    found = [_place(name, rank, hit.trace.raw.get(name)) for name, rank in hit.trace.found_by.items()]
+    how = ", ".join(found) or "its place"
+    display.lines([(f"      relevance {hit.relevance:.2f}; found by {how}", "bright_black")])
+    total = 0.0
+    for part in hit.trace.parts:
+        total = total * part.value if part.operation == "×" else total + part.value
+        words = f"      {part.name:<22} {part.operation} {part.value:8.4f}   {total:9.4f}"
+        display.lines([words, (f"   {part.detail}" if part.detail else "", "bright_black")])
+    display.lines([(f"      {'score':<22} = {'':8}   {hit.score:9.4f}", "bold")], [""])
+
+
+def _place(retriever: str, rank: int, raw: float | None) -> str:
+    return f"{retriever} #{rank} ({raw:.3f})" if raw is not None else f"its {retriever}"
+
+
+def injection(found: "Injection") -> None:
+    """What a prompt is given, and on a terminal how much room it took."""
+    if not display.on_terminal():
+        display.write(found.text.rstrip("\n"))
+        return
+    display.block(found.text)
+
+
+def understood(recall: "Recall") -> str:
+    """One line: what the question asks for and of which time, with the words that said so."""
+    question = recall.understood
+    reason = f" (“{question.reason}”)" if question and recall.intent != "current" else ""
+    phrase = f" (“{question.phrase}”)" if question and question.phrase else ""
+    if recall.window is None:
+        return f"interpreted as a question about {_ASKED[recall.intent]}{reason}"
+    since, until = moment(recall.window.since), moment(recall.window.until)
+    ends = [f"from {since}" if since else "", f"until {until}" if until else ""]
+    return f"interpreted as a question about {_ASKED[recall.intent]}{reason}, {' '.join(end for end in ends if end)}{phrase}"
+
+
+def account(surface: "Surface", told: "RecallTrace", room: int, at: "datetime") -> None:
+    """Print how a recall's answer came about; exit 1 where an expected term is missing."""
+    if surface.as_json:
+        from engram.cli.records import budget_data, recall_data
+
+        surface.warn(told.recall.warnings)
+        surface.json({**recall_data(told.recall, at, explain=True), **budget_data(told, room)})
+    else:
+        _draw_account(told, room)
+    if told.missing_expected_terms:
+        surface.hint(f"engram: missing: {', '.join(told.missing_expected_terms)}")
+        raise SystemExit(FAILED)
+
+
+def _draw_account(told: "RecallTrace", room: int) -> None:
+    trace = told.recall.trace
+    assert trace is not None
+    display.lines([""])
+    _draw_reading(told.recall, trace)
+    for number, search in enumerate(trace.searches, 1):
+        _draw_search(number, search)
+    _row("answer", trace.method, "green")
+    for hit in told.recall.hits:
+        _row("hit", f"{hit.id}  {line(hit.text, 80)}", "green", trace.origins[hit.id])
+        trace_lines(hit)
+    _draw_left_out(told, trace)
+    _row("tokens", f"{told.tokens} of {room}")
+
+
+def _draw_reading(recall: "Recall", trace: "Trace") -> None:
+    question = trace.question
+    _row("intent", f"{recall.intent}, {_ASKED[recall.intent]}", "bold", question.reason)
+    if recall.window is not None:
+        since, until = moment(recall.window.since) or "…", moment(recall.window.until) or "…"
+        _row("window", f"{since} until {until}", "bold", f"“{question.phrase}”" if question.phrase else "")
+    if question.anchor:
+        by = f"dated by {trace.anchor}" if trace.anchor else "not looked up, or not known"
+        _row("anchor", f"{question.relation} “{line(question.anchor)}”, {by}")
+    _row("subject", line(question.subject))
+    for warning in recall.warnings:
+        _row("note", warning, "yellow")
+
+
+def _draw_search(number: int, search: "SearchTrace") -> None:
+    _row(f"search {number}", f"{search.purpose}: “{line(search.text, 80)}”", "cyan")
+    _row("", f"in {search.where}")
+    terms = ", ".join(search.terms) or "none"
+    pruned = f", too common: {', '.join(search.pruned_terms)}" if search.pruned_terms else ""
+    given = ", ".join(f"{name} {count}" for name, count in search.candidates.items())
+    cut = f", {len(search.cut)} beyond the limit of {search.limit}" if search.cut else ""
+    _row("", f"{search.mode}; terms: {terms}{pruned}; candidates: {given}; found {len(search.found)}{cut}")
+
+
+def _draw_left_out(told: "RecallTrace", trace: "Trace") -> None:
+    for one in trace.filtered[:MOST_LEFT_OUT]:
+        _row("left out", one.id, "bright_black", one.reason)
+    if len(trace.filtered) > MOST_LEFT_OUT:
+        _row("left out", f"{len(trace.filtered) - MOST_LEFT_OUT} more; --json names them", "bright_black")
+    for name in told.trimmed:
+        _row("trimmed", name, "yellow", "no room left")
+    for name in told.superseded:
+        _row("superseded", name, "bright_black", "matches, and is no longer current")
+    for term in told.missing_expected_terms:
+        _row("missing", term, "bold red", "expected, and not in the text")
+
+
+def _row(name: str, value: str, style: str = "bold", aside: str = "") -> None:
+    display.lines([(f"{name:<12}", style), line(value), (f"  ({line(aside)})" if aside else "", "bright_black")])

@@ -1,0 +1,165 @@
+"""The keyword arguments callers give, typed: who asks, what narrows an answer, how a store is opened; every value checked."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import wraps
+from pathlib import Path
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
+
+from engram.model.arguments import (
+    ANY,
+    checked_kinds,
+    checked_mapping,
+    checked_statuses,
+    checked_window,
+    words,
+)
+from engram.model.errors import InvalidInput
+from engram.model.fields import FILTER_ALIASES, OneOrMore, ScopeLike, Time, renamed
+from engram.rules.scopes import parse_scope
+
+if TYPE_CHECKING:
+    from engram.gates.policies import MemoryPolicy
+
+
+class Owner(TypedDict, total=False):
+    """Who asks, or writes: an agent and its user, or a scope. A named owner sees their own scope, the wider ones, and global.
+
+    A call without any of these is made by the store's operator, who sees everything.
+    """
+
+    scope: ScopeLike
+    agent_id: str | None
+    user_id: str | None
+
+
+class AskerFilters(TypedDict, total=False):
+    """What narrows a question, all before the limit cuts. `recall` and its kin take a `scope` and a `session` separately."""
+
+    agent_id: str | None
+    user_id: str | None
+    kinds: OneOrMore
+    types: OneOrMore | None
+    memory_types: OneOrMore | None
+    status: OneOrMore | None
+    tags: OneOrMore | None
+    domain: str | None
+    since: Time | None
+    until: Time | None
+    as_of: Time | None
+    known_at: Time | None
+    metadata: Mapping[str, Any] | None
+    metadata_filter: Mapping[str, Any] | None
+    roles: OneOrMore | None
+    critical: bool
+
+
+class SearchFilters(AskerFilters, total=False):
+    """The filters of `search` and `list`: those of a question, and whose scope and which session."""
+
+    scope: ScopeLike
+    session: str | None
+    session_id: str | None
+
+
+class OpenOptions(TypedDict, total=False):
+    """The options of `Engram.open`, for `AsyncEngram.open`."""
+
+    url: str | None
+    tenant: str | None
+    cache: "str | Path | None"
+    ephemeral: bool
+    create: bool
+    directory: "str | Path | None"
+    embedder: str | None
+    policy: "str | MemoryPolicy"
+    clock: Callable[[], datetime] | None
+
+
+Verb = TypeVar("Verb", bound=Callable[..., Any])
+CO_VARKEYWORDS = 0x08
+"""As `inspect` has it, which is slow to import."""
+OWNERS = ("agent_id", "user_id")
+_OF_EVENTS = ("session", "roles")
+"""Filters that only events can pass."""
+
+
+def owner_scope(agent_id: str | None = None, user_id: str | None = None) -> str:
+    """The scope of whom spec 2 names by agent and user: `agent:bot`, `agent:bot/ana`, and `user:ana` for a user of any agent.
+
+    An agent's own scope is seen from those of all its users; two users never see each other's.
+    """
+    named = {name: given for name, given in (("agent_id", agent_id), ("user_id", user_id)) if given is not None}
+    for name, given in named.items():
+        _check_owner(given, name)
+    if not named:
+        raise InvalidInput("name an owner: agent_id, user_id or both")
+    parts = [_escaped(given) for given in named.values()]
+    return parse_scope(f"{'user' if agent_id is None else 'agent'}:{'/'.join(parts)}")
+
+
+def _check_owner(given: Any, name: str) -> None:
+    """An empty id is an id somebody lost: taken for none, it would mean everyone."""
+    if not isinstance(given, str) or not given or given != given.strip():
+        raise InvalidInput(f"{name} {given!r} must be text, not empty and without blanks around it; None leaves it out")
+
+
+def _escaped(name: str) -> str:
+    """A `/` in a name is no step down: the agent a/b is not the user b of the agent a."""
+    return name.replace("%", "%25").replace("/", "%2F")
+
+
+def owned(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments with the scope their owner has; whoever gives both an owner and a scope means two things."""
+    rest = dict(given)
+    owner = {name: rest.pop(name) for name in OWNERS if name in rest}
+    if all(given is None for given in owner.values()):
+        return rest
+    if rest.get("scope"):
+        raise InvalidInput(
+            "give agent_id and user_id, or a scope, not both: an owner's scope is `scope_for(agent_id, user_id)`"
+        )
+    return {**rest, "scope": owner_scope(**owner)}
+
+
+def owners_only(verb: Verb) -> Verb:
+    """A verb whose `**owner` takes the words of `Owner` and refuses any other, as Python does where none is taken."""
+    code = cast(FunctionType, verb).__code__
+    named = code.co_argcount + code.co_kwonlyargcount
+    if not code.co_flags & CO_VARKEYWORDS or code.co_varnames[named] != "owner":
+        return verb
+    known = {*code.co_varnames[:named], *Owner.__annotations__}
+
+    @wraps(verb)
+    def checked(*args: Any, **given: Any) -> Any:
+        unknown = next((name for name in given if name not in known), None)
+        if unknown is not None:
+            raise TypeError(f"{verb.__qualname__}() got an unexpected keyword argument {unknown!r}")
+        return verb(*args, **given)
+
+    return cast(Verb, checked)
+
+
+def named_owner(given: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The scopes an owner goes by; None where nobody is named."""
+    return words(owned(given).get("scope"), "scope")
+
+
+def narrowed(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Filters as `Sight` takes them. What could only ever find nothing is refused, with what to do."""
+    found = owned(renamed(given, FILTER_ALIASES))
+    for name in ("scope", "types", "tags", "roles"):
+        if name in found:
+            found[name] = words(found[name], name)
+    found["kinds"] = checked_kinds(found.get("kinds")) or ("memory",)
+    if "status" in found:
+        status = checked_statuses(found["status"])
+        found["status"] = ANY if ANY in (status or ()) else status
+    if "metadata" in found:
+        found["metadata"] = checked_mapping(found["metadata"], "metadata")
+    checked_window(found.get("since"), found.get("until"))
+    lost = next((name for name in _OF_EVENTS if found.get(name) and "event" not in found["kinds"]), None)
+    if lost is not None:
+        raise InvalidInput(f'{lost} narrows events, and none are asked for: add kinds=("event",)')
+    return found

@@ -1,0 +1,379 @@
+"""The verbs that read: get, list, search, recall, inject, history, the graph."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Unpack
+
+from engram.client.arguments import AskerFilters, Owner, SearchFilters, owner_scope
+from engram.client.facets import PAUSED, Facets
+from engram.model.arguments import checked_length, checked_place
+from engram.model.errors import InvalidInput
+from engram.model.fields import ScopeLike
+from engram.model.hit import Hits, Injection
+from engram.model.memory import Memory
+from engram.model.times import aware
+from engram.recall.cutoff import ABOUT, HELPFUL
+from engram.recall.recalling import Recall
+from engram.recall.search import Ask
+from engram.rules.sources import is_evidence
+from engram.store.protocol import LIVE, Image
+
+if TYPE_CHECKING:
+    from engram.graph.paths import Reached
+    from engram.recall.blocks import RecallTrace
+    from engram.review.explaining import Explanation
+
+Memories = list[Memory]
+Images = list[Image]
+Reaches = list["Reached"]
+_AS_ASKED = frozenset({"kinds", "status", "as_of", "known_at"})
+"""Filters that say where to look; with one of them a question is searched for there, whatever its intent."""
+EVERY_VERSION = (*LIVE, "superseded")
+
+
+class ReadVerbs(Facets):
+    """What finds memories and shows them."""
+
+    def list(self, *, limit: int | None = 100, offset: int = 0, **filters: Unpack[SearchFilters]) -> Memories:
+        """Memories, newest first. Takes the filters of `search`; `limit=None` lists all."""
+        from engram.recall.known import listing
+
+        wanted = self._filters(**filters)
+        return listing(self.store, wanted, checked_length(limit), checked_place(offset, "offset"))
+
+    get_memories = list
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        mode: str = "hybrid",
+        fusion: str | None = None,
+        explain: bool = False,
+        min_relevance: float = 0.0,
+        min_score: float = 0.0,
+        include_superseded: bool = False,
+        **filters: Unpack[SearchFilters],
+    ) -> Hits:
+        """Find documents. `scope=None` means everything this store holds.
+
+        Filters, all before the cut: kinds, scope (or agent_id and user_id), types, status, tags, domain (with its descendants),
+        since, until, as_of, known_at, metadata, session, roles, critical. Modes: hybrid, semantic, keyword. `explain=True`
+        fills each hit's trace. `min_relevance` (0 to 1) leaves out what is less likely about the query, before the limit cuts; 0
+        returns what ranks best. `min_score` leaves out weaker hits; the scale of scores is each search's own.
+        """
+        ask = self._ask(query, limit, mode, fusion, explain, include_superseded, filters, min_relevance)
+        return _scored(self._searcher.search(ask), min_score)
+
+    def deep_search(
+        self,
+        query: str,
+        *,
+        n_queries: int = 4,
+        limit: int = 10,
+        mode: str = "hybrid",
+        fusion: str | None = None,
+        explain: bool = False,
+        min_relevance: float = 0.0,
+        min_score: float = 0.0,
+        include_superseded: bool = False,
+        **filters: Unpack[SearchFilters],
+    ) -> Hits:
+        """Search several wordings of a broad question at once, fused by reciprocal rank. Takes the filters of `search`."""
+        from engram.recall.deep import deep_search
+
+        ask = self._ask(query, limit, mode, fusion, explain, include_superseded, filters, min_relevance)
+        return _scored(deep_search(self._searcher, ask, n_queries, self._permute), min_score)
+
+    def _ask(
+        self,
+        query: str,
+        limit: int,
+        mode: str,
+        fusion: str | None,
+        explain: bool,
+        past: bool,
+        filters: Mapping[str, Any],
+        floor: float,
+    ) -> Ask:
+        if past and "status" in filters:
+            raise InvalidInput("include_superseded says which states are looked at; give that or status, not both")
+        if past:
+            filters = {**filters, "status": EVERY_VERSION}
+        return Ask(query, limit, mode, fusion, self._filters(**filters), explain, min_relevance=floor)
+
+    def recall(
+        self,
+        question: str,
+        *,
+        question_date: datetime | str | None = None,
+        scope: ScopeLike = None,
+        limit: int = 10,
+        session: str = "",
+        mode: str = "hybrid",
+        fusion: str | None = None,
+        explain: bool = False,
+        compose_answer: bool = False,
+        min_relevance: float = ABOUT,
+        **filters: Unpack[AskerFilters],
+    ) -> Recall:
+        """Answer a question from what this directory, its user and everyone know; the memories returned grow stronger by it.
+
+        What it asks for decides where it is searched for: what holds, what held, the ledger, or every version of a fact; a
+        time phrase, counted from `question_date` or now, is a window. `Recall.intent` and `.window` say what was understood.
+        `compose_answer` puts what was found into `Recall.answer`, each sentence with the ids it rests on: in a model's words
+        where there is a model, else in the memories' own. `agent_id` and `user_id` (or `scope`) name who asks: nothing that
+        is another's answers, neither memories nor what was said. With `explain` each hit has the parts of its score and
+        `Recall.trace` tells how the answer came about; the answer is the same.
+
+        Hits less likely about the question than `min_relevance` (0 to 1) are no answer, and of a question for one thing those
+        less than half as likely as the best are not either. Where none is left, nothing is known: `hits` is empty, `text` says so,
+        and `Recall.nearest` has what comes nearest. 0 returns whatever ranks best.
+        """
+        session = self._used_in(session, _asker(scope, filters))
+        ask = self._question(question, limit, mode, fusion, explain, scope, filters, min_relevance)
+        found = self._recaller.recall(ask, session, aware(question_date))
+        return self._composed(found) if compose_answer else found
+
+    def _question(
+        self,
+        text: str,
+        limit: int,
+        mode: str,
+        fusion: str | None,
+        explain: bool,
+        scope: ScopeLike,
+        filters: Mapping[str, Any],
+        floor: float,
+    ) -> Ask:
+        narrowed = not _AS_ASKED.isdisjoint(filters)
+        return Ask(text, limit, mode, fusion, self._seen(scope, filters), explain, narrowed, floor).checked()
+
+    def _composed(self, found: Recall) -> Recall:
+        from engram.recall.composing import answering, composed
+
+        answer, warning = composed(found, answering(self.model) if self.model is not None else None)
+        return replace(found, answer=answer, warnings=(*found.warnings, *([warning] if warning else [])))
+
+    def recall_critical(
+        self,
+        *,
+        scope: ScopeLike = None,
+        agent_id: str | None = None,
+        user_id: str | None = None,
+        types: Sequence[str] | str | None = None,
+        limit: int | None = 50,
+    ) -> Memories:
+        """What a policy put into critical slots, newest first: looked up, never searched for."""
+        seen = self._seen(self._scope_of(scope, agent_id, user_id), {})
+        found = self.list(scope=seen.scopes, types=types, limit=None, critical=True)
+        # What was only read is nothing that must never be missed: a document could fill every place.
+        return [memory for memory in found if not is_evidence(memory)][: checked_length(limit)]
+
+    def trace_recall(
+        self,
+        query: str,
+        *,
+        max_tokens: int = 2000,
+        expected_terms: Sequence[str] = (),
+        question_date: datetime | str | None = None,
+        scope: ScopeLike = None,
+        limit: int = 10,
+        mode: str = "hybrid",
+        fusion: str | None = None,
+        compose_answer: bool = False,
+        min_relevance: float = ABOUT,
+        **filters: Unpack[AskerFilters],
+    ) -> "RecallTrace":
+        """What `recall` answers, with the account of it; no use is noted.
+
+        `RecallTrace.recall` is the answer, `recall.trace` how it came about. `kept` and `trimmed` say what of it fits into
+        `max_tokens`, `superseded` what matches and is no longer current, `missing_expected_terms` what the text lacks.
+        """
+        ask = self._question(query, limit, mode, fusion, True, scope, filters, min_relevance)
+        found = self._recaller.answered(ask, aware(question_date))
+        if compose_answer:
+            found = self._composed(found)
+        return self._blocks.trace(found, ask.filters, max_tokens, expected_terms)
+
+    def get_context_block(
+        self,
+        query: str,
+        *,
+        max_tokens: int = 2000,
+        header: str = "",
+        group_by_type: bool = False,
+        session: str = "",
+        scope: ScopeLike = None,
+        count: Callable[[str], int] | None = None,
+        min_relevance: float = HELPFUL,
+        **filters: Unpack[AskerFilters],
+    ) -> str:
+        """Prompt-ready text: the session's summary, critical facts, then what the query needs, within the budget.
+
+        `count` measures a text in your model's tokens; by default the bundled tokenizer does. What is less likely about the query
+        than `min_relevance` (0 to 1) is left out.
+        """
+        seen = self.scopes_for(**_asker(scope, filters))
+        summary = self.sessions.get(session, scopes=seen).summary if session else ""
+        block = self._blocks.block(
+            query,
+            self._seen(scope, filters),
+            max_tokens,
+            header=header,
+            by_type=group_by_type,
+            summary=summary,
+            count=count,
+            min_relevance=min_relevance,
+        )
+        return block.text
+
+    def inject(
+        self,
+        task: str,
+        *,
+        scope: ScopeLike = None,
+        agent_id: str | None = None,
+        user_id: str | None = None,
+        budget: int | None = None,
+        session: str = "",
+        min_relevance: float = HELPFUL,
+    ) -> Injection:
+        """What an agent should know before a task: directives, consider, related, within a token budget.
+
+        What is less likely about the task than `min_relevance` (0 to 1) is left out, save what is critical, pinned or linked.
+        """
+        filters = self._seen(self._scope_of(scope, agent_id, user_id), {})
+        session = self._used_in(session, {"scope": scope, "agent_id": agent_id, "user_id": user_id})
+        if self.upkeep.paused:
+            return Injection(warnings=(PAUSED,))
+        room = self.settings.budget if budget is None else budget
+        return self._recaller.inject(task, filters, room, session, min_relevance)
+
+    def history(self, ref: str, **owner: Unpack[Owner]) -> Images:
+        """Every decision about a memory, oldest first, with what it was after each."""
+        from engram.review.explaining import seen_images
+
+        return seen_images(self.store.history(self.get(ref, **owner).id), self.scopes_for(**owner))
+
+    def get_current(self, ref: str, **owner: Unpack[Owner]) -> Memory:
+        """The version of a fact in force, from the id of any version of it."""
+        return self.lineages.current(ref, scopes=self.scopes_for(**owner))
+
+    def lineage(self, ref: str, **owner: Unpack[Owner]) -> Memories:
+        """Every version of a fact, oldest first."""
+        return self.lineages.versions(ref, scopes=self.scopes_for(**owner))
+
+    get_lineage = lineage
+
+    def explain_memory(self, ref: str, **owner: Unpack[Owner]) -> "Explanation":
+        """Why a memory is what it is: its state and the reason, its versions and decisions, links, and what it rests on."""
+        from engram.review.explaining import explained
+
+        memory, seen = self.get(ref, **owner), self.scopes_for(**owner)
+        versions, current = self.lineage(ref, **owner), self.get_current(ref, **owner)
+        return explained(self.store, memory, versions, current, self._clock(), seen)
+
+    def list_recent(self, limit: int | None = 10, **filters: Unpack[SearchFilters]) -> Memories:
+        """The newest memories. Takes the filters of `search`."""
+        return self.list(limit=limit, **filters)
+
+    def get_history(
+        self,
+        scope: ScopeLike = None,
+        *,
+        agent_id: str | None = None,
+        user_id: str | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        include_superseded: bool = True,
+        types: Sequence[str] | str | None = None,
+        limit: int | None = 100,
+    ) -> Memories:
+        """Memories by when they happened or came, newest first, those that were superseded included."""
+        status = EVERY_VERSION if include_superseded else LIVE
+        named = self._scope_of(scope, agent_id, user_id)
+        return self.list(limit=limit, scope=named, since=since, until=until, types=types, status=status)
+
+    def traverse(
+        self,
+        start: str,
+        *,
+        max_depth: int = 3,
+        direction: str = "outbound",
+        relation_types: str | Sequence[str] | None = None,
+        types: str | Sequence[str] | None = None,
+        min_weight: float = 0.0,
+        limit: int = 50,
+        status: str | Sequence[str] | None = None,
+        scope: ScopeLike = None,
+        agent_id: str | None = None,
+        user_id: str | None = None,
+    ) -> "Reaches":
+        """What a memory is tied to, nearest first: direction outbound, inbound or any, over some relation types or all.
+
+        Of everyone's memories, of those of a scope, or of those an owner sees.
+        """
+        return self.graph.traverse(
+            start, max_depth=max_depth, direction=direction, types=_relations(relation_types, types),
+            min_weight=min_weight, limit=limit, status=status, scope=self._named(scope, agent_id, user_id),
+        )  # fmt: skip
+
+    def traverse_many(
+        self,
+        seeds: Sequence[str],
+        *,
+        max_depth: int = 2,
+        direction: str = "outbound",
+        relation_types: str | Sequence[str] | None = None,
+        types: str | Sequence[str] | None = None,
+        min_weight: float = 0.0,
+        limit_per_seed: int = 25,
+        total_limit: int = 100,
+        status: str | Sequence[str] | None = None,
+        scope: ScopeLike = None,
+        agent_id: str | None = None,
+        user_id: str | None = None,
+    ) -> "Reaches":
+        """The same from several memories at once; each comes once, and `seeds` says from which it was reached."""
+        return self.graph.traverse_many(
+            seeds, max_depth=max_depth, direction=direction, types=_relations(relation_types, types),
+            min_weight=min_weight, limit_per_seed=limit_per_seed, total_limit=total_limit, status=status,
+            scope=self._named(scope, agent_id, user_id),
+        )  # fmt: skip
+
+    def _named(self, scope: ScopeLike, agent_id: str | None, user_id: str | None) -> ScopeLike:
+        if agent_id is not None or user_id is not None:
+            return self.scopes_for(scope=scope, agent_id=agent_id, user_id=user_id)
+        return self._filters(scope=scope).scopes
+
+    def render_graph_context(self, reached: "Sequence[Reached]", *, max_tokens: int | None = None) -> str:
+        """What was reached as lines for a prompt."""
+        return self.graph.render(reached, max_tokens=max_tokens)
+
+    def scope_for(self, agent_id: str | None = None, user_id: str | None = None) -> str:
+        """The scope of an owner as spec 2 names one: `agent:bot`, `agent:bot/ana` for its user, `user:ana` for any agent's."""
+        return owner_scope(agent_id, user_id)
+
+
+def _relations(
+    relation_types: str | Sequence[str] | None, types: str | Sequence[str] | None
+) -> str | Sequence[str] | None:
+    if relation_types is not None and types is not None:
+        raise InvalidInput("relation_types and types are two names of one thing; give one of them")
+    return types if relation_types is None else relation_types
+
+
+def _asker(scope: ScopeLike, filters: Mapping[str, Any]) -> Owner:
+    """Who asks, among the filters of a question."""
+    return Owner(scope=scope, agent_id=filters.get("agent_id"), user_id=filters.get("user_id"))
+
+
+def _scored(hits: Hits, least: Any) -> Hits:
+    """The hits that score enough, with how the search went."""
+    if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least < float("inf"):
+        raise InvalidInput(f"min_score {least!r} must be a number, at least 0")
+    hits[:] = [hit for hit in hits if hit.score >= least]
+    return hits

@@ -1,0 +1,343 @@
+"""The verbs of conversations and tasks."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from engram.client.arguments import Owner
+from engram.client.facets import PAUSED, Facets
+from engram.model.arguments import words
+from engram.model.errors import InvalidInput
+from engram.model.event import Event
+from engram.model.hit import Hits, Injection
+from engram.model.task import Checkpoint, TaskRun
+from engram.recall.cutoff import HELPFUL
+from engram.recall.sight import ScopeLike
+
+if TYPE_CHECKING:
+    from engram.capture.longinput.citing import Citation, LongInputContext
+    from engram.capture.longinput.recording import Ingested, LongInput
+    from engram.sessions.context import TaskContext
+    from engram.sessions.jobs import Worked
+    from engram.sessions.sessions import SessionHandle
+
+    LongInputs = Ingested
+
+Events = list[Event]
+TaskRuns = list[TaskRun]
+
+
+class WorkVerbs(Facets):
+    """Sessions, tasks and their ledgers."""
+
+    def session(
+        self,
+        task: str = "",
+        *,
+        scope: ScopeLike = None,
+        agent_id: str | None = None,
+        user_id: str | None = None,
+        budget: int | None = None,
+    ) -> "SessionHandle":
+        """Begin a session: its injection is ready, and its end folds in what was used. A context manager."""
+        scopes = self._sight.scopes_from(words(self._scope_of(scope, agent_id, user_id), "scope"))
+        if self.upkeep.paused:
+            return replace(self.sessions.start("", scopes, budget), injection=Injection(warnings=(PAUSED,)))
+        return self.sessions.start(task, scopes, budget)
+
+    def observe(
+        self,
+        session_id: str,
+        role: str,
+        content: str,
+        *,
+        event_type: str = "message",
+        payload: Mapping[str, Any] | None = None,
+        key: str = "",
+        at: datetime | str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        task: str = "",
+        **owner: Unpack[Owner],
+    ) -> Event:
+        """Append one event to a session's ledger. A repeated key is the same event."""
+        item = {"role": role, "content": content, "event_type": event_type, "payload": payload, "key": key, "at": at,
+                "metadata": metadata, "task": task}  # fmt: skip
+        return self.observe_batch(session_id, [item], **owner)[0]
+
+    def observe_batch(self, session_id: str, items: Iterable[Mapping[str, Any]], **owner: Unpack[Owner]) -> Events:
+        """Append events: role, content, and optionally at, key, event_type, payload, metadata. A repeated key is the same event.
+
+        They belong to whom the session belongs to. A name of your own becomes a session of the owner named, of everyone's
+        (`global`) where none is; a session of another owner is `Refused`.
+        """
+        return self.sessions.observe_batch(session_id, items, scope=self._writer(owner))
+
+    # -- tasks
+
+    def start_task(
+        self,
+        goal: str,
+        *,
+        scope: str = "",
+        agent_id: str | None = None,
+        user_id: str | None = None,
+        session: str = "",
+        metadata: Mapping[str, Any] | None = None,
+    ) -> TaskRun:
+        """Begin work that outlives a conversation. Its scope is that of the directory unless named."""
+        own = self._own_scope(scope, agent_id, user_id)
+        return self.tasks.start(goal, scope=own, session=session, metadata=metadata)
+
+    def get_task(self, task: str, **owner: Unpack[Owner]) -> TaskRun:
+        """A task by id; `NotFound` where it is another's than the owner named."""
+        return self.tasks.get(task, scopes=self.scopes_for(**owner))
+
+    def list_tasks(
+        self, status: str | Sequence[str] | None = None, *, limit: int | None = 50, **owner: Unpack[Owner]
+    ) -> TaskRuns:
+        """Tasks, newest first; deleted ones only when asked for. Everyone's, or those an owner sees."""
+        return self.tasks.list(status, limit, scopes=self.scopes_for(**owner))
+
+    def pause_task(self, task: str, reason: str = "", **owner: Unpack[Owner]) -> TaskRun:
+        """Let a task rest."""
+        return self.tasks.pause(self._own_task(task, owner), reason)
+
+    def resume_task(self, task: str, **owner: Unpack[Owner]) -> TaskRun:
+        """Take a task up again, after a pause, a failure or a crash."""
+        return self.tasks.resume(self._own_task(task, owner))
+
+    def complete_task(self, task: str, outcome: str = "", **owner: Unpack[Owner]) -> TaskRun:
+        """A task that reached its goal; its ledger is closed."""
+        return self.tasks.complete(self._own_task(task, owner), outcome)
+
+    def fail_task(self, task: str, reason: str = "", **owner: Unpack[Owner]) -> TaskRun:
+        """A task that did not; it can be resumed."""
+        return self.tasks.fail(self._own_task(task, owner), reason)
+
+    def cancel_task(self, task: str, reason: str = "", **owner: Unpack[Owner]) -> TaskRun:
+        """A task nobody wants any more."""
+        return self.tasks.cancel(self._own_task(task, owner), reason)
+
+    def soft_delete_task(self, task: str, **owner: Unpack[Owner]) -> TaskRun:
+        """Take a task out of the lists; its ledger stays."""
+        return self.tasks.delete(self._own_task(task, owner))
+
+    def record_event(
+        self,
+        task: str,
+        role: str,
+        content: str,
+        *,
+        event_type: str = "message",
+        payload: Mapping[str, Any] | None = None,
+        key: str = "",
+        at: datetime | str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        **owner: Unpack[Owner],
+    ) -> Event:
+        """Append one event to a task's ledger: what was said, called, answered, seen or made. A repeated key is the same event.
+
+        It belongs to whom the task belongs to; a writer who is named must be that owner.
+        """
+        return self.tasks.record_event(
+            self._own_task(task, owner),
+            role,
+            content,
+            event_type=event_type,
+            payload=payload,
+            key=key,
+            at=at,
+            metadata=metadata,
+        )
+
+    def record_turn(
+        self,
+        task: str,
+        user: str = "",
+        assistant: str = "",
+        *,
+        tool_calls: Iterable[Mapping[str, Any]] = (),
+        artifacts: Iterable[Mapping[str, Any]] = (),
+        derive: bool = True,
+        key: str = "",
+        **owner: Unpack[Owner],
+    ) -> Events:
+        """Append a whole turn at once or not at all; facts are drawn from it by the jobs unless `derive=False`.
+
+        A tool call is {"name", "arguments", "result" or "error"} and whatever else you keep of it; an artifact {"name", "content"}.
+        """
+        return self.tasks.record_turn(
+            self._own_task(task, owner),
+            user,
+            assistant,
+            tool_calls=tool_calls,
+            artifacts=artifacts,
+            derive=derive,
+            key=key,
+        )
+
+    def list_events(self, task: str, *, last: int | None = None, after: int = 0, **owner: Unpack[Owner]) -> Events:
+        """A task's events in order."""
+        return self.tasks.events(task, last=last, after=after, scopes=self.scopes_for(**owner))
+
+    def search_events(
+        self,
+        query: str,
+        *,
+        task: str = "",
+        event_types: str | Sequence[str] | None = None,
+        roles: str | Sequence[str] | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        mode: str = "hybrid",
+        limit: int = 10,
+        **owner: Unpack[Owner],
+    ) -> Hits:
+        """Find events of one task, or of every ledger: everyone's, or those an owner sees."""
+        return self.tasks.search_events(
+            query, task=task, event_types=event_types, roles=roles, since=since, until=until, mode=mode, limit=limit,
+            scopes=self.scopes_for(**owner),
+        )  # fmt: skip
+
+    def create_checkpoint(
+        self,
+        task: str,
+        summary: str,
+        *,
+        completed_steps: Iterable[str] = (),
+        pending_steps: Iterable[str] = (),
+        decisions: Iterable[str] = (),
+        blockers: Iterable[str] = (),
+        artifacts: Iterable[str] = (),
+        source_event_ids: Iterable[str] = (),
+        kind: str = "progress",
+        data: Mapping[str, Any] | None = None,
+        **owner: Unpack[Owner],
+    ) -> Checkpoint:
+        """Note where a task stands, in a summary and lists of lines; the latest one is part of every context."""
+        return self.tasks.checkpoint(
+            self._own_task(task, owner), summary, completed_steps=completed_steps, pending_steps=pending_steps, decisions=decisions,
+            blockers=blockers, artifacts=artifacts, source_event_ids=source_event_ids, kind=kind, data=data,
+        )  # fmt: skip
+
+    def process_memory_jobs(self, limit: int = 100) -> "Worked":
+        """Do what follows on the ledgers and is due: draw facts from turns, ask the model what waits for it."""
+        from engram.sessions.jobs import Worked
+
+        return Worked() if self.upkeep.paused else self.jobs.work(limit)
+
+    def build_context(
+        self,
+        task: str,
+        query: str = "",
+        *,
+        max_tokens: int = 4000,
+        recent_event_limit: int = 40,
+        memory_limit: int = 25,
+        checkpoint_limit: int = 3,
+        include_graph: bool = True,
+        count: Callable[[str], int] | None = None,
+        min_relevance: float = HELPFUL,
+        **owner: Unpack[Owner],
+    ) -> "TaskContext":
+        """What an agent must know to go on: goal, latest checkpoint and critical facts, then recent events, facts, the graph.
+
+        `query` is what it is about to do, the goal where none is given; facts less likely about it than `min_relevance` (0 to 1)
+        are left out. `count` measures a text in your model's tokens; by default the bundled tokenizer does.
+        """
+        return self._contexts.build(
+            self.get_task(task, **owner), query, max_tokens=max_tokens, recent_event_limit=recent_event_limit,
+            memory_limit=memory_limit, checkpoint_limit=checkpoint_limit, include_graph=include_graph, count=count,
+            min_relevance=min_relevance,
+        )  # fmt: skip
+
+    # -- long input
+
+    def record_long_input(
+        self,
+        task: str,
+        text: str,
+        *,
+        title: str = "",
+        kind: str = "",
+        path: str = "",
+        max_chunk_tokens: int = 700,
+        extract_with_llm: bool = False,
+        max_facts_per_chunk: int = 6,
+        progress: Callable[[str, int, int], None] | None = None,
+        **owner: Unpack[Owner],
+    ) -> "LongInput":
+        """Cut a long text into chunks that quote it exactly, in a task's ledger, with facts anchored to them.
+
+        `kind`: markdown, text, code or diff; found by its look where none is given. `path` is the file it came from, so that
+        `cite` can compare. With `extract_with_llm` the model of the settings draws facts too. Recording the same text again goes
+        on where it ended.
+        """
+        from engram.capture.longinput.documents import Document
+
+        return self._recorder.record(
+            self._own_task(task, owner),
+            Document(title, text, kind),
+            path=str(Path(path).absolute()) if path else "",
+            max_chunk_tokens=max_chunk_tokens,
+            max_facts_per_chunk=max_facts_per_chunk,
+            extract_with_llm=extract_with_llm,
+            progress=progress or (lambda *_: None),
+        )
+
+    def ingest(
+        self,
+        path: str | Path,
+        *,
+        task: str = "",
+        kind: str = "",
+        scope: str = "",
+        agent_id: str | None = None,
+        user_id: str | None = None,
+        max_chunk_tokens: int = 700,
+        extract_with_llm: bool = False,
+        max_facts_per_chunk: int = 6,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> "LongInputs":
+        """Read a file, or every text file of a folder, into a task's ledger; a task of the owner's is begun where none is named.
+
+        Of a folder, `.refused` of the answer names what cannot be read and `.left_out` what is not meant to be, with the reason.
+        """
+        from engram.capture.longinput.ingesting import Ingesting
+
+        if not str(path).strip():
+            raise InvalidInput("name a file or a folder to read; `.` is the one you are in")
+        place = Path(path).absolute()
+        owner: Owner = {"scope": scope or None, "agent_id": agent_id, "user_id": user_id}
+        own = self._own_task(task, owner) if task else ""
+        reading = Ingesting(
+            self._recorder, kind, max_chunk_tokens, max_facts_per_chunk, extract_with_llm, progress or (lambda *_: None)
+        )
+
+        def begin() -> str:
+            return self.start_task(f"Read {place.name}", scope=scope, agent_id=agent_id, user_id=user_id).id
+
+        return reading.ingest(place, own, begin)
+
+    def build_long_input_context(
+        self,
+        task: str,
+        query: str,
+        *,
+        max_tokens: int = 4000,
+        source_chunk_limit: int = 6,
+        expected_terms: str | Sequence[str] = (),
+        count: Callable[[str], int] | None = None,
+        **owner: Unpack[Owner],
+    ) -> "LongInputContext":
+        """The chunks of a task's documents that answer a question, each with its citation, within the budget."""
+        return self._citing.context(
+            task, query, max_tokens=max_tokens, source_chunk_limit=source_chunk_limit, expected_terms=expected_terms,
+            count=count, scopes=self.scopes_for(**owner),
+        )  # fmt: skip
+
+    def cite(self, ref: str, **owner: Unpack[Owner]) -> "Citation":
+        """The quote behind a chunk, or behind a fact drawn from one, checked against its source as it stands now."""
+        return self._citing.cite(ref, self.scopes_for(**owner))

@@ -1,0 +1,325 @@
+"""The verbs that write: learn, remember, add, change, forget."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Unpack
+
+from engram.client.arguments import owned
+from engram.client.facets import PAUSED, Facets
+from engram.model.decision import Decision, Outcome
+from engram.model.errors import InvalidInput, Refused
+from engram.model.fields import ChangedFields, MemoryFields
+from engram.model.memory import Memory, render_form
+from engram.rules.numbers import REINFORCE_RETRIEVAL
+from engram.rules.strength import reinforced
+from engram.store.documents import meaning_of
+from engram.store.owners import CONVERSATION
+from engram.store.protocol import LIVE
+
+if TYPE_CHECKING:
+    from engram.capture.conversation import Conversation
+    from engram.capture.extraction import Extracted
+    from engram.embedding.protocol import Vectors
+    from engram.store.protocol import Purged
+
+Memories = list[Memory]
+VERIFY = "verify"
+"""The one change that only ever keeps a memory: anyone may find that it is still true."""
+
+
+class WriteVerbs(Facets):
+    """What changes memories."""
+
+    def learn(
+        self,
+        statement: str = "",
+        *,
+        source: str = "agent",
+        session: str = "",
+        autonomous: bool = False,
+        **fields: Unpack[MemoryFields],
+    ) -> Decision:
+        """Propose a memory to the gates. `autonomous` marks what nobody asked to keep: the quality gates then apply too."""
+        given = self._given(statement, fields, session)
+        if self.upkeep.paused:
+            return Decision(Outcome.REJECTED, reason=PAUSED, gate="paused")
+        return self._learner.learn(given, source=source, learned_by="learn", session=session, autonomous=autonomous)
+
+    def remember(
+        self, statement: str = "", *, source: str = "human", session: str = "", **fields: Unpack[MemoryFields]
+    ) -> Decision:
+        """Keep a person's own word."""
+        given = self._given(statement, fields, session)
+        return self._learner.learn(given, source=source, learned_by="remember", session=session)
+
+    def add(
+        self,
+        statement: str = "",
+        *,
+        source: str = "manual",
+        session: str = "",
+        team: bool = False,
+        **fields: Unpack[MemoryFields],
+    ) -> Memory:
+        """Store what a trusted program says. An exact duplicate returns the existing memory; a secret raises `SecretRefused`.
+
+        `team=True` writes it to the repository of the directory this was opened for, to be committed with the code.
+        """
+        given = self._given(statement, {**fields, **({"session": session} if session else {})})
+        if not team:
+            return self._learner.add(given, source=source)
+        folder, scope = self._team_place()
+        return self._learner.add({"scope": scope, **given}, source=source, team=folder)
+
+    def _team_place(self) -> tuple[str, str]:
+        from engram.store.files.store import FilesStore
+        from engram.store.files.team import begin_team
+
+        if not isinstance(self.store, FilesStore):
+            raise InvalidInput(
+                "a team's memories are files in its repository, and this store is a server's: open a home instead, or "
+                "give the memory a scope that the team shares"
+            )
+        folder = begin_team(self.store, self.directory)
+        return str(folder), self.scope_here()
+
+    def add_batch(
+        self,
+        items: Sequence[Mapping[str, Any]],
+        *,
+        source: str = "manual",
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Memories:
+        """Store many at once, durably. Every item is checked before the first is written."""
+        for number, item in enumerate[Any](items, 1):
+            if not isinstance(item, Mapping):
+                raise InvalidInput(f'item {number} is no mapping such as {{"statement": "…"}}; nothing was written')
+        given = [self._given("", item) for item in items]
+        return self._learner.add_batch(given, source=source, progress=progress)
+
+    def add_conversation(
+        self,
+        user_message: str,
+        assistant_response: str = "",
+        *,
+        scope: str = "",
+        agent_id: str | None = None,
+        user_id: str | None = None,
+        session: str = "",
+        extract_assistant_response: bool = False,
+        source: str = "agent",
+        key: str = "",
+    ) -> "Conversation":
+        """Keep an exchange in its session's ledger and remember what lasts of it.
+
+        The answer is the list of memories written; its `decisions` tell of every fact, taken or not: ADD, UPDATE, SUPERSEDE or
+        NOOP, and why. Where a model is configured and fails, `pending` is true and a job asks it again. The same exchange
+        added twice is one, unless `key` tells them apart. It belongs to the owner named, else to whom its session belongs to,
+        else to the directory's scope; a session of another owner is `Refused`.
+        """
+        from engram.gates.secrets import refuse_secret
+
+        if self.upkeep.paused:
+            raise Refused(PAUSED)
+        refuse_secret(session, "the session's id")
+        held = self.store.ledger_scope(session) if session and not (scope or agent_id or user_id) else ""
+        wanted = held or self._own_scope(scope, agent_id, user_id)
+        return self._conversations.add(
+            user_message,
+            assistant_response,
+            scope=wanted,
+            session=session or f"{CONVERSATION}{wanted}",
+            extract_assistant_response=extract_assistant_response,
+            source=source,
+            key=key,
+        )
+
+    def extract(
+        self, turns: Sequence[Mapping[str, Any]], *, extract_assistant_response: bool = False
+    ) -> "list[Extracted]":
+        """What would be remembered of turns, {"role", "content"} each, with where it was said; nothing is written."""
+        from engram.capture.extraction import extract
+
+        return extract(turns, at=self._clock(), extract_assistant_response=extract_assistant_response)
+
+    def revise(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:
+        """A new version of a fact; the one before is superseded and stays readable."""
+        given = self._given("", fields)
+        self._check_commands(given, actor)
+        self._check_claims(given, actor)
+        return self.lineages.revise(ref, actor=actor, reason=reason, **given)
+
+    def update(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:
+        """Change fields of a memory in place."""
+        from engram.capture.admission import admit
+        from engram.capture.drafting import checked_fields
+        from engram.review.lineage import refuse_cycle, refuse_decided, refuse_unapproved, refuse_undoing
+
+        changes = checked_fields(self._given("", fields))
+        if not changes:
+            raise InvalidInput("nothing to change: name at least one field")
+        self._check_commands(changes, actor)
+        self._check_claims(changes, actor)
+
+        def updated(memory: Memory) -> Memory:
+            self._check_name(memory, changes)
+            refuse_cycle(memory.but(supersedes=changes.get("supersedes", ())), memory.id, self.store.get)
+            refuse_decided(memory, changes)
+            if changes.get("status") in LIVE and memory.status not in LIVE:
+                refuse_undoing(actor, memory, self.store.history(memory.id))
+            changed = self.policy.reapplied(memory, _updated(memory, changes, self._clock()), changes)
+            refuse_unapproved(actor, memory, changed)
+            return admit(changed)
+
+        return self._change(ref, "update", actor, reason, updated)
+
+    def _check_commands(self, changes: Mapping[str, Any], actor: str) -> None:
+        """Only a person may put words into a memory that command whoever reads it."""
+        from engram.gates.instructions import injection_problem
+
+        draft = Memory(id="", statement=changes.get("statement", ""), situation=changes.get("situation", ""))
+        problem = "" if actor == "human" else injection_problem(draft)
+        if problem:
+            raise Refused(f"{problem}; a person may change it at a terminal")
+
+    def _check_claims(self, changes: Mapping[str, Any], actor: str) -> None:
+        """Who said a memory, and whether a person confirmed it, is stamped, never claimed."""
+        from engram.rules.sources import Rank, rank_of
+
+        claimed = sorted(changes.keys() & {"source", "verification", "feedback", "derivation_count"})
+        if claimed and rank_of(actor, Rank.PROGRAM) < Rank.PROGRAM:
+            raise Refused(
+                f"{actor} may not set {claimed[0]}: surfaces stamp it; `engram verify` at a terminal confirms a memory"
+            )
+
+    def _check_name(self, memory: Memory, changes: Mapping[str, Any]) -> None:
+        """A name means one memory in its scope."""
+        wanted = [*([changes["name"]] if changes.get("name") else []), *changes.get("aliases", ())]
+        scope = changes.get("scope") or memory.scope
+        for name in wanted:
+            taken = self.store.named(name, scope)
+            if taken and taken != memory.id:
+                raise InvalidInput(f"the name {name!r} belongs to {taken} in {scope}; choose another")
+
+    def pin(self, ref: str, pinned: bool = True, *, actor: str = "manual") -> Memory:
+        """A pinned memory never sinks, and is offered first."""
+        return self._change(
+            ref, "pin" if pinned else "unpin", actor, "", lambda m: m.but(pinned=pinned, updated=self._clock())
+        )
+
+    def verify(self, ref: str, *, actor: str = "manual") -> Memory:
+        """Confirm that a memory is still true: it is reinforced, and fresh again. Only a person's word marks it confirmed."""
+        now = self._clock()
+        confirmed = {"verification": "user_confirmed"} if actor == "human" else {}
+
+        def verified(memory: Memory) -> Memory:
+            return reinforced(memory, now).but(**confirmed, last_verified=now, updated=now)
+
+        return self._change(ref, VERIFY, actor, "", verified)
+
+    def reinforce(self, ref: str, *, boost: float = REINFORCE_RETRIEVAL, actor: str = "manual") -> Memory:
+        """Strengthen a memory by hand: `boost`, above 0 and up to 1, is added to how readily it comes to mind."""
+        return self.review.reinforce(ref, boost=boost, actor=actor)
+
+    def forget(self, ref: str, *, purge: bool = False, actor: str = "manual", reason: str = "") -> "Memory | Purged":
+        """Retire a memory, and return it: it is out of every answer and stays readable.
+
+        `purge=True` destroys it instead, and returns the proof, a `Purged`: what went, what is left, what is out of reach.
+        """
+        memory = self.get(ref)
+        if purge:
+            return self.upkeep.purge([memory.id], actor=actor)
+        return memory if memory.status == "retired" else self.lineages.forget(memory.id, actor=actor, reason=reason)
+
+    def purge(
+        self, scope: str = "", *, agent_id: str | None = None, user_id: str | None = None, actor: str = "manual"
+    ) -> "Purged":
+        """Destroy everything of a scope, or of an owner, and of the scopes below it: memories, and what was said in its
+        sessions and tasks. It cannot be undone; the answer proves it, and names what is still left or out of reach.
+
+        `forget(ref, purge=True)` destroys a single memory.
+        """
+        from engram.client.scope_purge import purge_scope
+
+        named = owned({"scope": scope, "agent_id": agent_id, "user_id": user_id})["scope"]
+        if not named:
+            raise InvalidInput("purge takes a scope such as project:acme, or agent_id and user_id")
+        return purge_scope(self.store, self._clock, self._sight.scope_named(named), actor=actor)
+
+    def undo(self, ref: str, *, actor: str = "manual") -> Memory:
+        """Take the last decision about a memory back."""
+        from engram.review.undo import undo
+
+        return undo(self.store, self.get(ref).id, self._clock(), actor=actor)
+
+    def feedback(self, ref: str, signal: str, *, session: str = "") -> Memory:
+        """Rate a memory: positive, negative or neutral."""
+        from engram.gates.secrets import refuse_secret
+        from engram.sessions import feedback
+
+        refuse_secret(session, "the session's id")
+        return feedback.rate(self.store, ref, signal, self._clock(), session)
+
+    def relate(
+        self,
+        source: str,
+        target: str,
+        relation_type: str = "related_to",
+        weight: float = 1.0,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        actor: str = "manual",
+        reason: str = "",
+    ) -> Memory:
+        """Tie one memory to another by a named relation with a weight; doing it again sets the weight anew."""
+        return self.graph.relate(
+            source, target, relation_type, weight=weight, metadata=metadata, actor=actor, reason=reason
+        )
+
+    def _change(self, ref: str, op: str, actor: str, reason: str, change: Callable[[Memory], Memory]) -> Memory:
+        from engram.gates.secrets import redact
+        from engram.review.lineage import refuse_outranked, refuse_second_head
+        from engram.review.queue import held
+
+        reason = redact(reason)[0]
+        found = self.get(ref)
+        wanted = change(found)
+        meaning, vector = self._meaning_after(wanted, found)
+        scopes = _scopes_touched(found, wanted)
+        with self.store.deciding(op, actor=actor, reason=reason, scopes=scopes, about=[found.id]) as deciding:
+            before = held(deciding, found.id)
+            if op != VERIFY:
+                refuse_outranked(actor, before, op)
+            memory = change(before)
+            refuse_second_head(deciding, memory, self._clock())
+            deciding.put(memory, vector if meaning_of(memory) == meaning else None)
+        return memory
+
+    def _meaning_after(self, memory: Memory, before: Memory) -> "tuple[str, Vectors | None]":
+        """The new text and its vector, made before the lock is taken; none where the text stays."""
+        meaning = meaning_of(memory)
+        vectors = self.store.embed([meaning]) if meaning != meaning_of(before) else None
+        return meaning, vectors[0] if vectors is not None else None
+
+    def scope_here(self) -> str:
+        """The scope of the directory this was opened for; `global` outside of any repository."""
+        return self._sight.scope() or "global"
+
+
+def _scopes_touched(before: Memory, after: Memory) -> list[str]:
+    """The scopes in which a change depends on what else is there: it says, calls or places something anew."""
+    same = (
+        meaning_of(before) == meaning_of(after)
+        and (before.scope, before.name, before.aliases) == (after.scope, after.name, after.aliases)
+        and (before.status in LIVE or after.status not in LIVE)
+    )
+    return [] if same else sorted({before.scope, after.scope})
+
+
+def _updated(memory: Memory, changes: Mapping[str, Any], now: datetime) -> Memory:
+    memory = memory.but(**changes, updated=now)
+    if "form" in changes and "statement" not in changes:
+        memory = memory.but(statement=render_form(memory.form))
+    if "statement" in changes:
+        memory = memory.but(form=changes.get("form", {}), entities=changes.get("entities", ()))
+    return memory

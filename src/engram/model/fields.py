@@ -1,0 +1,144 @@
+"""The keyword arguments that describe a record, typed, and spec 2's other names for them in one table."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Generic, TypedDict, TypeVar, cast
+
+from engram.model.errors import InvalidInput
+
+T = TypeVar("T")
+Time = datetime | str
+"""A time: aware, naive (local time), or text in ISO 8601."""
+OneOrMore = str | Sequence[str]
+ScopeLike = str | Sequence[str] | None
+
+FIELD_ALIASES = {
+    "content": "statement",
+    "fact": "statement",
+    "main_content": "context",
+    "memory_type": "type",
+    "session_id": "session",
+}
+"""Spec 2's names of a memory's fields, accepted where a memory is written."""
+ATTRIBUTE_ALIASES = {**FIELD_ALIASES, "lineage_id": "lineage"}
+"""Spec 2's names readable on every `Memory`; `agent_id` and `user_id` are read from its scope."""
+FILTER_ALIASES = {"memory_types": "types", "metadata_filter": "metadata", "session_id": "session"}
+"""Spec 2's names of filters."""
+VERB_ALIASES = {"get_memories": "list", "get_lineage": "lineage"}
+"""Spec 2's names of verbs; both names are one method."""
+
+
+class MemoryFields(TypedDict, total=False):
+    """What a caller may set on a new memory besides its statement, source and session, aliases of spec 2 included."""
+
+    content: str
+    fact: str
+    scope: str | None
+    agent_id: str | None
+    user_id: str | None
+    type: str
+    memory_type: str
+    status: str
+    name: str
+    aliases: OneOrMore
+    pinned: bool
+    situation: str
+    form: Mapping[str, str]
+    context: str
+    main_content: str
+    rationale: str
+    tags: OneOrMore
+    domain: str
+    entities: OneOrMore
+    anchors: Iterable[Any]
+    created: Time
+    updated: Time
+    occurred_at: Time | None
+    valid_from: Time | None
+    valid_until: Time | None
+    confidence: float
+    importance: float
+    emotional_weight: float
+    derivation_count: int
+    feedback: Any
+    trigger_context: str
+    consolidated: bool
+    associations: Iterable[Any]
+    lineage: str
+    revision: int
+    supersedes: OneOrMore
+    superseded_by: str
+    conflict_key: str
+    critical_slot: str
+    last_verified: Time
+    decay_days: float | None
+    verification: str
+    policy_class: str
+    evidence: Iterable[Any]
+    box: str
+    trace: str
+    session_id: str
+    task: str
+    memory_kind: str
+    metadata: Mapping[str, Any]
+
+
+class ChangedFields(MemoryFields, total=False):
+    """What a caller may change: `MemoryFields`, and what a new memory is given separately."""
+
+    statement: str
+    source: str
+    session: str
+
+
+class EventFields(TypedDict, total=False):
+    """What an event may have besides its role and its content."""
+
+    event_type: str
+    payload: Mapping[str, Any] | None
+    key: str
+    at: Time | None
+    metadata: Mapping[str, Any] | None
+    task: str
+
+
+class CheckpointSteps(TypedDict, total=False):
+    """The lists of lines a checkpoint is made of."""
+
+    completed_steps: Iterable[str]
+    pending_steps: Iterable[str]
+    decisions: Iterable[str]
+    blockers: Iterable[str]
+    artifacts: Iterable[str]
+
+
+class Alias(Generic[T]):
+    """Another name of an attribute: `fact = Alias[str]("statement")`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.__doc__ = f"`{name}`, under spec 2's name."
+
+    def __get__(self, record: Any, kind: type | None = None) -> T:
+        found: T = getattr(record, self.name) if record is not None else cast(T, self)
+        return found
+
+
+def owner_ids(scope: str) -> tuple[str | None, str | None]:
+    """The agent and the user a scope belongs to, as spec 2 names them; None where it names none."""
+    kind, _, name = scope.partition(":")
+    first, _, second = (part.replace("%2F", "/").replace("%25", "%") for part in name.partition("/"))
+    if kind == "agent":
+        return first, second or None
+    return None, first if kind == "user" and first else None
+
+
+def renamed(given: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
+    """Arguments under Engram's own names; `InvalidInput` where two names of one thing differ in value."""
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        own = aliases.get(name, name)
+        if own in found and found[own] != value:
+            raise InvalidInput(f"{name!r} and another name of {own!r} have different values; give one of them")
+        found[own] = value
+    return found

@@ -1,0 +1,67 @@
+"""What the doctor says about a store."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
+
+Level = Literal["ok", "advice", "problem"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing the doctor looked at: which (`code`), how it is (`level`, `message`) and what to do about it (`fix`)."""
+
+    code: str
+    level: Level
+    message: str
+    fix: str = ""
+
+    @classmethod
+    def of(cls, code: str, ok: bool, message: str, fix: str = "") -> Self:
+        """A finding whose level follows: a problem, something healthy with advice, or something healthy."""
+        level: Level = "problem" if not ok else "advice" if fix else "ok"
+        return cls(code, level, message, fix)
+
+    @property
+    def ok(self) -> bool:
+        """Whether it is healthy; advice is no problem."""
+        return self.level != "problem"
+
+    def record(self) -> dict[str, Any]:
+        """The finding as plain data, as `engram doctor --json` prints it."""
+        return {"name": self.code, "ok": self.ok, "level": self.level, "detail": self.message, "advice": self.fix}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The doctor's findings, and facts about the store. `report["gates"]` is the finding with that code."""
+
+    findings: tuple[Finding, ...]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is a problem."""
+        return all(finding.ok for finding in self.findings)
+
+    @property
+    def problems(self) -> tuple[Finding, ...]:
+        """The findings that need attention."""
+        return tuple(finding for finding in self.findings if not finding.ok)
+
+    def __getitem__(self, code: str) -> Finding:
+        found = next((finding for finding in self.findings if finding.code == code), None)
+        if found is None:
+            raise KeyError(code)
+        return found
+
+    def __contains__(self, code: object) -> bool:
+        return any(finding.code == code for finding in self.findings)
+
+    def plus(self, *, first: Iterable[Finding] = (), last: Iterable[Finding] = ()) -> "Report":
+        """The report with more findings, in front or at the end."""
+        return replace(self, findings=(*first, *self.findings, *last))
+
+    def record(self) -> dict[str, Any]:
+        """The report as plain data, as `engram doctor --json` prints it."""
+        return {"ok": self.ok, "checks": [finding.record() for finding in self.findings], "facts": dict(self.facts)}

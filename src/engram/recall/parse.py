@@ -1,0 +1,79 @@
+"""Parse a question: what it asks for, of which time, and which of its words to search for.
+
+Four intents, each answered by another search:
+
+- **current**: the present value ("where do I live"), and whatever nothing else claims. Searches live memories.
+- **historical**: an earlier value or state ("where did I live", "my previous employer"). Searches superseded memories too.
+- **event**: what was said or done, and when ("what did I decide", "who told me"). Searches the ledger.
+- **lineage**: how one fact changed over time ("how has … changed", "every version"). Searches the whole timeline.
+
+A trained model decides the intent (`engram.models.intent`); rules read the time phrase.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from engram.models.intent import INTENTS, classify
+from engram.text.time.unread import unread_times
+from engram.text.time.windows import TimePhrase, Window, time_phrase
+
+__all__ = ["INTENTS", "ParsedQuestion", "parse"]
+
+UNSAID = "no other time is mentioned"
+"""The reason of a question in which no word speaks for its intent."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedQuestion:
+    """A question, parsed."""
+
+    text: str
+    intent: str
+    """One of `INTENTS`."""
+    window: Window | None
+    phrase: str
+    """The words of the question that say when; empty where none do."""
+    anchor: str
+    """The event that the time depends on: "I moved" in "before I moved"."""
+    relation: str
+    """How the time relates to the anchor: before, after, during."""
+    subject: str
+    """The question without its time phrase: what to search for."""
+    reason: str
+    """The words that decided the intent."""
+    at: datetime
+    """When it was asked."""
+    unread: tuple[str, ...] = ()
+    """Times it names that could not be turned into a window: "Feb 30"."""
+    confidence: float = 1.0
+    """The probability of the intent."""
+
+
+def parse(text: str, at: datetime) -> ParsedQuestion:
+    """Parse a question asked at `at` (aware). Every text can be parsed; an empty one is current, of no time."""
+    phrase = time_phrase(text, at)
+    intent = classify(text, phrase, at)
+    reason = intent.reason or UNSAID
+    if phrase is None:
+        unread = unread_times(text, None)
+        return ParsedQuestion(text, intent.name, None, "", "", "", text.strip(), reason, at, unread, intent.probability)
+    return ParsedQuestion(
+        text=text,
+        intent=intent.name,
+        window=phrase.window,
+        phrase=phrase.text,
+        anchor=phrase.anchor,
+        relation=phrase.relation,
+        subject=_without(text, phrase),
+        reason=reason,
+        at=at,
+        unread=unread_times(text, (phrase.start, phrase.end)),
+        confidence=intent.probability,
+    )
+
+
+def _without(text: str, phrase: TimePhrase) -> str:
+    rest = f"{text[: phrase.start].rstrip()} {text[phrase.end :].lstrip()}".strip(" ,;")
+    for mark in "?,.!":
+        rest = rest.replace(f" {mark}", mark)
+    return rest if any(letter.isalnum() for letter in rest) else text.strip()

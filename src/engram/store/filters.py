@@ -1,0 +1,105 @@
+"""Filters as a SQL condition over documents `d`: one set of rules, which each backend writes in its own dialect."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from engram.store.protocol import Filters
+
+_PAST = ("retired", "rejected", "candidate")
+"""Statuses that were never true at an earlier moment."""
+
+
+class FilterCondition(ABC):
+    """Collects the parts of one condition."""
+
+    EARLIEST: str
+    """A moment before every other, as SQL."""
+
+    def __init__(self, filters: Filters) -> None:
+        self.parts: list[str] = []
+        self._add_columns(filters)
+        self._add_times(filters)
+        self._add_validity(filters)
+        for key, value in filters.metadata.items():
+            self.add_metadata(key, value)
+
+    @property
+    def text(self) -> str:
+        """The condition as SQL."""
+        return " AND ".join(self.parts) or "TRUE"
+
+    @abstractmethod
+    def add(self, condition: str, *values: Any) -> None:
+        """Add a condition with `{}` in the place of each value."""
+
+    @abstractmethod
+    def among(self, column: str, values: Sequence[str] | None) -> None:
+        """Require a column to be one of some values; no condition for None."""
+
+    @abstractmethod
+    def not_among(self, column: str, values: Sequence[str]) -> None:
+        """Require a column to be none of some values."""
+
+    @abstractmethod
+    def moment(self, at: datetime) -> Any:
+        """A moment as this backend's columns store it."""
+
+    @abstractmethod
+    def add_roles(self, roles: Sequence[str]) -> None:
+        """Require an event said in one of these roles."""
+
+    @abstractmethod
+    def add_critical(self) -> None:
+        """Require a memory in a critical slot."""
+
+    @abstractmethod
+    def add_tags(self, tags: Sequence[str]) -> None:
+        """Require every one of these tags, in lower case."""
+
+    @abstractmethod
+    def add_domain(self, domain: str, below: str) -> None:
+        """Require this domain or one that begins with `below`."""
+
+    @abstractmethod
+    def add_metadata(self, key: str, value: object) -> None:
+        """Require the caller's own data to have this value under a key; a list matches by any of its items."""
+
+    def _add_columns(self, filters: Filters) -> None:
+        self.among("d.kind", filters.kinds)
+        self.among("d.scope", filters.scopes)
+        self.among("d.type", filters.types)
+        self.among("d.parent", filters.parents)
+        if filters.roles is not None:
+            self.add_roles(filters.roles)
+        if filters.pinned:
+            self.add("d.pinned")
+        if filters.critical:
+            self.add_critical()
+        if filters.tags:
+            self.add_tags([tag.lower() for tag in filters.tags])
+        if filters.domain is not None:
+            self.add_domain(filters.domain, filters.domain + "/")
+
+    def _add_times(self, filters: Filters) -> None:
+        for condition, at in (
+            ("d.time >= {}", filters.since),
+            ("d.time < {}", filters.until),
+            ("d.known <= {}", filters.known_at),
+        ):
+            if at is not None:
+                self.add(condition, self.moment(at))
+
+    def _add_validity(self, filters: Filters) -> None:
+        """What was true at a moment. `as_of` asks for the past: what is superseded now counts as well."""
+        past = filters.as_of and filters.valid_at is not None
+        if filters.valid_at is not None:
+            moment = self.moment(filters.valid_at)
+            since = f"coalesce(d.valid_from, d.time, d.known, {self.EARLIEST})" if past else "d.valid_from"
+            self.add(f"{since} <= {{}}" if past else f"({since} IS NULL OR {since} <= {{}})", moment)
+            self.add("(d.valid_until IS NULL OR d.valid_until > {})", moment)
+        if past:
+            self.not_among("d.status", _PAST)
+        else:
+            self.among("d.status", filters.statuses)

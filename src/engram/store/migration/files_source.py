@@ -1,0 +1,337 @@
+"""A store of files as the source of a migration: read straight from its files, which stay as they are to the byte."""
+
+import contextlib
+import json
+import os
+import sqlite3
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from engram.model.errors import EngramError, StoreCorrupt, StoreError
+from engram.model.event import Event
+from engram.model.usage import Use
+from engram.store.files import memories, pausing, sessions, tasks, verdicts
+from engram.store.files.confinement import MALFORMED, read_bytes
+from engram.store.files.following import is_team
+from engram.store.files.home import Home
+from engram.store.files.index.writing import from_blob
+from engram.store.files.journal import Change, Journal, Placed, Position
+from engram.store.files.ledger import Ledger
+from engram.store.files.lock import WriterLock
+from engram.store.files.memories import Stamp, stamp_of
+from engram.store.files.purge_plan import unfinished
+from engram.store.files.usage import Usage
+from engram.store.id_numbers import highest_numbers
+from engram.store.migration.records import GateVerdict, JournalRecord, MemoryImage, StateSnapshot, digest, portable
+from engram.store.migration.stream import Counts, VectorsById
+from engram.store.records import image
+
+LOCK_SECONDS = 10.0
+"""How long to wait for a decision that is being written."""
+EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LatestImage:
+    """Where a memory's latest decision begins, its file, and a digest of its image; None if it was purged."""
+
+    start: Position
+    file: str
+    digest: bytes | None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a memory of this store, not purged and not a team's."""
+        return self.digest is not None and not is_team(self.file)
+
+
+class FilesSource:
+    """Reads a home, up to where `settle` found it to end."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.notes: list[str] = []
+        self.positions: array[int] = array("q")
+        self._journal, self._usage = Journal(home.journal, home.quarantine), Usage(home.usage)
+        self._ledger = Ledger(home.ledger, home.quarantine)
+        self._index = IndexReader(home)
+        self._settled: tuple[Any, ...] | None = None
+        self._journal_end, self._usage_end = Position(), 0
+        self._latest: dict[str, LatestImage] = {}
+        self._purged: frozenset[str] = frozenset()
+        self._counts = Counts()
+        self._snapshot = StateSnapshot()
+
+    def close(self) -> None:
+        """Close the index."""
+        self._index.close()
+
+    @property
+    def identity(self) -> str:
+        """The store's own id, and where it is."""
+        return f"files {self.home.store_id} {self.home.root}"
+
+    @property
+    def place(self) -> str:
+        """The store's directory."""
+        return str(self.home.root)
+
+    @property
+    def embedder(self) -> str:
+        """The embedder that made the vectors of its index."""
+        return str(self._index.meta.get("embedder") or "")
+
+    # -- how far it goes
+
+    def settle(self) -> None:
+        """Fix where the logs end. A decision that fails is taken back under the writer lock, so the lock is needed."""
+        mark = self.mark()
+        if mark == self._settled:
+            return
+        with contextlib.ExitStack() as locked:
+            if self.home.lock.exists():
+                with contextlib.suppress(EngramError):
+                    locked.enter_context(WriterLock(self.home.lock).held(LOCK_SECONDS))
+            self._journal_end, self._usage_end = self._journal.end(), self._usage.end()
+        decisions, images = self._read_journal()
+        self._purged = frozenset(i for i, latest in self._latest.items() if latest.digest is None)
+        self.positions = array("q", (use.position for use in self.uses()))
+        self._snapshot = self._read_snapshot()
+        self._counts = Counts(
+            memories=sum(latest.is_own for latest in self._latest.values()),
+            decisions=decisions,
+            images=images,
+            uses=len(self.positions),
+            events=sum(1 for _ in self.events({})),
+            sessions=len(self._snapshot.sessions),
+            verdicts=len(self._snapshot.verdicts),
+            tombstones=len(self._purged),
+        )
+        self._settled = mark
+
+    def _read_journal(self) -> tuple[int, int]:
+        """Find every memory's latest image; returns the number of decisions and of images."""
+        decisions = images = 0
+        self._latest = {}
+        for placed in self._entries(Position()):
+            decisions += 1
+            for change in _last_of_each(placed):
+                images += 1
+                made = digest(change.after) if change.after is not None else None
+                self._latest[change.id] = LatestImage(placed.start, change.file, made)
+        return decisions, images
+
+    def _entries(self, since: Position) -> Iterator[Placed]:
+        for placed in self._journal.read(since):
+            if placed.end > self._journal_end:
+                return
+            yield placed
+
+    def _read_snapshot(self) -> StateSnapshot:
+        problems: list[str] = []
+        runs = list(tasks.all_tasks(self.home, problems))
+        if problems:
+            raise StoreCorrupt(problems[0])
+        return StateSnapshot(
+            sessions=sessions.all_sessions(self.home),
+            verdicts=list(_verdicts(self.home)),
+            tombstones=self._purged,
+            numbers=highest_numbers(self._latest),
+            paused=pausing.is_paused(self.home),
+            tasks=runs,
+            checkpoints=[point for task in runs for point in tasks.checkpoints(self.home, task.id)],
+            jobs=tasks.all_jobs(self.home),
+        )
+
+    def mark(self) -> tuple[Any, ...]:
+        """Where the logs end, and how the small files look."""
+        states = [path for kind in ("sessions", "jobs") for path in sorted((self.home.state / kind).glob("*.json"))]
+        states += sorted(self.home.tasks.glob("*.json*"))
+        return (
+            self._journal.end(),
+            self._usage.end(),
+            sorted(self._ledger.sizes().items()),
+            [(path.name, path.stat().st_mtime_ns) for path in states],
+        )
+
+    # -- contents
+
+    def counts(self) -> Counts:
+        """How much there is."""
+        return self._counts
+
+    def snapshot(self) -> StateSnapshot:
+        """What is small enough to travel whole."""
+        return self._snapshot
+
+    def uses(self, after: int = 0) -> Iterator[Use]:
+        """Uses after a position, in order."""
+        for use in self._usage.read(after + 1):
+            if use.position >= self._usage_end:
+                return
+            ids = tuple(i for i in dict.fromkeys(use.ids) if i not in self._purged)
+            if ids:
+                yield replace(use, ids=ids)
+
+    def journal(self, cursor: str = "") -> Iterator[JournalRecord]:
+        """Decisions after a cursor, in order."""
+        for placed in self._entries(self._resumed(cursor)):
+            entry, start, end = placed.entry, placed.start, placed.end
+            images = tuple(self._image(change, start) for change in _last_of_each(placed))
+            cursor = json.dumps([start.month, start.offset, end.offset, entry.seq])
+            size = end.offset - start.offset
+            yield JournalRecord(
+                entry.at, entry.op, entry.actor, entry.reason, entry.session, images, cursor, size, entry.extra
+            )
+
+    def _resumed(self, cursor: str) -> Position:
+        if not cursor:
+            return Position()
+        month, start, end, seq = json.loads(cursor)
+        if not self._journal.stands(Position(month, start), end, seq):
+            raise StoreError(
+                f"the journal of {self.place} was pruned or purged since this migration began; start again with an empty target"
+            )
+        return Position(month, end)
+
+    def _image(self, change: Change, start: Position) -> MemoryImage:
+        latest, after = self._latest[change.id], portable(change.after, self.positions)
+        current = latest.start == start and latest.is_own
+        return MemoryImage(change.id, after, after if current else None, change.file if is_team(change.file) else "")
+
+    def events(self, known: Mapping[str, int]) -> Iterator[Event]:
+        """Events after what is known of each ledger."""
+        return (
+            event
+            for name in sorted(self._ledger.sizes())
+            for event in self._ledger.read(name)
+            if event.seq > known.get(event.session, 0)
+        )
+
+    def vectors(self, ids: Sequence[str]) -> VectorsById:
+        """Vectors of the index."""
+        return self._index.vectors(ids)
+
+    # -- files compared with the journal
+
+    def check(self) -> None:
+        """Raise `StoreError` for an interrupted purge, and for changes by hand that were not taken in: they would be lost."""
+        if unfinished(self.home):
+            raise StoreError(f"a purge of {self.place} was interrupted; `engram sync --home {self.place}` completes it")
+        pending, faulty = self._compare_files(self._index.stamps(self._journal_end))
+        self.notes += [f"not moved: {fault}" for fault in faulty]
+        if pending:
+            shown = "; ".join(pending[:EXAMPLES])
+            more = f" (and {len(pending) - EXAMPLES} more)" if len(pending) > EXAMPLES else ""
+            raise StoreError(
+                f"{self.place} has changes made by hand that are not in its journal yet: {shown}{more}. Run "
+                f"`engram sync --home {self.place}` first; a migration changes nothing there"
+            )
+
+    def faults(self) -> list[str]:
+        """Files that contradict the journal; every file is read, whatever the index knows of it."""
+        pending, faulty = self._compare_files({})
+        return pending + faulty
+
+    def _compare_files(self, known: Mapping[str, Stamp]) -> tuple[list[str], list[str]]:
+        """Changes the journal does not have, and files that cannot count as they are. A file that looks as `known` is skipped."""
+        pending: list[str] = []
+        faulty: list[str] = []
+        by_file: dict[str, set[str]] = {}
+        for memory_id, latest in sorted(self._latest.items()):
+            if latest.is_own and latest.file:
+                by_file.setdefault(latest.file, set()).add(memory_id)
+        for stored in _memory_files(self.home):
+            expected, path = by_file.pop(stored, set()), f"{self.home.root}/{stored}"
+            if stored not in known or stamp_of(path) != known[stored]:
+                self._compare_file(Path(path), stored, expected, pending, faulty)
+        return pending + [f"{self.home.root / stored} is missing" for stored in by_file], faulty
+
+    def _compare_file(self, path: Path, stored: str, expected: set[str], pending: list[str], faulty: list[str]) -> None:
+        try:
+            there = {memory.id: memory for memory in memories.read(path)}
+        except EngramError as error:
+            faulty.append(str(error))
+            return
+        for memory_id, memory in there.items():
+            latest = self._latest.get(memory_id)
+            if latest is not None and latest.digest is None:
+                faulty.append(f"{path}: {memory_id} was purged and does not come back")
+            elif latest is not None and latest.file not in ("", stored) and (self.home.root / latest.file).exists():
+                faulty.append(f"{path}: id {memory_id} is already taken by {latest.file}")
+            elif latest is None or latest.file != stored or latest.digest != digest(image(memory)):
+                pending.append(f"{path} was changed")
+        if expected - there.keys():
+            pending.append(f"{path} no longer contains {min(expected - there.keys())}")
+
+
+def _last_of_each(placed: Placed) -> list[Change]:
+    """The images of a decision, one for each memory."""
+    return list({change.id: change for change in placed.entry.changes}.values())
+
+
+def _memory_files(home: Home) -> Iterator[str]:
+    """Every memory file, below the home. Texts, not paths: there may be a hundred thousand."""
+    for folder in memories.walk(home.engrams):
+        stored = folder.relative_to(home.root).as_posix()
+        names = sorted(os.listdir(folder)) if folder.is_dir() else []
+        yield from (f"{stored}/{name}" for name in names if memories.is_memory_file(name))
+
+
+def _verdicts(home: Home) -> Iterator[GateVerdict]:
+    try:
+        lines = read_bytes(home.state / verdicts.FILE).decode("utf-8", "replace").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        with contextlib.suppress(*MALFORMED):
+            fields = json.loads(line)
+            yield GateVerdict(datetime.fromisoformat(fields["at"]), str(fields["gate"]), str(fields["outcome"]))
+
+
+_VECTORS = (
+    "SELECT d.id, t.meaning, v.vector FROM json_each(?) j CROSS JOIN docs d ON d.id = j.value "
+    "JOIN texts t ON t.n = d.n JOIN vectors v ON v.generation = ? AND v.n = d.n"
+)
+
+
+class IndexReader:
+    """What the index of a store that is not opened says; nothing, where there is none that can be read."""
+
+    def __init__(self, home: Home) -> None:
+        self.meta: dict[str, Any] = {}
+        # The migration reads from the thread that prefetches, one at a time.
+        path = f"file:{quote(str(home.index / 'index.db'))}?mode=ro"
+        self._connection: sqlite3.Connection | None = None
+        with contextlib.suppress(sqlite3.Error):
+            self._connection = sqlite3.connect(path, uri=True, check_same_thread=False)
+        self.meta = dict(self._rows("SELECT key, value FROM meta"))
+
+    def close(self) -> None:
+        """Close the index."""
+        if self._connection is not None:
+            self._connection.close()
+
+    def stamps(self, end: Position) -> dict[str, Stamp]:
+        """How each file without a fault looked when it was indexed; none unless the index has read the journal up to `end`."""
+        read = json.loads(self.meta.get("journal") or "[]")[:2]
+        if self.meta.get("filled") is None or read != [end.month, end.offset]:
+            return {}
+        rows = self._rows("SELECT path, mtime_ns, size, inode FROM files WHERE error = ''")
+        return {path: Stamp(*stamp) for path, *stamp in rows}
+
+    def vectors(self, ids: Sequence[str]) -> VectorsById:
+        """Vectors by document id, each with the digest of the text it was made of."""
+        rows = self._rows(_VECTORS, json.dumps(list(ids)), int(self.meta.get("generation") or 1))
+        return {i: (bytes(meaning), from_blob(blob)) for i, meaning, blob in rows}
+
+    def _rows(self, text: str, *values: Any) -> list[tuple[Any, ...]]:
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                return self._connection.execute(text, values).fetchall()
+        return []

@@ -1,0 +1,323 @@
+"""A directory as the target of a migration: filled next to its place, and renamed when it is whole.
+
+Until then nobody can open it half-filled. Logs are cut back to the end of the last whole batch; everything else is written so
+that writing it again changes nothing.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import sqlite3
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engram.model.errors import EmbedderError, Refused, StoreReadOnly
+from engram.model.event import Event
+from engram.model.memory import Memory
+from engram.model.usage import Use
+from engram.store.documents import meaning_digest
+from engram.store.files import journal, memories, pausing, sessions, tasks, verdicts
+from engram.store.files.confinement import UNREADABLE, read_bytes
+from engram.store.files.home import Home, open_home
+from engram.store.files.index.index import Index
+from engram.store.files.index.writing import from_blob, to_blob
+from engram.store.files.journal import Journal, append_durably, replace_file, torn_tail
+from engram.store.files.ledger import Ledger
+from engram.store.files.lock import WriterLock
+from engram.store.files.memories import stamp_of
+from engram.store.files.parts import Parts
+from engram.store.files.placing import check_empty, put_in_place
+from engram.store.files.usage import Usage
+from engram.store.migration.records import JournalRecord, MemoryImage, StateSnapshot
+from engram.store.migration.stream import MigrationState, VectorsById
+from engram.store.protocol import Progress
+from engram.store.records import from_image
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Embedder, Vectors
+
+STATE, VECTORS = "moving.json", "moved-vectors.db"
+
+
+class FilesTarget:
+    """Fills a directory. `close` releases it, whether it is whole or not."""
+
+    def __init__(self, root: Path, embedder: "Embedder | None") -> None:
+        self._root, self._embedder = root.expanduser().absolute(), embedder
+        self._staging = self._root.with_name(f".{self._root.name}.moving")
+        self._open = contextlib.ExitStack()
+        self._state = MigrationState("")
+        self._seq = 0
+        self.notes: list[str] = []
+        self._places: dict[str, str] = {}
+
+    def close(self) -> None:
+        """Release it."""
+        self._open.close()
+
+    @property
+    def embedder(self) -> str:
+        """The embedder of its index."""
+        return self._embedder.name if self._embedder is not None else ""
+
+    # -- beginning and ending
+
+    def begin(self, source: str) -> MigrationState:
+        """Begin next to the place, or continue there; `Refused` for a place with anything in it."""
+        placed, begun = self.check(source)
+        if placed is not None:
+            self._state = placed
+            if not placed.finished:
+                self.finish(lambda *_: None)
+            return self._state
+        if begun is None and self._staging.exists():
+            # Interrupted before it recorded anything.
+            shutil.rmtree(self._staging)
+        self._enter(begun or MigrationState(source))
+        return self._state
+
+    def check(self, source: str) -> tuple[MigrationState | None, MigrationState | None]:
+        """How far this migration came in its place and next to it; `Refused` for anything else there."""
+        placed, begun = _state_of(self._root), _state_of(self._staging)
+        for known, where in ((placed, self._root), (begun, self._staging)):
+            if known is not None and known.source != source:
+                raise Refused(
+                    f"{where} was begun from another store ({known.source}); give another directory, or remove it"
+                )
+        if placed is None:
+            check_empty(self._root)
+        return placed, begun
+
+    def _enter(self, state: MigrationState) -> None:
+        try:
+            self._root.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreReadOnly(f"cannot make {self._root.parent}: {error.strerror}") from error
+        self._home = open_home(self._staging)
+        self._open.enter_context(WriterLock(self._home.lock).held(1.0))
+        self._journal = Journal(self._home.journal, self._home.quarantine)
+        self._usage = Usage(self._home.usage)
+        self._ledger = Ledger(self._home.ledger, self._home.quarantine)
+        self._vectors = VectorCache(self._home.state / VECTORS, self._embedder)
+        self._open.callback(self._vectors.close)
+        self._state = state
+        self._cut_back()
+        for placed in self._journal.read():
+            self._seq = placed.entry.seq
+            self._places |= {change.id: change.file for change in placed.entry.changes if change.file}
+        self._save_state()
+
+    def finish(self, progress: Progress) -> None:
+        """Put the store in its place and build its index."""
+        if _state_of(self._root) is None:
+            os.sync()
+            self.close()
+            put_in_place(self._staging, self._root)
+        home = open_home(self._root, create=False)
+        self._build_index(home, progress)
+        self._state.finished = True
+        replace_file(home.state / STATE, json.dumps(asdict(self._state)).encode() + b"\n")
+        (home.state / VECTORS).unlink(missing_ok=True)
+
+    def _build_index(self, home: Home, progress: Progress) -> None:
+        from engram.store.files.rebuilding import rebuild
+
+        vectors = VectorCache(home.state / VECTORS, self._embedder)
+        parts = Parts(
+            home=home,
+            journal=Journal(home.journal, home.quarantine),
+            usage=Usage(home.usage),
+            ledger=Ledger(home.ledger, home.quarantine),
+            index=Index(home.index, self.embedder, self._embedder.dim if self._embedder else 0),
+            lock=WriterLock(home.lock),
+            embedder=vectors if self._embedder is not None else None,
+        )
+        try:
+            with parts.lock.held():
+                self.notes += rebuild(parts, progress).problems
+        except EmbedderError as error:
+            self.notes.append(f"the index is built when the store is first opened: {error}")
+        finally:
+            parts.index.close()
+            vectors.close()
+
+    # -- what has arrived
+
+    def heads(self) -> Mapping[str, int]:
+        """The number of each ledger's last event."""
+        return {event.session: event.seq for name in self._ledger.sizes() for event in self._ledger.read(name)}
+
+    def positions(self) -> "array[int]":
+        """The positions of all uses."""
+        return array("q", (use.position for use in self._usage.read()))
+
+    # -- loading
+
+    def load_snapshot(self, snapshot: StateSnapshot) -> None:
+        """Sessions, tasks, verdicts, the pause. Tombstones and numbers are in the journal."""
+        for session in snapshot.sessions:
+            sessions.save_session(self._home, session)
+        tasks.replace_all(self._home, snapshot.tasks, snapshot.checkpoints, snapshot.jobs)
+        lines = [
+            json.dumps({"at": v.at.astimezone(UTC).isoformat(), "gate": v.gate, "outcome": v.outcome})
+            for v in snapshot.verdicts
+        ]
+        if lines:
+            replace_file(self._home.state / verdicts.FILE, "".join(f"{line}\n" for line in lines).encode())
+        pausing.pause(self._home, snapshot.paused)
+
+    def load_uses(self, uses: Sequence[Use]) -> None:
+        """Append uses; the place of each in the file is its position."""
+        for use in uses:
+            self._usage.append(use)
+        self._state.uses = uses[-1].position
+        self._save_state()
+
+    def journal_writer(self, records: Sequence[JournalRecord], vectors: VectorsById) -> Callable[[], None]:
+        """Nothing is slow here but the writing."""
+        return partial(self._load_journal, records, vectors)
+
+    def _load_journal(self, records: Sequence[JournalRecord], vectors: VectorsById) -> None:
+        """The journal first, then the files of the memories."""
+        self._vectors.keep(vectors.values())
+        month = (self._journal.months() or [""])[-1]
+        lines: dict[str, list[bytes]] = {}
+        for record in records:
+            month = max(month, record.at.astimezone(UTC).strftime("%Y-%m"))
+            lines.setdefault(month, []).append(journal.encode(self._entry(record)))
+        for month, encoded in lines.items():
+            append_durably(self._journal.path(month), b"".join(encoded))
+        for one in (one for record in records for one in record.images):
+            if one.stored is not None:
+                path = self._home.root / self._place(one)
+                memories.write(path, from_image(one.stored), stamp_of(path), one.stored)
+        self._state.journal = records[-1].cursor
+        self._save_state()
+
+    def _entry(self, record: JournalRecord) -> journal.Entry:
+        self._seq += 1
+        changes = tuple(journal.Change(one.id, one.after, one.team or self._place(one)) for one in record.images)
+        return journal.Entry(
+            self._seq, record.at, record.op, record.actor, record.reason, changes, record.session, record.extra
+        )
+
+    def _place(self, one: MemoryImage) -> str:
+        """The file of a memory: where its first image put it."""
+        if one.after is None:
+            return ""
+        if one.id not in self._places:
+            scope = str(one.after.get("scope") or "global")
+            named = memories.relative_path(Memory(id=one.id, statement="", scope=scope))
+            self._places[one.id] = f"engrams/{named}"
+        return self._places[one.id]
+
+    def load_events(self, batch: Sequence[Event], vectors: VectorsById) -> None:
+        """Append events to their ledgers."""
+        self._vectors.keep(vectors.values())
+        by_ledger: dict[str, list[Event]] = {}
+        for event in batch:
+            by_ledger.setdefault(event.session, []).append(event)
+        for ledger, some in by_ledger.items():
+            self._ledger.append(ledger, some)
+
+    # -- state
+
+    def _save_state(self) -> None:
+        sizes = {log.name: _sizes(log) for log in (self._home.journal, self._home.usage)}
+        state = {**asdict(self._state), "sizes": sizes}
+        replace_file(self._home.state / STATE, json.dumps(state).encode() + b"\n")
+
+    def _cut_back(self) -> None:
+        """Remove what an interrupted batch left in the logs."""
+        known = _read_state(self._home.root).get("sizes", {})
+        for log in (self._home.journal, self._home.usage):
+            for name in _sizes(log):
+                size = known.get(log.name, {}).get(name, 0)
+                if size:
+                    os.truncate(log / name, size)
+                else:
+                    (log / name).unlink()
+        for name in self._ledger.sizes():
+            torn = torn_tail(self._home.ledger / name)
+            if torn is not None:
+                os.truncate(self._home.ledger / name, torn)
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_size for path in sorted(folder.glob("*.jsonl"))}
+
+
+def _read_state(root: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(read_bytes(root / "state" / STATE))
+    except UNREADABLE:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _state_of(root: Path) -> MigrationState | None:
+    state = _read_state(root)
+    if not state:
+        return None
+    return MigrationState(state["source"], state["uses"], state["journal"], state["finished"])
+
+
+class VectorCache:
+    """An embedder that answers from the vectors that travelled, and asks another for the rest. Deleted with its file."""
+
+    def __init__(self, path: Path, embedder: "Embedder | None") -> None:
+        self._embedder = embedder
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._connection.executescript(
+            "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; "
+            "CREATE TABLE IF NOT EXISTS vectors (meaning BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID"
+        )
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def keep(self, carried: "Iterable[tuple[bytes, Vectors]]") -> None:
+        """Keep vectors with the digests of their texts."""
+        rows = [(meaning, to_blob(vector)) for meaning, vector in carried]
+        if rows:
+            self._connection.execute("BEGIN")
+            self._connection.executemany("INSERT OR REPLACE INTO vectors (meaning, vector) VALUES (?, ?)", rows)
+            self._connection.execute("COMMIT")
+
+    @property
+    def name(self) -> str:
+        """The embedder's name."""
+        return self._fallback.name
+
+    @property
+    def dim(self) -> int:
+        """The embedder's number of dimensions."""
+        return self._fallback.dim
+
+    def embed(self, texts: Sequence[str]) -> "Vectors":
+        """Vectors of texts: those that were kept, and new ones for the rest."""
+        import numpy as np
+
+        kept = [self._kept(text) for text in texts]
+        missing = [text for text, vector in zip(texts, kept, strict=True) if vector is None]
+        made = iter(self._fallback.embed(missing)) if missing else iter(())
+        rows = [vector if vector is not None else next(made) for vector in kept]
+        return np.stack(rows) if rows else np.empty((0, self.dim), dtype=np.float32)
+
+    def _kept(self, text: str) -> "Vectors | None":
+        wanted = (meaning_digest(text),)
+        row = self._connection.execute("SELECT vector FROM vectors WHERE meaning = ?", wanted).fetchone()
+        return from_blob(row[0]) if row else None
+
+    @property
+    def _fallback(self) -> "Embedder":
+        if self._embedder is None:
+            raise EmbedderError("this process has no embedder")
+        return self._embedder

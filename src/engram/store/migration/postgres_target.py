@@ -1,0 +1,315 @@
+"""A tenant of a server as the target of a migration: each batch is one transaction, which also records the state."""
+
+import contextlib
+import json
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from engram.model.errors import EmbedderError, EngramError, InvalidInput, Refused, StoreBusy, StoreError
+from engram.model.event import Event
+from engram.model.memory import Memory
+from engram.model.usage import Use
+from engram.rules.scopes import GLOBAL
+from engram.store.documents import Document, event_document, meaning_digest, memory_document
+from engram.store.ledgers import to_fields
+from engram.store.migration.records import JournalRecord, StateSnapshot
+from engram.store.migration.stream import BATCH, MigrationState, VectorsById
+from engram.store.owners import ledger_owner
+from engram.store.postgres import events
+from engram.store.postgres.connections import Connection
+from engram.store.postgres.sql import statement
+from engram.store.postgres.statistics import count_slice
+from engram.store.postgres.store import PostgresStore
+from engram.store.postgres.task_store import checkpoint_values, job_columns, task_values
+from engram.store.postgres.writing import Places, Row, dumped, places, put_documents, put_memories
+from engram.store.protocol import Progress
+from engram.store.records import from_image
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Vectors
+
+_TABLES = ("documents", "postings", "memory_vectors")
+"""Answered from an index alone, once the server has marked their pages."""
+
+Item = TypeVar("Item")
+NUL = r"\u0000"
+LANES = 2
+"""Connections that write documents, the slow part, next to the one that writes the records."""
+COUNTED = 20_000
+"""Documents whose terms are counted at once."""
+
+
+class PostgresTarget:
+    """Fills a tenant."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self._store, self._parts, self._database = store, store.parts, store.parts.database
+        self.notes = store.parts.warnings
+        self._state = MigrationState("")
+        self._scopes: dict[str, str] = {}
+        self._embedder_failed = False
+        self._lanes = ThreadPoolExecutor(LANES, "engram-migration")
+
+    def close(self) -> None:
+        """End the threads; the store stays open."""
+        self._lanes.shutdown()
+
+    @property
+    def embedder(self) -> str:
+        """The embedder whose vectors it can use."""
+        return self._parts.embedder.name if self._parts.embedder is not None and self._parts.facts.can_embed() else ""
+
+    # -- beginning and ending
+
+    def begin(self, source: str) -> MigrationState:
+        """Begin in an empty tenant, or continue where the same migration stopped."""
+        with self._database.transaction() as connection:
+            self._database.within(connection, statement("lock_facts"), {})
+            self._state = self.check(source) or MigrationState(source)
+            if self._state.finished and self._state.left == self._mark():
+                self._state.finished = False
+            self._save_state(connection)
+        return self._state
+
+    def check(self, source: str) -> MigrationState | None:
+        """How far this migration came; `Refused` for a tenant with anything else in it."""
+        place, known = self._store.place, _state_of(self._database.run("look_at_move"))
+        if known is not None:
+            if known.source != source:
+                raise Refused(f"{place} was filled from {known.source}; name another tenant with --to-tenant NAME")
+            return known
+        held, (tasks, jobs) = self._database.run("holdings")[0], self._database.run("tasks_held")[0]
+        if any((*held, tasks, jobs)):
+            raise Refused(
+                f"{place} is not empty ({held[0]} memories, {held[1]} decisions, {held[4]} events, {tasks} tasks); a store is "
+                "moved to an empty tenant: name one with --to-tenant NAME"
+            )
+        return None
+
+    def _mark(self) -> str:
+        return json.dumps(self._database.run("mark_of_all")[0], default=str)
+
+    def finish(self, progress: Progress) -> None:
+        """Update the server's figures, count the terms, embed what has no vector."""
+        self._analyze()
+        self._count_terms(progress)
+        if self._embedder_failed:
+            with contextlib.suppress(StoreError):
+                self._store.sync()
+        with self._batch() as connection:
+            self._state.finished, self._state.left = True, self._mark()
+            self._save_state(connection)
+
+    def _count_terms(self, progress: Progress) -> None:
+        """Update the term statistics, in steps as large as an idle server can take."""
+        counted = 0
+        self._database.change("begin_statistics")
+        while True:
+            with self._database.transaction(durable=False) as connection:
+                fresh = count_slice(self._database, connection, COUNTED)
+            if not fresh:
+                return
+            counted += fresh
+            progress("words", counted, counted)
+
+    def _analyze(self) -> None:
+        """The planner's figures, and the marks for index-only scans; the server skips what this role may not do."""
+        with contextlib.suppress(EngramError):
+            self._database.change("analyze")
+            self._database.vacuum(_TABLES)
+
+    # -- what has arrived
+
+    def heads(self) -> Mapping[str, int]:
+        """The number of each ledger's last event."""
+        return {session: head.seq for session, head in events.heads(self._parts)}
+
+    def positions(self) -> "array[int]":
+        """The positions of all uses."""
+        rows = self._database.run("positions_behind", upto=2**63 - 1)
+        return array("q", (position for (position,) in rows))
+
+    # -- loading
+
+    def load_snapshot(self, snapshot: StateSnapshot) -> None:
+        """Sessions, tasks, verdicts, tombstones, numbers, the pause: all of them, every time."""
+        self._scopes = {session.id: session.scopes[0] for session in snapshot.sessions if session.scopes}
+        self._scopes |= {task.id: task.scope for task in snapshot.tasks}
+        work: list[tuple[str, dict[str, Any]]] = [("drop_verdicts", {})]
+        work += [("put_verdict", asdict(verdict)) for verdict in snapshot.verdicts]
+        work += [("save_session", events.session_values(session)) for session in snapshot.sessions]
+        work += [("put_tombstones", {"ids": sorted(snapshot.tombstones)})] if snapshot.tombstones else []
+        if snapshot.numbers:
+            work.append(("raise_numbers", {"days": list(snapshot.numbers), "lasts": list(snapshot.numbers.values())}))
+        work += [("put_task", task_values(task)) for task in snapshot.tasks]
+        work += [("put_checkpoint", checkpoint_values(checkpoint)) for checkpoint in snapshot.checkpoints]
+        work += [("drop_jobs", {}), *([("put_jobs", job_columns(snapshot.jobs))] if snapshot.jobs else [])]
+        with self._batch() as connection:
+            self._database.all_of(connection, work)
+            self._parts.facts.set(connection, paused=snapshot.paused or None)
+
+    def load_uses(self, uses: Sequence[Use]) -> None:
+        """Append uses, at the server's next positions."""
+        with self._batch() as connection:
+            taken = self._database.within(connection, statement("next_uses"), {"count": len(uses)})
+            rows = [
+                (memory_id, position, use.kind, use.signal, use.session, use.at)
+                for use, (position,) in zip(uses, sorted(taken), strict=True)
+                for memory_id in dict.fromkeys(use.ids)
+            ]
+            names = ("ids", "positions", "kinds", "signals", "sessions", "ats")
+            self._database.within(connection, statement("move_uses"), _columns(names, rows))
+            self._state.uses = uses[-1].position
+            self._save_state(connection)
+
+    def journal_writer(self, records: Sequence[JournalRecord], vectors: VectorsById) -> Callable[[], None]:
+        """Records, documents and vectors are made here; the result writes them."""
+        images: list[str | None] = []
+        memories: list[tuple[Memory, str]] = []
+        for one in (one for record in records for one in record.images):
+            images.append(dumped(one.after) if one.after is not None else None)
+            if one.stored is not None:
+                memories.append((from_image(one.stored), dumped(one.stored)))
+        rows = self._rows([memory_document(memory) for memory, _ in memories], vectors)
+        return partial(self._load_journal, records, images, memories, rows)
+
+    def _rows(self, documents: Sequence[Document], carried: VectorsById) -> list[Row]:
+        """Documents with their vectors: the one that came with each, if it was made of this text, else a new one."""
+        found: dict[str, Vectors] = {}
+        for document in documents:
+            known = carried.get(document.id)
+            if known is not None and known[0] == meaning_digest(document.meaning):
+                found[document.id] = known[1]
+        missing = [] if self._embedder_failed else [document for document in documents if document.id not in found]
+        try:
+            made = self._parts.embed([document.meaning for document in missing]) if missing else None
+        except EmbedderError as error:
+            self._parts.warn(f"some documents are found by keyword only for now: {error}")
+            self._embedder_failed, made = True, None
+        if made is not None:
+            found |= {document.id: vector for document, vector in zip(missing, made, strict=True)}
+        return [Row(document, found.get(document.id)) for document in documents]
+
+    def _load_journal(
+        self,
+        records: Sequence[JournalRecord],
+        images: list[str | None],
+        memories: list[tuple[Memory, str]],
+        rows: list[Row],
+    ) -> None:
+        """The journal, and the memories as they are now."""
+        texts = zip((one.id for record in records for one in record.images), images, strict=True)
+        with _blaming(texts), self._batch() as connection, self._documents(connection, rows):
+            self._put_journal(connection, records, images)
+            ids = [memory.id for memory, _ in memories]
+            known = self._database.within(connection, statement("memories_among"), {"ids": ids})
+            fresh = set(ids) - {i for (i,) in known}
+            for some in _parts_of(memories, BATCH):
+                put_memories(self._database, connection, some, fresh)
+            self._state.journal = records[-1].cursor
+            self._save_state(connection)
+
+    @contextlib.contextmanager
+    def _documents(self, connection: Connection, rows: Sequence[Row]) -> Iterator[None]:
+        """Write documents on connections of their own while the block writes the records.
+
+        Their numbers are taken before, in order: what was written at the same moment is listed in it. The records commit last,
+        with the state of the migration: a document without its record is written again by the next run, which changes nothing.
+        """
+        share = max(1, min(BATCH, -(-len(rows) // LANES)))
+        placed = places(self._database, connection, [row.document.id for row in rows])
+        work = [self._lanes.submit(self._put_index, some, placed) for some in _parts_of(rows, share)]
+        try:
+            yield
+        finally:
+            wait(work)
+        for done in work:
+            done.result()
+
+    def _put_index(self, rows: Sequence[Row], placed: Places) -> None:
+        with self._database.transaction() as connection:
+            put_documents(self._database, connection, rows, self._parts.facts.generation, placed=placed)
+
+    def _put_journal(self, connection: Connection, records: Sequence[JournalRecord], images: list[str | None]) -> None:
+        taken = self._database.within(connection, statement("next_decisions"), {"count": len(records)})
+        numbered = list(zip(sorted(seq for (seq,) in taken), records, strict=True))
+        rows = [
+            (seq, r.at, r.op, r.actor, r.reason, r.session, json.dumps([one.id for one in r.images]))
+            for seq, r in numbered
+        ]
+        columns = _columns(("seqs", "ats", "ops", "actors", "reasons", "sessions", "ids"), rows)
+        work = [("move_decisions", columns)]
+        if images:
+            held = [(one.id, seq) for seq, record in numbered for one in record.images]
+            of_all = {"decisions": columns["seqs"], "ats": columns["ats"], "ops": columns["ops"]}
+            work.append(("move_images", {**_columns(("ids", "seqs"), held), **of_all, "images": images}))
+        self._database.all_of(connection, work)
+
+    def _scope(self, ledger: str) -> str:
+        return self._scopes.get(ledger) or ledger_owner(ledger, None, None) or GLOBAL
+
+    def load_events(self, batch: Sequence[Event], vectors: VectorsById) -> None:
+        """Events, where their ledgers end now, and the documents they are found by."""
+        documents = [event_document(event, self._scope(event.session)) for event in batch]
+        rows = self._rows(documents, vectors)
+        records = [(e.id, e.session, e.seq, e.key, dumped(to_fields(e))) for e in batch]
+        heads = {event.session: (event.session, event.seq, event.digest) for event in batch}
+        texts = ((row[0], row[-1]) for row in records)
+        with _blaming(texts), self._batch() as connection, self._documents(connection, rows):
+            self._database.all_of(
+                connection,
+                [
+                    ("move_events", _columns(("ids", "sessions", "seqs", "keys", "records"), records)),
+                    ("move_heads", _columns(("sessions", "seqs", "digests"), list(heads.values()))),
+                ],
+            )
+
+    # -- state
+
+    @contextlib.contextmanager
+    def _batch(self) -> Iterator[Connection]:
+        """One transaction; `StoreBusy` if another process has continued this migration meanwhile."""
+        with self._database.transaction() as connection:
+            if _state_of(self._database.within(connection, statement("state_of_move"), {})) != self._state:
+                raise StoreBusy(
+                    f"another process is migrating a store to {self._store.place}; wait until it has finished"
+                )
+            yield connection
+
+    def _save_state(self, connection: Connection) -> None:
+        self._parts.facts.set(connection, moving=asdict(self._state))
+
+
+def _state_of(rows: Sequence[tuple[Any, ...]]) -> MigrationState | None:
+    return MigrationState(**json.loads(rows[0][0])) if rows else None
+
+
+@contextlib.contextmanager
+def _blaming(texts: Iterable[tuple[str, str | None]]) -> Iterator[None]:
+    """Name the record that the server cannot store but files can."""
+    try:
+        yield
+    except InvalidInput as error:
+        odd = next((i for i, text in texts if text and (NUL in text or _is_broken(text))), None)
+        if odd is None:
+            raise
+        raise InvalidInput(
+            f"{odd}: {error}. Nothing of it can be moved as it is: `engram forget {odd} --purge` takes it out of the source"
+        ) from None
+
+
+def _is_broken(text: str) -> bool:
+    return any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def _parts_of(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+    """Rows as the arrays that a statement unnests."""
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))

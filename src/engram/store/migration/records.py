@@ -1,0 +1,167 @@
+"""The records a migration carries, the same for every backend, and a name and a digest for each of their parts.
+
+Every store numbers its uses in its own way. In an image that travels, `activation.seq` therefore says how many uses are folded
+in, and not up to which position.
+"""
+
+import hashlib
+import json
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from engram.model.errors import EngramError
+from engram.model.event import Event, Session
+from engram.model.task import Checkpoint, Job, TaskRun
+from engram.model.usage import Use
+from engram.store.records import from_image, image
+
+DIGEST_BYTES = 16
+Image = Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryImage:
+    """A memory as a decision left it; `after` is None once it was purged.
+
+    `stored` is the memory as the store has it now if this is its latest image. `team` is its file in a team's store.
+    """
+
+    id: str
+    after: Image
+    stored: Image = None
+    team: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalRecord:
+    """One decision. `cursor` tells its source where the next one begins; `size` is its length in bytes."""
+
+    at: datetime
+    op: str
+    actor: str
+    reason: str
+    session: str
+    images: tuple[MemoryImage, ...]
+    cursor: str
+    size: int = 0
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GateVerdict:
+    """How a gate judged an autonomous proposal."""
+
+    at: datetime
+    gate: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateSnapshot:
+    """Everything that is small enough to travel whole every time."""
+
+    sessions: Sequence[Session] = ()
+    verdicts: Sequence[GateVerdict] = ()
+    tombstones: frozenset[str] = frozenset()
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    paused: bool = False
+    tasks: Sequence[TaskRun] = ()
+    checkpoints: Sequence[Checkpoint] = ()
+    jobs: Sequence[Job] = ()
+
+
+Record = StateSnapshot | Use | JournalRecord | Event
+
+
+def digests(record: Record) -> Iterator[tuple[str, bytes]]:
+    """A name and a digest for each part of a record; events of one ledger, and images of one memory, share a name."""
+    if isinstance(record, StateSnapshot):
+        yield from _snapshot_digests(record)
+    elif isinstance(record, Use):
+        use = (record.kind, sorted(set(record.ids)), record.at, record.session, record.signal)
+        yield f"use of {_iso(record.at)}", digest(use)
+    elif isinstance(record, JournalRecord):
+        decision = (record.at, record.op, record.actor, record.reason, record.session)
+        yield f"decision of {_iso(record.at)}", digest(decision)
+        for one in record.images:
+            yield f"history of {one.id}", digest((record.op, record.at, one.after))
+            if one.stored is not None:
+                yield f"memory {one.id}", digest(one.stored)
+    else:
+        yield f"ledger of {record.session}", digest(_fields(record))
+
+
+def _snapshot_digests(snapshot: StateSnapshot) -> Iterator[tuple[str, bytes]]:
+    for kind, found in (
+        ("session", snapshot.sessions),
+        ("task", snapshot.tasks),
+        ("checkpoint", snapshot.checkpoints),
+        ("job", snapshot.jobs),
+    ):
+        yield from sorted((f"{kind} {one.id}", digest(_fields(one))) for one in found)
+    yield "gate verdicts", digest(sorted((_iso(v.at), v.gate, v.outcome) for v in snapshot.verdicts))
+    yield from ((f"tombstone of {i}", b"") for i in sorted(snapshot.tombstones))
+    yield "pause", digest(snapshot.paused)
+
+
+def digest(value: Any) -> bytes:
+    """A digest of plain data; times count as the moment they name, keys in any order."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=_plain)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest()
+
+
+def _plain(value: Any) -> Any:
+    return _iso(value) if isinstance(value, datetime) else dict(value)
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    return {one.name: getattr(record, one.name) for one in fields(record)}
+
+
+def _iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat()
+
+
+# -- watermarks of folded uses
+
+
+def watermark(after: Image) -> int:
+    """The position up to which an image's uses are folded in; 0 for none."""
+    block = after.get("activation") if after is not None else None
+    seq = block.get("seq") if isinstance(block, Mapping) else None
+    return seq if isinstance(seq, int) else 0
+
+
+def portable(after: Image, positions: "array[int]") -> Image:
+    """The image with the number of uses folded in, for a store that has its uses at these positions."""
+    seq = watermark(after)
+    return _with_watermark(after, bisect_left(positions, seq)) if after is not None and seq else after
+
+
+def localized(record: JournalRecord, positions: "array[int]") -> JournalRecord:
+    """The opposite, for all images of a decision: the position behind which that many uses lie."""
+    if not any(watermark(one.after) or watermark(one.stored) for one in record.images):
+        return record
+
+    def local(after: Image) -> Image:
+        folded = watermark(after)
+        if after is None or not folded:
+            return after
+        return _with_watermark(after, positions[folded] if folded < len(positions) else positions[-1] + 1)
+
+    images = (replace(one, after=local(one.after), stored=local(one.stored)) for one in record.images)
+    return replace(record, images=tuple(images))
+
+
+def _with_watermark(after: Mapping[str, Any], seq: int) -> Mapping[str, Any]:
+    block = {key: value for key, value in after["activation"].items() if key != "seq"}
+    changed = {**after, "activation": {**block, "seq": seq} if seq else block}
+    try:
+        return image(from_image(changed))
+    except EngramError:
+        # A record of a newer Engram, of which this one knows only that block.
+        return changed

@@ -1,0 +1,267 @@
+"""`engram migrate`: opens both ends, carries everything over in batches, and compares the ends afterwards."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engram.model.errors import InvalidInput, StoreBusy, StoreError
+from engram.settings import load_settings
+from engram.store.migration.records import localized
+from engram.store.migration.stream import (
+    Counts,
+    MigrationSource,
+    MigrationState,
+    MigrationTarget,
+    VectorsById,
+    batches,
+    prefetch,
+)
+from engram.store.migration.verification import verify
+from engram.store.opening import Server, owner_config, server_asked
+from engram.store.protocol import Progress
+from engram.store.sources import utc_now
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Embedder
+    from engram.store.postgres.store import PostgresStore
+
+MAX_PASSES = 5
+"""How often a migration checks again whether the source has grown; one written to without pause never arrives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One end of a migration: a directory, or a tenant of a server."""
+
+    directory: Path | None = None
+    server: Server | None = None
+
+    @property
+    def place(self) -> str:
+        """Where it is, safe to show."""
+        if self.server is None:
+            return str(self.directory)
+        from engram.store.postgres.explaining import shown_url
+
+        return f"{shown_url(self.server.url)} (tenant {self.server.tenant})"
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """What arrived in this run, what the target contains now, what differs, and what the owner should know.
+
+    `already` says that an earlier run had finished and this one only compared.
+    """
+
+    counts: Counts
+    arrived: dict[str, int] = field(default_factory=dict)
+    already: bool = False
+    differences: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def named_endpoint(named: str, tenant: str | None, option: str) -> Endpoint:
+    """The end a person names, a URL or a directory; `option` is the one that gave the tenant."""
+    if "://" in named:
+        return Endpoint(server=server_asked(url=named, tenant=tenant))
+    if tenant is not None:
+        raise InvalidInput(f"{option} names a tenant, which a directory does not have; leave it out")
+    if not named.strip():
+        raise InvalidInput("a directory's name is empty; name one, or give a postgresql:// URL")
+    from engram.store.files.home import expanded
+
+    return Endpoint(directory=expanded(Path(named), "the store").absolute())
+
+
+def default_endpoint(home: Path | None, tenant: str | None) -> Endpoint:
+    """The end every verb works on: the given home, `$ENGRAM_URL`, or the default home."""
+    from engram.store.files.home import default_root, expanded
+
+    server = server_asked(home, tenant=tenant)
+    if server is not None:
+        return Endpoint(server=server)
+    return Endpoint(directory=expanded(home or default_root(), "the store").absolute())
+
+
+def transfer(here: Endpoint, there: Endpoint, progress: Progress = lambda *_: None) -> Transfer:
+    """Migrate everything, then compare both ends. After an interruption, run it again: it continues where it stopped."""
+    _refuse_same(here, there)
+    with open_source(here) as source:
+        source.check()
+        with _open_target(there) as target:
+            arrived = _migrate(source, target, progress)
+            notes = list(target.notes)
+        source.settle()
+        with open_source(there) as result:
+            differences = verify(source, result, progress)
+            notes = [*source.notes, *notes]
+            return Transfer(result.counts(), arrived or {}, arrived is None, differences, notes)
+
+
+def plan(here: Endpoint, there: Endpoint) -> Counts:
+    """What would be migrated. Refuses what `transfer` would refuse; changes neither end."""
+    _refuse_same(here, there)
+    with open_source(here) as source:
+        source.check()
+        _check_free(there, source.identity)
+        return source.counts()
+
+
+def _refuse_same(here: Endpoint, there: Endpoint) -> None:
+    same = here.place == there.place
+    if here.directory is not None and there.directory is not None:
+        same = here.directory.resolve() == there.directory.resolve()
+    if same:
+        raise InvalidInput(f"{here.place} is where the store already is; name another place with --to")
+
+
+# -- carrying over
+
+
+def _migrate(source: MigrationSource, target: MigrationTarget, progress: Progress) -> dict[str, int] | None:
+    """Carry everything over until the source has nothing more. Returns what arrived; None if an earlier run had finished."""
+    state = target.begin(source.identity)
+    if state.finished:
+        return None
+    arrived: dict[str, int] = {}
+    for _ in range(MAX_PASSES):
+        before = source.mark()
+        source.settle()
+        _pass(source, target, state, arrived, progress)
+        if source.mark() == before:
+            break
+    else:
+        raise StoreBusy(
+            f"{source.place} kept changing during the migration; what arrived so far is kept. Stop its writers, then run "
+            "this again"
+        )
+    target.finish(progress)
+    return arrived
+
+
+def _pass(
+    source: MigrationSource, target: MigrationTarget, state: MigrationState, arrived: dict[str, int], progress: Progress
+) -> None:
+    """Sessions first, they give their events a scope; uses before the memories they are folded into."""
+
+    def report(kind: str, more: int, total: int) -> None:
+        arrived[kind] = arrived.get(kind, 0) + more
+        progress(kind, arrived[kind], max(total, arrived[kind]))
+
+    snapshot, counts = source.snapshot(), source.counts()
+    target.load_snapshot(snapshot)
+    for kind in ("sessions", "verdicts", "tombstones", "tasks", "checkpoints", "jobs"):
+        arrived[kind] = len(getattr(snapshot, kind))
+    for uses in batches(source.uses(state.uses), lambda use: (len(use.ids), 0)):
+        target.load_uses(uses)
+        report("uses", len(uses), counts.uses)
+    for images, memories, decisions in _load_journal(source, target, state):
+        arrived["decisions"] = arrived.get("decisions", 0) + decisions
+        arrived["memories"] = arrived.get("memories", 0) + memories
+        report("images", images, counts.images)
+    for events in batches(source.events(target.heads()), lambda event: (1, len(event.content))):
+        target.load_events(events, _vectors([event.id for event in events], source, target))
+        report("events", len(events), counts.events)
+
+
+def _load_journal(
+    source: MigrationSource, target: MigrationTarget, state: MigrationState
+) -> Iterator[tuple[int, int, int]]:
+    """Yields the images, current memories and decisions of each batch that has arrived."""
+    positions = target.positions()
+    if len(source.positions) != len(positions):
+        raise StoreError(
+            f"{source.place} was pruned or purged during the migration: it has {len(source.positions)} uses, "
+            f"{len(positions)} arrived. Start again with an empty target"
+        )
+
+    def prepared() -> Iterator[tuple[tuple[int, int, int], Callable[[], None]]]:
+        for records in batches(source.journal(state.journal), lambda record: (len(record.images), record.size)):
+            current = [image.id for record in records for image in record.images if image.stored is not None]
+            size = sum(len(record.images) for record in records), len(current), len(records)
+            local = [localized(record, positions) for record in records]
+            yield size, target.journal_writer(local, _vectors(current, source, target))
+
+    for size, write in prefetch(prepared()):
+        write()
+        yield size
+
+
+def _vectors(ids: list[str], source: MigrationSource, target: MigrationTarget) -> VectorsById:
+    same = bool(source.embedder) and source.embedder == target.embedder
+    return source.vectors(ids) if same and ids else {}
+
+
+# -- opening
+
+
+@contextmanager
+def open_source(end: Endpoint) -> Iterator[MigrationSource]:
+    """An end to read from."""
+    if end.server is not None:
+        from engram.store.migration.postgres_source import PostgresSource
+
+        with _server_store(end.server, None) as store:
+            source = PostgresSource(store)
+            source.settle()
+            yield source
+        return
+    from engram.store.files.home import open_home
+    from engram.store.migration.files_source import FilesSource
+
+    with closing(FilesSource(open_home(end.directory, create=False))) as files:
+        files.settle()
+        yield files
+
+
+@contextmanager
+def _open_target(end: Endpoint) -> Iterator[MigrationTarget]:
+    if end.server is not None:
+        from engram.store.migration.postgres_target import PostgresTarget
+
+        with (
+            _server_store(end.server, _embedder(owner_config()), create=True) as store,
+            closing(PostgresTarget(store)) as target,
+        ):
+            yield target
+        return
+    from engram.store.migration.files_target import FilesTarget
+
+    assert end.directory is not None
+    with closing(FilesTarget(end.directory, _embedder(end.directory / "config.toml"))) as directory:
+        yield directory
+
+
+@contextmanager
+def _server_store(server: Server, embedder: "Embedder | None", *, create: bool = False) -> "Iterator[PostgresStore]":
+    from engram.store.postgres.opening import open_store
+
+    with closing(open_store(server.url, server.tenant, embedder, clock=utc_now, create=create)) as store:
+        yield store
+
+
+def _embedder(config: Path | None) -> "Embedder | None":
+    from engram.embedding import load_embedder
+
+    return load_embedder(load_settings(config).embedder)
+
+
+def _check_free(end: Endpoint, source: str) -> None:
+    """Refuse a target that `transfer` would refuse, without changing it."""
+    if end.server is None:
+        from engram.store.migration.files_target import FilesTarget
+
+        assert end.directory is not None
+        FilesTarget(end.directory, None).check(source)
+        return
+    from engram.model.errors import NotFound
+    from engram.store.migration.postgres_target import PostgresTarget
+
+    try:
+        with _server_store(end.server, None) as store, closing(PostgresTarget(store)) as target:
+            target.check(source)
+    except NotFound:
+        # No schema yet: `transfer` creates it.
+        return

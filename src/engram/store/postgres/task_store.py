@@ -1,0 +1,174 @@
+"""The Postgres store's part about tasks: runs, checkpoints and jobs."""
+
+import json
+from collections.abc import Callable, Collection, Sequence
+from datetime import date, datetime
+
+from engram.model.errors import NotFound
+from engram.model.task import Checkpoint, Job, TaskRun
+from engram.store.postgres.connections import Connection
+from engram.store.postgres.parts import Parts
+from engram.store.postgres.sql import statement
+from engram.store.postgres.writing import Work, dumped
+from engram.store.screen import Screen
+from engram.store.tasks import from_fields, leased, same_lease, to_fields
+
+
+class PostgresTaskStore:
+    """Runs, checkpoints and jobs of a tenant."""
+
+    parts: Parts
+    screen: Screen
+
+    def save_task(self, task: TaskRun) -> None:
+        """Write a new task."""
+        self.parts.database.change("put_task", **task_values(self.screen.task(task)))
+
+    def change_task(self, task_id: str, change: Callable[[TaskRun], TaskRun]) -> TaskRun:
+        """Change a task under its row lock; returns it changed."""
+        database = self.parts.database
+        with database.transaction() as connection:
+            task = held_task(self.parts, connection, task_id, "lock_task")
+            if task is None:
+                raise NotFound(f"no task {task_id!r}; `engram task list` shows what there is")
+            changed = self.screen.task(change(task))
+            if changed != task:
+                database.within(connection, statement("put_task"), task_values(changed))
+        return changed
+
+    def task(self, task_id: str) -> TaskRun | None:
+        """A task by id."""
+        rows = self.parts.database.run("task", id=task_id)
+        return _task(rows[0][0]) if rows else None
+
+    def tasks(
+        self,
+        statuses: Sequence[str] | None = None,
+        limit: int | None = None,
+        scopes: Collection[str] | None = None,
+    ) -> list[TaskRun]:
+        """Tasks, newest first."""
+        run, seen = self.parts.database.run, {"any": scopes is None, "scopes": list(scopes or ()), "limit": limit}
+        rows = run("tasks", **seen) if statuses is None else run("tasks_in", statuses=list(statuses), **seen)
+        return [_task(record) for (record,) in rows]
+
+    def add_checkpoint(self, task_id: str, make: Callable[[int], Checkpoint]) -> Checkpoint:
+        """Append the checkpoint that `make` gives for the next number; under the row lock of its task."""
+        database = self.parts.database
+        with database.transaction() as connection:
+            held_task(self.parts, connection, task_id, "lock_task")
+            ((last,),) = database.within(connection, statement("last_checkpoint"), {"task": task_id})
+            made = self.screen.checkpoint(make(last + 1))
+            database.within(connection, statement("put_checkpoint"), checkpoint_values(made))
+        return made
+
+    def checkpoints(self, task_id: str, limit: int | None = None) -> list[Checkpoint]:
+        """A task's checkpoints, newest first."""
+        rows = self.parts.database.run("checkpoints", task=task_id, limit=limit)
+        return [from_fields(Checkpoint, json.loads(record)) for (record,) in rows]
+
+    def change_checkpoints(self, task_id: str, change: Callable[[Checkpoint], Checkpoint]) -> None:
+        """Rewrite every checkpoint of a task, under its row lock."""
+        database = self.parts.database
+        with database.transaction() as connection:
+            held_task(self.parts, connection, task_id, "lock_task")
+            rows = database.within(connection, statement("checkpoints"), {"task": task_id, "limit": None})
+            changed = [change(from_fields(Checkpoint, json.loads(record))) for (record,) in rows]
+            columns = [checkpoint_values(checkpoint) for checkpoint in changed]
+            database.all_of(connection, [("blank_checkpoint", {"id": task_id, **values}) for values in columns])
+
+    def enqueue(self, jobs: Sequence[Job]) -> None:
+        """Add jobs; one that is known already stays as it is."""
+        if jobs:
+            self.parts.database.change("put_jobs", **job_columns([self.screen.job(job) for job in jobs]))
+
+    def lease_jobs(
+        self, owner: str, now: datetime, until: datetime, *, kinds: tuple[str, ...] | None = None, limit: int = 1
+    ) -> list[Job]:
+        """Take jobs that are due."""
+        database = self.parts.database
+        wanted = {"now": now, "any": kinds is None, "kinds": list(kinds or ()), "limit": limit}
+        with database.transaction() as connection:
+            found = [_job(record) for (record,) in database.within(connection, statement("due_jobs"), wanted)]
+            taken = [leased(job, owner, until) for job in found]
+            database.all_of(connection, [("change_job", _job_values(job)) for job in taken])
+        return taken
+
+    def settle_job(self, job: Job, then: Job | None) -> bool:
+        """End a lease: the job goes, or is kept as `then` says."""
+        database = self.parts.database
+        with database.transaction() as connection:
+            rows = database.within(connection, statement("lock_job"), {"id": job.id})
+            if not same_lease(_job(rows[0][0]) if rows else None, job):
+                return False
+            work: Work = (
+                [("drop_job", {"id": job.id})] if then is None else [("change_job", _job_values(self.screen.job(then)))]
+            )
+            database.all_of(connection, work)
+        return True
+
+    def tokens_spent(self, day: date) -> int:
+        """Tokens a language model has cost on a day."""
+        rows = self.parts.database.run("tokens_spent", day=day)
+        return max(0, int(rows[0][0])) if rows else 0
+
+    def spend_tokens(self, day: date, tokens: int) -> None:
+        """Count tokens on a day."""
+        self.parts.database.change("spend_tokens", day=day, tokens=tokens)
+
+    def jobs(
+        self,
+        statuses: Sequence[str] | None = None,
+        limit: int | None = None,
+        scopes: Collection[str] | None = None,
+    ) -> list[Job]:
+        """Jobs that are not done, oldest first."""
+        seen = {"everyone": scopes is None, "scopes": list(scopes or ()), "limit": limit}
+        rows = self.parts.database.run("jobs", any=statuses is None, statuses=list(statuses or ()), **seen)
+        return [_job(record) for (record,) in rows]
+
+
+def held_task(parts: Parts, connection: Connection, task_id: str, how: str) -> TaskRun | None:
+    """A task under a lock, or None."""
+    rows = parts.database.within(connection, statement(how), {"id": task_id})
+    return _task(rows[0][0]) if rows else None
+
+
+def task_values(task: TaskRun) -> dict[str, object]:
+    """A task as its row has it."""
+    return {"id": task.id, "status": task.status, "created": task.created, "record": dumped(to_fields(task))}
+
+
+def checkpoint_values(checkpoint: Checkpoint) -> dict[str, object]:
+    """A checkpoint as its row has it."""
+    return {"task": checkpoint.task, "number": checkpoint.number, "record": dumped(to_fields(checkpoint))}
+
+
+def job_columns(jobs: Sequence[Job]) -> dict[str, object]:
+    """Jobs as columns."""
+    return {
+        "ids": [job.id for job in jobs],
+        "kinds": [job.kind for job in jobs],
+        "statuses": [job.status for job in jobs],
+        "run_afters": [job.run_after for job in jobs],
+        "leases": [job.leased_until for job in jobs],
+        "records": [dumped(to_fields(job)) for job in jobs],
+    }
+
+
+def _job_values(job: Job) -> dict[str, object]:
+    return {
+        "id": job.id,
+        "status": job.status,
+        "run_after": job.run_after,
+        "leased_until": job.leased_until,
+        "record": dumped(to_fields(job)),
+    }
+
+
+def _task(record: str) -> TaskRun:
+    return from_fields(TaskRun, json.loads(record))
+
+
+def _job(record: str) -> Job:
+    return from_fields(Job, json.loads(record))

@@ -1,0 +1,107 @@
+"""Vectors: those that are missing, and all of them for a new embedder, next to the old ones until the last is made."""
+
+import time
+
+from engram.model.errors import EmbedderError
+from engram.store.documents import meaning_digest, stored_meaning
+from engram.store.postgres import nearest
+from engram.store.postgres.facts import REMEMBERED
+from engram.store.postgres.parts import Parts
+from engram.store.postgres.sql import statement
+from engram.store.postgres.writing import vector_columns
+from engram.store.protocol import Progress
+
+SLICE = 256
+
+
+def fill(parts: Parts) -> int:
+    """Embed what lacks a vector of the current generation, a slice at a time; returns how many there were."""
+    if parts.embedder is None or not parts.facts.can_embed():
+        return 0
+    done, after = 0, 0
+    while made := _embed_slice(parts, parts.facts.generation, after):
+        after, done = made[0], done + made[1]
+    return done
+
+
+def _embed_slice(parts: Parts, generation: int, after: int) -> tuple[int, int] | None:
+    """Embed the next documents without a vector; returns the last number looked at and how many were written."""
+    assert parts.embedder is not None
+    rows = parts.database.run("without_vector", generation=generation, after=after, limit=SLICE)
+    if not rows:
+        return None
+    texts = {n: stored_meaning(kind, record) for n, kind, _, record, _ in rows}
+    vectors = dict(zip(texts, parts.embedder.embed(list(texts.values())), strict=True))
+    with parts.database.transaction() as connection:
+        # While this was being embedded another writer may have changed or purged it.
+        held = parts.database.within(connection, statement("meanings"), {"numbers": list(texts)})
+        kinds = {n: kind for n, kind, *_ in rows}
+        still = [
+            (n, kinds[n], scope, vectors[n]) for n, meaning, scope in held if bytes(meaning) == meaning_digest(texts[n])
+        ]
+        if still:
+            parts.database.within(connection, statement("put_vectors"), vector_columns(still, generation))
+    return rows[-1][0], len(still)
+
+
+def reembed(parts: Parts, progress: Progress) -> int:
+    """Embed every document with this process's embedder. Interrupted, it continues where it was; searches use the old vectors."""
+    if parts.embedder is None:
+        raise EmbedderError("this process has no embedder; set one with `engram config embedder static`")
+    parts.facts.refresh()
+    if parts.facts.can_embed():
+        if not parts.facts.get("pending"):
+            _drop_old(parts, parts.facts.generation)  # whatever a re-embedding that was stopped at its end left behind
+        return fill(parts)
+    generation = _pending_generation(parts)
+    total = int(parts.database.run("document_count")[0][0])
+    done = after = 0
+    while True:
+        made = _embed_slice(parts, generation, after)
+        if made is not None:
+            after, done = made[0], done + made[1]
+            progress("vectors", done, max(total, done))
+        elif _switch(parts, generation):
+            time.sleep(REMEMBERED)  # others may search the old vectors for as long
+            _drop_old(parts, generation)
+            return done
+        else:
+            after = 0
+
+
+def _pending_generation(parts: Parts) -> int:
+    assert parts.embedder is not None
+    with parts.database.transaction() as connection:
+        parts.database.within(connection, statement("lock_facts"), {})
+        parts.facts.refresh()
+        pending = parts.facts.get("pending")
+        if pending and pending[1] == parts.embedder.name:
+            return int(pending[0])
+        generation = max(parts.facts.generation, pending[0] if pending else 0) + 1
+        parts.facts.set(connection, pending=[generation, parts.embedder.name])
+    return generation
+
+
+def _switch(parts: Parts, generation: int) -> bool:
+    """Make a generation current if nothing lacks a vector of it; one statement decides for every process."""
+    assert parts.embedder is not None
+    with parts.database.transaction() as connection:
+        parts.database.within(connection, statement("lock_facts"), {})
+        if parts.database.within(connection, statement("lacks_vector"), {"generation": generation}):
+            return False
+        parts.facts.set(
+            connection,
+            generation=generation,
+            embedder=parts.embedder.name,
+            dim=parts.embedder.dim,
+            pending=None,
+            hnsw=None,
+        )
+    parts.facts.refresh()
+    return True
+
+
+def _drop_old(parts: Parts, generation: int) -> None:
+    nearest.drop_others(parts, generation)
+    while parts.database.change("drop_generation_slice", generation=generation):
+        pass

@@ -1,0 +1,375 @@
+"""The time phrase of a question and the window it means, counted from when the question was asked.
+
+Windows are half-open, in the zone of the question; days, weeks (from Monday), months and years are those of its calendar.
+
+- **today, last week, March, 2023, May 5th**: the whole day, week, month, year. Without a year, the most recent that has begun;
+  where the question looks ahead ("what will I…", and for weekdays any present tense), the first that is not over; a month in the
+  present tense is the nearer one. A weekday is
+  never today. "Last March", "last summer": the most recent that is over; "next": the first that has not begun. Seasons are the
+  northern ones, from the first of March, June, September and December; a winter is named by the year it begins in.
+- **this morning, yesterday evening, last night**: 5–12, 12–18, 18–24 o'clock; a night runs from 18 to 5. "At 3pm": that hour.
+- **two days ago, three weeks ago**: the calendar day, week, month or year that lies so far back. "A few" is 2 to 4, "several" 3
+  to 7, "a couple" 2. Hours, minutes and seconds ago: half a unit either side of that moment, or a quarter of the distance where
+  that is more. Half a year ago: that month.
+- **in the last three days, the past month, recently** (14 days): from so long before the question up to the question; what
+  happened at that very instant is inside. Hours are counted on the clock, days and longer on the calendar. So too "earlier today",
+  "so far this year", "month to date", from the start of the day, month or year, and "from May to now". "The last week" with its
+  article is the past seven days, "last week" the calendar's. "The other day": the seven days before today.
+- **since X**: from the start of X, open. **after X**: from the end of X, open. **before X, until X**: up to the start of X; "until the end
+  of X" up to its end. **by X, through X**: up to the end of X. **between X and Y, from X to Y**: from the start of X to the end of Y. A time
+  of the clock that bounds is that moment: "after 5pm", "between 2 and 4pm", "since 9", "between 10 last night and six this morning"; a
+  bare hour from 1 to 6 lies in the afternoon. **Monday and Wednesday, March, April and June**: from the first to the last. **This time
+  last year**: that month; of last month the week, of last week the day.
+- **early, mid, late; beginning, middle, end**: days 1–10, 11–20 and the rest of a month; Mon–Tue, Wed–Thu, Fri–Sun of a week; thirds of
+  a year and a quarter in whole months. **The first Monday in March, the first ten days of May, the closing months of 2025** (three), **the
+  Tuesday before Easter, the week ending May 5th, three Fridays ago**: counted. **The rest of the week**: from the question on, where the
+  week is not over.
+- **at Easter, on Thanksgiving, over Christmas**: holidays by their rule; behind "on" the very day. **Two days before Christmas, the week
+  before Easter**: counted from it. **Week 42, Christmas week**: the calendar's. **The last three sprints**: of two weeks each; "last sprint" is nobody's to place.
+- **before I moved, since the launch, when I lived in Berlin**: no window, but an anchor and a relation.
+
+Of several phrases the first counts, save that one which owns a noun ("Friday's release") or, in a question about the past, lies ahead
+gives way to another.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+
+from engram.text.time.anchors import AnchorPhrase, anchored, speaks_of_past
+from engram.text.time.calendar import Span, resolved
+from engram.text.time.grammar import INSTANT, Found, Grammar
+from engram.text.time.numbers import day_of_month, repeating, year_after
+from engram.text.time.words import Word, is_plain, lead_at, may_start, value_of, words
+from engram.text.verbs import is_act, is_past
+from engram.text.word_classes import word_class
+
+__all__ = ["TimePhrase", "Window", "range_at", "time_phrase", "with_next"]
+
+_JOINS = {
+    "between": ("and",),
+    "from": ("to", "till", "until", "til", "through", "thru", "up"),
+    "": ("to", "through", "thru"),
+}
+_LONGEST_LIST = 6
+_ON = frozenset(("on", "during", "over", "in"))
+
+
+def range_at(grammar: Grammar, place: int) -> Found | None:
+    """From one time to another: "between March and May", "from Monday to Wednesday", "June 3rd to June 10th"."""
+    word = grammar.words[place].key
+    opener = word if word in ("between", "from") else ""
+    start = place + 1 if opener or word in _ON else place
+    if opener and (hours := grammar.hours(place)) is not None:
+        return hours
+    if (days := _days_of_one_month(grammar, start, _JOINS[opener])) is not None:
+        return days
+    first = grammar.moment(start, "in" if start > place else "") or (_opened(grammar, start) if opener else None)
+    if first is None or first[0] >= len(grammar.words) or grammar.words[first[0]].key not in _JOINS[opener]:
+        return None
+    behind = first[0] + 1
+    if grammar.words[behind - 1].key == "up" and behind < len(grammar.words):
+        behind += 1
+    second = _same_month(grammar, behind, first[1]) or _the_present(grammar, behind) or grammar.moment(behind, "in")
+    if second is None and first[1].grain == "hour":
+        second = _hour(grammar, behind)
+    if second is None:
+        return None
+    since = _first_of(grammar, start, first, second[1]).since
+    until = second[1].since if second[1].grain == "hour" else second[1].until
+    return (second[0], Span(since, until, "range")) if since < until else None
+
+
+def _opened(grammar: Grammar, place: int) -> Found | None:
+    """What only "between" or "from" makes a time: an hour, and "now" in "between now and Friday"."""
+    now = place < len(grammar.words) and grammar.words[place].key == "now"
+    return _the_present(grammar, place) if now else _hour(grammar, place)
+
+
+def _the_present(grammar: Grammar, place: int) -> Found | None:
+    """The end of "from 2023 up to now", "from May to date", "from March to the present day"."""
+    keys = [word.key for word in grammar.words[place : place + 3]]
+    article = keys[:1] == ["the"]
+    if keys[article : article + 1] not in (["now"], ["date"], ["present"]):
+        return None
+    end = place + article + (2 if keys[article + 1 : article + 2] == ["day"] else 1)
+    return (end, Span(grammar.at, grammar.at + INSTANT, "rolling")) if is_plain(grammar.words, end) else None
+
+
+def _hour(grammar: Grammar, place: int) -> Found | None:
+    """A time of the clock, or an hour with its day: "between 10 last night and 6 this morning"."""
+    return grammar.clock_today(place) or grammar.bare_hour(place, alone=False)
+
+
+def with_next(grammar: Grammar, start: int, end: int, span: Span) -> Found:
+    """Some of a kind are one time, from the first to the last: "in January and February", "on Monday, Wednesday and Friday last week"."""
+    joint = _behind_list(grammar, end)
+    if joint + 1 >= len(grammar.words) or grammar.words[joint].key not in ("and", "or"):
+        return end, span
+    behind = joint + 2 if grammar.words[joint + 1].key in _ON else joint + 1
+    other = grammar.moment(behind, "in")
+    if other is None or other[1].grain != span.grain:
+        return end, span
+    told = other[0] > behind + 1 or other[1].since < span.since  # they are named in the order they came in
+    first = _first_of(grammar, start, (end, span), other[1]) if told else span
+    since, until = min(first.since, other[1].since), max(first.until, other[1].until)
+    return other[0], Span(since, until, "range")
+
+
+def _behind_list(grammar: Grammar, end: int) -> int:
+    """Where the list that goes on behind a comma comes to its "and"; the same place where none does."""
+    place = end
+    while grammar.words[place - 1].closed and place < min(end + _LONGEST_LIST, len(grammar.words)):
+        if grammar.words[place].key in ("and", "or"):
+            return place
+        named = repeating(grammar.words, place, named=False)
+        if named is None or named[1].kind not in ("weekday", "month"):
+            return len(grammar.words)
+        place = named[0]
+    return place
+
+
+def _days_of_one_month(grammar: Grammar, place: int, joins: tuple[str, ...]) -> Found | None:
+    """Two days whose month follows the second: "between 1 and 5 April", "from the 3rd to the 7th of June"."""
+    first = day_of_month(grammar.words, place)
+    if first is None or first[0] >= len(grammar.words) or grammar.words[first[0]].key not in joins:
+        return None
+    last = grammar.moment(first[0] + 1, "in")
+    if last is None or last[1].grain != "day" or first[1] >= last[1].since.day or last[0] < first[0] + 3:
+        return None
+    return last[0], Span(last[1].since.replace(day=first[1]), last[1].until, "range")
+
+
+def _first_of(grammar: Grammar, start: int, first: Found, second: Span) -> Span:
+    """The first end of a range, taken from the second where it names no year of its own: "between March and May 2023"."""
+    start += grammar.words[start].key == "the"
+    what = repeating(grammar.words, start, named=True)
+    if what is not None and what[0] == first[0] and year_after(grammar.words, what[0]) is None:
+        return resolved(what[1], second.since, None, False) or first[1]
+    clocked = grammar.clock_today(start)
+    if first[1].grain == second.grain == "hour" and clocked is not None and clocked[0] == first[0]:
+        clock = first[1].since - first[1].since.replace(hour=0, minute=0)
+        since = second.since.replace(hour=0, minute=0) + clock
+        return Span(since, first[1].until, "hour")
+    return first[1]
+
+
+def _same_month(grammar: Grammar, place: int, first: Span) -> Found | None:
+    """The second day of "between May 3 and 10", which is one of the first one's month, and of the year behind it."""
+    read = day_of_month(grammar.words, place)
+    if first.grain != "day" or read is None or not first.since.day < read[1] <= 31:
+        return None
+    dated = repeating(grammar.words, read[0] - 1, named=False)
+    if dated is not None and dated[1].kind == "date":
+        return None  # "between May 3 and 10 June"
+    end, year = year_after(grammar.words, read[0]) or (read[0], first.since.year)
+    since = first.since.replace(year=year, day=read[1])
+    return end, Span(since, since + (first.until - first.since), "day")
+
+
+_AHEAD = word_class("asking", "ahead")
+_WH = word_class("asking", "wh")
+_PRESENT = word_class("asking", "now")
+_AGENDA = word_class("asking", "agenda")
+_HEARD = word_class("asking", "heard")
+_RECORDS = word_class("questionsigns", "record")
+_GOES_BY = word_class("asking", "goes_by")
+_UP_TO = frozenset(("i", "we", "you", "he", "she", "they", "been", "get", "got", "gotten"))
+_AT = frozenset(("at", "around"))
+_ABOUT = frozenset(("around", "about", "roughly", "approximately", "circa"))
+_BOUND_HOURS = frozenset(("since", "after", "until", "before"))
+_STRANDED = frozenset(("on", "at", "in"))
+_NEVER_LED = frozenset(("yesterday", "today", "tomorrow", "tonight", "recently", "lately"))
+_PHRASES_READ = 8
+_FROM_TO = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A half-open stretch of time, `since` inside and `until` outside; None leaves that end open."""
+
+    since: datetime | None
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class TimePhrase:
+    """The words of a question that say when, and what they mean."""
+
+    text: str
+    """The phrase as it stands in the question: `question[start:end]`."""
+    start: int
+    end: int
+    window: Window | None
+    anchor: str = ""
+    """The event the phrase hangs on ("I moved" in "before I moved"); the window is None then."""
+    relation: str = ""
+    """How the time lies to the anchor: "before", "after" or "during"."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    first: int
+    last: int
+    window: Window
+    owner: bool
+
+
+def time_phrase(text: str, at: datetime) -> TimePhrase | None:
+    """The phrase of the question that says when, or None. `at`, when it was asked, is aware; its zone is the windows' zone."""
+    found = words(text)
+    past = speaks_of_past(found)
+    grammar = Grammar(found, at, ahead=0 if past else _looks_ahead(found))
+    read = _best(_phrases(grammar), at if past else None)
+    event = anchored(found, past)
+    if event is not None and (read is None or _tells_of(event, read)):
+        return _anchor_phrase(text, found, event)
+    if read is None:
+        return None
+    start, end = found[read.first].start, found[read.last - 1].end
+    return TimePhrase(text[start:end], start, end, read.window)
+
+
+def _looks_ahead(found: list[Word]) -> int:
+    keys = {word.key for word in found}
+    if keys & _AHEAD:
+        told = any(map(is_past, keys - _AHEAD)) and not keys & _PRESENT  # "how the plan progressed"
+        return 0 if told else 2
+    asks_now = found[:1] and (found[0].key in _WH or keys & _AGENDA or _any_to_come(found))
+    return 1 if keys & _PRESENT or (asks_now and not any(is_past(key, same=True) for key in keys)) else 0
+
+
+def _any_to_come(found: list[Word]) -> bool:
+    """A question without a verb after what there is: "any classes on Thursday"; what went wrong there was before: "any errors"."""
+    if found[0].key not in ("any", "anything") or any(is_act(word.key) for word in found):
+        return False
+    keys = {word.key for word in found}
+    return keys.isdisjoint(_RECORDS | _HEARD) and "from" not in keys
+
+
+def _best(reads: Iterator[_Read], past_of: datetime | None) -> _Read | None:
+    kept = [read for _, read in zip(range(_PHRASES_READ), reads, strict=False)]
+
+    def burden(read: _Read) -> int:
+        since = read.window.since
+        ahead = past_of is not None and since is not None and since.timestamp() > past_of.timestamp()
+        return 2 * ahead + read.owner
+
+    return min(kept, key=burden, default=None)
+
+
+def _tells_of(event: AnchorPhrase, read: _Read) -> bool:
+    """Whether the calendar's phrase only tells more of the event: "before I moved last year"."""
+    return event.clause and event.relation != "during" and event.event <= read.first and read.last <= event.last
+
+
+def _anchor_phrase(text: str, found: list[Word], event: AnchorPhrase) -> TimePhrase:
+    start, end = found[event.first].start, found[event.last - 1].end
+    told = text[found[event.event].start : end]
+    return TimePhrase(text[start:end], start, end, None, told, event.relation)
+
+
+def _phrases(grammar: Grammar) -> Iterator[_Read]:
+    place, found = 0, grammar.words
+    while place < len(found):
+        try:
+            read = _phrase(grammar, place) if may_start(found[place]) else None
+        except (OverflowError, ValueError):
+            read = None  # further away than the calendar reaches
+        if read is not None:
+            yield read
+        place = read.last if read is not None else place + 1
+
+
+def _phrase(grammar: Grammar, place: int) -> _Read | None:
+    beyond = grammar.beyond(place)
+    if beyond is not None:
+        end, moment, further = beyond
+        bounds = (None, moment) if further else (moment, grammar.at + INSTANT)
+        return _made(grammar, place, end, *bounds)
+    ranged = range_at(grammar, place)
+    if ranged is not None:
+        return _made(grammar, place, ranged[0], ranged[1].since, ranged[1].until)
+    lead = lead_at(grammar.words, place)
+    if lead is not None and (read := _led(grammar, place, *lead)) is not None:
+        return read
+    bare = grammar.moment(place)
+    if bare is None:
+        return None
+    bare = with_next(grammar, place, *bare)
+    return _made(grammar, place, bare[0], None if _ends_there(grammar, place) else bare[1].since, bare[1].until)
+
+
+def _ends_there(grammar: Grammar, place: int) -> bool:
+    """Whether the time is only the end of something: "from the first draft to today"."""
+    before = [word.key for word in grammar.words[max(0, place - _FROM_TO) : place]]
+    return before[-1:] == ["to"] and "from" in before
+
+
+def _led(grammar: Grammar, place: int, start: int, kind: str) -> _Read | None:
+    word = grammar.words[place].key if start == place + 1 else kind
+    if not _leads(grammar, place, start, word):
+        return None
+    if kind != "in" and grammar.words[start].key in _ABOUT:
+        start += 1  # "since around February"
+    read = _bounding(grammar, start, word, kind)
+    if read is None or (kind == "in" and grammar.words[read[0] - 1].key == "ago"):
+        return None  # "participate in | a month ago"
+    end, span = with_next(grammar, start, *read) if kind == "in" else read
+    behind = grammar.words[end].key if end < len(grammar.words) else ""
+    if word == "from" and behind in ("on", "onward", "onwards"):
+        end, kind = end + 1, "since"
+    if kind in ("until", "before") and "end" in (word.key for word in grammar.words[start : start + 2]):
+        kind = "by"  # "until the end of 2024"
+    end_of = span.since if span.grain == "hour" else span.until  # "after 5pm", "by noon": that moment
+    bounds: dict[str, tuple[datetime | None, datetime | None]] = {
+        "in": (span.since, span.until),
+        "since": (span.since, None),
+        "after": (end_of, None),
+        "until": (None, span.since),
+        "before": (None, span.since),
+        "by": (None, end_of),
+    }
+    return _made(grammar, place, end, *bounds[kind])
+
+
+def _leads(grammar: Grammar, place: int, start: int, word: str) -> bool:
+    """Whether the word leads what follows, and does not end what stands before it: "what was I working on | last week"."""
+    if start >= len(grammar.words) or grammar.words[start - 1].closed:
+        return False
+    before = grammar.words[place - 1].key if place else ""
+    if word in ("through", "by") and before in _GOES_BY:
+        return False  # "what has gone through | today", "who dropped by | on Monday"
+    if word == "until" and grammar.words[place].key == "up" and before in _UP_TO:
+        return False  # "what was I up to | last weekend"
+    return word not in _STRANDED or not _takes_no_lead(grammar, start)
+
+
+def _takes_no_lead(grammar: Grammar, start: int) -> bool:
+    """Whether the time is one that "on" or "at" never leads: "lately", "yesterday", "last week"."""
+    key, after = (word.key for word in (grammar.words[start : start + 2] * 2)[:2])
+    return key in _NEVER_LED or (value_of("step", key) is not None and value_of("unit", after) not in (None, "day"))
+
+
+def _bounding(grammar: Grammar, start: int, word: str, kind: str) -> Found | None:
+    """The time behind a lead. "Since" looks back whatever the tense; a limit in the present ("due before July") lies ahead."""
+    seen = grammar.ahead
+    if kind in ("since", "before", "until", "by"):
+        grammar.ahead = 0 if kind == "since" else 2 * min(seen, 1)
+    clocked = kind != "in" or (word in _AT and not seen)
+    read = grammar.moment(start, word) or (grammar.clock_today(start) if clocked else None)
+    if read is None and (kind != "in" or word in _AT):
+        read = grammar.bare_hour(start, alone=kind in _BOUND_HOURS)
+    grammar.ahead = seen
+    return read
+
+
+def _made(grammar: Grammar, first: int, last: int, since: datetime | None, until: datetime | None) -> _Read | None:
+    window = Window(_zoned(since, grammar.zone), _zoned(until, grammar.zone))
+    if window.since is not None and window.until is not None and window.since.timestamp() >= window.until.timestamp():
+        return None
+    return _Read(first, last, window, grammar.words[last - 1].owner)
+
+
+def _zoned(moment: datetime | None, zone: tzinfo | None) -> datetime | None:
+    return None if moment is None else moment.replace(tzinfo=zone)

@@ -1,0 +1,31 @@
+"""What a caller's editor knows: public names, filters and fields. `typed_caller.py` is what the type checker makes of them."""
+
+import inspect
+import subprocess
+import sys
+
+import engram
+from engram.capture.drafting import _FIELDS as SETTABLE
+from engram.client.arguments import SearchFilters
+from engram.model import errors, fields
+from engram.recall.sight import FILTERS
+
+
+def test_typed_arguments_are_those_that_are_accepted() -> None:
+    spelled = set(fields.ChangedFields.__annotations__)
+    assert {fields.FIELD_ALIASES.get(name, name) for name in spelled} - {"agent_id", "user_id"} == SETTABLE
+    filters = {fields.FILTER_ALIASES.get(name, name) for name in SearchFilters.__annotations__}
+    assert filters - {"agent_id", "user_id"} == FILTERS
+
+
+def test_public_names_are_sorted_complete_and_importable() -> None:
+    assert engram.__all__ == sorted(engram.__all__) == dir(engram)
+    assert all(getattr(engram, name) is not None for name in engram.__all__)
+    tree = {name for name, kind in vars(errors).items() if inspect.isclass(kind) and issubclass(kind, Exception)}
+    assert tree <= set(engram.__all__)
+
+
+def test_importing_the_package_loads_no_part_of_it() -> None:
+    program = "import sys, engram; print([m for m in sys.modules if m.startswith('engram.') and 'model' not in m])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,53 @@
+"""A store that was filled once, copied to wherever a test wants it: filling it anew takes ten times as long."""
+
+import shutil
+from urllib.parse import urlsplit
+
+from psycopg import sql
+
+from engram.store.files.home import open_home
+from engram.store.migration.transfer import Endpoint
+from engram.store.opening import Server as Place
+from tests.postgres.server import Server
+
+COPIED_COLUMNS = (
+    "SELECT c.relname::text, array_agg(a.attname::text) FROM pg_attribute a"
+    " JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace"
+    " WHERE n.nspname = 'engram' AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.attnum > 0"
+    " AND NOT a.attisdropped AND a.attgenerated = '' GROUP BY c.relname HAVING 'tenant' = ANY(array_agg(a.attname))"
+)
+
+
+def copy(source: Endpoint, target: Endpoint, server: Server | None = None) -> None:
+    """Everything that lies at one end, also at the other, which is of the same kind and empty."""
+    if source.server is not None and target.server is not None:
+        assert server is not None
+        _copy_tenant(source.server, target.server, server)
+    else:
+        _copy_home(source, target)
+
+
+def _copy_home(source: Endpoint, target: Endpoint) -> None:
+    """The files and the index made of them."""
+    assert source.directory is not None and target.directory is not None
+    shutil.copytree(source.directory, target.directory)
+    here, there = (
+        open_home(end.directory, end.directory.parent / "cache") for end in (source, target) if end.directory
+    )
+    shutil.copytree(here.index, there.index)
+
+
+def _copy_tenant(source: Place, target: Place, server: Server) -> None:
+    """Every row of a tenant, under another name in the same database."""
+    assert source.url == target.url
+    with server.admin(urlsplit(source.url).path.lstrip("/")) as admin, admin.transaction():
+        tables = admin.execute(COPIED_COLUMNS).fetchall()
+        assert tables, "no table has a tenant"
+        for table, columns in tables:
+            others = sql.SQL(", ").join(sql.Identifier(name) for name in sorted(columns) if name != "tenant")
+            admin.execute(
+                sql.SQL("INSERT INTO {0} (tenant, {1}) SELECT %s, {1} FROM {0} WHERE tenant = %s").format(
+                    sql.Identifier("engram", table), others
+                ),
+                (target.tenant, source.tenant),
+            )
