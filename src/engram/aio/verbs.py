@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from engram.aio.opening import Opening
     from engram.aio.session import AsyncSession
     from engram.capture.conversation import Conversation
+    from engram.capture.documents.cite import Citation, LongInputContext
+    from engram.capture.documents.ingest import LongInput
     from engram.capture.extraction import Extracted
-    from engram.capture.longinput.citing import Citation, LongInputContext
-    from engram.capture.longinput.recording import LongInput
     from engram.client import Engram
     from engram.client.naming import Owner
     from engram.client.reading import Images, Memories, Reaches
