@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from engram.capture.documents.chunk import chunks_of
+from engram.capture.documents.facts import facts_in
+from engram.capture.documents.read import kind_of
 from engram.capture.extraction import extract
-from engram.capture.longinput.chunking import chunks_of
-from engram.capture.longinput.facts import facts_in
-from engram.capture.longinput.kinds import look_of
 from engram.cli.records import strict_json
 from engram.dialects import engram_yaml
 from engram.gates.instructions import injection_problem
@@ -85,7 +85,7 @@ RULES: Mapping[str, Callable[[str], Any]] = {
     "policy": lambda text: policy_named("default").applied(Memory("", text), typed=False),
     "extraction": _conversation,
     "summary": _summary,
-    "look": look_of,
+    "look": kind_of,
     **{f"document {kind}": partial(_documents, kind) for kind in ("markdown", "text", "code", "diff")},
     "question": lambda text: parse(text, NOW),
     "time phrase": lambda text: time_phrase(text, NOW),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from engram import Engram
-from engram.capture.longinput.quotes import quote_hash
+from engram.capture.documents.quotes import quote_hash
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.task import Job
 from engram.sessions.jobs import FIRST_WAIT, LEASE, LONGEST_WAIT, MOST_ATTEMPTS, Jobs, wait_after

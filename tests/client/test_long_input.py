@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram import Engram
-from engram.capture.longinput import recording
-from engram.capture.longinput.quotes import quote_hash
+from engram.capture.documents import ingest
+from engram.capture.documents.quotes import quote_hash
 from engram.embedding.tokenizer import count_tokens
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.task import TASK_STATES
@@ -35,7 +35,7 @@ The tenant must not keep reptiles. Cats are welcome.
 MENU = "# Menu\n\nThe soup of the day must be served within 10 minutes.\n\nThe chef is called Beatrice Alvarez.\n"
 
 
-def read(mem: Engram, text: str = LEASE, **options: Any) -> tuple[str, recording.LongInput]:
+def read(mem: Engram, text: str = LEASE, **options: Any) -> tuple[str, ingest.LongInput]:
     task = mem.start_task("Read the documents").id
     return task, mem.record_long_input(task, text, **{"title": "lease.md", "max_chunk_tokens": 60, **options})
 
@@ -166,7 +166,7 @@ def test_reading_twice_is_reading_once(mem: Engram) -> None:
 
 def test_a_crash_in_the_middle_is_gone_on_from(mem: Engram, monkeypatch: pytest.MonkeyPatch) -> None:
     whole_task, whole = read(mem)
-    monkeypatch.setattr(recording, "SLICE", 1)
+    monkeypatch.setattr(ingest, "SLICE", 1)
     task = mem.start_task("Read again").id
 
     def crash(stage: str, done: int, total: int) -> None:
@@ -260,7 +260,7 @@ BAD: dict[str, Callable[[Engram, str], object]] = {
     "empty": lambda mem, task: mem.record_long_input(task, " \n "),
     "binary": lambda mem, task: mem.record_long_input(task, "PK\x03\x04\x00\x00"),
     "bytes": lambda mem, task: mem.record_long_input(task, b"text"),  # type: ignore[arg-type]
-    "too large": lambda mem, task: mem.record_long_input(task, "a" * (recording.MOST_CHARACTERS + 1)),
+    "too large": lambda mem, task: mem.record_long_input(task, "a" * (ingest.MOST_CHARACTERS + 1)),
     "kind": lambda mem, task: mem.record_long_input(task, LEASE, kind="poem"),
     "title": lambda mem, task: mem.record_long_input(task, LEASE, title=None),  # type: ignore[arg-type]
     "chunk tokens": lambda mem, task: mem.record_long_input(task, LEASE, max_chunk_tokens=1),

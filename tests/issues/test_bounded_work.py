@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram import Engram
-from engram.capture.longinput.chunking import Chunk
-from engram.capture.longinput.facts import facts_in
+from engram.capture.documents.chunk import Chunk
+from engram.capture.documents.facts import facts_in
 from engram.model.errors import EngramError, Refused
 from engram.rules.limits import MAX_LISTED
 from tests.hostile import PIECES, RULES

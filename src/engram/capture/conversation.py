@@ -331,7 +331,7 @@ class Conversations:
         return self.learner.policy.described(Memory(id="", statement=fact.statement, type=PLAIN_FACT), typed=False).type
 
     def _given(self, exchange: _Exchange, fact: Extracted) -> dict[str, Any]:
-        from engram.capture.longinput.quotes import quote_hash
+        from engram.capture.documents.quotes import quote_hash
 
         event = exchange.events[fact.turn]
         quote = event.content[slice(*fact.span)]

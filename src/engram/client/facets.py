@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from engram.capture.conversation import Conversations
+    from engram.capture.documents.cite import Citing
+    from engram.capture.documents.ingest import Recorder
     from engram.capture.learning import Learner
-    from engram.capture.longinput.citing import Citing
-    from engram.capture.longinput.recording import Recorder
     from engram.gates.policies import MemoryPolicy
     from engram.graph.graph import Graph
     from engram.llm.model import LanguageModel
@@ -154,13 +154,13 @@ class Facets:
 
     @cached_property
     def _recorder(self) -> "Recorder":
-        from engram.capture.longinput.recording import Recorder
+        from engram.capture.documents.ingest import Recorder
 
         return Recorder(self.store, self.tasks, self._learner, self._clock, self.model)
 
     @cached_property
     def _citing(self) -> "Citing":
-        from engram.capture.longinput.citing import Citing
+        from engram.capture.documents.cite import Citing
         from engram.embedding.tokenizer import count_tokens
 
         return Citing(self.store, self.tasks, count_tokens)

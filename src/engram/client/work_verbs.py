@@ -17,8 +17,8 @@ from engram.recall.cutoff import HELPFUL
 from engram.recall.sight import ScopeLike
 
 if TYPE_CHECKING:
-    from engram.capture.longinput.citing import Citation, LongInputContext
-    from engram.capture.longinput.recording import Ingested, LongInput
+    from engram.capture.documents.cite import Citation, LongInputContext
+    from engram.capture.documents.ingest import Ingested, LongInput
     from engram.sessions.context import TaskContext
     from engram.sessions.jobs import Worked
     from engram.sessions.sessions import SessionHandle
@@ -275,7 +275,7 @@ class WorkVerbs(Facets):
         `cite` can compare. With `extract_with_llm` the model of the settings draws facts too. Recording the same text again goes
         on where it ended.
         """
-        from engram.capture.longinput.documents import Document
+        from engram.capture.documents.read import Document
 
         return self._recorder.record(
             self._own_task(task, owner),
@@ -305,14 +305,14 @@ class WorkVerbs(Facets):
 
         Of a folder, `.refused` of the answer names what cannot be read and `.left_out` what is not meant to be, with the reason.
         """
-        from engram.capture.longinput.ingesting import Ingesting
+        from engram.capture.documents.ingest import FileIngest
 
         if not str(path).strip():
             raise InvalidInput("name a file or a folder to read; `.` is the one you are in")
         place = Path(path).absolute()
         owner: Owner = {"scope": scope or None, "agent_id": agent_id, "user_id": user_id}
         own = self._own_task(task, owner) if task else ""
-        reading = Ingesting(
+        reading = FileIngest(
             self._recorder, kind, max_chunk_tokens, max_facts_per_chunk, extract_with_llm, progress or (lambda *_: None)
         )
 

@@ -5,16 +5,18 @@ opposite or a rival word, or with two parts swapped.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
-from engram.gates.claims import claim_of, competing
 from engram.gates.comparison import relation
 from engram.gates.near import same_situation, token_overlap
 from engram.gates.proposal import Neighbour, Proposal
+from engram.gates.tables import rows
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
+from engram.text.polarity import NOT, Reading, canonical, is_function_word, read, rival
 
 __all__ = ["Conflict", "contradiction"]
 
@@ -87,3 +89,155 @@ def _conflict(memory: Memory, other: Memory) -> str:
         return why
     comparison = relation(memory.statement, other.statement)
     return comparison.why if comparison.relation == "opposite" else ""
+
+
+# -- who is what: subject, predicate and object of a plain sentence, from its form or by a simple parse
+
+_LONGEST_SUBJECT = 6
+_LONGEST_PREDICATE = 4
+_OBJECT_ENDS = frozenset(
+    (",", "because", "since", "so", "but", "which", "that", "who", "although", "though", "instead")
+)
+_QUALIFIERS = frozenset(
+    [
+        "for",
+        "in",
+        "on",
+        "at",
+        "when",
+        "while",
+        "during",
+        "if",
+        "unless",
+        "as",
+        "with",
+        "under",
+        "until",
+        "from",
+        "by",
+        "within",
+        "per",
+        "inside",
+        "near",
+    ]
+)
+_LISTS = frozenset(("and", "or", "&"))
+# With these any noun becomes an attribute: "the default X", "my favourite X".
+_SINGULAR = frozenset(map(canonical, ("default", "favourite", "favorite", "preferred", "primary", "main")))
+_DETERMINERS = frozenset(("the", "our", "my", "your", "his", "her", "their", "its", "this", "a", "an"))
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A subject, what is said of it, the value, and the circumstances; all as stems."""
+
+    subject: frozenset[str]
+    kind: str
+    """given (the memory's form), one, choice or is: how far another object excludes this one."""
+    predicate: str
+    object: tuple[str, ...]
+    circumstances: frozenset[str] = frozenset()
+    is_list: bool = False
+    named: bool = False
+    """The object is a name or a number, not a description."""
+    attribute: bool = False
+    """The subject is something that has one value, such as a port or a favourite colour."""
+    about_name: bool = False
+    """The subject is a name, of which many things can be said."""
+
+
+def claim_of(memory: Memory) -> Claim | None:
+    """The claim a memory makes, or None when it is no plain sentence of that kind."""
+    return _given(memory.form) if memory.form.get("object") else _parsed(memory.statement)
+
+
+def competing(one: Claim, other: Claim) -> str:
+    """Why two claims about the same subject cannot both hold; "" when they can."""
+    if one.subject != other.subject or one.predicate != other.predicate or one.object == other.object:
+        return ""
+    first, second = set(one.object), set(other.object)
+    if not first or not second or first <= second or second <= first:
+        return ""
+    if one.circumstances != other.circumstances or one.is_list or other.is_list:
+        return ""
+    return _WHY if _excludes(one, other) else ""
+
+
+_WHY = "the same subject and predicate with another object"
+
+
+def _excludes(one: Claim, other: Claim) -> bool:
+    if "given" in (one.kind, other.kind) or one.kind == "one":
+        return True
+    if any(rival(word, twin) for word in one.object for twin in other.object):
+        return True
+    if one.kind == "choice":
+        return bool(one.circumstances) and bool(one.subject)
+    return one.attribute or (one.named and other.named and not one.about_name)
+
+
+@lru_cache(maxsize=1)
+def _attributes() -> frozenset[str]:
+    return frozenset(canonical(word) for row in rows("attributes.txt") for word in row)
+
+
+@lru_cache(maxsize=1)
+def _predicates() -> dict[tuple[str, ...], tuple[str, str]]:
+    """Words of the surface → (class, name)."""
+    return {tuple(surface.split("_")): (row[0], row[1]) for row in rows("predicates.txt") for surface in row[2:]}
+
+
+def _given(form: Mapping[str, str]) -> Claim:
+    subject, predicate, value = (read(form.get(part, "")) for part in ("subject", "predicate", "object"))
+    name = _predicates().get(tuple(predicate.raw), ("", " ".join(predicate.raw)))[1]
+    return Claim(_words(subject.raw), "given", name, tuple(canonical(word) for word in value.raw if word != ","))
+
+
+@lru_cache(maxsize=4096)
+def _parsed(statement: str) -> Claim | None:
+    reading = read(statement)
+    raw = reading.raw
+    if reading.past or NOT in raw or len(raw) < 3 or raw[-1] == "?":
+        return None
+    for start in range(min(len(raw) - 1, 2 * _LONGEST_SUBJECT)):
+        if raw[start] == ",":
+            return None
+        for length in range(min(_LONGEST_PREDICATE, len(raw) - start - 1), 0, -1):
+            if found := _predicates().get(raw[start : start + length]):
+                return _assembled(reading, start, start + length, *found)
+    return None
+
+
+def _assembled(reading: Reading, start: int, end: int, kind: str, predicate: str) -> Claim | None:
+    subject = _words(reading.raw[:start])
+    if len(subject) > _LONGEST_SUBJECT or (not subject and kind != "choice"):
+        return None
+    if any(word in _QUALIFIERS for word in reading.raw[:start]):
+        return None
+    if kind == "is" and reading.raw[end] in _QUALIFIERS:
+        return None
+    value, circumstances, is_list = _object(reading.raw[end:])
+    numbers = {str(number) for number in reading.numbers}
+    named = bool(value) and all(word in reading.names or word in numbers for word in value)
+    about_name = bool(subject & reading.names) or reading.raw[0] not in _DETERMINERS
+    attribute = _is_attribute(reading.raw[:start])
+    return Claim(subject, kind, predicate, value, circumstances, is_list, named, attribute, about_name)
+
+
+def _is_attribute(raw: tuple[str, ...]) -> bool:
+    head = raw[: raw.index("of")] if "of" in raw else raw
+    words = [canonical(word) for word in head]
+    return bool(words) and (words[-1] in _attributes() or not _SINGULAR.isdisjoint(words))
+
+
+def _object(raw: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset[str], bool]:
+    """The value, the circumstances behind it, and whether it is a list."""
+    end = next((place for place, word in enumerate(raw) if word in _OBJECT_ENDS), len(raw))
+    clause = raw[:end]
+    cut = next((place for place, word in enumerate(clause) if place and word in _QUALIFIERS), end)
+    value = tuple(canonical(word) for word in clause[:cut] if not is_function_word(word))
+    return value, _words(clause[cut:]) | _words(raw[end:]), bool(_LISTS.intersection(clause[:cut]))
+
+
+def _words(raw: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(canonical(word) for word in raw if word != "," and not is_function_word(word))

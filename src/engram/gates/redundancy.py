@@ -1,16 +1,15 @@
 """Redundancy, the fifth quality gate: does an active memory say this already?"""
 
-import re
 from collections.abc import Sequence
 
 from engram.gates.near import same_situation
 from engram.gates.proposal import Neighbour, Proposal
 from engram.model.memory import Memory
 from engram.text.polarity import Reading, read
+from engram.text.sentences import split_sentences
 
 __all__ = ["covering"]
 
-_SENTENCE = re.compile(r"(?<=[.!?;。！？])\s*")
 _MOST_SENTENCES = 20
 
 
@@ -26,14 +25,12 @@ def covering(proposal: Proposal, neighbours: Sequence[Neighbour]) -> Memory | No
         other = neighbour.memory
         if other.scope != memory.scope or other.status != "active" or not same_situation(memory, other):
             continue
-        if any(_says(read(part), reading) for part in _sentences(other.statement)):
+        # A semicolon separates two statements as well as a full stop does.
+        parts = split_sentences(other.statement.replace("; ", ". "), _MOST_SENTENCES)
+        if any(_says(read(part), reading) for part in parts):
             return other
     return None
 
 
 def _says(one: Reading, other: Reading) -> bool:
     return one.sequence == other.sequence and one.past == other.past
-
-
-def _sentences(text: str) -> list[str]:
-    return [part for part in _SENTENCE.split(text, maxsplit=_MOST_SENTENCES) if part] or [text]

@@ -4,6 +4,7 @@ import re
 
 from engram.gates.tables import phrases, plain
 from engram.model.memory import Memory
+from engram.text.sentences import split_sentences
 
 __all__ = ["LEAST_IMPORTANCE", "importance_of", "triviality_problem"]
 
@@ -29,7 +30,6 @@ _BY_TYPE = {
 }
 _LONG, _LONGEST_BONUS = 200, 0.1
 _NUMBERED = re.compile(r"\d{2,}|version|api|config")
-_SENTENCE = re.compile(r"(?<=[.!?。！？؟])\s*")
 _LETTER = re.compile(r"[^\W\d_]")
 
 
@@ -68,5 +68,5 @@ def _is_small_talk(words: list[str]) -> bool:
 
 
 def _is_question(text: str) -> bool:
-    sentences = [part for part in _SENTENCE.split(text.strip()) if part]
+    sentences = split_sentences(text)
     return bool(sentences) and all(part.endswith(("?", "？", "؟")) for part in sentences)

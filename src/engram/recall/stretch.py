@@ -8,7 +8,8 @@ import numpy as np
 from engram.model.hit import Hits
 from engram.recall.likeness import Floats, Lexicon, alike
 from engram.recall.passages import Passage, Passages
-from engram.text.tokens import SENTENCE_END, tokens
+from engram.text.sentences import SENTENCE_END
+from engram.text.tokens import tokens
 
 __all__ = ["SHOWN", "WHOLE", "stretch_of", "with_stretches"]
 

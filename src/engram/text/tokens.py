@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from itertools import pairwise
 
+from engram.text.sentences import SENTENCE_END
 from engram.text.stems import read_table, stem
 
-__all__ = ["ASKED", "SENTENCE_END", "marked_terms", "query_terms", "tokens"]
+__all__ = ["ASKED", "marked_terms", "query_terms", "tokens"]
 
 ASKED = "?"
 """Stands in `marked_terms` between what a text tells and what it asks; full-text indexes skip it."""
@@ -59,7 +60,6 @@ _COMPOUND = re.compile(f"{_WORD}+(?:(?:::|->|[./\\\\:@#&=?~$%+-]){_WORD}+)*")
 _HYPHENATED = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)+")
 _MIXED = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z][0-9]|[0-9][A-Za-z]")
 _ACRONYMS = re.compile(r"[A-Z]{2,}s")
-SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?…])\s+|\n+")
 _QUESTION = re.compile(r"[?？؟][^\w]*$")
 _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://(?:www\.)?", re.IGNORECASE)

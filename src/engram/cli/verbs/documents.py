@@ -10,8 +10,8 @@ from engram.cli.verbs.options import SeenFrom
 from engram.model.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from engram.capture.longinput.citing import Citation
-    from engram.capture.longinput.recording import Ingested
+    from engram.capture.documents.cite import Citation
+    from engram.capture.documents.ingest import Ingested
 
 Source = Annotated[Path, Argument("FILE|DIR", "A text file, or a folder whose text files are all taken in.")]
 IntoTask = Annotated[

@@ -1,9 +1,12 @@
-"""The sentences of a stretch of prose, each at its exact place."""
+"""Sentences: the split by punctuation alone for short texts, and exact places for the prose of documents."""
 
 import re
 from collections.abc import Iterator
 
-__all__ = ["sentences_in"]
+__all__ = ["SENTENCE_END", "sentences_in", "split_sentences"]
+
+SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?…؟])\s+|\n+")
+"""Where a sentence of a statement or a turn ends: punctuation before white space, or a line's end."""
 
 # A full stop behind these ends no sentence, …
 _SHORTENED_WORDS = """
@@ -26,6 +29,11 @@ _BLOCK = re.compile(
 _MARKER = re.compile(
     r"[ \t]*(?:[-*+•–][ \t]+|\(?[a-z0-9]{1,4}[.)][ \t]+|\d+(?:\.\d+)+\.?[ \t]+|>[ \t]*|\#{1,6}[ \t]+)*"
 )
+
+
+def split_sentences(text: str, most: int = 0) -> list[str]:
+    """The sentences of a short text; `most` cuts leave the rest in one piece, 0 means no limit."""
+    return [part for part in SENTENCE_END.split(text.strip(), maxsplit=most) if part]
 
 
 def sentences_in(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

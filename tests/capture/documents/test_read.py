@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from engram.capture.longinput import documents
-from engram.capture.longinput.documents import Document, documents_in, look_of, read_document
+from engram.capture.documents import read
+from engram.capture.documents.read import Document, documents_in, kind_of, read_document
 from engram.model.errors import InvalidInput
 
 WORDS = "Grüße, 日本 🙂\r\nsecond line\n"
@@ -57,7 +57,7 @@ def test_a_folder_a_missing_file_and_a_pipe_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "LARGEST", 1024 * 1024)
+    monkeypatch.setattr(read, "LARGEST", 1024 * 1024)
     with pytest.raises(InvalidInput, match="larger than 1 MB"):
         read_document(written(tmp_path, "big.txt", b"a" * (1024 * 1024 + 1)))
 
@@ -88,7 +88,7 @@ def test_a_kind_may_be_given_and_must_be_known(tmp_path: Path) -> None:
     ],
 )
 def test_the_kind_is_told_by_name_and_by_look(name: str, text: str, kind: str) -> None:
-    assert look_of(text, name) == kind
+    assert kind_of(text, name) == kind
 
 
 def test_a_folder_gives_its_texts_in_order_and_leaves_out_the_rest(tmp_path: Path) -> None:

@@ -4,10 +4,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engram.capture.longinput.documents import read_document
-from engram.capture.longinput.quotes import quote_hash
-from engram.capture.longinput.reading import redaction, without
-from engram.capture.longinput.versions import Version, Versions
+from engram.capture.documents.quotes import quote_hash
+from engram.capture.documents.read import read_document
+from engram.capture.documents.source import redaction, without
+from engram.capture.documents.versions import Version, Versions
 from engram.gates.secrets import find_secrets
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.event import DOCUMENT_ROLE, Event

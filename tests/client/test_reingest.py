@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from engram import Engram
-from engram.capture.longinput import reading
-from engram.capture.longinput.recording import LongInput
-from engram.capture.longinput.rereading import OP
-from engram.capture.longinput.versions import Versions
+from engram.capture.documents import source
+from engram.capture.documents.ingest import LongInput
+from engram.capture.documents.reingest import OP
+from engram.capture.documents.versions import Versions
 from tests.clock import Clock
 
 RENT = "The tenant shall pay 1,450 euros on the first day of each month."
@@ -254,7 +254,7 @@ def test_facts_beyond_the_limit_of_a_chunk_are_counted(mem: Engram) -> None:
 def test_facts_beyond_the_limit_of_a_document_are_counted_and_its_end_has_its_share(
     files: Engram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "MOST_FACTS", 5)
+    monkeypatch.setattr(source, "MOST_FACTS", 5)
     text = "".join(f"# Rule {n}\n\nRoom {n} must be cleaned within {n} days.\n\n" for n in range(10, 40))
     task = files.start_task("Read").id
     report = files.record_long_input(task, text, max_chunk_tokens=20)

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from engram.capture.longinput.headings import Heading, titled
-from engram.capture.longinput.headings_markdown import underlined
+from engram.capture.documents.headings import Heading, titled, underlined
 
 __all__ = ["text_headings"]
 
@@ -37,7 +36,7 @@ _CONTENTS = re.compile(r"(?:\.[ .]{3,}|…|\t|[ \t]{3,})[ \t.]*\d+[ \t\r]*$")
 _RUN_IN = re.compile(r"(?P<title>[^.:\n]{2,60})[.:](?=[ \t]|$)")
 _NEXT_SENTENCE = re.compile(r"[a-z)][.:] +[A-Z\"“]")
 _SMALL = frozenset(
-    {
+    [
         "a",
         "an",
         "and",
@@ -56,7 +55,7 @@ _SMALL = frozenset(
         "to",
         "under",
         "with",
-    }
+    ]
 )
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 
-from engram.capture.longinput.headings import Heading
-from engram.capture.longinput.outline import MAJOR_LEVEL, Section, sections_of
-from engram.capture.longinput.splitting import LEVELS, STRETCH, Piece, Splitter
+from engram.capture.documents.headings import Heading
+from engram.capture.documents.sections import MAJOR_LEVEL, Section, sections_of
+from engram.capture.documents.splitter import LEVELS, STRETCH, Piece, Splitter
 from engram.embedding.tokenizer import count_tokens
 from engram.model.errors import InvalidInput
 
@@ -55,7 +55,7 @@ def chunks_of(
     it is a single character that counts for more.
     """
     if kind not in LEVELS:
-        raise InvalidInput(f"There is no kind of document called {kind!r}; known are {', '.join(LEVELS)}")
+        raise InvalidInput(f"Unknown kind of document {kind!r}; choose from {', '.join(LEVELS)}")
     if max_tokens < 1:
         raise InvalidInput(f"max_tokens is {max_tokens}, and a chunk needs at least 1; {MAX_TOKENS} is usual")
     cutting = Splitter(text, kind, max_tokens, count or count_tokens, additive=count is None)

@@ -5,18 +5,19 @@ the digest of its quote; a manifest checkpoint lists them. Every event has a key
 way it is cut, so that recording it again goes on where a crash ended it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engram.capture.documents.chunk import Chunk, chunks_of
+from engram.capture.documents.quotes import quote_hash
+from engram.capture.documents.read import Document, Skipped, documents_in, kind_of, read_document
+from engram.capture.documents.reingest import Reingest, ReingestResult
+from engram.capture.documents.source import MOST_FACTS, Chunks, DocumentFacts, SourceText, stated_in, without
 from engram.capture.learning import Learner
-from engram.capture.longinput.chunking import Chunk, chunks_of
-from engram.capture.longinput.documents import Document, Skipped, look_of
-from engram.capture.longinput.quotes import quote_hash
-from engram.capture.longinput.reading import MOST_FACTS, Chunks, Reading, Telling, stated_in, without
-from engram.capture.longinput.rereading import Rereading, Settled
 from engram.gates.secrets import redact
 from engram.model.errors import InvalidInput
 from engram.model.event import DOCUMENT_ROLE, Event
@@ -109,14 +110,14 @@ class Recorder:
         check_document(document, max_chunk_tokens, max_facts_per_chunk)
         self.check_model(extract_with_llm)
         text = storable(document.text)
-        kind = document.kind or look_of(text, document.title)
+        kind = document.kind or kind_of(text, document.title)
         chunks = chunks_of(text, kind=kind, max_tokens=max_chunk_tokens)
-        reading = Reading.of(task, text, _clean(document.title), kind, _clean(path), max_chunk_tokens)
+        reading = SourceText.of(task, text, _clean(document.title), kind, _clean(path), max_chunk_tokens)
         source = self._source(reading, len(chunks))
         events = self._chunks(reading, chunks, source, progress)
         pairs = list(zip(chunks, events, strict=True))
         telling, notes = self._telling(reading, pairs, max_facts_per_chunk, extract_with_llm, progress)
-        settled = Rereading(self.store, self.learner, self.clock).settle(reading, source.id, pairs, telling.facts)
+        settled = Reingest(self.store, self.learner, self.clock).settle(reading, source.id, pairs, telling.facts)
         progress("facts", len(settled.facts), len(settled.facts))
         return LongInput(
             task.id, source.id, reading.title, kind, len(chunks), tuple(settled.facts),
@@ -131,18 +132,18 @@ class Recorder:
             raise InvalidInput("extract_with_llm asks a model and none is configured; set `model`, or leave it out")
 
     def _telling(
-        self, reading: Reading, chunks: Chunks, most: int, ask: bool, progress: Progress
-    ) -> tuple[Telling, list[str]]:
+        self, reading: SourceText, chunks: Chunks, most: int, ask: bool, progress: Progress
+    ) -> tuple[DocumentFacts, list[str]]:
         """The facts the rules see, and where asked for the model's."""
         telling = stated_in(reading, chunks, most)
         if not ask or self.model is None or not most:
             return telling, []
-        from engram.capture.longinput.asking import facts_by_model
+        from engram.capture.documents.model_facts import facts_by_model
 
         asked = facts_by_model(self.model, chunks, telling.facts, most, progress)
         return replace(telling, facts=[*telling.facts, *asked.facts]), asked.warnings
 
-    def _source(self, reading: Reading, chunks: int) -> Event:
+    def _source(self, reading: SourceText, chunks: int) -> Event:
         title, kind, length = reading.title, reading.kind, len(reading.text)
         payload = {"title": title, "kind": kind, "path": reading.path, "digest": reading.digest,
                    "characters": length, "chunks": chunks}  # fmt: skip
@@ -150,7 +151,7 @@ class Recorder:
         event = NewEvent(ROLE, said, self.clock(), "observation", reading.task.id, f"{reading.key}/source", payload)
         return self.store.append_events(reading.task.id, [event])[0]
 
-    def _chunks(self, reading: Reading, chunks: Sequence[Chunk], source: Event, progress: Progress) -> list[Event]:
+    def _chunks(self, reading: SourceText, chunks: Sequence[Chunk], source: Event, progress: Progress) -> list[Event]:
         made: list[Event] = []
         waiting = iter(chunks)
         while some := list(islice(waiting, SLICE)):
@@ -159,7 +160,7 @@ class Recorder:
             progress("chunks", len(made), len(chunks))
         return made
 
-    def _chunk(self, reading: Reading, chunk: Chunk, source: Event) -> NewEvent:
+    def _chunk(self, reading: SourceText, chunk: Chunk, source: Event) -> NewEvent:
         said, cuts = without(reading.text, chunk.start, chunk.end, reading.secrets)
         payload = {
             "source": source.id,
@@ -174,7 +175,9 @@ class Recorder:
         }
         return NewEvent(ROLE, said, self.clock(), "artifact", reading.task.id, f"{reading.key}/{chunk.index}", payload)
 
-    def _manifest(self, reading: Reading, source: Event, events: Sequence[Event], settled: Settled) -> Checkpoint:
+    def _manifest(
+        self, reading: SourceText, source: Event, events: Sequence[Event], settled: ReingestResult
+    ) -> Checkpoint:
         task, title, facts = reading.task, reading.title, settled.facts
         known = next(
             (c for c in self.store.checkpoints(task.id) if c.kind == "manifest" and c.data.get("source") == source.id),
@@ -214,7 +217,7 @@ def check_document(document: Document, max_chunk_tokens: int, max_facts: int) ->
         raise InvalidInput(f"max_facts_per_chunk {max_facts!r} must lie between 0 and 50")
 
 
-def _changes(title: str, settled: Settled) -> list[str]:
+def _changes(title: str, settled: ReingestResult) -> list[str]:
     """What a new version did to what was known, in words."""
     name, said = title or "the document", []
     if settled.superseded:
@@ -231,7 +234,7 @@ def _changes(title: str, settled: Settled) -> list[str]:
     return said
 
 
-def _limits(telling: Telling, most: int) -> list[str]:
+def _limits(telling: DocumentFacts, most: int) -> list[str]:
     """Which facts the limits kept out, in words."""
     said = []
     if telling.beyond_chunk:
@@ -254,3 +257,72 @@ def _facts(ids: Sequence[str]) -> str:
 def _some(ids: Sequence[str]) -> str:
     more = f" and {len(ids) - SHOWN:,} more" if len(ids) > SHOWN else ""
     return ", ".join(ids[:SHOWN]) + more
+
+
+# -- files and folders
+
+SHOWN = 5
+"""Files an error names; there may be thousands."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileIngest:
+    """How files are read."""
+
+    recorder: Recorder
+    kind: str = ""
+    max_chunk_tokens: int = MAX_CHUNK_TOKENS
+    max_facts_per_chunk: int = MAX_FACTS_PER_CHUNK
+    extract_with_llm: bool = False
+    progress: Progress = lambda *_: None
+
+    def ingest(self, place: Path, task: str, begin: Callable[[], str]) -> Ingested:
+        """Read a file or a folder into a task; `begin` starts one where none is named, once there is something to read.
+
+        What of a folder cannot be read, and what is left out, is named in the answer. `InvalidInput` where nothing can be.
+        """
+        self.recorder.check_model(self.extract_with_llm)
+        taken = Ingested()
+        for file in self._files(place, taken):
+            document = self._read(file, taken, single=file == place)
+            if document is None:
+                continue
+            task = task or begin()
+            taken.append(
+                self.recorder.record(
+                    task,
+                    document,
+                    path=str(file),
+                    max_chunk_tokens=self.max_chunk_tokens,
+                    max_facts_per_chunk=self.max_facts_per_chunk,
+                    extract_with_llm=self.extract_with_llm,
+                    progress=self.progress,
+                )
+            )
+        if not taken:
+            raise InvalidInput(_nothing_read(place, taken))
+        return taken
+
+    def _files(self, place: Path, taken: Ingested) -> Iterable[Path]:
+        return documents_in(place, skipped=taken.skipped) if place.is_dir() else [place]
+
+    def _read(self, file: Path, taken: Ingested, *, single: bool) -> Document | None:
+        try:
+            document = read_document(file, kind=self.kind)
+            check_document(document, self.max_chunk_tokens, self.max_facts_per_chunk)
+        except InvalidInput as error:
+            if single:
+                raise
+            taken.refused.append((str(file), str(error)))
+            return None
+        return document
+
+
+def _nothing_read(place: Path, taken: Ingested) -> str:
+    """Why there is nothing: every file with its reason, or the first of many."""
+    found = [*taken.refused, *taken.left_out]
+    if not found:
+        return f"{place} holds no text file that can be read: it is empty"
+    told = "; ".join(reason if path in reason else f"{path}: {reason}" for path, reason in found[:SHOWN])
+    more = f"; and {len(found) - SHOWN:,} more" if len(found) > SHOWN else ""
+    return f"{place} holds no text file that can be read: {told}{more}"

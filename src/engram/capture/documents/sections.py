@@ -3,11 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from engram.capture.longinput.headings import Heading
-from engram.capture.longinput.headings_code import code_headings
-from engram.capture.longinput.headings_diff import diff_headings
-from engram.capture.longinput.headings_markdown import markdown_headings
-from engram.capture.longinput.headings_text import text_headings
+from engram.capture.documents.headings import Heading, markdown_headings
+from engram.capture.documents.headings_code import code_headings, diff_headings
+from engram.capture.documents.headings_text import text_headings
 
 __all__ = ["Section", "sections_of"]
 

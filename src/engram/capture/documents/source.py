@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
-from engram.capture.longinput.chunking import Chunk
-from engram.capture.longinput.facts import Anchored, by_weight
-from engram.capture.longinput.quotes import quote_hash
+from engram.capture.documents.chunk import Chunk
+from engram.capture.documents.facts import Anchored, by_weight
+from engram.capture.documents.quotes import quote_hash
 from engram.gates.instructions import injection_problem
 from engram.gates.secrets import Secret, find_secrets, secrets_problem
 from engram.model.event import Event
@@ -27,7 +27,7 @@ Chunks = Sequence[tuple[Chunk, Event]]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SourceText:
     """A document on its way into a ledger."""
 
     task: TaskRun
@@ -42,7 +42,7 @@ class Reading:
     """The same document of the same file, cut the same way, has the same."""
 
     @classmethod
-    def of(cls, task: TaskRun, text: str, title: str, kind: str, path: str, max_chunk_tokens: int) -> "Reading":
+    def of(cls, task: TaskRun, text: str, title: str, kind: str, path: str, max_chunk_tokens: int) -> "SourceText":
         """Looks for secrets in the whole, because a cut may run through one."""
         secrets = tuple(find_secrets(text))
         digest = quote_hash(without(text, 0, len(text), secrets)[0])
@@ -64,7 +64,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class StatedFact:
     """A fact that a document states, and the words of the chunk it rests on."""
 
     statement: str
@@ -73,7 +73,7 @@ class Stated:
     confidence: float | None = None
     """None leaves it to the rules for what trusted programs say."""
 
-    def draft(self, reading: Reading) -> dict[str, object]:
+    def draft(self, reading: SourceText) -> dict[str, object]:
         """The fact as a memory to be added."""
         sure = {} if self.confidence is None else {"confidence": self.confidence}
         return {
@@ -88,18 +88,18 @@ class Stated:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class DocumentFacts:
     """The facts of a document that are kept, and how many more it states, by which limit."""
 
-    facts: list[Stated]
+    facts: list[StatedFact]
     beyond_chunk: int = 0
     beyond_document: int = 0
 
 
-def stated_in(reading: Reading, chunks: Chunks, most: int) -> Telling:
+def stated_in(reading: SourceText, chunks: Chunks, most: int) -> DocumentFacts:
     """The most telling facts of each chunk, by rule: at most `most` of one, and `MOST_FACTS` of all."""
     if not most:
-        return Telling([])
+        return DocumentFacts([])
     # A very long document gives fewer facts of each chunk, so that its end has its share.
     each = max(1, min(most, MOST_FACTS // max(1, len(chunks))))
     found: list[tuple[Chunk, Event, Anchored]] = []
@@ -111,7 +111,7 @@ def stated_in(reading: Reading, chunks: Chunks, most: int) -> Telling:
         beyond_chunk += max(0, len(weighed) - most)
         beyond_document += max(0, min(most, len(weighed)) - each)
     facts = [stated for place in evenly(found) if (stated := _stated(reading, *place)) is not None]
-    return Telling(facts, beyond_chunk, beyond_document + max(0, len(found) - MOST_FACTS))
+    return DocumentFacts(facts, beyond_chunk, beyond_document + max(0, len(found) - MOST_FACTS))
 
 
 def evenly(found: Sequence[T]) -> Sequence[T]:
@@ -121,11 +121,11 @@ def evenly(found: Sequence[T]) -> Sequence[T]:
     return [found[place * len(found) // MOST_FACTS] for place in range(MOST_FACTS)]
 
 
-def _stated(reading: Reading, chunk: Chunk, event: Event, fact: Anchored) -> Stated | None:
+def _stated(reading: SourceText, chunk: Chunk, event: Event, fact: Anchored) -> StatedFact | None:
     evidence = reading.evidence(chunk, event, fact.start, fact.end)
     if evidence is None or not is_harmless(fact.statement):
         return None
-    return Stated(fact.statement, evidence, str(event.payload["heading"]))
+    return StatedFact(fact.statement, evidence, str(event.payload["heading"]))
 
 
 def is_harmless(statement: str) -> bool:

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from engram.capture.longinput.chunking import Chunk
-from engram.capture.longinput.kinds import look_of
-from engram.capture.longinput.sentences import sentences_in
+from engram.capture.documents.chunk import Chunk
+from engram.capture.documents.read import kind_of
+from engram.text.sentences import sentences_in
 
 __all__ = ["LONGEST", "MAX_FACTS", "Anchored", "by_weight", "facts_in"]
 
@@ -95,7 +95,7 @@ def facts_in(text: str, chunk: Chunk, max_facts: int = MAX_FACTS, *, kind: str =
 
 def by_weight(text: str, chunk: Chunk, *, kind: str = "") -> list[Anchored]:
     """Every fact of a chunk, the most telling first."""
-    kind = kind or look_of(text[chunk.start : chunk.end])
+    kind = kind or kind_of(text[chunk.start : chunk.end])
     found = _said_in_code(text, chunk, kind) if kind in ("code", "diff") else _said_in_prose(text, chunk)
     return [fact for _, fact in sorted(found, key=lambda weighed: (-weighed[0], weighed[1].start))]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from engram.capture.longinput.reading import SOURCE, Reading
+from engram.capture.documents.source import SOURCE, SourceText
 from engram.model.event import DOCUMENT_ROLE, Event
 from engram.model.memory import Memory
 from engram.store.protocol import Filters, NewEvent, Store
@@ -61,7 +61,7 @@ class Versions:
             return newest[0] if newest else None
         return next((version for version in reversed(self.all()) if version.whole), None)
 
-    def begin(self, reading: Reading, source: str, now: datetime) -> None:
+    def begin(self, reading: SourceText, source: str, now: datetime) -> None:
         """Note that a version is being read."""
         self._append("A version of a document is read", Version(source, reading.task.id, reading.digest), now)
 

@@ -1,4 +1,4 @@
-"""Reading documents: what is text, in which encoding, and of what kind.
+"""SourceText documents: what is text, in which encoding, and of what kind.
 
 An encoding is taken from the file's own mark or is UTF-8; it is never guessed, because a wrong guess would make every
 quote differ from its source.
@@ -7,17 +7,19 @@ quote differ from its source.
 import codecs
 import errno
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import BinaryIO
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from engram.capture.longinput.ignoring import Ignored
-from engram.capture.longinput.kinds import KINDS, look_of
 from engram.model.errors import InvalidInput
 
-__all__ = ["LARGEST", "Document", "Report", "Skipped", "documents_in", "look_of", "read_document"]
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+__all__ = ["KINDS", "LARGEST", "Document", "Report", "Skipped", "documents_in", "kind_of", "read_document"]
 
 LARGEST = 64 * 1024 * 1024
 """Bytes: a longer file is an archive or a dump, and is better split by who knows its parts."""
@@ -26,6 +28,8 @@ Report = Callable[[str, int, int], None]
 """Told which file was looked at, how many were, and 0 because the total is not known."""
 
 LOOKED_AT = 8_192
+# A longer .gitignore is not a list of patterns; the rest of it is not read.
+LARGEST_GITIGNORE = 256 * 1024
 # Text has a control character here and there (form feeds, escapes of a terminal's log); data is full of them.
 MOST_CONTROLS = 0.05
 
@@ -70,6 +74,52 @@ class Skipped:
     """Meant to be read, and it cannot be."""
 
 
+@dataclass(frozen=True, slots=True)
+class IgnoreRules:
+    """The `.gitignore` rules of a folder and of those above it; the innermost that matches decides."""
+
+    specs: "tuple[tuple[Path, GitIgnoreSpec], ...]" = ()
+
+    def within(self, folder: Path) -> "IgnoreRules":
+        """These rules and those of the folder's own `.gitignore`."""
+        named = folder / ".gitignore"
+        if not named.is_file():  # opening a pipe of that name would block
+            return self
+        try:
+            with named.open(encoding="utf-8", errors="replace") as file:
+                lines = file.read(LARGEST_GITIGNORE).splitlines()
+        except OSError:
+            return self
+        return IgnoreRules(((folder, _spec(lines)), *self.specs))
+
+    def ignore(self, path: Path, is_folder: bool) -> bool:
+        """Whether the rules leave this file or folder out."""
+        for base, spec in self.specs:
+            ignored = spec.check_file(path.relative_to(base).as_posix() + "/" * is_folder).include
+            if ignored is not None:
+                return ignored
+        return False
+
+
+def _spec(lines: list[str]) -> "GitIgnoreSpec":
+    """The rules of some lines; like git, it passes over a line that is not a pattern."""
+    from pathspec import GitIgnoreSpec
+
+    try:
+        return GitIgnoreSpec.from_lines(lines)
+    except ValueError:
+        return GitIgnoreSpec([pattern for line in lines for pattern in _patterns(line)])
+
+
+def _patterns(line: str) -> "list[Any]":
+    from pathspec import GitIgnoreSpec
+
+    try:
+        return list(GitIgnoreSpec.from_lines([line]).patterns)
+    except ValueError:
+        return []
+
+
 def read_document(path: Path, *, kind: str = "") -> Document:
     """The document in a file; its kind by name and look unless given.
 
@@ -80,22 +130,22 @@ def read_document(path: Path, *, kind: str = "") -> Document:
     text = _decoded(_bytes_of(path), path)
     if not text.strip():
         raise InvalidInput(f"{path} is empty: there is nothing to remember in it")
-    return Document(path.name, text, kind or look_of(text, path.name))
+    return Document(path.name, text, kind or kind_of(text, path.name))
 
 
 def documents_in(folder: Path, *, progress: Report | None = None, skipped: Skipped | None = None) -> Iterator[Path]:
     """The text files below a folder, in order of their paths.
 
     Left out are hidden files and folders, what `.gitignore` files below the folder name, installed packages, links (a linked
-    folder may lead back here), pipes and the like, binary and empty files; `skipped` is told of each. A folder left out is
+    folder may lead back here), pipes and the like, binary and empty files; `skipped` lists each. A folder left out is
     named, not what it holds. A file that nobody may look into is given all the same: reading it tells why.
     """
     if not folder.is_dir():
         raise InvalidInput(f"{folder} is not a folder. Give the path of a folder, or of one file")
-    yield from _walk(folder, Ignored(), progress or (lambda *_: None), [0], skipped or Skipped())
+    yield from _walk(folder, IgnoreRules(), progress or (lambda *_: None), [0], skipped or Skipped())
 
 
-def _walk(folder: Path, ignored: Ignored, progress: Report, looked: list[int], skipped: Skipped) -> Iterator[Path]:
+def _walk(folder: Path, ignored: IgnoreRules, progress: Report, looked: list[int], skipped: Skipped) -> Iterator[Path]:
     ignored = ignored.within(folder)
     try:
         entries = _entries(folder)
@@ -118,13 +168,13 @@ def _walk(folder: Path, ignored: Ignored, progress: Report, looked: list[int], s
             yield path
 
 
-def _by_name(entry: os.DirEntry[str], ignored: Ignored, is_folder: bool) -> str:
+def _by_name(entry: os.DirEntry[str], ignored: IgnoreRules, is_folder: bool) -> str:
     """Why a file or folder is not looked into; "" where it is."""
     if entry.name.startswith("."):
         return "hidden"
     if entry.is_symlink():
         return "a link; what it leads to is read where it lies"
-    if ignored.holds(Path(entry.path), is_folder):
+    if ignored.ignore(Path(entry.path), is_folder):
         return "named in a .gitignore"
     if is_folder:
         return "installed or made by programs" if entry.name in _FOREIGN_FOLDERS else ""
@@ -207,3 +257,74 @@ def _is_binary(start: bytes) -> bool:
         return False
     controls = len(start) - len(start.translate(None, _CONTROLS))
     return b"\0" in start or controls > MOST_CONTROLS * len(start)
+
+
+# -- the kind of a document
+
+KINDS = ("markdown", "text", "code", "diff")
+
+KIND_CHARACTERS = 20_000
+
+_ENDINGS = {
+    "markdown": "md markdown mdown mkd mdx mdc qmd rmd",
+    "diff": "diff patch",
+    "code": """
+        py pyi pyx js jsx mjs cjs ts tsx mts cts java kt kts scala groovy gradle c h cc cpp cxx hpp hh hxx m mm cs fs vb go rs
+        swift rb erb php pl pm lua r jl ex exs erl hrl hs ml mli clj cljs el lisp scm sh bash zsh fish ps1 bat cmd sql
+        proto thrift graphql tf hcl nix cmake mk zig nim d dart v sv vhd vhdl sol asm s css scss sass less vue svelte html htm
+        xml xsl svg json jsonc json5 jsonl ndjson yaml yml toml ini cfg conf properties
+    """,
+    "text": "rst adoc asciidoc org tex csv tsv log srt vtt eml",
+}
+_KIND_OF = {ending: kind for kind, endings in _ENDINGS.items() for ending in endings.split()}
+_CODE_NAMES = frozenset({"makefile", "dockerfile", "rakefile", "gemfile", "justfile", "jenkinsfile", "vagrantfile"})
+
+_DIFF = re.compile(r"^(?:diff --git a/|Index: \S|--- \S.*\n\+\+\+ \S.*\n@@ -\d)", re.MULTILINE)
+_HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@", re.MULTILINE)
+_MARKDOWN = (
+    re.compile(r"^ {0,3}#{1,6} \S", re.MULTILINE),
+    re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE),
+    re.compile(r"\[[^\]\n]{1,200}\]\([^)\s]{1,500}\)"),
+    re.compile(r"\*\*[^*\n]{1,200}\*\*"),
+    re.compile(r"^\|.{1,500}\|[ \t]*\r?$", re.MULTILINE),
+    re.compile(r"^[^\n]{1,200}\n(?:={3,}|-{3,})[ \t\r]*$", re.MULTILINE),
+)
+_CODE_LINE = re.compile(
+    r"^[ \t]*+(?:(?:def|class|if|for|while|function|func|fn|public|private|struct|interface|elif|else|with|try|except)\b.*[:{)]"
+    r"[ \t\r]*$|(?:import|package|use|\#include|const|let|var)[ \t]+\S+[ \t\r;]*$|from[ \t]+\S+[ \t]+import\b|return\b|"
+    r"[\w.$\[\]\"' :]{1,60}?[-+:]?=[ \t]*\S|.*[;{}][ \t\r]*$|[)\]}]+[,;]?[ \t\r]*$|@\w+|//|\#!|[\w.]+\(.*\)[ \t\r]*$)",
+    re.MULTILINE,
+)
+_MOSTLY_CODE = 0.4
+
+
+def kind_of(text: str, name: str = "") -> str:
+    """The kind of a text: "markdown", "text", "code" or "diff".
+
+    A name's ending decides where it is known; `.txt`, unknown endings and no name leave it to the look.
+    """
+    by_name = _kind_by_name(name)
+    return by_name or _kind_by_look(text[:KIND_CHARACTERS])
+
+
+def _kind_by_name(name: str) -> str:
+    path = PurePath(name.lower())
+    if path.name in _CODE_NAMES:
+        return "code"
+    return _KIND_OF.get(path.suffix[1:], "")
+
+
+def _kind_by_look(text: str) -> str:
+    if _DIFF.search(text) and _HUNK.search(text):
+        return "diff"
+    if text.startswith("#!") or _share_of_code(text) > _MOSTLY_CODE:
+        return "code"
+    signs = [len(sign.findall(text)) for sign in _MARKDOWN]
+    # A lone `#` may be a comment or a number; with another sign, or several of them, it is a heading.
+    is_markdown = sum(found > 0 for found in signs) >= 2 or signs[0] >= 2 or signs[-1] >= 2
+    return "markdown" if is_markdown else "text"
+
+
+def _share_of_code(text: str) -> float:
+    lines = sum(1 for line in text.split("\n") if line.strip())
+    return len(_CODE_LINE.findall(text)) / lines if lines > 2 else 0.0

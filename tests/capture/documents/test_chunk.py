@@ -9,12 +9,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from engram.capture.longinput.chunking import Chunk, chunks_of
-from engram.capture.longinput.graphemes import continues
-from engram.capture.longinput.kinds import KINDS
+from engram.capture.documents.chunk import Chunk, chunks_of
+from engram.capture.documents.read import KINDS
+from engram.capture.documents.splitter import continues
 from engram.embedding.tokenizer import count_tokens
 from engram.model.errors import InvalidInput
-from tests.capture.longinput.contract import CONTRACT, MARKDOWN
+from tests.capture.documents.contract import CONTRACT, MARKDOWN
 
 BUILDING = [
     "# Title\n", "## Part\n\n", "### Sub\n", "Title\n=====\n", "ARTICLE IV\n", "3.2 Payment terms\n", "LIABILITY\n\n", "```\n# no\n```\n",
@@ -274,20 +274,11 @@ def test_a_blank_text_has_no_chunks() -> None:
     assert chunks_of(" \n\t\r\n", kind="text") == []
 
 
-PROBE = """
-import sys
-from engram.capture.longinput.chunking import chunks_of
-chunks_of("# Title\\n\\nshort\\n", kind="markdown")
-assert not {"chonkie", "numpy"} & set(sys.modules), "imported too early"
-sys.modules["chonkie"] = None
-try:
-    chunks_of("word " * 2000, kind="text")
-except Exception as error:
-    print(type(error).__name__, error)
-"""
-
-
-def test_chonkie_is_imported_only_for_sections_too_long_and_its_absence_says_what_to_install() -> None:
-    done = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.startswith("InvalidInput")
-    assert 'pip install "engram[chunking]"' in done.stdout
+def test_a_long_section_is_cut_without_any_optional_package() -> None:
+    probe = (
+        "import sys; from engram.capture.documents.chunk import chunks_of; "
+        "print(len(chunks_of('A sentence of words. ' * 1000, kind='text', max_tokens=200)), 'numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=60, check=True)
+    count, numpy = done.stdout.split()
+    assert int(count) > 10 and numpy == "False"

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engram.capture.longinput.chunking import Chunk, chunks_of
-from engram.capture.longinput.facts import facts_in
-from engram.capture.longinput.kinds import KINDS
-from engram.capture.longinput.quotes import quote_hash, quoted
+from engram.capture.documents.chunk import Chunk, chunks_of
+from engram.capture.documents.facts import facts_in
+from engram.capture.documents.quotes import quote_hash, quoted
+from engram.capture.documents.read import KINDS
 from engram.model.errors import InvalidInput
-from tests.capture.longinput.contract import CONTRACT, MARKDOWN
+from tests.capture.documents.contract import CONTRACT, MARKDOWN
 
 
 def whole(text: str) -> Chunk:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from engram.capture.admission import admit
 from engram.capture.consulting import FROM_THE_MODEL, read_facts
+from engram.capture.documents.facts import LONGEST
+from engram.capture.documents.quotes import quote_hash
+from engram.capture.documents.source import Chunks, StatedFact, is_harmless
 from engram.capture.extraction import Extracted
-from engram.capture.longinput.facts import LONGEST
-from engram.capture.longinput.quotes import quote_hash
-from engram.capture.longinput.reading import Chunks, Stated, is_harmless
 from engram.model.errors import ModelError, ModelNonsense, Refused
 from engram.model.event import DOCUMENT_ROLE, Event
 from engram.model.memory import Evidence, Memory
@@ -21,23 +21,23 @@ Progress = Callable[[str, int, int], None]
 
 
 @dataclass(slots=True)
-class Asked:
+class ModelFacts:
     """What the model found, and what went wrong in words."""
 
-    facts: list[Stated] = field(default_factory=list)
+    facts: list[StatedFact] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
 
 def facts_by_model(
-    model: "LanguageModel", chunks: Chunks, known: Sequence[Stated], most: int, progress: Progress
-) -> Asked:
+    model: "LanguageModel", chunks: Chunks, known: Sequence[StatedFact], most: int, progress: Progress
+) -> ModelFacts:
     """At most `most` facts of each chunk beyond those the rules took, each quoting words that stand there.
 
     An answer that cannot be used costs its chunk only. A model that is out of reach, or has spent its day's tokens, is
     asked no further: the next chunk would wait as long for the same.
     """
-    asked, useless, invented = Asked(), 0, 0
-    taken: dict[str, list[Stated]] = {}
+    asked, useless, invented = ModelFacts(), 0, 0
+    taken: dict[str, list[StatedFact]] = {}
     for fact in known:
         taken.setdefault(fact.evidence.event, []).append(fact)
     for place, (_, event) in enumerate(chunks):
@@ -62,7 +62,7 @@ def facts_by_model(
     return asked
 
 
-def _extracted(facts: Sequence[Stated]) -> list[Extracted]:
+def _extracted(facts: Sequence[StatedFact]) -> list[Extracted]:
     return [
         Extracted(fact.statement, "semantic", 1.0, DOCUMENT_ROLE, 0, fact.evidence.span, "rules")
         for fact in facts
@@ -87,7 +87,7 @@ def _is_admitted(statement: str) -> bool:
     return True
 
 
-def _stated(event: Event, fact: Extracted) -> Stated:
+def _stated(event: Event, fact: Extracted) -> StatedFact:
     quote = event.content[slice(*fact.span)]
     evidence = Evidence(event.id, fact.span, quote_hash(quote))
-    return Stated(fact.statement, evidence, str(event.payload["heading"]), FROM_THE_MODEL)
+    return StatedFact(fact.statement, evidence, str(event.payload["heading"]), FROM_THE_MODEL)
