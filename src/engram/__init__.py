@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from engram.model.hit import Hit, Hits, Injection
     from engram.model.memory import Memory
     from engram.model.task import TaskRun
-    from engram.recall.recalling import Recall
+    from engram.recall.recaller import Recall
 
 __version__ = "0.1.0"
 __all__ = [
@@ -58,7 +58,7 @@ _HOMES = {
     "Memory": "engram.model.memory",
     "MemoryPolicy": "engram.gates.policies",
     "Outcome": "engram.model.decision",
-    "Recall": "engram.recall.recalling",
+    "Recall": "engram.recall.recaller",
     "Session": "engram.model.event",
     "SlotRule": "engram.gates.policies",
     "TaskRun": "engram.model.task",

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from engram.model.memory import Memory
     from engram.model.task import Checkpoint, TaskRun
     from engram.recall.blocks import RecallTrace
-    from engram.recall.recalling import Recall
-    from engram.recall.sight import ScopeLike
+    from engram.recall.filters import ScopeLike
+    from engram.recall.recaller import Recall
     from engram.review.explaining import Explanation
     from engram.sessions.context import TaskContext
     from engram.sessions.jobs import Worked

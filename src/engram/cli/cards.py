@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from engram.model.decision import Decision
     from engram.model.hit import Hit, Injection
     from engram.model.memory import Memory
-    from engram.recall.recalling import Recall
+    from engram.recall.recaller import Recall
 
 _OUTCOMES = {
     "CREATED": ("learned", "green"),
@@ -138,7 +138,7 @@ _COLUMNS = {"id": "cyan", "type": "", "scope": "bright_black", "age": "bright_bl
 
 def hits(found: "Sequence[Hit]", now: datetime, *, explain: bool = False, dated: bool = False) -> None:
     """Answers, best first; a program is given them as a prompt would be."""
-    from engram.recall.recalling import line_of
+    from engram.recall.recaller import line_of
 
     for number, hit in enumerate(found, 1):
         if drawing.on_terminal():

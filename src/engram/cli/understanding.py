@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from engram.cli.surface import Surface
     from engram.model.hit import SearchTrace
     from engram.recall.blocks import RecallTrace
-    from engram.recall.recalling import Recall
+    from engram.recall.recaller import Recall
     from engram.recall.trace import Trace
 
 TRACE_TOKENS = 2_000

@@ -15,7 +15,7 @@ from engram.model.arguments import (
     words,
 )
 from engram.model.errors import InvalidInput
-from engram.recall.sight import ScopeLike
+from engram.recall.filters import ScopeLike
 from engram.rules.scopes import parse_scope
 
 
@@ -101,7 +101,7 @@ def named_owner(given: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 
 def narrowed(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Filters as `Sight` takes them. What could only ever find nothing is refused, with what to do."""
+    """Filters as `ScopeResolver` takes them. What could only ever find nothing is refused, with what to do."""
     found = owned(same_as(given, FILTERS))
     for name in ("scope", "types", "tags", "roles"):
         if name in found:

@@ -32,7 +32,7 @@ from engram.recall.cutoff import ABOUT, HELPFUL
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from engram.recall.recalling import Recall
+    from engram.recall.recaller import Recall
 
 Question = Annotated[str, Argument("QUESTION", "What to look for; - reads it from stdin.")]
 Task = Annotated[str, Argument("TASK", "What the agent is about to do; - reads it from stdin.")]
