@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from engram.model.task import TaskRun as TaskRun
     from engram.model.types import MemoryType as MemoryType
     from engram.recall.blocks import RecallTrace as RecallTrace
-    from engram.recall.recalling import Recall as Recall
+    from engram.recall.recaller import Recall as Recall
     from engram.review.explaining import Explanation as Explanation
     from engram.sessions.sessions import SessionHandle as SessionHandle
     from engram.store.protocol import Purged as Purged
@@ -141,7 +141,7 @@ _HOMES = {
     "MemoryType": "engram.model.types",
     "Outcome": "engram.model.decision",
     "Purged": "engram.store.protocol",
-    "Recall": "engram.recall.recalling",
+    "Recall": "engram.recall.recaller",
     "RecallTrace": "engram.recall.blocks",
     "Report": "engram.model.report",
     "Session": "engram.model.event",

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from engram import Engram
-from engram.recall.recalling import Recall
+from engram.recall.recaller import Recall
 from tests.client.conftest import Clock
 
 

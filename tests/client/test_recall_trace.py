@@ -6,7 +6,7 @@ import pytest
 
 from engram import Engram
 from engram.model.usage import Use
-from engram.recall.recalling import Recall
+from engram.recall.recaller import Recall
 from engram.recall.trace import Trace
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
-from engram.recall.recalling import Recall
+from engram.recall.recaller import Recall
 from tests.clock import Clock
 
 

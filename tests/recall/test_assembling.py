@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engram.embedding.tokenizer import count_tokens
 from engram.model.errors import InvalidInput
 from engram.recall.assembling import LEAST_CHARACTERS, Assembled, Item, Section, assemble
-from engram.recall.expected import missing_terms
+from engram.recall.missing_terms import missing_terms
 
 Counter = Callable[[str], int]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from engram.model.hit import Hit, Injected, Injection
     from engram.model.memory import Memory
     from engram.recall.blocks import RecallTrace
-    from engram.recall.recalling import Recall
+    from engram.recall.recaller import Recall
 
 
 def plain(value: Any) -> Any:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from engram.model.hit import Hit, Injection, SearchTrace
     from engram.model.memory import Memory
     from engram.recall.blocks import RecallTrace
-    from engram.recall.recalling import Recall
+    from engram.recall.recaller import Recall
     from engram.recall.trace import Trace
 
 TRACE_TOKENS = 2_000
@@ -150,7 +150,7 @@ _COLUMNS = {"id": "cyan", "type": "", "scope": "bright_black", "age": "bright_bl
 
 def hits(found: "Sequence[Hit]", now: datetime, *, explain: bool = False, dated: bool = False) -> None:
     """Answers, best first; a program is given them as a prompt would be."""
-    from engram.recall.recalling import line_of
+    from engram.recall.recaller import line_of
 
     for number, hit in enumerate(found, 1):
         if display.on_terminal():

@@ -147,7 +147,7 @@ def named_owner(given: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 
 def narrowed(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Filters as `Sight` takes them. What could only ever find nothing is refused, with what to do."""
+    """Filters as `ScopeResolver` takes them. What could only ever find nothing is refused, with what to do."""
     found = owned(renamed(given, FILTER_ALIASES))
     for name in ("scope", "types", "tags", "roles"):
         if name in found:

@@ -16,9 +16,9 @@ from engram.model.arguments import words
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.event import EVENT_TYPES
 from engram.model.types import known_types, memory_type
-from engram.recall.recalling import Recaller
+from engram.recall.filters import HERE, ScopeLike, ScopeResolver
+from engram.recall.recaller import Recaller
 from engram.recall.search import Searcher
-from engram.recall.sight import HERE, ScopeLike, Sight
 from engram.rules.scopes import GLOBAL, is_person
 from engram.settings import Settings
 from engram.store.lineages import IN_FORCE
@@ -191,8 +191,8 @@ class Facets:
         return Blocks(self._searcher, self._clock, count_tokens)
 
     @property
-    def _sight(self) -> Sight:
-        return Sight(self.store, self.directory, self._clock)
+    def _sight(self) -> ScopeResolver:
+        return ScopeResolver(self.store, self.directory, self._clock)
 
     def _filters(self, **given: Any) -> Filters:
         """What plain arguments narrow an answer to; a word that nothing here goes by is told, not answered with nothing."""

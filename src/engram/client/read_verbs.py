@@ -14,7 +14,8 @@ from engram.model.hit import Hits, Injection
 from engram.model.memory import Memory
 from engram.model.times import aware
 from engram.recall.cutoff import ABOUT, HELPFUL
-from engram.recall.recalling import Recall
+from engram.recall.filters import ScopeLike
+from engram.recall.recaller import Recall
 from engram.recall.search import Ask
 from engram.rules.sources import is_evidence
 from engram.store.protocol import LIVE, Image
@@ -37,7 +38,7 @@ class ReadVerbs(Facets):
 
     def list(self, *, limit: int | None = 100, offset: int = 0, **filters: Unpack[SearchFilters]) -> Memories:
         """Memories, newest first. Takes the filters of `search`; `limit=None` lists all."""
-        from engram.recall.known import listing
+        from engram.recall.known_at import listing
 
         wanted = self._filters(**filters)
         return listing(self.store, wanted, checked_length(limit), checked_place(offset, "offset"))
@@ -152,7 +153,7 @@ class ReadVerbs(Facets):
         return Ask(text, limit, mode, fusion, self._seen(scope, filters), explain, narrowed, floor).checked()
 
     def _composed(self, found: Recall) -> Recall:
-        from engram.recall.composing import answering, composed
+        from engram.recall.composition import answering, composed
 
         answer, warning = composed(found, answering(self.model) if self.model is not None else None)
         return replace(found, answer=answer, warnings=(*found.warnings, *([warning] if warning else [])))

@@ -14,7 +14,7 @@ from engram.model.event import Event
 from engram.model.hit import Hits, Injection
 from engram.model.task import Checkpoint, TaskRun
 from engram.recall.cutoff import HELPFUL
-from engram.recall.sight import ScopeLike
+from engram.recall.filters import ScopeLike
 
 if TYPE_CHECKING:
     from engram.capture.documents.cite import Citation, LongInputContext

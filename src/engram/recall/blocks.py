@@ -10,8 +10,8 @@ from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.recall.assembling import Assembled, Counter, Item, Section, assemble
 from engram.recall.cutoff import HELPFUL, is_about, said_first
-from engram.recall.expected import missing_terms
-from engram.recall.recalling import Recall, label_of, remark_of
+from engram.recall.missing_terms import missing_terms
+from engram.recall.recaller import Recall, label_of, remark_of
 from engram.recall.search import Ask, Searcher
 from engram.rules.sources import EVIDENCE, is_evidence
 from engram.store.protocol import Filters

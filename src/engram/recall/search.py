@@ -12,7 +12,7 @@ from engram.model.hit import Filtered, Hit, Hits, HitTrace, Part, SearchTrace
 from engram.model.memory import Memory
 from engram.recall import schema
 from engram.recall.cutoff import LOOKED_UP, below, checked_relevance
-from engram.recall.known import ever, was_in_force
+from engram.recall.known_at import ever, was_in_force
 from engram.recall.ranking import Ranked, Retrieval, rank, show_stretches
 from engram.recall.weigh import weigh
 from engram.rules.eligibility import eligibility

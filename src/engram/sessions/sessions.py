@@ -13,7 +13,7 @@ from engram.model.event import Event, Session
 from engram.model.fields import EventFields
 from engram.model.hit import Injection
 from engram.model.memory import Memory
-from engram.recall.recalling import Recaller
+from engram.recall.recaller import Recaller
 from engram.sessions import feedback
 from engram.sessions.observing import new_event
 from engram.settings import Settings

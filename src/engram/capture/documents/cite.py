@@ -14,7 +14,7 @@ from engram.model.event import DOCUMENT_ROLE, Event
 from engram.model.memory import Evidence
 from engram.model.task import TaskRun
 from engram.recall.assembling import Counter, Item, Section, assemble
-from engram.recall.expected import missing_terms
+from engram.recall.missing_terms import missing_terms
 from engram.sessions.tasks import Tasks
 from engram.store.protocol import Store
 from engram.text.quote import notice, quoted, word

@@ -70,7 +70,7 @@ def traverse(
     from engram.cli.records import memory_data
     from engram.model.arguments import checked_limit
     from engram.model.errors import InvalidInput
-    from engram.recall.sight import Sight
+    from engram.recall.filters import ScopeResolver
 
     if tokens is not None and not prompt:
         raise InvalidInput("--tokens is the budget of --prompt; give both")
@@ -78,7 +78,7 @@ def traverse(
     chosen = filters(scope=scope, status=status)
     with surface.memory() as mem:
         if chosen.get("scope"):
-            sight = Sight(mem.store, mem.directory, mem.upkeep.clock)
+            sight = ScopeResolver(mem.store, mem.directory, mem.upkeep.clock)
             chosen["scope"] = [sight.scope_named(one) for one in chosen["scope"]]
         found = mem.graph.traverse_many(
             ref, max_depth=depth, direction=direction, types=type_, min_weight=min_weight, limit_per_seed=limit,

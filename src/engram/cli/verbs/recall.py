@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from engram.client import Engram
-    from engram.recall.recalling import Recall
+    from engram.recall.recaller import Recall
 
 Task = Annotated[str, Argument("TASK", "What the agent is about to do; - reads it from stdin.")]
 Query = Annotated[str, Argument("QUERY", "What the prompt is about; - reads it from stdin.")]

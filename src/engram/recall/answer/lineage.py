@@ -5,11 +5,10 @@ from dataclasses import dataclass, replace
 
 from engram.model.hit import Hit, Hits, HitTrace, Part
 from engram.model.memory import Memory
+from engram.recall.answer.history import FactFinder, FactHistory, changes_within, overlaps, shown, versions_of
 from engram.recall.cutoff import LOOKED_UP, among
-from engram.recall.facts import Facts, Way
 from engram.recall.search import Ask
 from engram.recall.trace import Answer
-from engram.recall.versions import changes_within, overlaps, shown, versions_of
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.store.lineages import start_of
 from engram.text.time.windows import Window
@@ -18,7 +17,7 @@ from engram.text.tokens import query_terms
 from engram.text.verbs import kind_of, revises
 from engram.text.word_classes import word_class
 
-__all__ = ["Timelines", "asks_what_changed", "asks_when_it_changed"]
+__all__ = ["LineageAnswerer", "asks_what_changed", "asks_when_it_changed"]
 
 MOST_SUPERSEDED = 5_000
 """Superseded memories looked through for what changed in a time; the newest of them."""
@@ -32,20 +31,22 @@ _BY_LINEAGE = HitTrace((Part("match", RELEVANCE_SCALE),), {"lineage": 1})
 
 
 @dataclass(slots=True)
-class Timelines:
-    """Answers questions about the way of facts."""
+class LineageAnswerer:
+    """Answers questions about the history of facts."""
 
-    facts: Facts
+    facts: FactFinder
 
     def of(self, ask: Ask, window: Window | None) -> Answer:
-        """The way of every fact the question is about, one after the other, the likeliest first."""
-        found, ways = self.facts.ways(ask)
-        if not ways:
+        """The history of every fact the question is about, one after the other, the likeliest first."""
+        found, histories = self.facts.histories(ask)
+        if not histories:
             return Answer(found, window, (), VERSIONS)
-        told = [(way, self._within(way, window)) for way in _about(ways)]
-        changed = window is None or any(changes_within(way.versions, window) for way, _ in told)
+        told = [(history, self._within(history, window)) for history in _about(histories)]
+        changed = window is None or any(changes_within(history.versions, window) for history, _ in told)
         notes = () if changed or not told else ("it did not change in that time",)
-        hits, left = _cut([[shown(version, way.best) for version in versions] for way, versions in told], ask.limit)
+        hits, left = _cut(
+            [[shown(version, history.best) for version in versions] for history, versions in told], ask.limit
+        )
         return Answer(among(found, hits), window, (*notes, *left), VERSIONS)
 
     def changed(self, ask: Ask, window: Window | None) -> Answer:
@@ -53,9 +54,9 @@ class Timelines:
         past = replace(ask.filters, kinds=("memory",), statuses=("superseded",), valid_at=None, as_of=False)
         gone = self.facts.store.listing(past, MOST_SUPERSEDED)
         lineages = {memory.lineage: memory for memory in gone if memory.lineage and _ended_in(memory, window)}
-        ways = [changes_within(self._versions(memory, ask), window) for memory in lineages.values()]
-        ways = sorted((way for way in ways if way), key=lambda way: start_of(way[1]))
-        hits, left = _cut([[shown(version, _hit(version)) for version in way] for way in ways], ask.limit)
+        histories = [changes_within(self._versions(memory, ask), window) for memory in lineages.values()]
+        histories = sorted((history for history in histories if history), key=lambda history: start_of(history[1]))
+        hits, left = _cut([[shown(version, _hit(version)) for version in history] for history in histories], ask.limit)
         if not hits:
             left = ("nothing that is known changed" + (" in that time" if window else ""),)
         if len(gone) == MOST_SUPERSEDED:
@@ -65,14 +66,14 @@ class Timelines:
     def _versions(self, memory: Memory, ask: Ask) -> list[Memory]:
         return versions_of(memory, self.facts.store, ask.filters.scopes)
 
-    def _within(self, way: Way, window: Window | None) -> list[Memory]:
+    def _within(self, history: FactHistory, window: Window | None) -> list[Memory]:
         """What the window shows of a fact: its changes there, else what held in it."""
         if window is None:
-            return list(way.versions)
+            return list(history.versions)
         now = self.facts.clock()
-        held = {version.id for version in way.versions if overlaps(version, window, now)}
-        sides = {version.id for version in changes_within(way.versions, window)}
-        return [version for version in way.versions if version.id in held | sides]
+        held = {version.id for version in history.versions if overlaps(version, window, now)}
+        sides = {version.id for version in changes_within(history.versions, window)}
+        return [version for version in history.versions if version.id in held | sides]
 
 
 def asks_when_it_changed(question: str) -> bool:
@@ -101,15 +102,15 @@ def _names_only_the_change(keys: Sequence[str]) -> bool:
     )
 
 
-def _about(ways: Sequence[Way]) -> list[Way]:
+def _about(histories: Sequence[FactHistory]) -> list[FactHistory]:
     """The facts a question about change is about: the best one, and others as likely that did change. Where none did, statements that
-    match as well as the best one tell its way, although nobody said that they replace each other.
+    match as well as the best one tell its history, although nobody said that they replace each other.
     """
-    if ways and not any(way.changed for way in ways):
-        least = AS_GOOD * ways[0].best.relevance
-        alike = [way for way in ways if way.best.relevance >= least]
-        return sorted(alike, key=lambda way: start_of(way.versions[0]))
-    return [way for place, way in enumerate(ways) if not place or way.changed]
+    if histories and not any(history.changed for history in histories):
+        least = AS_GOOD * histories[0].best.relevance
+        alike = [history for history in histories if history.best.relevance >= least]
+        return sorted(alike, key=lambda history: start_of(history.versions[0]))
+    return [history for place, history in enumerate(histories) if not place or history.changed]
 
 
 def _cut(facts: Sequence[Sequence[Hit]], limit: int) -> tuple[list[Hit], tuple[str, ...]]:

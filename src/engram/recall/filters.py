@@ -36,7 +36,7 @@ ScopeLike = str | Sequence[str] | None
 
 
 @dataclass(slots=True)
-class Sight:
+class ScopeResolver:
     """The view from one directory."""
 
     store: Store

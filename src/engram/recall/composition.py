@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 from engram.model.errors import ModelError
 from engram.model.hit import Hit
-from engram.recall.recalling import Recall, lines_of, remark_of
+from engram.recall.recaller import Recall, lines_of, remark_of
 from engram.text.quote import notice, quoted, word
 from engram.text.time.words import words
 
 if TYPE_CHECKING:
     from engram.llm.model import LanguageModel
 
-Answer = Callable[[str, str], tuple[str, list[str]]]
+Composer = Callable[[str, str], tuple[str, list[str]]]
 """Answers a question from lines of what is known, with the ids of the lines it took."""
 MOST_TOLD = 3
 """Memories an answer in their own words tells; a timeline tells all of them."""
@@ -21,7 +21,7 @@ NEAR_ENOUGH = 0.75
 UNKNOWN = "nothing that is known answers the question"
 
 
-def answering(model: "LanguageModel") -> Answer:
+def answering(model: "LanguageModel") -> Composer:
     """How a model is asked: the question and the lines go in as data."""
     from engram.llm.answers import ComposedAnswer
 
@@ -32,7 +32,7 @@ def answering(model: "LanguageModel") -> Answer:
     return answer
 
 
-def composed(recall: Recall, ask: Answer | None = None) -> tuple[str, str]:
+def composed(recall: Recall, ask: Composer | None = None) -> tuple[str, str]:
     """The answer, and a warning where there is something to say of it. A model that fails costs its words, not the answer."""
     if not recall.hits:
         return "", UNKNOWN

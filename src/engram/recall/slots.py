@@ -16,7 +16,7 @@ from engram.text.time.words import words
 from engram.text.tokens import query_terms
 from engram.text.verbs import is_past, kind_of, revises
 
-__all__ = ["NAMED", "Named", "named"]
+__all__ = ["NAMED", "SlotQuery", "slot_query"]
 
 NAMED = "key"
 """The name under which a hit's trace tells that its conflict key is the one asked for."""
@@ -27,7 +27,7 @@ _PARTS = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class SlotQuery:
     """The fact a question names: its slots, likeliest first, and whose it is."""
 
     slots: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Named:
 
 @lru_cache(maxsize=1)
 def _rows() -> tuple[tuple[str, ...], ...]:
-    lines = (Path(__file__).parent / "named.txt").read_text("utf-8").splitlines()
+    lines = (Path(__file__).parent / "slots.txt").read_text("utf-8").splitlines()
     return tuple(tuple(line.split()) for line in lines if line and not line.startswith("#"))
 
 
@@ -75,23 +75,23 @@ def _words_of(slot: str) -> frozenset[str]:
     return frozenset((slot, *(row[1] for row in _rows() if row[0] == "noun" and slot in row[2:])))
 
 
-def named(question: str) -> Named:
+def slot_query(question: str) -> SlotQuery:
     """The fact that a question, without its time phrase, names; one without slots where it names none."""
     keys = [word.key + _possessive(question[word.start : word.end]) * ("'" not in word.key) for word in words(question)]
-    return _owned(keys) or _done(keys) or Named()
+    return _owned(keys) or _done(keys) or SlotQuery()
 
 
 def _possessive(written: str) -> str:
     return "'s" if written.lower().rstrip("?!.,;:").endswith(("'s", "’s")) else ""
 
 
-def _owned(keys: list[str]) -> Named | None:
+def _owned(keys: list[str]) -> SlotQuery | None:
     """A thing with its owner: "what was my previous employer", "Anna's age". In "my home wifi" the home only tells which."""
     for place, (noun, after) in enumerate(pairwise([*keys, ""])):
         slots = _slots("noun").get(stem(noun))
         owner = _owner(keys[:place]) if slots and _ends(after) else ""
         if slots and owner:
-            return Named(slots, owner)
+            return SlotQuery(slots, owner)
     return None
 
 
@@ -110,7 +110,7 @@ def _ends(after: str) -> bool:
     return not after or after in _class("adverb") or said_of_it or not query_terms(f"x {after}")[1:]
 
 
-def _done(keys: list[str]) -> Named | None:
+def _done(keys: list[str]) -> SlotQuery | None:
     """What somebody does somewhere: "where did I live", "which company does my sister work for"."""
     asks = keys[:1] in (["where"], ["who"]) or (len(keys) > 1 and keys[0] in ("which", "what") and _is_noun(keys[1]))
     carrier = next((place for place, key in enumerate(keys) if key in _CARRIERS), 0)
@@ -121,7 +121,7 @@ def _done(keys: list[str]) -> Named | None:
         slots = _slots("verb").get(stem(verb))
         if slots and place and not any(query_terms(f"x {key}")[1:] for key in rest[place + 1 :]):
             owner = _subject(rest[:place])
-            return Named(slots, owner) if owner else None
+            return SlotQuery(slots, owner) if owner else None
     return None
 
 

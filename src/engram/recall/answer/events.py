@@ -6,12 +6,11 @@ from itertools import pairwise
 from engram.model.hit import Hit, Hits
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
-from engram.recall.anchoring import EVERY_VERSION
+from engram.recall.answer.anchors import EVERY_VERSION
+from engram.recall.answer.history import WIDE, FactFinder, of_that_value, shown, versions_of
 from engram.recall.cutoff import HALF, NEAREST, about, among, best_of, is_about, looked_up
-from engram.recall.facts import WIDE, Facts
 from engram.recall.search import Ask
 from engram.recall.trace import Answer, first, leaving_out
-from engram.recall.versions import of_that_value, shown, versions_of
 from engram.store.protocol import LIVE
 from engram.text.entities import entities
 from engram.text.time.windows import Window
@@ -20,7 +19,7 @@ from engram.text.tokens import query_terms, tokens
 from engram.text.verbs import is_past, kind_of
 from engram.text.word_classes import word_class
 
-__all__ = ["Happenings", "asks_for_all", "happened", "within"]
+__all__ = ["EventAnswerer", "asks_for_all", "happened", "within"]
 
 FROM_MEMORIES = "the ledger holds nothing of this; from memories"
 NOT_THEN = "something tells of this, but not in that time"
@@ -42,10 +41,10 @@ _SPEAKERS = frozenset(("i", "we", "you"))
 
 
 @dataclass(slots=True)
-class Happenings:
+class EventAnswerer:
     """Answers questions about what was said and done."""
 
-    facts: Facts
+    facts: FactFinder
 
     def answer(self, ask: Ask, window: Window | None, but: str = "") -> Answer:
         """What tells of it, and what there is to say of that. `but` is the event the time hangs on: it is not what came after it."""
@@ -102,8 +101,12 @@ class Happenings:
 
     def _remembered(self, ask: Ask, window: Window | None) -> Hits:
         """What is known beside happenings: the versions of a fact whose value is named, else what a search finds."""
-        found, ways = self.facts.ways(ask, NEAREST)
-        named = [shown(version, way.best) for way in ways for version in of_that_value(way.versions, ask.text)]
+        found, histories = self.facts.histories(ask, NEAREST)
+        named = [
+            shown(version, history.best)
+            for history in histories
+            for version in of_that_value(history.versions, ask.text)
+        ]
         told = [looked_up(hit, "value") for hit in named if _names(ask.text) <= set(tokens(hit.text))]
         if window is None and told:
             return among(found, told[: ask.limit])

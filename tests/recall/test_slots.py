@@ -2,7 +2,7 @@
 
 import pytest
 
-from engram.recall.named import Named, named
+from engram.recall.slots import SlotQuery, slot_query
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from engram.recall.named import Named, named
     ],
 )
 def test_a_thing_or_a_doing_with_its_owner_is_a_key(question: str, key: str) -> None:
-    assert named(question).conflict_keys[0] == key
+    assert slot_query(question).conflict_keys[0] == key
 
 
 @pytest.mark.parametrize(
@@ -38,11 +38,11 @@ def test_a_thing_or_a_doing_with_its_owner_is_a_key(question: str, key: str) -> 
     ],
 )
 def test_what_has_no_owner_or_only_tells_which_is_none(question: str) -> None:
-    assert named(question) == Named()
+    assert slot_query(question) == SlotQuery()
 
 
 def test_keys_that_someone_gave_by_hand_are_read_by_their_words() -> None:
-    home = named("Where did I live before?")
+    home = slot_query("Where did I live before?")
     assert home.has("residence:user")
     assert home.has("user:home")
     assert not home.has("user:home:wifi")
@@ -51,7 +51,7 @@ def test_keys_that_someone_gave_by_hand_are_read_by_their_words() -> None:
 
 
 def test_the_users_fact_is_not_anothers() -> None:
-    assert named("Where does Anna live?").is_anothers("residence:user")
-    assert named("Where do I live?").is_anothers("residence:anna")
-    assert not named("Where does my sister live?").is_anothers("residence:anna")
-    assert not named("Where do I live?").is_anothers("employer:anna")
+    assert slot_query("Where does Anna live?").is_anothers("residence:user")
+    assert slot_query("Where do I live?").is_anothers("residence:anna")
+    assert not slot_query("Where does my sister live?").is_anothers("residence:anna")
+    assert not slot_query("Where do I live?").is_anothers("employer:anna")

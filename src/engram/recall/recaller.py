@@ -10,11 +10,11 @@ from engram.model.hit import NOTHING_KNOWN, Hit, Hits, Injection
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
 from engram.model.usage import Use
-from engram.recall.answering import Answering
+from engram.recall.answer.answerer import Answerer
+from engram.recall.answer.history import time_of
 from engram.recall.cutoff import HELPFUL, is_about, is_read
 from engram.recall.parse import ParsedQuestion, parse
 from engram.recall.search import Ask, Searcher
-from engram.recall.versions import time_of
 from engram.rules.sources import EVIDENCE, is_evidence
 from engram.store.protocol import Filters, Store
 from engram.text.quote import notice, quoted, word
@@ -78,7 +78,7 @@ class Recaller:
         question = parse(ask.text, moment) if ask.narrowed else self.understood(ask.text, moment)
         searcher = replace(self.searcher, log=[]) if ask.explain else self.searcher
         floor, ask = ask.min_relevance, replace(ask.checked(), min_relevance=0.0)
-        answer = Answering(searcher, self.store, self.clock, floor).answer(question, ask)
+        answer = Answerer(searcher, self.store, self.clock, floor).answer(question, ask)
         trace = None
         if searcher.log is not None:
             from engram.recall.trace import traced

@@ -13,7 +13,20 @@ from datetime import datetime
 
 from engram.model.hit import Hits
 from engram.model.memory import Memory
-from engram.recall.anchoring import EVERY_VERSION, Anchored, window_of
+from engram.recall.answer.anchors import EVERY_VERSION, AnchoredWindow, window_of
+from engram.recall.answer.events import EventAnswerer, asks_for_all, happened, within
+from engram.recall.answer.history import (
+    INSTANT,
+    WIDE,
+    FactFinder,
+    FactHistory,
+    before_outcome,
+    is_past_version,
+    of_that_value,
+    overlaps,
+    shown,
+)
+from engram.recall.answer.lineage import LineageAnswerer, asks_what_changed, asks_when_it_changed
 from engram.recall.cutoff import (
     ABOUT,
     HALF,
@@ -27,14 +40,10 @@ from engram.recall.cutoff import (
     nearest,
     said_first,
 )
-from engram.recall.facts import WIDE, Facts, Way
-from engram.recall.happening import Happenings, asks_for_all, happened, within
 from engram.recall.parse import ParsedQuestion
 from engram.recall.refining import BY_RULES
 from engram.recall.search import Ask, Searcher
-from engram.recall.timeline import Timelines, asks_what_changed, asks_when_it_changed
 from engram.recall.trace import Answer, first
-from engram.recall.versions import INSTANT, before_outcome, is_past_version, of_that_value, overlaps, shown
 from engram.store.protocol import LIVE, Store
 from engram.text.time.windows import Window
 from engram.text.time.words import words
@@ -57,7 +66,7 @@ _CLAUSE = frozenset(("is", "are", "was", "were", "would", "will"))
 
 
 @dataclass(slots=True)
-class Answering:
+class Answerer:
     """Answers questions that were understood. Filters that a caller gave stand; a question only narrows what they leave open."""
 
     searcher: Searcher
@@ -113,19 +122,19 @@ class Answering:
         return Answer(hits, question.window, ("nothing is known of that time; this holds now",), HOLDS)
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> FactFinder:
         """What is known, by fact."""
-        return Facts(self.searcher, self.store, self.clock)
+        return FactFinder(self.searcher, self.store, self.clock)
 
-    def _answered(self, question: ParsedQuestion, ask: Ask, anchored: Anchored) -> Answer:
-        window, timelines = anchored.window, Timelines(self.facts)
+    def _answered(self, question: ParsedQuestion, ask: Ask, anchored: AnchoredWindow) -> Answer:
+        window, timelines = anchored.window, LineageAnswerer(self.facts)
         if asks_what_changed(ask.text, question.intent):
             return timelines.changed(ask, window)
         special = self._when_changed(question, ask, window) or self._thought(question, ask, window)
         if special is not None:
             return special
         if question.intent == "event" or (question.intent == "historical" and self._tells_when(ask, window)):
-            return Happenings(self.facts).answer(ask, window, anchored.after)
+            return EventAnswerer(self.facts).answer(ask, window, anchored.after)
         if question.intent == "current":
             answered = self._current(question, ask, anchored)
         elif question.intent == "historical":
@@ -140,8 +149,8 @@ class Answering:
         """The timeline of a fact whose change's time is asked for; None where no such fact ever changed."""
         if question.intent == "lineage" or not asks_when_it_changed(ask.text):
             return None
-        _, ways = self.facts.ways(ask)
-        return Timelines(self.facts).of(ask, window) if ways and ways[0].changed else None
+        _, histories = self.facts.histories(ask)
+        return LineageAnswerer(self.facts).of(ask, window) if histories and histories[0].changed else None
 
     def _thought(self, question: ParsedQuestion, ask: Ask, window: Window | None) -> Answer | None:
         """What was known at the time of something held true then: "what did we think the date was in March"."""
@@ -180,7 +189,7 @@ class Answering:
             return None
         return Answer(hits, window, ("no memory tells of this; from the ledger",), FROM_LEDGER)
 
-    def _current(self, question: ParsedQuestion, ask: Ask, anchored: Anchored) -> Answer:
+    def _current(self, question: ParsedQuestion, ask: Ask, anchored: AnchoredWindow) -> Answer:
         window = anchored.window
         if window is None:
             return Answer(self.facts.search(_wide(ask)), window, (), HOLDS)
@@ -200,36 +209,41 @@ class Answering:
             return self._historical(question, ask, anchored)
         return Answer(elsewhen, window, ("nothing came in that time; this holds now",), HOLDS)
 
-    def _historical(self, question: ParsedQuestion, ask: Ask, anchored: Anchored) -> Answer:
+    def _historical(self, question: ParsedQuestion, ask: Ask, anchored: AnchoredWindow) -> Answer:
         window, keys = anchored.window, {word.key for word in words(question.text)}
-        found, ways = self.facts.ways(ask)
+        found, histories = self.facts.histories(ask)
         if window is None and keys & word_class("asking", "at_any_time"):
             return Answer(found, window, (), EVER)
         if window is not None and window.until is not None and _is_before_an_event(question):
             event = window.until.astimezone(question.at.tzinfo)
-            held = [self._just_before(way, event) for way in ways]
+            held = [self._just_before(history, event) for history in histories]
         else:
-            held = [self._held(way, ask.text, window, _value_left(question, anchored)) for way in ways]
+            held = [self._held(history, ask.text, window, _value_left(question, anchored)) for history in histories]
         oldest_first = bool(keys & word_class("asking", "first_of")) or bool(anchored.after)
-        told = [(way, versions if oldest_first else versions[::-1]) for way, versions in zip(ways, held, strict=True)]
-        hits = among(found, [shown(version, way.best) for way, versions in told for version in versions][: ask.limit])
+        told = [
+            (history, versions if oldest_first else versions[::-1])
+            for history, versions in zip(histories, held, strict=True)
+        ]
+        hits = among(
+            found, [shown(version, history.best) for history, versions in told for version in versions][: ask.limit]
+        )
         if hits:
             method = f"the versions {'of that time' if window else 'that are over'}, {'oldest' if oldest_first else 'latest'} first"
             return Answer(hits, window, (), method)
         hits = self._past(ask, window)
-        return Answer(hits, window, (), OVER) if hits else self._not_superseded(ask, ways, window)
+        return Answer(hits, window, (), OVER) if hits else self._not_superseded(ask, histories, window)
 
-    def _held(self, way: Way, question: str, window: Window | None, left: str) -> list[Memory]:
+    def _held(self, history: FactHistory, question: str, window: Window | None, left: str) -> list[Memory]:
         """The versions that were so in the window; without one, those that no longer are. Of these the one whose value is named."""
-        now, named = self.clock(), of_that_value(way.versions, question)
+        now, named = self.clock(), of_that_value(history.versions, question)
         if window is None:
-            return named or [version for version in way.versions if is_past_version(version, now)]
-        held = [version for version in way.versions if overlaps(version, window, now) and version.id != left]
+            return named or [version for version in history.versions if is_past_version(version, now)]
+        held = [version for version in history.versions if overlaps(version, window, now) and version.id != left]
         return [version for version in held if version in named] or held
 
-    def _just_before(self, way: Way, event: datetime) -> list[Memory]:
-        held = [v for v in way.versions if overlaps(v, Window(event - INSTANT, event), self.clock())]
-        return [before_outcome(version, event, way.versions) for version in held[-1:]]
+    def _just_before(self, history: FactHistory, event: datetime) -> list[Memory]:
+        held = [v for v in history.versions if overlaps(v, Window(event - INSTANT, event), self.clock())]
+        return [before_outcome(version, event, history.versions) for version in held[-1:]]
 
     def _past(self, ask: Ask, window: Window | None) -> Hits:
         """What is over and is about the question, where what holds now is likelier."""
@@ -238,9 +252,9 @@ class Answering:
 
         return kept(found, lambda hit: is_about(hit) and (window is None or overlaps(hit.memory, window, now)))
 
-    def _not_superseded(self, ask: Ask, ways: Sequence[Way], window: Window | None) -> Answer:
+    def _not_superseded(self, ask: Ask, histories: Sequence[FactHistory], window: Window | None) -> Answer:
         hits = self.facts.search(replace(ask, purpose=HOLDS))
-        best = ways[0].best.memory if ways else None
+        best = histories[0].best.memory if histories else None
         if window is None and best is not None and happened(best) and best.id in {hit.id for hit in hits}:
             return Answer(hits, window, (), HOLDS)
         if not any(map(is_about, hits)):
@@ -253,7 +267,7 @@ def _is_before_an_event(question: ParsedQuestion) -> bool:
     return question.relation == "before" and question.window is None
 
 
-def _value_left(question: ParsedQuestion, anchored: Anchored) -> str:
+def _value_left(question: ParsedQuestion, anchored: AnchoredWindow) -> str:
     """The version that was over by then, where the time is told by its value alone: Rome's in "after Rome"."""
     told_by_a_verb = any(is_past(word.key, same=True) for word in words(question.anchor))
     return "" if told_by_a_verb else anchored.after

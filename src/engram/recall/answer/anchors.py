@@ -14,7 +14,7 @@ from engram.text.time.words import words
 from engram.text.tokens import query_terms
 from engram.text.verbs import revises
 
-__all__ = ["EVERY_VERSION", "Anchored", "window_of"]
+__all__ = ["EVERY_VERSION", "AnchoredWindow", "window_of"]
 
 _IT = frozenset(("it", "them", "that", "this", "they", "these"))
 EVERY_VERSION = (*LIVE, "superseded", "archived")
@@ -22,7 +22,7 @@ EVERY_VERSION = (*LIVE, "superseded", "archived")
 
 
 @dataclass(frozen=True, slots=True)
-class Anchored:
+class AnchoredWindow:
     """The window of a question, what there is to say of it, and where it hangs on an event: the id of what tells of that, and of
     what the window comes after.
     """
@@ -33,19 +33,19 @@ class Anchored:
     told_by: str = ""
 
 
-def window_of(question: ParsedQuestion, filters: Filters, searcher: Searcher) -> Anchored:
+def window_of(question: ParsedQuestion, filters: Filters, searcher: Searcher) -> AnchoredWindow:
     """The question's window; one that hangs on an event is looked up."""
     if question.window is not None or not query_terms(question.anchor) or _its_own_change(question):
-        return Anchored(question.window)
+        return AnchoredWindow(question.window)
     told = _told(question.anchor, filters, searcher)
     moment = _moment_of(told) if told is not None else None
     if told is None or moment is None:
-        return Anchored(None, (f"when “{question.anchor}” was is not known",))
+        return AnchoredWindow(None, (f"when “{question.anchor}” was is not known",))
     if question.relation == "after":
-        return Anchored(Window(moment, None), after=told.id, told_by=told.id)
+        return AnchoredWindow(Window(moment, None), after=told.id, told_by=told.id)
     if question.relation == "before":
-        return Anchored(Window(None, moment), told_by=told.id)
-    return Anchored(_during(told, moment), told_by=told.id)
+        return AnchoredWindow(Window(None, moment), told_by=told.id)
+    return AnchoredWindow(_during(told, moment), told_by=told.id)
 
 
 def _its_own_change(question: ParsedQuestion) -> bool:
