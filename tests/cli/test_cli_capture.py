@@ -40,14 +40,14 @@ def test_the_same_exchange_doubles_nothing_unless_a_key_tells_them_apart(cli: Co
 def test_what_says_nothing_lasting_is_kept_in_the_ledger_alone(cli: Console) -> None:
     result = cli("capture", "--user", "Thanks, bye!", "--session", "chat-1")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "nothing in them was to be remembered" in result.stderr
+    assert "they contain nothing to remember" in result.stderr
     assert len(cli.json("ledger", "show", "chat-1")) == 1
     assert cli.json("list", "--status", "any") == []
 
 
 def test_what_waits_for_review_is_said(cli: Console) -> None:
     result = cli("capture", "--user", "My passport number is 12345678.")
-    assert "1 memory waits for review" in result.stderr
+    assert "1 memory awaits review" in result.stderr
     assert cli.json("list") == []
 
 

@@ -1,4 +1,4 @@
-"""relate, traverse: how memories belong together."""
+"""relate, traverse: relations between memories."""
 
 import subprocess
 from pathlib import Path

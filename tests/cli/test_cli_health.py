@@ -7,7 +7,7 @@ from .conftest import Console
 
 def test_status_says_what_was_injected_last_and_how_to_stop_it(cli: Console) -> None:
     known = cli.learned("Deploys go through the staging cluster first", "--type", "convention")
-    assert "nothing was injected yet" in cli("status").stdout
+    assert "nothing has been injected yet" in cli("status").stdout
     cli("inject", "deploy to staging")
     text = cli("status").stdout
     assert known in text

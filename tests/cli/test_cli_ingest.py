@@ -77,7 +77,7 @@ def test_a_folder_is_taken_in_file_by_file_without_what_is_no_text(cli: Console,
     told = cli("ingest", ".").stderr
     assert f"left out: {contract.parent / 'logo.png'}: binary" in told
     assert f"left out: {contract.parent / '.hidden.md'}: hidden" in told
-    assert "2 read, 0 that cannot be read, 2 left out" in told
+    assert "2 read, 0 unreadable, 2 left out" in told
 
 
 def test_a_file_that_should_have_been_read_and_cannot_be_is_named_and_exit_1(cli: Console, contract: Path) -> None:

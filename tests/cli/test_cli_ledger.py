@@ -101,7 +101,7 @@ def test_redacting_destroys_the_words_and_the_chain_still_verifies(cli: Console,
     stored = b"".join(path.read_bytes() for path in cli.folder.rglob("*") if path.is_file())
     assert b"swordfish" not in stored
     assert cli.json("ledger", "verify") == {"whole": True, "events": 3, "redacted": 1, "problems": []}
-    assert cli("ledger", "verify").stdout == "whole  3 events, 1 redacted, the others as they were written\n"
+    assert cli("ledger", "verify").stdout == "whole  3 events, 1 redacted, the others unchanged\n"
     shown = cli.json("ledger", "show", session)
     assert [one["redacted"] for one in shown] == [False, True, False]
     assert "user: redacted" in cli("ledger", "show", session).stdout

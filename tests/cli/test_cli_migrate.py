@@ -43,9 +43,9 @@ def test_a_person_is_told_what_was_moved(cli: Console, shared_database: str, ten
     cli.learned(PORT)
     shown = cli("migrate", "--to", shared_database, "--to-tenant", tenant)
     assert shown.exit_code == 0
-    assert "both ends hold the same" in shown.stdout
+    assert "both stores are identical" in shown.stdout
     again = cli("migrate", "--to", shared_database, "--to-tenant", tenant)
-    assert "both ends hold the same" in again.stdout
+    assert "both stores are identical" in again.stdout
 
 
 def test_a_dry_run_says_what_would_move_and_moves_nothing(cli: Console, shared_database: str, tenant: str) -> None:
@@ -65,7 +65,7 @@ def test_a_difference_is_exit_1_and_named(cli: Console, monkeypatch: pytest.Monk
     assert shown.exit_code == 1
     assert f"memory {known}: differs" in shown.stdout
     assert "and 10 more" in shown.stdout
-    assert "the two ends differ" in shown.stderr
+    assert "the two stores differ" in shown.stderr
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_review_lists_what_waits_and_what_can_be_done(cli: Console) -> None:
 def test_nothing_waits(cli: Console) -> None:
     result = cli("review")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "nothing waits" in result.stderr
+    assert "nothing awaits review" in result.stderr
 
 
 def test_keep_new_supersedes_the_old(cli: Console) -> None:
@@ -97,7 +97,7 @@ def test_what_only_a_person_may_decide_is_refused_without_a_terminal(
     waiting = waiting_for_a_person(cli)
     result = cli("review", waiting, "--approve")
     assert result.exit_code == 1
-    assert "always waits for a person" in result.stderr
+    assert "always needs a person" in result.stderr
     assert cli.json("show", waiting)["status"] == "candidate"
 
 
@@ -179,14 +179,14 @@ def test_the_walk_asks_about_each_and_does_what_is_chosen(cli: Console) -> None:
     assert result.exit_code == 0
     assert "port 8080" in result.stdout and "port 9090" in result.stdout
     assert cli.json("show", old)["status"] == "superseded"
-    assert "1 decided, 0 still wait" in result.stderr
+    assert "1 decided, 0 still waiting" in result.stderr
 
 
 @pytest.mark.usefixtures("at_terminal")
 def test_the_walk_can_be_left(cli: Console) -> None:
     contradicted(cli)
     result = cli("review", stdin="q\n")
-    assert "0 decided, 1 still wait" in result.stderr
+    assert "0 decided, 1 still waiting" in result.stderr
     assert len(cli.json("review")) == 1
 
 

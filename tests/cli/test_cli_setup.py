@@ -131,7 +131,7 @@ def test_the_policy_is_shown_and_set_and_an_unknown_one_refused(cli: Console) ->
     assert cli.json("config")["policy"] == "legal"
     refused = cli("config", "policy", "nope")
     assert refused.exit_code == 2
-    assert "known: default, legal, coding_agent" in refused.stderr
+    assert "choose default, legal, coding_agent" in refused.stderr
     assert "policies" not in cli.json("config")
     assert "config.toml" in cli("config", "policies").stderr
 

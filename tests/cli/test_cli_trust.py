@@ -37,7 +37,7 @@ def test_without_yes_and_without_anyone_to_ask_it_only_lists_and_is_wrong_usage(
     result = cli("trust")
     assert result.exit_code == 2
     assert "imperative" in result.stdout
-    assert "nothing was trusted" in result.stderr
+    assert "Nothing was trusted" in result.stderr
     assert found(cli) == []
 
 
@@ -71,7 +71,7 @@ def test_revoke_takes_it_back(cli: Console) -> None:
 
 @pytest.mark.usefixtures("repository", "person")
 def test_a_person_is_asked(cli: Console) -> None:
-    assert "nothing was trusted" in cli("trust", stdin="n\n").stderr
+    assert "Nothing was trusted" in cli("trust", stdin="n\n").stderr
     assert "trusted 1 file" in cli("trust", stdin="y\n").stderr
     assert found(cli) == ["ENG-2026-0101-918273645"]
 

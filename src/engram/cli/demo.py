@@ -35,9 +35,9 @@ LESSONS = (
 NEXT = (
     ('engram learn "…"', "teach it something of your own"),
     ('engram recall "…"', "ask; add --explain to see why"),
-    ('engram inject "…"', "what an agent would be told before a task"),
-    ("engram status", "what it holds, and what was injected last"),
-    ("engram import ~/.plur", "bring what another tool remembers"),
+    ('engram inject "…"', "what an agent should know before a task"),
+    ("engram status", "what it contains, and what was injected last"),
+    ("engram import ~/.plur", "import what another tool remembers"),
     ("engram --help", "everything else"),
 )
 

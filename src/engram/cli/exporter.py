@@ -75,7 +75,7 @@ def _write(path: Path, text: str, force: bool) -> None:
     if path.is_dir():
         raise InvalidInput(f"{path} is a directory; give a file")
     if path.exists() and not force:
-        raise InvalidInput(f"{path} exists; choose another name, or --force to replace it")
+        raise InvalidInput(f"{path} already exists; choose another name, or add --force to replace it")
     fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     write_private(fresh, text.encode("utf-8", "surrogatepass"))
     fresh.replace(path)

@@ -26,7 +26,7 @@ class Step:
 
 
 def steps(images: "Sequence[Image]") -> list[Step]:
-    """Each image beside the one before it."""
+    """Each image compared with the previous one."""
     found: list[Step] = []
     before: Memory | None = None
     for image in images:

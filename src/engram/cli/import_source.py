@@ -1,4 +1,4 @@
-"""What a path holds that could become memories: PLUR directories, engram YAML, JSON. Bad records are named, not fatal."""
+"""Reads what can become memories from a path: PLUR directories, engram YAML, JSON. Bad records are named, not fatal."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ _PLURS_OWN = frozenset({"knowledge_anchors", "commitment", "write_count", "injec
 
 @dataclass(slots=True)
 class ImportSource:
-    """What a path holds: memories or drafts with where they stand, and what could not be read."""
+    """What was read from a path: memories or drafts, each with its place, and what could not be read."""
 
     found: list[tuple[str, "Memory | Mapping[str, Any]"]] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
@@ -49,7 +49,7 @@ def without_origin(name: str) -> str:
 
 
 def read(path: Path, *, packs: bool = False, format_: str = "") -> ImportSource:
-    """Read whatever stands at a path; single bad records and files are named, not fatal."""
+    """Read a path; single bad records and files are named, not fatal. Raises `NotFound` and `InvalidInput`."""
     if format_ not in FORMATS:
         raise InvalidInput(f"Unknown format {format_!r}; choose {', '.join(FORMATS[1:])}, or leave it out")
     if not path.exists():
@@ -60,7 +60,9 @@ def read(path: Path, *, packs: bool = False, format_: str = "") -> ImportSource:
     reading = ImportSource(origin=_origin("import", path))
     files = [path] if path.is_file() else sorted(_files(path))
     if not files:
-        raise InvalidInput(f"{path} holds no YAML or JSON files; `engram import` reads ~/.plur, engram YAML and JSON")
+        raise InvalidInput(
+            f"{path} contains no YAML or JSON files; `engram import` reads ~/.plur, engram YAML and JSON"
+        )
     for file in files:
         try:
             _read_file(file, reading)
@@ -133,7 +135,7 @@ def _json(text: str, where: str) -> Any:
     try:
         return strict_json(text)
     except RecursionError:
-        raise InvalidInput(f"{where} is nested too deep") from None
+        raise InvalidInput(f"{where} is nested too deeply") from None
     except ValueError as error:
         raise InvalidInput(f"{where} is not JSON: {error}") from None
 
@@ -143,7 +145,7 @@ def _list_in(tree: Any, file: Path) -> list[Any]:
         tree = next((tree[key] for key in _LISTS if isinstance(tree.get(key), list)), [tree])
     if isinstance(tree, list):
         return tree
-    raise InvalidInput(f"{file} holds no list of records")
+    raise InvalidInput(f"{file} contains no list of records")
 
 
 def _record(record: Any) -> "Memory | Mapping[str, Any]":
@@ -164,6 +166,6 @@ def _record(record: Any) -> "Memory | Mapping[str, Any]":
 
 
 def called(record: Any, where: str) -> str:
-    """How to name a record: where it stands, and its id if it has one."""
+    """How to name a record: its place, and its id if it has one."""
     name = record.get("id") if isinstance(record, Mapping) else None
     return f"{where} ({name})" if isinstance(name, str) and name else where

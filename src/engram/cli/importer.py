@@ -60,7 +60,7 @@ class Imported:
     unchanged: list[str] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
     evidence: list[str] = field(default_factory=list)
-    """Those of them in force that direct nobody until a person confirms them."""
+    """The active ones that give no directions until a person confirms them."""
     skipped: list[tuple[str, str]] = field(default_factory=list)
     not_read: tuple[str, ...] = ()
     unseen: dict[str, int] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class Importer:
     by_person: bool
     candidates: bool = False
     trusted: bool = False
-    """The person at the terminal vouches for the file: it is taken in as it stands."""
+    """The person at the terminal vouches for the file: it is imported unchanged."""
     done: Imported = field(default_factory=Imported)
     here: dict[str, str] = field(default_factory=dict)
     """The id a record had elsewhere → the id it has here."""
@@ -238,7 +238,7 @@ class Importer:
                 taken = self._judged(memory, deciding)
                 if taken is None:
                     continue
-                taken = taken if self.trusted else self._beside(taken, deciding)
+                taken = taken if self.trusted else self._subordinate(taken, deciding)
                 if not dry_run:
                     deciding.put(taken)
                 if taken.status == "candidate":
@@ -246,8 +246,8 @@ class Importer:
                 elif taken.status == "active" and is_evidence(taken):
                     self.done.evidence.append(taken.id)
 
-    def _beside(self, memory: Memory, deciding: "Transaction") -> Memory:
-        """A record beside more trusted words: what it would take the place of, it waits for a person to be held against."""
+    def _subordinate(self, memory: Memory, deciding: "Transaction") -> Memory:
+        """A record that would replace what a more trusted source said becomes a candidate that contradicts it."""
         ours = [i for i in memory.supersedes if (known := deciding.get(i)) and not may_replace(self.source, known)]
         versions = deciding.lineage(memory.lineage) if memory.lineage else ()
         if ours or standing_above(versions, self.source):
@@ -401,7 +401,7 @@ class Importer:
         if memory.statement == known.statement:
             return "is here already, and was not changed elsewhere since"
         if known.id in self.read:
-            return "another record with this id stands before it and says something else; that one counts"
+            return "another record with this id comes first and says something else; that one counts"
         return "is here with other words, and nothing says that these are newer; ours stay"
 
     def _relinked(self, memory: Memory, read: Memory) -> Memory:

@@ -13,18 +13,18 @@ _TERMINAL = Path("/dev/tty")
 
 
 def reason_for_person(memory: Memory) -> str:
-    """Why only a person may put this memory in force; "" when anyone may, or when it is in force already."""
+    """Why only a person may activate this memory; "" when anyone may, or when it is active already."""
     if memory.status in IN_FORCE:
         return ""
     from engram.gates.instructions import injection_problem
     from engram.gates.trust import held_by_tier
 
     held = held_by_tier(memory)
-    return f"{held}, and that always waits for a person" if held else injection_problem(memory)
+    return f"{held}, which always needs a person" if held else injection_problem(memory)
 
 
 def lowers_tier(memory: Memory, type_name: str) -> bool:
-    """Whether another type would take a memory that is not in force out of a person's hands."""
+    """Whether another type would let an inactive memory bypass a person."""
     from engram.model.types import type_or_default
 
     return memory.status not in IN_FORCE and type_or_default(type_name).tier < type_or_default(memory.type).tier
@@ -49,4 +49,4 @@ def require_person(memory: Memory, reason: str) -> None:
     except OSError:
         raise Refused(f"{memory.id} needs a person: {reason}; run this at a terminal") from None
     if answer != code:
-        raise Refused(f"the code was not {code}; {memory.id} still waits")
+        raise Refused(f"The code was not {code}; {memory.id} still awaits review")

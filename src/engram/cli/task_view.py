@@ -19,8 +19,8 @@ _STATES = {"running": "green", "paused": "yellow", "completed": "cyan", "failed"
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Where a task stands."""
+class TaskProgress:
+    """The progress of a task."""
 
     task: "TaskRun"
     idle: timedelta
@@ -32,13 +32,13 @@ class Standing:
     last: "Sequence[Event]"
 
 
-def standing(mem: "Engram", task: "TaskRun", last: int) -> Standing:
+def progress_of(mem: "Engram", task: "TaskRun", last: int) -> TaskProgress:
     """Look a task up, with its last events."""
     events = mem.list_events(task.id, last=max(1, last))
     points = mem.tasks.checkpoints(task.id, 1)
     waiting = sum(1 for job in mem.store.jobs() if job.payload.get("task") == task.id)
     latest = points[0] if points else None
-    return Standing(
+    return TaskProgress(
         task,
         mem.tasks.idle_since(task),
         events[-1].seq if events else 0,
@@ -54,7 +54,7 @@ def style(state: str) -> str:
     return _STATES.get(state, "bright_black")
 
 
-def draw(found: Standing, now: datetime) -> None:
+def draw(found: TaskProgress, now: datetime) -> None:
     """Everything worth knowing about a task."""
     task = found.task
     display.lines([(task.id, "bold cyan"), "  ", (task.status, style(task.status))])

@@ -1,4 +1,4 @@
-"""capture: an exchange is kept as it was said, and what lasts of it becomes memories."""
+"""capture: store an exchange as it was said, and remember its lasting facts."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 User = Annotated[str, Option("--user", metavar="TEXT", help="What the user said; - reads it from stdin.")]
 Assistant = Annotated[str, Option("--assistant", metavar="TEXT", help="What was answered; - reads it from stdin.")]
-Scope = Annotated[str, Option("--scope", "-s", metavar="SCOPE", help="Where it holds; `here` is this directory's.")]
-Listen = Annotated[bool, Option("--listen", help="Also take what the assistant says of the user; it waits for review.")]
-Key = Annotated[str, Option("--key", metavar="KEY", help="Your own key, to tell apart two exchanges that read alike.")]
-DryRun = Annotated[bool, Option("--dry-run", help="Only show what the rules would take; nothing is written.")]
+Scope = Annotated[str, Option("--scope", "-s", metavar="SCOPE", help="Where it applies; `here` is this directory's.")]
+Listen = Annotated[
+    bool, Option("--listen", help="Also store what the assistant says about the user; it awaits review.")
+]
+Key = Annotated[str, Option("--key", metavar="KEY", help="Your own key, to tell two identical exchanges apart.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Only show what the rules would store; nothing is written.")]
 _OPERATIONS = {"ADD": "green", "UPDATE": "green", "SUPERSEDE": "magenta", "NOOP": "bright_black"}
 
 
@@ -33,16 +35,16 @@ def capture(
     key: Key = "",
     dry_run: DryRun = False,
 ) -> None:
-    """Keep an exchange, and remember what lasts of it. Every fact gets a decision and its reason.
+    """Store an exchange and remember its lasting facts. Every fact gets a decision and its reason.
 
-    The turns go to the session's ledger first; the same exchange given again doubles nothing. Where a model is configured and
-    does not answer, the rules' facts are taken and `engram worker` asks it again.
+    The turns go to the session's ledger first; giving the same exchange again duplicates nothing. Where a configured model
+    does not answer, the facts found by rules are stored and `engram worker` asks it again.
     """
     if user == assistant == "-":
-        raise InvalidInput("stdin can be read once: give one of --user and --assistant in words")
+        raise InvalidInput("stdin can be read only once: give --user or --assistant as text")
     asked, answered = text_or_stdin(user), text_or_stdin(assistant)
     if not asked.strip() and not answered.strip():
-        raise InvalidInput("say what was said: --user TEXT, --assistant TEXT, or both")
+        raise InvalidInput("Give --user TEXT, --assistant TEXT, or both")
     with surface.memory() as mem:
         if dry_run:
             _foresee(surface, mem, asked, answered, listen)
@@ -57,9 +59,9 @@ def _foresee(surface: Surface, mem: "Engram", asked: str, answered: str, listen:
     found = mem.extract(turns, extract_assistant_response=listen)
     surface.answer(found, lambda: _draw_facts(found))
     surface.hint(
-        "engram: nothing was written; without --dry-run these are compared with what is known"
+        "engram: nothing was written; without --dry-run these are compared with existing memories"
         if found
-        else "engram: nothing here that would be kept"
+        else "engram: nothing here would be stored"
     )
 
 
@@ -89,12 +91,12 @@ def _keep(surface: Surface, mem: "Engram", asked: str, answered: str, *, listen:
     }  # fmt: skip
     surface.answer(data, lambda: _draw_decisions(kept.decisions))
     if kept.pending:
-        surface.hint("engram: the model is asked again by `engram worker`")
+        surface.hint("engram: `engram worker` asks the model again")
     waiting = sum(memory.status == "candidate" for memory in kept)
     if waiting:
-        surface.hint(f"engram: {count(waiting, 'memory waits', 'memories wait')} for review: `engram review`")
+        surface.hint(f"engram: {count(waiting, 'memory awaits', 'memories await')} review: `engram review`")
     if not kept.decisions:
-        surface.hint("engram: the turns are kept; nothing in them was to be remembered")
+        surface.hint("engram: the turns are stored; they contain nothing to remember")
 
 
 def _draw_decisions(decisions: "Sequence[FactDecision]") -> None:
@@ -107,5 +109,7 @@ def _draw_decisions(decisions: "Sequence[FactDecision]") -> None:
             [(f"{one.operation:<10}", style), (f"{one.memory_id}  " if one.memory_id else "", "cyan"), line(one.fact)]
         )
         against = f" (↔ {one.target_id})" if one.target_id and one.target_id != one.memory_id else ""
-        refused = "" if one.applied or one.operation == "NOOP" else "waits: " if one.memory_id else "not done: "
+        refused = (
+            "" if one.applied or one.operation == "NOOP" else "awaits review: " if one.memory_id else "not applied: "
+        )
         display.lines([(f"{'':<10}{refused}{one.reason}{against}", "bright_black")])

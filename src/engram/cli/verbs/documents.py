@@ -1,4 +1,4 @@
-"""ingest, cite: documents taken in chunk by chunk, and quotes held against their source."""
+"""ingest, cite: documents split into chunks, and quotes checked against their source."""
 
 import os
 from pathlib import Path
@@ -13,24 +13,24 @@ if TYPE_CHECKING:
     from engram.capture.documents.cite import Citation
     from engram.capture.documents.ingest import Ingested
 
-Source = Annotated[Path, Argument("FILE|DIR", "A text file, or a folder whose text files are all taken in.")]
+Source = Annotated[Path, Argument("FILE|DIR", "A text file, or a folder whose text files are all read.")]
 IntoTask = Annotated[
     str,
-    Option(
-        "--task", metavar="TASK", envvar="ENGRAM_TASK", help="The task they belong to. Default: one begun for them."
-    ),
+    Option("--task", metavar="TASK", envvar="ENGRAM_TASK", help="The task they belong to. Default: a new one."),
 ]
-Kind = Annotated[str, Option("--kind", metavar="KIND", help="markdown, text, code or diff. Default: by name and look.")]
-ChunkTokens = Annotated[int, Option("--chunk-tokens", metavar="N", help="The longest a chunk may be.")]
-Facts = Annotated[int, Option("--facts", metavar="N", help="At most so many facts of each chunk; 0 for none.")]
+Kind = Annotated[
+    str, Option("--kind", metavar="KIND", help="markdown, text, code or diff. Default: by name and content.")
+]
+ChunkTokens = Annotated[int, Option("--chunk-tokens", metavar="N", help="The most tokens of a chunk.")]
+Facts = Annotated[int, Option("--facts", metavar="N", help="At most this many facts of each chunk; 0 for none.")]
 Llm = Annotated[
-    bool, Option("--llm", help="Let the configured model read every chunk too, and add what the rules miss.")
+    bool, Option("--llm", help="Let the configured model read every chunk, too, and add what the rules miss.")
 ]
 Scope = Annotated[
     str,
-    Option("--scope", "-s", metavar="SCOPE", help="Where a task begun for them belongs; `here` is this directory's."),
+    Option("--scope", "-s", metavar="SCOPE", help="The scope of a new task; `here` is this directory's."),
 ]
-Quote = Annotated[str, Argument("ID", "A fact drawn from a document, ENG-…, or a chunk of one, EVT-…")]
+Quote = Annotated[str, Argument("ID", "A fact from a document, ENG-…, or a chunk of one, EVT-…")]
 _STATES = {"verified": "green", "changed": "bold red", "unchecked": "yellow"}
 
 
@@ -44,23 +44,23 @@ def ingest(
     llm: Llm = False,
     scope: Scope = "",
 ) -> None:
-    """Take documents in, to be answered from with exact quotes.
+    """Read documents, to answer from them with exact quotes.
 
-    Each becomes chunks in a task's ledger, along its headings, facts that lead back to their chunk, and a checkpoint that lists
-    the parts. A file that changed since is read anew: facts it no longer states are out of force, what you forgot stays
-    forgotten. A folder's hidden, ignored, empty and binary files are left out, each by name; a file that should have been read
-    and cannot be is exit 1, after the others.
+    Each document becomes chunks in a task's ledger, split at its headings, facts that cite their chunk, and a checkpoint that
+    lists the parts. A file that has changed is read again: facts it no longer states are superseded, and what you forgot stays
+    forgotten. A folder's hidden, ignored, empty and binary files are left out and named. A file that cannot be read is exit 1,
+    after the others.
     """
     from engram.cli.display import progress
     from engram.cli.verbs.learn import refuse_while_paused
 
     if not os.path.lexists(path):
-        raise NotFound(f"there is no file or folder {path}")
+        raise NotFound(f"No such file or folder: {path}")
     if path.is_symlink() and not path.exists():
-        raise InvalidInput(f"{path} is a link that leads nowhere, or back to itself; name the file it should lead to")
+        raise InvalidInput(f"{path} is a broken link; name the file itself")
     with surface.memory() as mem:
         refuse_while_paused(surface, mem)
-        with progress("Taking in") as report:
+        with progress("Reading") as report:
             taken = mem.ingest(
                 path, task=task, kind=kind, scope=scope, max_chunk_tokens=chunk_tokens, max_facts_per_chunk=facts,
                 extract_with_llm=llm, progress=report,
@@ -71,17 +71,17 @@ def ingest(
         surface.answer(taken, lambda: _draw_taken(taken))
         surface.hint(_summary(taken))
         surface.hint(
-            f'engram: `engram task search "…" --task {taken[-1].task}` finds its chunks; `engram cite ID` checks a quote'
+            f'engram: `engram task search "…" --task {taken[-1].task}` searches its chunks; `engram cite ID` checks a quote'
         )
     if taken.refused:
         raise SystemExit(FAILED)
 
 
 def _summary(taken: "Ingested") -> str:
-    """How many were read and how many not; nothing where all were."""
+    """How many were read and how many were not; empty where all were."""
     if not taken.refused and not taken.left_out:
         return ""
-    return f"engram: {len(taken):,} read, {len(taken.refused):,} that cannot be read, {len(taken.left_out):,} left out"
+    return f"engram: {len(taken):,} read, {len(taken.refused):,} unreadable, {len(taken.left_out):,} left out"
 
 
 def _draw_taken(taken: "Ingested") -> None:
@@ -98,10 +98,10 @@ def _draw_taken(taken: "Ingested") -> None:
 
 
 def cite(surface: Surface, ref: Quote, scope: SeenFrom = None) -> None:
-    """A quote, and whether its source still says it.
+    """Show a quote, and whether its source still says it.
 
-    The words are looked up at their place in the source: verified, changed (exit 1) where it reads otherwise or cannot be
-    read any more, or unchecked where it was given as a text and there is no file to look into.
+    The quote is compared with its place in the source: verified; changed (exit 1) where the source differs or can no longer be
+    read; or unchecked where it was given as a text and there is no file.
     """
     with surface.memory() as mem:
         found = mem.cite(ref, scope=scope or None)

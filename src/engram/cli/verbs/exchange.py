@@ -20,21 +20,19 @@ Target = Annotated[
     Path, Argument("PATH", "A directory, for plur a new one; for json, or one YAML file, a file (- for stdout).")
 ]
 Format = Annotated[str, Option("--format", "-f", metavar="FORMAT", help="engram (YAML), json or plur.")]
-FromFormat = Annotated[
-    str, Option("--format", "-f", metavar="FORMAT", help="plur, engram or json. Default: by what is there.")
-]
+FromFormat = Annotated[str, Option("--format", "-f", metavar="FORMAT", help="plur, engram or json. Default: detected.")]
 Statuses = Annotated[
     list[str] | None,
     Option("--status", metavar="STATUS", help="Only this status (repeatable). Default: all of them."),
 ]
-Wait = Annotated[bool, Option("--candidates", help="Let everything wait for review instead of keeping its status.")]
+Wait = Annotated[bool, Option("--candidates", help="Let everything await review instead of keeping its status.")]
 Trusted = Annotated[
     bool,
-    Option("--trusted", help="Vouch for the file, at a terminal: its memories count as they stand, as your own would."),
+    Option("--trusted", help="Vouch for the file, at a terminal: its memories count as your own."),
 ]
-Packs = Annotated[bool, Option("--packs", help="Of a PLUR directory, take its packs too.")]
-DryRun = Annotated[bool, Option("--dry-run", help="Only say what would be taken in and what would not.")]
-Force = Annotated[bool, Option("--force", help="Replace a file that is there.")]
+Packs = Annotated[bool, Option("--packs", help="Import the packs of a PLUR directory, too.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Only report what would be imported.")]
+Force = Annotated[bool, Option("--force", help="Replace an existing file.")]
 
 
 def import_(
@@ -46,19 +44,19 @@ def import_(
     dry_run: DryRun = False,
     format_: FromFormat = "",
 ) -> None:
-    """Take memories in from elsewhere.
+    """Import memories from another store or format.
 
-    Doing it twice changes nothing; everything left out is named with its reason. Of a PLUR directory, which is only read, what
-    changed there since the last time is taken over, and what was changed here stays. A record with a `statement` is read as the
-    store's own files are (confidence from 1 to 10), and keys Engram does not know are kept. What a file brings is evidence: it
-    answers when asked, directs nobody and replaces nothing that somebody said here. --trusted is for your own export, or a
-    store you used before.
+    Importing twice changes nothing; everything left out is named with its reason. A PLUR directory is only read: what changed
+    there since the last import is adopted, and what was changed here stays. A record with a `statement` is read like the
+    store's own files (confidence from 1 to 10), and unknown keys are kept. Imported memories are evidence: they answer
+    questions, give no directions and replace nothing that was said here. --trusted is for your own export, or a store you used
+    before.
     """
     from engram.cli import import_source, importer
     from engram.cli.display import count, progress
 
     if trusted and not surface.person:
-        raise Refused("only a person vouches for a file: run `engram import --trusted` at a terminal")
+        raise Refused("Only a person can vouch for a file: run `engram import --trusted` at a terminal")
     source = path.expanduser().absolute()
     reading = import_source.read(source, packs=packs, format_=format_)
     with surface.memory() as mem:
@@ -67,15 +65,15 @@ def import_(
             done = plan.take(reading, report, dry_run=dry_run)
         surface.answer(_data(done, dry_run), lambda: _draw(done, dry_run))
         if not dry_run and (done.created or done.updated):
-            waiting = f"; {len(done.waiting)} wait: `engram review`" if done.waiting else ""
+            waiting = f"; {len(done.waiting)} await review: `engram review`" if done.waiting else ""
             surface.hint(f"engram: read from {source}{waiting}")
         if done.evidence:
             surface.hint(
-                f"engram: {count(len(done.evidence), 'memory', 'memories')} came as evidence, found when asked and directing nobody; "
+                f"engram: {count(len(done.evidence), 'memory', 'memories')} were imported as evidence: they answer questions and give no directions; "
                 "`engram import --trusted` at a terminal vouches for all of them, `engram verify ID` for one"
             )
         for scope, number in done.unseen.items():
-            surface.say(f"engram: {number} in {scope}, which is not seen from here: ask with --scope {scope}")
+            surface.say(f"engram: {number} in {scope}, which is not visible from here: use --scope {scope}")
 
 
 def _data(done: "Imported", dry_run: bool) -> dict[str, Any]:
@@ -99,7 +97,7 @@ def _draw(done: "Imported", dry_run: bool) -> None:
     display.lines(
         [
             (f"{len(done.created)} {verb}created", "green"),
-            f", {len(done.updated)} {verb}updated, {len(done.unchanged)} known already, ",
+            f", {len(done.updated)} {verb}updated, {len(done.unchanged)} already known, ",
             (f"{len(done.skipped)} skipped", "yellow" if done.skipped else ""),
         ]
     )
@@ -117,17 +115,17 @@ def export(
     status: Statuses = None,
     force: Force = False,
 ) -> None:
-    """Write memories out as YAML, JSON or for PLUR.
+    """Export memories as YAML, JSON or for PLUR.
 
-    Everything this store holds, superseded, expired and retired memories too, unless --status or --scope narrows it. A team's
-    memories stay with the team. For PLUR the directory must be new or empty.
+    Exports everything, including superseded, expired and retired memories, unless --status or --scope narrows it. A team's
+    memories are not exported. For PLUR the directory must be new or empty.
     """
     from engram.cli import display, exporter
     from engram.cli.display import progress
     from engram.cli.records import plain
 
     if format_ not in exporter.FORMATS:
-        raise InvalidInput(f"{format_!r} is no format; one of {', '.join(exporter.FORMATS)}")
+        raise InvalidInput(f"Unknown format {format_!r}; choose {', '.join(exporter.FORMATS)}")
     with surface.memory() as mem:
         memories = mem.list(limit=None, **filters(scope=scope, status=status or ["any"]))
         own = set(mem.store.owned([memory.id for memory in memories]))

@@ -1,4 +1,4 @@
-"""relate, traverse: how memories belong together."""
+"""relate, traverse: relations between memories."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,20 +9,20 @@ from engram.cli.verbs.options import Limit, Metadata, Reason, Scopes, Statuses, 
 if TYPE_CHECKING:
     from engram.graph.paths import Reached
 
-Source = Annotated[str, Argument("SOURCE", "Id, name or alias of the memory the relation begins at.")]
+Source = Annotated[str, Argument("SOURCE", "Id, name or alias of the memory the relation starts at.")]
 Target = Annotated[str, Argument("TARGET", "Id, name or alias of the memory it leads to.")]
 Relation = Annotated[str | None, Option("--type", "-t", metavar="RELATION", help="supports, depends_on, part_of, …")]
-Weight = Annotated[float | None, Option("--weight", metavar="NUMBER", help="How much it weighs, above 0. Default: 1.")]
-Remove = Annotated[bool, Option("--remove", help="Take the relation back; without --type every one between the two.")]
+Weight = Annotated[float | None, Option("--weight", metavar="NUMBER", help="Its weight, above 0. Default: 1.")]
+Remove = Annotated[bool, Option("--remove", help="Remove the relation; without --type, every one between the two.")]
 Starts = Annotated[list[str], Argument("ID…", "Ids, names or aliases of memories to start from.")]
-Depth = Annotated[int, Option("--depth", metavar="N", help="How many relations far.")]
+Depth = Annotated[int, Option("--depth", metavar="N", help="How many steps.")]
 Direction = Annotated[str, Option("--direction", metavar="WAY", help="outbound, inbound or any.")]
 Relations = Annotated[
     list[str] | None, Option("--type", "-t", metavar="RELATION", help="Only over this relation (repeatable).")
 ]
 MinWeight = Annotated[float, Option("--min-weight", metavar="NUMBER", help="Only over relations of this weight.")]
-Prompt = Annotated[bool, Option("--prompt", help="As lines for a prompt: memories quoted, each text once.")]
-Tokens = Annotated[int | None, Option("--tokens", metavar="N", help="With --prompt: at most so many tokens.")]
+Prompt = Annotated[bool, Option("--prompt", help="Print lines for a prompt: memories quoted, each text once.")]
+Tokens = Annotated[int | None, Option("--tokens", metavar="N", help="With --prompt: at most this many tokens.")]
 
 
 def relate(
@@ -35,12 +35,12 @@ def relate(
     remove: Remove = False,
     reason: Reason = "",
 ) -> None:
-    """Link one memory to another. Said again, it sets the weight anew; `--remove` takes it back."""
+    """Link one memory to another. Repeating it sets a new weight; `--remove` removes the link."""
     from engram.cli.records import memory_data
     from engram.model.errors import InvalidInput
 
     if remove and (weight is not None or meta):
-        raise InvalidInput("--remove takes a relation back; leave out --weight and --meta")
+        raise InvalidInput("--remove removes a relation; leave out --weight and --meta")
     with surface.memory() as mem:
         before = mem.get(source)
         if remove:
@@ -66,14 +66,14 @@ def traverse(
     prompt: Prompt = False,
     tokens: Tokens = None,
 ) -> None:
-    """What is linked to memories. Nearest first, each by its shortest and then heaviest path."""
+    """Find memories linked to others. Nearest first, each by its shortest and then heaviest path."""
     from engram.cli.records import memory_data
     from engram.model.arguments import checked_limit
     from engram.model.errors import InvalidInput
     from engram.recall.filters import ScopeResolver
 
     if tokens is not None and not prompt:
-        raise InvalidInput("--tokens is the budget of --prompt; give both")
+        raise InvalidInput("--tokens needs --prompt")
     checked_limit(limit, "--limit")
     chosen = filters(scope=scope, status=status)
     with surface.memory() as mem:
@@ -95,7 +95,7 @@ def traverse(
         ]  # fmt: skip
         surface.answer({"reached": answers, "text": text} if prompt else answers, lambda: _draw(found, text, prompt))
         if not found:
-            surface.hint("engram: no relation leads on from here; --direction any follows them both ways")
+            surface.hint("engram: no relations start here; --direction any follows them both ways")
 
 
 def _draw_links(before: Any, after: Any) -> None:

@@ -1,4 +1,4 @@
-"""index, doctor, status: how the store is."""
+"""index, doctor, status: the health of the store."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -15,27 +15,28 @@ if TYPE_CHECKING:
     from engram.store.files.home import Home
     from engram.store.protocol import Store
 
-Rebuild = Annotated[bool, Option("--rebuild", help="Make the index anew from the files.")]
+Rebuild = Annotated[bool, Option("--rebuild", help="Build the index again from the files.")]
 Reembed = Annotated[
-    bool, Option("--reembed", help="Make all vectors with the configured embedder; goes on where it stopped.")
+    bool,
+    Option("--reembed", help="Compute all vectors again with the configured embedder; continues where it stopped."),
 ]
 Nearest = Annotated[
     bool,
     Option(
-        "--nearest", help="On Postgres: make an HNSW index of this tenant's vectors; worth it from some 200,000 on."
+        "--nearest", help="On Postgres: build an HNSW index of this tenant's vectors; worthwhile from about 200,000."
     ),
 ]
 Repair = Annotated[
     bool,
     Option(
         "--repair",
-        help="Move unreadable journal lines to quarantine, make the index anew, and end an interrupted purge.",
+        help="Move unreadable journal lines to quarantine, rebuild the index, and finish an interrupted purge.",
     ),
 ]
 
 
 def index(surface: Surface, rebuild: Rebuild = False, reembed: Reembed = False, nearest: Nearest = False) -> None:
-    """What the search index holds, or make it anew.
+    """Show what the search index contains, or build it again.
 
     It is derived from the files and never the only copy of anything.
     """
@@ -44,7 +45,7 @@ def index(surface: Surface, rebuild: Rebuild = False, reembed: Reembed = False, 
     from engram.cli.records import plain
 
     if rebuild and reembed:
-        raise InvalidInput("--rebuild makes the vectors too; give one of the two")
+        raise InvalidInput("--rebuild computes the vectors, too; give only one of the two")
     with surface.memory() as mem:
         done: dict[str, Any] = {}
         if rebuild:
@@ -65,13 +66,13 @@ def index(surface: Surface, rebuild: Rebuild = False, reembed: Reembed = False, 
         ]
         surface.answer({**plain(facts), **done}, lambda: display.fields(rows))
         if reembed:
-            surface.hint(f"engram: {done['reembedded']} vectors made")
+            surface.hint(f"engram: {done['reembedded']} vectors computed")
         if nearest:
-            surface.hint(f"engram: vectors are found by the index {done['nearest']} now")
+            surface.hint(f"engram: vectors are now searched with the index {done['nearest']}")
 
 
 def doctor(surface: Surface, repair: Repair = False) -> None:
-    """What is healthy, what is not, and what to do."""
+    """Check the store, and say what to do about each problem."""
     from engram.cli import display
 
     moved = _repair(surface) if repair else []
@@ -146,8 +147,8 @@ def _settings_finding(problems: list[str]) -> "Finding":
     from engram.model.report import Finding
 
     if not problems:
-        return Finding.of("settings", True, "every setting can be used")
-    return Finding.of("settings", False, "; ".join(problems), "correct them; the defaults apply until then")
+        return Finding.of("settings", True, "all settings are valid")
+    return Finding.of("settings", False, "; ".join(problems), "the defaults apply until they are corrected")
 
 
 def _repair(surface: Surface) -> list[str]:
@@ -159,9 +160,7 @@ def _repair(surface: Surface) -> list[str]:
     from engram.store.files.missing import accept_gaps
     from engram.store.files.purge_plan import set_aside_damaged
 
-    surface.refuse_server(
-        "--repair mends a journal of files; a server keeps its own log and is mended with its own tools"
-    )
+    surface.refuse_server("--repair works on a journal of files; repair a server with its own tools")
     home = open_home(surface.home, create=False)
     with WriterLock(home.lock).held():
         journal = Journal(home.journal, home.quarantine)
@@ -172,9 +171,9 @@ def _repair(surface: Surface) -> list[str]:
 
 
 def status(surface: Surface) -> None:
-    """What the store holds, and what was injected last.
+    """Show what the store contains, and what was injected last.
 
-    Also says how to stop one item from being injected again.
+    Also shows how to stop one item from being injected again.
     """
     from engram.cli.records import plain
 
@@ -196,10 +195,12 @@ def _draw_status(found: dict[str, Any], now: datetime) -> None:
             ("memories", f"{total:,}" + (f" ({states})" if states else "")),
             ("events", f"{found['index']['documents'].get('event', 0):,}"),
             ("scope here", found["scope"]),
-            ("embedder", found["embedder"] or "none: search is by keyword"),
+            ("embedder", found["embedder"] or "none: search by keyword only"),
             (
                 "review",
-                (f"{count(waiting, 'memory waits', 'memories wait')}: engram review", "cyan") if waiting else "",
+                (f"{count(waiting, 'memory awaits', 'memories await')} review: engram review", "cyan")
+                if waiting
+                else "",
             ),
             ("paused", ("yes: engram resume ends that", "yellow") if found["paused"] else ""),
             ("problems", ("; ".join(found["problems"]), "red") if found["problems"] else ""),
@@ -213,7 +214,7 @@ def _draw_last(last: dict[str, Any] | None, now: datetime) -> None:
     from engram.cli.display import Column, ago, line
 
     if not last:
-        display.lines([""], [("nothing was injected yet", "bright_black")])
+        display.lines([""], [("nothing has been injected yet", "bright_black")])
         return
     when = ago(datetime.fromisoformat(last["at"]), now)
     session = f" in {last['session']}" if last["session"] else ""

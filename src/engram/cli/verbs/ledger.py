@@ -1,4 +1,4 @@
-"""ledger verify, show, redact: what was said and done, and the proof that nobody changed it."""
+"""ledger verify, show, redact: what was said and done, and the proof that it is unchanged."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 Name = Annotated[str, Argument("NAME", "The session or task whose ledger it is.")]
 EventId = Annotated[str, Argument("EVENT", "The event's id, EVT-…")]
-Last = Annotated[int | None, Option("--last", metavar="N", help="Only the last so many.")]
+Last = Annotated[int | None, Option("--last", metavar="N", help="Only the last N.")]
 After = Annotated[int, Option("--after", metavar="N", help="Only events with a higher number.")]
 
 
 def verify(surface: Surface) -> None:
     """Check every ledger for events altered, reordered or dropped.
 
-    Each event is chained to the one before it and the journal knows where every ledger ended. Exit 1 when one is not whole.
+    Each event is chained to the previous one, and the journal records where every ledger ended. Exit 1 when one is damaged.
     """
     from engram.cli import display
     from engram.cli.display import count
@@ -39,16 +39,16 @@ def verify(surface: Surface) -> None:
 
         surface.answer({"whole": not problems, "events": number, "redacted": gone, "problems": problems}, draw)
     if problems:
-        surface.hint(f"engram: {count(len(problems), 'problem')}; a backup holds what was there before")
+        surface.hint(f"engram: {count(len(problems), 'problem')}; a backup may contain the original")
         raise SystemExit(FAILED)
 
 
 def _state(redacted: int) -> str:
-    return f"{redacted} redacted, the others as they were written" if redacted else "every one as it was written"
+    return f"{redacted} redacted, the others unchanged" if redacted else "all unchanged"
 
 
 def show(surface: Surface, name: Name, last: Last = None, after: After = 0, scope: SeenFrom = None) -> None:
-    """The events of a session or a task in order, each with its number and its link in the chain."""
+    """List the events of a session or a task in order, each with its number and its digest."""
     from engram.cli.records import plain
     from engram.store.owners import sees_ledger
 
@@ -57,14 +57,14 @@ def show(surface: Surface, name: Name, last: Last = None, after: After = 0, scop
         events = mem.store.events(name, last=last, after=after)
         known = events or mem.store.session(name) is not None or mem.store.task(name) is not None
         if not known or not sees_ledger(mem.store, name, mem.scopes_for(scope=scope or None)):
-            raise NotFound(f"no ledger {name!r}; `engram session list` and `engram task list` show what there is")
+            raise NotFound(f"No ledger {name!r}; `engram session list` and `engram task list` show the existing ones")
         surface.answer([{**plain(event), "redacted": is_redacted(event)} for event in events], lambda: _draw(events))
         if not events:
             surface.hint("engram: no events here")
 
 
 def is_redacted(event: "Event") -> bool:
-    """Whether what an event said was destroyed; its place in the chain is left."""
+    """Whether the content of an event was destroyed; its place in the chain stays."""
     return bool(event.body) and not event.salt
 
 
@@ -87,16 +87,16 @@ def _draw(events: "Sequence[Event]") -> None:
 
 
 def redact(surface: Surface, event: EventId, yes: Yes = False) -> None:
-    """Destroy what an event said. Its place stays, so the chain still verifies.
+    """Destroy what an event said. Its place in the chain stays, so the chain still verifies.
 
-    Its words, payload, metadata and key go, with proof, and the facts drawn from it alone. Other events and memories that say the
-    same words stay: each is named with the command that destroys it too, and the exit code is 1. Cannot be undone: where
-    nobody can be asked, --yes confirms, and without it nothing is destroyed and the exit code is 2.
+    Its content, payload, metadata and key are removed, with proof, and so are facts that come from it alone. Other events and
+    memories with the same words stay: each is named with the command that destroys it, too, and the exit code is 1. This
+    cannot be undone: without a terminal, --yes confirms it; otherwise nothing is destroyed and the exit code is 2.
     """
     from engram.cli.verbs.change import purge_after_asking
 
     if not event.startswith("EVT-"):
-        raise InvalidInput(f"{event!r} is no event's id (EVT-…); `engram forget ID --purge` destroys a memory")
+        raise InvalidInput(f"{event!r} is not the id of an event (EVT-…); `engram forget ID --purge` destroys a memory")
     with surface.memory() as mem:
         purge_after_asking(surface, mem, event, yes)
         _check_chain(surface, mem, event)
@@ -116,5 +116,6 @@ def _check_chain(surface: Surface, mem: Any, event_id: str) -> None:
 
 
 ledger = Group(
-    "What was said and done, chained so that no change goes unseen.", {"verify": verify, "show": show, "redact": redact}
+    "Read and verify ledgers: what was said and done, chained so that any change is detected.",
+    {"verify": verify, "show": show, "redact": redact},
 )

@@ -1,4 +1,4 @@
-"""migrate: a whole store, from files to a server, back, or from one to another of its kind."""
+"""migrate: a whole store, between files and a server, or between two of a kind."""
 
 import time
 from dataclasses import asdict, replace
@@ -11,22 +11,22 @@ if TYPE_CHECKING:
     from engram.store.migration.stream import Counts
     from engram.store.migration.transfer import Endpoint, Transfer
 
-To = Annotated[str, Option("--to", metavar="URL|DIR", help="Where to: postgresql://…, or a new or empty directory.")]
+To = Annotated[str, Option("--to", metavar="URL|DIR", help="The target: postgresql://…, or a new or empty directory.")]
 From = Annotated[
-    str | None, Option("--from", metavar="URL|DIR", help="Where from. Default: the store every other verb works on.")
+    str | None, Option("--from", metavar="URL|DIR", help="The source. Default: the store that other verbs use.")
 ]
-Tenant = Annotated[str | None, Option("--tenant", metavar="NAME", help="Whose memories on the server they come from.")]
+Tenant = Annotated[str | None, Option("--tenant", metavar="NAME", help="The tenant on the source server.")]
 ToTenant = Annotated[
     str | None,
     Option(
         "--to-tenant",
         metavar="NAME",
-        help="Whose they become on the server they go to. Default: the same, else $ENGRAM_TENANT.",
+        help="The tenant on the target server. Default: the same, else $ENGRAM_TENANT.",
     ),
 ]
-DryRun = Annotated[bool, Option("--dry-run", help="Only say what would be moved.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Only report what would be copied.")]
 SHOWN = 20
-"""Differences shown to a person; --json has them all."""
+"""How many differences a person is shown; --json has all of them."""
 
 
 def migrate(
@@ -37,11 +37,11 @@ def migrate(
     to_tenant: ToTenant = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Move a whole store to a server, or to files.
+    """Copy a whole store to a server, or to files.
 
-    Memories with their history, sessions with their ledgers, uses, tombstones and verdicts arrive as they are; then both ends
-    are compared record by record, and a difference is exit 1. Nothing is changed where they come from. Broken off, the same
-    command goes on where it stopped.
+    Memories with their history, sessions with their ledgers, uses, tombstones and verdicts are copied unchanged; then both
+    stores are compared record by record, and a difference is exit 1. The source is not changed. After an interruption the same
+    command continues where it stopped.
     """
     from engram.cli.display import progress
     from engram.store.migration import transfer as migration
@@ -62,7 +62,7 @@ def migrate(
     surface.warn(done.notes)
     if done.differences:
         surface.hint(
-            "engram: the two ends differ; was one of them written to meanwhile? docs/postgres.md says what to do"
+            "engram: the two stores differ; was one of them written to meanwhile? docs/postgres.md says what to do"
         )
         raise SystemExit(1)
 
@@ -112,7 +112,7 @@ def _draw(
     if done is None:
         return
     if not done.differences:
-        display.lines([("verified", "green"), f"  in {seconds:.1f} s: both ends hold the same"])
+        display.lines([("verified", "green"), f"  in {seconds:.1f} s: both stores are identical"])
     for difference in done.differences[:SHOWN]:
         display.lines([("differs  ", "bold red"), difference])
     if len(done.differences) > SHOWN:

@@ -1,4 +1,4 @@
-"""review: what waits for a person, and their decisions."""
+"""review: what awaits a person's decision."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from engram.model.memory import Memory
     from engram.review.queue import ReviewItem
 
-Ref = Annotated[str, Argument("[ID]", "The memory to decide about; without one, what waits.")]
+Ref = Annotated[str, Argument("[ID]", "The memory to decide about. Default: list what awaits review.")]
 Keep = Annotated[str, Option("--keep", metavar="WHICH", help="Settle a contradiction: new, old, both or merge.")]
 Statement = Annotated[str, Option("--statement", metavar="TEXT", help="With --keep merge: the merged statement.")]
-NewSituation = Annotated[str, Option("--new-when", metavar="TEXT", help="With --keep both: when the new one holds.")]
-OldSituation = Annotated[str, Option("--old-when", metavar="TEXT", help="With --keep both: when the old one holds.")]
-Approve = Annotated[bool, Option("--approve", help="Put a candidate in force.")]
-Reject = Annotated[bool, Option("--reject", help="Turn a candidate down.")]
-Retire = Annotated[bool, Option("--retire", help="Let a faded memory go.")]
-Reinforce = Annotated[bool, Option("--reinforce", help="Keep a faded memory, stronger than before.")]
+NewSituation = Annotated[str, Option("--new-when", metavar="TEXT", help="With --keep both: when the new one applies.")]
+OldSituation = Annotated[str, Option("--old-when", metavar="TEXT", help="With --keep both: when the old one applies.")]
+Approve = Annotated[bool, Option("--approve", help="Activate a candidate.")]
+Reject = Annotated[bool, Option("--reject", help="Reject a candidate.")]
+Retire = Annotated[bool, Option("--retire", help="Retire a faded memory.")]
+Reinforce = Annotated[bool, Option("--reinforce", help="Keep and reinforce a faded memory.")]
 ListOnly = Annotated[bool, Option("--list", help="Only list, also on a terminal.")]
 
 _CHOICES = {
@@ -57,16 +57,17 @@ def review(
     list_only: ListOnly = False,
     limit: Limit = 50,
 ) -> None:
-    """Decide what waits for a person.
+    """Decide what awaits a person.
 
-    Contradictions, candidates, and memories that faded. Without an id it lists them; on a terminal it walks through them.
+    Contradictions, candidates, and memories that have faded. Without an id it lists them; on a terminal it goes through them
+    one by one.
     """
     chosen = [name for name, on in (("keep", keep), ("approve", approve), ("reject", reject), ("retire", retire),
                                     ("reinforce", reinforce)) if on]  # fmt: skip
     if len(chosen) > 1:
-        raise InvalidInput(f"--{chosen[0]} and --{chosen[1]} are two decisions; give one")
+        raise InvalidInput(f"--{chosen[0]} and --{chosen[1]} are two decisions; give only one")
     if chosen and not ref:
-        raise InvalidInput(f"--{chosen[0]} needs the id of a memory; `engram review` lists what waits")
+        raise InvalidInput(f"--{chosen[0]} needs the id of a memory; `engram review` lists them")
     with surface.memory() as mem:
         if chosen:
             situations = (new_when, old_when)
@@ -83,7 +84,7 @@ def review(
 def decide(
     mem: "Engram", ref: str, choice: str, keep: str, statement: str, situations: tuple[str, str], actor: str
 ) -> "Memory":
-    """Carry one decision out; what only a person may decide asks for one first."""
+    """Carry out one decision; where only a person may decide, ask for a code first."""
     memory = mem.get(ref)
     if choice == "approve" or (choice == "keep" and keep != "old"):
         merged = memory.but(statement=statement or memory.statement)
@@ -106,7 +107,7 @@ def _decided(surface: Surface, mem: "Engram", memory: "Memory") -> None:
 
     now = mem.upkeep.clock()
     surface.answer(memory_data(memory, now), lambda: views.listing([memory], now))
-    surface.hint(f"engram: `engram undo {memory.id}` takes it back")
+    surface.hint(f"engram: `engram undo {memory.id}` undoes it")
 
 
 def item_data(item: "ReviewItem", mem: "Engram") -> dict[str, Any]:
@@ -141,7 +142,7 @@ def _list(surface: Surface, mem: "Engram", waiting: "list[ReviewItem]") -> None:
     surface.hint(
         "engram: `engram review ID --keep new|old|both|merge`, `--approve`, `--reject`, `--retire` or `--reinforce` decides"
         if waiting
-        else "engram: nothing waits for review"
+        else "engram: nothing awaits review"
     )
 
 
@@ -158,7 +159,7 @@ def _walk(surface: Surface, mem: "Engram", waiting: "list[ReviewItem]") -> None:
             break
         if answer != "s":
             decided += _carry_out(surface, mem, item, _CHOICES[item.kind][answer])
-    surface.say(f"engram: {decided} decided, {len(waiting) - decided} still wait")
+    surface.say(f"engram: {decided} decided, {len(waiting) - decided} still waiting")
 
 
 def _draw_item(item: "ReviewItem", now: "datetime") -> None:

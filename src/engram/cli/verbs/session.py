@@ -1,4 +1,4 @@
-"""session start, observe, summarise, end, list, show: a stretch of work and its ledger."""
+"""session start, observe, summarise, end, list, show: a piece of work and its ledger."""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,20 +14,22 @@ if TYPE_CHECKING:
 
 Id = Annotated[str, Argument("SESSION", "The session's id.", envvar="ENGRAM_SESSION")]
 Task = Annotated[str, Argument("TASK", "What it is about; - reads it from stdin.")]
-Budget = Annotated[int | None, Option("--budget", metavar="TOKENS", help="Room for what is injected.")]
-Summary = Annotated[str, Option("--summary", metavar="TEXT", help="What came of it; - reads it from stdin.")]
+Budget = Annotated[int | None, Option("--budget", metavar="TOKENS", help="Token budget of what is injected.")]
+Summary = Annotated[str, Option("--summary", metavar="TEXT", help="The outcome; - reads it from stdin.")]
 OfOwner = Annotated[
-    str, Option("--scope", "-s", metavar="SCOPE", help="Whose it is, such as agent:shop/ana. Default: the session's.")
+    str, Option("--scope", "-s", metavar="SCOPE", help="The owner, such as agent:shop/ana. Default: the session's.")
 ]
 Style = Annotated[
     str,
-    Option("--style", metavar="STYLE", help="plain, or structured: goal, decisions, next steps, … Default: as before."),
+    Option(
+        "--style", metavar="STYLE", help="plain, or structured: goal, decisions, next steps, … Default: as last time."
+    ),
 ]
-Tokens = Annotated[int, Option("--tokens", metavar="N", help="Room for the summary.")]
+Tokens = Annotated[int, Option("--tokens", metavar="N", help="Token budget of the summary.")]
 
 
 def start(surface: Surface, task: Task = "", scope: Scopes = None, budget: Budget = None) -> None:
-    """Begin a session. Prints its id, then what memory has to say about the task."""
+    """Start a session. Prints its id, then what memory knows about the task."""
     from engram.cli import display, views
     from engram.cli.records import injection_data
 
@@ -48,8 +50,8 @@ def start(surface: Surface, task: Task = "", scope: Scopes = None, budget: Budge
 def observe(surface: Surface, session_id: Id, said: NewEvent, scope: OfOwner = "") -> None:
     """Append to a session's ledger. Secrets are redacted first.
 
-    A name of your own begins a session too, which belongs to --scope. One that has ended, or belongs to another scope, takes
-    nothing more.
+    A name of your own starts a session, too, which belongs to --scope. A session that has ended, or belongs to another scope,
+    accepts nothing.
     """
     from engram.cli import display
     from engram.cli.display import line
@@ -84,13 +86,13 @@ def _events_on_stdin() -> list[dict[str, Any]]:
         except ValueError as error:
             raise InvalidInput(f"stdin line {number} is not JSON: {error}; nothing was written") from None
         if not isinstance(event, dict):
-            raise InvalidInput(f"stdin line {number} is no object with role and content; nothing was written")
+            raise InvalidInput(f"stdin line {number} is not an object with role and content; nothing was written")
         events.append(event)
     return events
 
 
 def end(surface: Surface, session_id: Id, summary: Summary = "", scope: SeenFrom = None) -> None:
-    """End a session. Uses are folded in; what was injected together grows together."""
+    """End a session. Its uses are recorded, and memories injected together are linked more strongly."""
     from engram.cli import display
     from engram.cli.records import plain
 
@@ -101,7 +103,7 @@ def end(surface: Surface, session_id: Id, summary: Summary = "", scope: SeenFrom
 
 
 def _begun_by_observing(mem: "Engram", session_id: str) -> None:
-    """Give a session that only has a ledger its record; it began with its first event."""
+    """Create the record of a session that only has a ledger; it started with its first event."""
     from engram.model.event import Session
 
     events = mem.store.events(session_id) if mem.store.session(session_id) is None else []
@@ -113,9 +115,9 @@ def _begun_by_observing(mem: "Engram", session_id: str) -> None:
 def summarise(
     surface: Surface, session_id: Id, style: Style = "", tokens: Tokens = 400, scope: SeenFrom = None
 ) -> None:
-    """Fold what was said since into the session's rolling summary, and print it.
+    """Update the session's rolling summary with what was said since, and print it.
 
-    By rules, from the session's own words; by a model where one is configured.
+    By rules, from the session's own words, or by a model where one is configured.
     """
     from engram.cli import display
     from engram.cli.records import plain
@@ -126,11 +128,11 @@ def summarise(
         made = mem.sessions.summarise(session_id, style=style, max_tokens=tokens, scopes=seen)
         surface.answer(plain(made), lambda: display.block(made.summary))
         if not made.summary:
-            surface.hint("engram: nothing was said that a summary could hold")
+            surface.hint("engram: nothing was said that a summary could contain")
 
 
 def list_(surface: Surface, limit: Limit = 20, scope: SeenFrom = None) -> None:
-    """Sessions, newest first."""
+    """List sessions, newest first."""
     from engram.cli import display
     from engram.cli.display import Column, ago, line
     from engram.cli.records import plain
@@ -150,11 +152,11 @@ def list_(surface: Surface, limit: Limit = 20, scope: SeenFrom = None) -> None:
         columns = [Column("session"), Column("started"), Column("state"), Column("task or summary", grows=True)]
         surface.answer(plain(found), lambda: display.table(columns, rows) if rows else None)
         if not found:
-            surface.hint('engram: no sessions yet; `engram session start "…"` begins one')
+            surface.hint('engram: no sessions yet; `engram session start "…"` starts one')
 
 
 def show(surface: Surface, session_id: Id, scope: SeenFrom = None) -> None:
-    """A session, what was injected in it, and its ledger."""
+    """Show a session, what was injected in it, and its ledger."""
     from engram.cli import display
     from engram.cli.display import moment
     from engram.cli.records import plain
@@ -191,6 +193,6 @@ def _fields(found: "Session") -> list[tuple[str, Any]]:
 
 
 session = Group(
-    "A stretch of work with its ledger. It begins with what memory has to say and ends by folding in what was used.",
+    "Manage sessions: pieces of work with a ledger. A session starts with what memory knows and records what was used.",
     {"start": start, "observe": observe, "summarise": summarise, "end": end, "list": list_, "show": show},
 )

@@ -14,13 +14,13 @@ Words = Annotated[
     list[str] | None,
     Argument("[KEY [VALUE]]", "A setting, and its new value; also `get KEY`, `set KEY VALUE`."),
 ]
-Fast = Annotated[bool, Option("--fast", help="Do not pause between the scenes on a terminal.")]
+Fast = Annotated[bool, Option("--fast", help="Do not pause between the scenes.")]
 
 
 def init(surface: Surface) -> None:
-    """Make a store, or say that there is one. Other verbs make one too when there is none.
+    """Create a store, or report the existing one. Other verbs create one, too, where there is none.
 
-    On a Citus cluster it also distributes the tables by tenant, where it may, and says what it did.
+    On a Citus cluster it also distributes the tables by tenant, where it is allowed to, and reports what it did.
     """
     from engram.cli import display
     from engram.store.opening import prepare_server, server_asked
@@ -31,7 +31,7 @@ def init(surface: Surface) -> None:
     with surface.memory() as mem:
         data = {"store": mem.store.place, "created": made, "embedder": mem.settings.embedder}
         data |= {"distribution": told} if server is not None else {}
-        words = ("made", "green") if made else ("ready", "green")
+        words = ("created", "green") if made else ("ready", "green")
         surface.answer(
             data, lambda: display.lines([words, f"  {mem.store.place}"], *([f"       {line}"] for line in told))
         )
@@ -51,7 +51,7 @@ def _is_missing(home: Path | None) -> bool:
 def config(surface: Surface, words: Words = None) -> None:
     """Show the settings, one of them, or change one.
 
-    What the file has wrong is named with its line, and its default shown; setting that key sets it right.
+    An invalid setting in the file is reported with its line, and its default shown; setting that key corrects it.
     """
     from engram.settings import SETTABLE, check_settable, parse_setting, save_setting
 
@@ -59,9 +59,9 @@ def config(surface: Surface, words: Words = None) -> None:
     if given[:1] in (["get"], ["set"]):
         wanted = 2 if given.pop(0) == "get" else 3
         if len(given) != wanted - 1:
-            raise InvalidInput("write `engram config get KEY` or `engram config set KEY VALUE`")
+            raise InvalidInput("Write `engram config get KEY` or `engram config set KEY VALUE`")
     if len(given) > 2:
-        raise InvalidInput("write `engram config`, `engram config KEY` or `engram config KEY VALUE`")
+        raise InvalidInput("Write `engram config`, `engram config KEY` or `engram config KEY VALUE`")
     if given:
         check_settable(given[0])
     file = _config_file(surface.home)
@@ -82,7 +82,7 @@ def config(surface: Surface, words: Words = None) -> None:
 
 
 def _config_file(home: Path | None) -> Path:
-    """The settings' file. A server's store keeps none: there the owner's own hold, and no store is made beside them."""
+    """The settings' file. A server has none: there the owner's own settings apply, and no store is created for them."""
     from engram.store.files.home import DIRECTORY_MODE, default_root, open_home
     from engram.store.opening import server_asked
 
@@ -95,8 +95,8 @@ def _config_file(home: Path | None) -> Path:
 
 def _after_embedder(value: str) -> str:
     if value == "none":
-        return "engram: search is by keyword from now on"
-    return "engram: run `engram index --reembed` to make vectors with it"
+        return "engram: search uses keywords only from now on"
+    return "engram: run `engram index --reembed` to compute vectors with it"
 
 
 def _read(file: Path) -> "tuple[Settings, list[str]]":
@@ -119,7 +119,7 @@ def _check(key: str, value: Any, file: Path) -> None:
 
         known = tuple(dict.fromkeys((*PRESETS, *read_settings(file)[0].policies)))
         if value not in known:
-            raise InvalidInput(f"unknown policy {value!r}; known: {', '.join(known)}")
+            raise InvalidInput(f"Unknown policy {value!r}; choose {', '.join(known)}")
 
 
 def _draw_settings(chosen: dict[str, Any], *, only_value: bool = False) -> None:
@@ -140,10 +140,10 @@ def mcp(surface: Surface) -> None:
 
 
 def demo(surface: Surface, fast: Fast = False) -> None:
-    """Watch a memory live, in a few seconds.
+    """Show the program at work, in a few seconds.
 
-    Taught, recalled, injected, rated, fading, contradicted, reviewed, edited by hand, undone and purged: real calls on a store
-    that is thrown away.
+    Memories are learned, recalled, injected, rated, contradicted, reviewed, edited by hand, undone and purged: real calls on a
+    temporary store.
     """
     from engram.cli.demo import play
 
@@ -151,7 +151,7 @@ def demo(surface: Surface, fast: Fast = False) -> None:
 
 
 def version(surface: Surface) -> None:
-    """Which Engram this is."""
+    """Print the version."""
     import platform
 
     from engram import __version__

@@ -1,4 +1,4 @@
-"""task: work that outlives a conversation. Its states, its ledger, its checkpoints, and how to go on with it."""
+"""task: work that outlives a conversation: its states, its ledger, its checkpoints, its context."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,10 +23,15 @@ if TYPE_CHECKING:
 
     from engram.model.task import TaskRun
 
-Goal = Annotated[str, Argument("GOAL", "What it is to reach; - reads it from stdin.")]
+Goal = Annotated[str, Argument("GOAL", "What it should achieve; - reads it from stdin.")]
 Scope = Annotated[
     str,
-    Option("--scope", "-s", metavar="SCOPE", help="Where it belongs. Default: this directory's; `here` insists on it."),
+    Option(
+        "--scope",
+        "-s",
+        metavar="SCOPE",
+        help="Its scope; `here` is this directory's. Default: this directory's, where it has one.",
+    ),
 ]
 States = Annotated[
     list[str] | None,
@@ -34,23 +39,23 @@ States = Annotated[
         "--status", metavar="STATE", help="Only running, paused, completed, failed, cancelled or deleted (repeatable)."
     ),
 ]
-Events = Annotated[int, Option("--events", metavar="N", help="How many of its last events.")]
-Outcome = Annotated[str, Argument("[OUTCOME]", "What came of it; - reads it from stdin.")]
+Events = Annotated[int, Option("--events", metavar="N", help="How many of its latest events.")]
+Outcome = Annotated[str, Argument("[OUTCOME]", "The outcome; - reads it from stdin.")]
 Why = Annotated[str, Argument("[REASON]", "Why; - reads it from stdin.")]
 
 
 def start(surface: Surface, goal: Goal, scope: Scope = "", meta: Metadata = None, session: Session = "") -> None:
-    """Begin a task. Prints its id."""
+    """Start a task. Prints its id."""
     from engram.cli import display
 
     with surface.memory() as mem:
         begun = mem.start_task(text_or_stdin(goal), scope=scope, session=session, metadata=pairs(meta))
         surface.answer(begun, lambda: display.lines([(begun.id, "bold cyan")]))
-        surface.hint(f"engram: `export ENGRAM_TASK={begun.id}` lets the other task verbs do without it")
+        surface.hint(f"engram: `export ENGRAM_TASK={begun.id}` makes it the default of the other task verbs")
 
 
 def list_(surface: Surface, status: States = None, limit: Limit = 20, scope: SeenFrom = None) -> None:
-    """Tasks, newest first. Deleted ones only when asked for."""
+    """List tasks, newest first. Deleted ones only with --status deleted."""
     from engram.cli import display, task_view
     from engram.cli.display import Column, ago, line
 
@@ -76,19 +81,19 @@ def list_(surface: Surface, status: States = None, limit: Limit = 20, scope: See
         ]
         surface.answer(found, lambda: display.table(columns, rows) if rows else None)
         if not found:
-            surface.hint('engram: no tasks here; `engram task start "…"` begins one')
+            surface.hint('engram: no tasks here; `engram task start "…"` starts one')
 
 
 def show(surface: Surface, task_id: Id, events: Events = 10, scope: SeenFrom = None) -> None:
-    """A task: its state, how long it has been silent, its latest checkpoint and its last events.
+    """Show a task: its state, its idle time, its latest checkpoint and its latest events.
 
-    A running one that has been silent for long has probably lost its process; `task resume` takes it up again.
+    A running task that has been idle for long has probably lost its process; `task resume` continues it.
     """
     from engram.cli import task_view
 
     check_least("--events", events, 0)
     with surface.memory() as mem:
-        found = task_view.standing(mem, mem.get_task(task_id, scope=scope or None), events)
+        found = task_view.progress_of(mem, mem.get_task(task_id, scope=scope or None), events)
         data = {
             "task": found.task, "idle_seconds": found.idle.total_seconds(), "event_count": found.event_count,
             "checkpoint_count": found.checkpoint_count, "waiting_jobs": found.waiting, "latest_checkpoint": found.latest,
@@ -102,14 +107,14 @@ def _what_now(task: "TaskRun", idle: "timedelta", waiting: int) -> str:
     from engram.cli.task_view import SILENT
 
     if task.status == "running" and idle > SILENT:
-        return f"engram: nothing was heard of it for long; `engram task resume {task.id}` shows how to go on"
-    return "engram: facts of it wait to be drawn; `engram worker --once` does that" if waiting else ""
+        return f"engram: it has been idle for long; `engram task resume {task.id}` shows how to continue"
+    return "engram: its facts are not extracted yet; `engram worker --once` does that" if waiting else ""
 
 
 def resume(
     surface: Surface, task_id: Id, tokens: Tokens = 4000, recent: Recent = 40, no_graph: NoGraph = False
 ) -> None:
-    """Take a task up again, after a pause, a failure or a crash. Prints the context to go on with."""
+    """Continue a task after a pause, a failure or a crash. Prints the context to continue with."""
     from engram.cli import display
     from engram.cli.task_view import style
 
@@ -126,7 +131,7 @@ def resume(
 
         data = {"task": task, "was": before.status, "idle_seconds": idle.total_seconds(), "context": built}
         surface.answer(data, draw)
-        surface.hint(f"engram: it was {before.status}, and silent for {_spell(idle)}")
+        surface.hint(f"engram: it was {before.status} and idle for {_spell(idle)}")
 
 
 def _spell(idle: "timedelta") -> str:
@@ -136,27 +141,27 @@ def _spell(idle: "timedelta") -> str:
 
 
 def pause(surface: Surface, task_id: Id, reason: Why = "") -> None:
-    """Let a task rest. `task resume` takes it up again."""
+    """Pause a task. `task resume` continues it."""
     _moved(surface, "paused", *named(task_id, reason))
 
 
 def complete(surface: Surface, task_id: Id, outcome: Outcome = "") -> None:
-    """A task that reached its goal. Its ledger is closed for good."""
+    """Mark a task as completed. Its ledger is closed for good."""
     _moved(surface, "completed", *named(task_id, outcome))
 
 
 def fail(surface: Surface, task_id: Id, reason: Why = "") -> None:
-    """A task that did not reach its goal. It can be resumed."""
+    """Mark a task as failed. It can be resumed."""
     _moved(surface, "failed", *named(task_id, reason))
 
 
 def cancel(surface: Surface, task_id: Id, reason: Why = "") -> None:
-    """A task nobody wants any more. It can be resumed."""
+    """Cancel a task. It can be resumed."""
     _moved(surface, "cancelled", *named(task_id, reason))
 
 
 def delete(surface: Surface, task_id: Id) -> None:
-    """Take a task out of the lists for good. Its ledger stays; `ledger redact` destroys what an event said."""
+    """Remove a task from the lists for good. Its ledger stays; `ledger redact` destroys what an event said."""
     _moved(surface, "deleted", task_id)
 
 
@@ -176,7 +181,7 @@ def _moved(surface: Surface, state: str, task_id: str, said: str = "") -> None:
 
 
 task = Group(
-    "Work that outlives a conversation. It has a goal, a ledger and checkpoints, and can be taken up again.",
+    "Manage tasks: work that outlives a conversation. A task has a goal, a ledger and checkpoints, and can be resumed.",
     {
         "start": start, "list": list_, "show": show, "event": event, "turn": turn, "checkpoint": checkpoint,
         "context": context, "resume": resume, "pause": pause, "complete": complete, "fail": fail, "cancel": cancel,

@@ -1,4 +1,4 @@
-"""task event, turn, checkpoint, context, search: what a task's process writes down, and what it is told to go on with."""
+"""task event, turn, checkpoint, context, search: what a task's process records, and the context it continues with."""
 
 import os
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
     from engram.model.event import Event
 
 TASK_VARIABLE = "ENGRAM_TASK"
-Id = Annotated[str, Argument("TASK", "The task's id; $ENGRAM_TASK where it is left out.", envvar=TASK_VARIABLE)]
+Id = Annotated[str, Argument("TASK", "The task's id. Default: $ENGRAM_TASK.", envvar=TASK_VARIABLE)]
 User = Annotated[str, Option("--user", metavar="TEXT", help="What was asked; - reads it from stdin.")]
 Assistant = Annotated[str, Option("--assistant", metavar="TEXT", help="What was answered; - reads it from stdin.")]
 TurnKey = Annotated[str, Option("--key", metavar="KEY", help="Your own key; the same key is the same turn.")]
-NoDerive = Annotated[bool, Option("--no-derive", help="Draw no facts from it.")]
-Summary = Annotated[str, Argument("SUMMARY", "Where it stands; - reads it from stdin.")]
+NoDerive = Annotated[bool, Option("--no-derive", help="Extract no facts from it.")]
+Summary = Annotated[str, Argument("SUMMARY", "Its progress; - reads it from stdin.")]
 Done = Annotated[list[str] | None, Option("--done", metavar="STEP", help="A step that is done (repeatable).")]
 Todo = Annotated[list[str] | None, Option("--todo", metavar="STEP", help="A step still to do (repeatable).")]
 Decided = Annotated[list[str] | None, Option("--decided", metavar="TEXT", help="What was decided (repeatable).")]
 Blocker = Annotated[list[str] | None, Option("--blocker", metavar="TEXT", help="What is in the way (repeatable).")]
 Artifact = Annotated[list[str] | None, Option("--artifact", metavar="NAME", help="What was made (repeatable).")]
 Sources = Annotated[
-    list[str] | None, Option("--event", metavar="EVENT", help="An event it rests on, EVT-… (repeatable).")
+    list[str] | None, Option("--event", metavar="EVENT", help="An event it is based on, EVT-… (repeatable).")
 ]
 Query = Annotated[str, Argument("[QUERY]", "What it is about to do; - reads it from stdin. Default: its goal.")]
-Tokens = Annotated[int, Option("--tokens", metavar="N", help="Room for the whole block.")]
-Recent = Annotated[int, Option("--recent", metavar="N", help="How many of the last events are looked at.")]
+Tokens = Annotated[int, Option("--tokens", metavar="N", help="Token budget of the whole block.")]
+Recent = Annotated[int, Option("--recent", metavar="N", help="How many of the latest events are considered.")]
 Documents = Annotated[
-    bool, Option("--sources", help="The parts of the task's documents that answer, with their places.")
+    bool, Option("--sources", help="The parts of the task's documents that answer, each with its place.")
 ]
 NoGraph = Annotated[bool, Option("--no-graph", help="Leave out what is linked to the facts.")]
 InTask = Annotated[
-    str, Option("--task", metavar="TASK", envvar=TASK_VARIABLE, help="Only in this task. Default: in every ledger.")
+    str, Option("--task", metavar="TASK", envvar=TASK_VARIABLE, help="Only this task. Default: every ledger.")
 ]
 EventTypes = Annotated[
     list[str] | None, Option("--event-type", metavar="TYPE", help="Only message, tool_call, … (repeatable).")
@@ -49,7 +49,7 @@ _TURN = {"user": str, "assistant": str, "tool_calls": list, "artifacts": list, "
 
 
 def named(task_id: str, *said: str) -> tuple[str, ...]:
-    """The task and the words after it. Where $ENGRAM_TASK names the task, the words may begin where its id would stand."""
+    """The task and the words after it. Where $ENGRAM_TASK names the task, the words may take the place of its id."""
     own = os.environ.get(TASK_VARIABLE, "")
     if own and said and not said[-1] and not task_id.startswith("TASK-"):
         return (own, task_id, *said[:-1])
@@ -57,9 +57,9 @@ def named(task_id: str, *said: str) -> tuple[str, ...]:
 
 
 def event(surface: Surface, task_id: Id, said: NewEvent) -> None:
-    """Append to a task's ledger. Secrets are redacted first; a finished task takes nothing more.
+    """Append to a task's ledger. Secrets are redacted first; a finished task accepts nothing.
 
-    With --batch all events of stdin are written, or none.
+    With --batch, all events on stdin are written, or none.
     """
     if not said.batch:
         task_id, said.role, said.content = named(task_id, said.role, said.content)
@@ -78,17 +78,17 @@ def turn(
     key: TurnKey = "",
     no_derive: NoDerive = False,
 ) -> None:
-    """Append a whole turn, at once or not at all. Facts are drawn from it later, by `engram worker`.
+    """Append a whole turn, at once or not at all. `engram worker` extracts its facts later.
 
-    Without --user and --assistant a JSON object is read from stdin: user, assistant, tool_calls (each with name, arguments and
+    Without --user and --assistant, a JSON object is read from stdin: user, assistant, tool_calls (each with name, arguments and
     result or error), artifacts (each with name and content), key, derive.
     """
     if user or assistant:
         if user == assistant == "-":
-            raise InvalidInput("stdin can be read once: give one of --user and --assistant in words")
+            raise InvalidInput("stdin can be read only once: give --user or --assistant as text")
         given: dict[str, Any] = {"user": text_or_stdin(user), "assistant": text_or_stdin(assistant)}
     elif surface.person:
-        raise InvalidInput("say what was said: --user TEXT, --assistant TEXT, or a JSON object on stdin")
+        raise InvalidInput("Give --user TEXT, --assistant TEXT, or a JSON object on stdin")
     else:
         given = _turn_on_stdin()
     given |= ({"key": key} if key else {}) | ({"derive": False} if no_derive else {})
@@ -107,10 +107,10 @@ def _turn_on_stdin() -> dict[str, Any]:
     except ValueError as error:
         raise InvalidInput(f"stdin is not a JSON object: {error}; nothing was written") from None
     if not isinstance(given, dict):
-        raise InvalidInput("stdin is no JSON object with user and assistant; nothing was written")
+        raise InvalidInput("stdin is not a JSON object with user and assistant; nothing was written")
     for name, value in given.items():
         if name not in _TURN:
-            raise InvalidInput(f"a turn has no {name!r}; it has {', '.join(_TURN)}")
+            raise InvalidInput(f"Unknown field {name!r} of a turn; known: {', '.join(_TURN)}")
         if not isinstance(value, _TURN[name]):
             raise InvalidInput(f"{name!r} of a turn must be {_JSON_WORDS[_TURN[name]]}; nothing was written")
     for name in ("tool_calls", "artifacts"):
@@ -143,7 +143,7 @@ def checkpoint(
     artifact: Artifact = None,
     event: Sources = None,
 ) -> None:
-    """Note where a task stands. The latest one is part of every context."""
+    """Record the progress of a task. The latest checkpoint is part of every context."""
     from engram.cli import display
     from engram.cli.task_view import checkpoint_fields
 
@@ -172,10 +172,10 @@ def context(
     scope: SeenFrom = None,
     min_relevance: MinRelevance = HELPFUL,
 ) -> None:
-    """What an agent must know to go on with a task, within a token budget.
+    """Print what an agent must know to continue a task, within a token budget.
 
-    Its goal, latest checkpoint and critical facts are always there; then recent events, the facts that matter and what is
-    linked to them. `--sources` gives the parts of its documents that answer QUERY instead, each with its place.
+    Its goal, latest checkpoint and critical facts are always included; then recent events, relevant facts and what is linked
+    to them. `--sources` prints the parts of its documents that answer QUERY instead, each with its place.
     """
     from engram.cli import display
 
@@ -207,7 +207,7 @@ def search(
     mode: Mode = "hybrid",
     scope: SeenFrom = None,
 ) -> None:
-    """Find events of one task, or of every ledger. `engram search --kind event` searches sessions by further filters."""
+    """Find events of one task, or of every ledger. `engram search --kind event` has more filters."""
     from engram.cli import views
     from engram.cli.records import hit_data
 

@@ -1,4 +1,4 @@
-"""trust: let a repository's own memories count, after reading them."""
+"""trust: use a repository's own memories, after reading them."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from engram.store.files.team import TeamFile
 
 Directory = Annotated[Path | None, Argument("[DIR]", "A directory of the repository. Default: this one.")]
-Revoke = Annotated[bool, Option("--revoke", help="Trust nothing of it any more.")]
+Revoke = Annotated[bool, Option("--revoke", help="Stop trusting it.")]
 
 
 def trust(surface: Surface, directory: Directory = None, revoke: Revoke = False, yes: Yes = False) -> None:
     """Trust a repository's own memories (.engram/).
 
-    Before that they take part in nothing, and no word of theirs is shown to an agent. What the repository holds now is listed,
-    every field of it, with hidden characters written out; once confirmed, it counts. Anything that changes later must be
-    trusted again. Where nobody can be asked, --yes confirms; without it nothing is trusted and the exit code is 2.
+    Before that they are not used, and nothing of them is shown to an agent. The memories of the repository are listed with
+    every field, and hidden characters are made visible; once confirmed, they are used. Anything that changes later must be
+    trusted again. Without a terminal, --yes confirms; otherwise nothing is trusted and the exit code is 2.
     """
     from engram.store.files import team
 
@@ -34,7 +34,7 @@ def trust(surface: Surface, directory: Directory = None, revoke: Revoke = False,
         if revoke:
             team.distrust(store, place)
             surface.answer({"trusted": [], "revoked": True}, lambda: None)
-            surface.hint("engram: nothing of it is trusted any more")
+            surface.hint("engram: it is no longer trusted")
             return
         folder = team.settings_folder(place)
         waiting = team.waiting_files(store.parts, folder)
@@ -43,12 +43,12 @@ def trust(surface: Surface, directory: Directory = None, revoke: Revoke = False,
             {"waiting": [_file_data(file) for file in waiting], "trusted": yes}, lambda: _draw(waiting, folder)
         )
         if not readable:
-            surface.hint("engram: everything here that can be read is trusted already")
+            surface.hint("engram: everything readable here is already trusted")
         elif not yes and not surface.person:
-            raise InvalidInput("nothing was trusted; read what is listed, then add --yes to trust it")
+            raise InvalidInput("Nothing was trusted; read the list, then add --yes to trust it")
         elif yes or surface.confirm(f"Trust these {len(readable)} file(s)?"):
             team.trust(store, place, readable)
-            surface.hint(f"engram: trusted {len(readable)} file(s); `engram trust --revoke` takes it back")
+            surface.hint(f"engram: trusted {len(readable)} file(s); `engram trust --revoke` undoes it")
             _say_if_changed(surface, team.waiting_files(store.parts, folder))
         else:
             surface.hint("engram: nothing was trusted")
@@ -67,8 +67,8 @@ def files_store(mem: Any) -> "FilesStore":
 
     if not isinstance(mem.store, FilesStore):
         raise InvalidInput(
-            "a team's memories are files in its repository, which a server's store does not read; name a store of files "
-            "with --home DIR, or take them in with `engram import DIR/.engram/engrams`"
+            "A team's memories are files in its repository, which a server does not read; name a store of files "
+            "with --home DIR, or import them with `engram import DIR/.engram/engrams`"
         )
     return mem.store
 
@@ -105,7 +105,7 @@ def _told(memory: "Memory") -> "list[list[Cell]]":
     from engram.store.records import image
 
     fields = image(memory)
-    pinned = "  pinned: stands in every prompt of its scope" if memory.pinned else ""
+    pinned = "  pinned: part of every prompt in its scope" if memory.pinned else ""
     head = [line(str(fields.pop(key, getattr(memory, key)))) for key in ("id", "type", "scope", "status")]
     rows: list[list[Cell]] = [[(f"  {head[0]}", "cyan"), f"  {'  '.join(head[1:])}", (pinned, "yellow")]]
     for key, value in fields.items():

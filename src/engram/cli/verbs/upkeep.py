@@ -1,4 +1,4 @@
-"""pause, resume, sync, prune, backup, restore: what an owner does now and then."""
+"""pause, resume, sync, prune, backup, restore: occasional maintenance."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,11 +13,11 @@ MOST_DAYS = 36_500
 
 Target = Annotated[Path, Argument("FILE", "The archive to write, such as memory.tar.gz.")]
 Source = Annotated[Path, Argument("FILE", "An archive that `engram backup` wrote.")]
-Force = Annotated[bool, Option("--force", help="Set a store that is there aside, then restore.")]
-Overwrite = Annotated[bool, Option("--force", help="Replace a file that is there.")]
+Force = Annotated[bool, Option("--force", help="Move an existing store aside, then restore.")]
+Overwrite = Annotated[bool, Option("--force", help="Replace an existing file.")]
 Days = Annotated[
     int | None,
-    Option("--days", metavar="N", help="Older than so many days (at least 1), instead of the settings' ages."),
+    Option("--days", metavar="N", help="Older than N days (at least 1), instead of the ages in the settings."),
 ]
 
 
@@ -25,8 +25,8 @@ def pause(surface: Surface) -> None:
     """Stop learning and injecting until `resume`.
 
     Meanwhile `learn` and `capture` are refused, `worker` waits, `inject` and `session start` inject nothing and `hook recall`
-    answers nothing; `remember`, `add` and `ingest` take only what a person types at a terminal. Everything else goes on:
-    `recall` and `search` still answer.
+    returns nothing; `remember`, `add` and `ingest` work only for a person at a terminal. Everything else continues: `recall`
+    and `search` still answer.
     """
     with surface.memory() as mem:
         mem.upkeep.pause()
@@ -43,7 +43,7 @@ def resume(surface: Surface) -> None:
 
 
 def sync(surface: Surface) -> None:
-    """Take in every change made to the files by hand."""
+    """Read every change made to the files by hand."""
     from engram.cli import display
     from engram.cli.records import plain
 
@@ -59,14 +59,14 @@ def sync(surface: Surface) -> None:
 
         surface.answer(plain(noticed), draw)
         if not noticed:
-            agreed = "files and index agree" if mem.home is not None else "nothing to take in: this store has no files"
+            agreed = "files and index agree" if mem.home is not None else "nothing to read: this store has no files"
             surface.hint(f"engram: {agreed}")
 
 
 def prune(surface: Surface, days: Days = None, yes: Yes = False) -> None:
-    """Let go of old history. Without --yes it only says what would go.
+    """Remove old history. Without --yes it only says what would be removed.
 
-    Old history is journal images no longer in force, usage folded in, and ledgers of ended sessions.
+    Old history is outdated journal images, usage that has been counted, and ledgers of ended sessions.
     """
     from dataclasses import replace
 
@@ -92,16 +92,16 @@ def prune(surface: Surface, days: Days = None, yes: Yes = False) -> None:
         if not (kept.keep_journal_days or kept.keep_usage_days or kept.keep_ledger_days):
             surface.hint("engram: the settings keep everything; --days N, or `engram config keep_journal_days N`")
         elif not yes:
-            surface.hint("engram: this is what would go; --yes lets it go")
+            surface.hint("engram: this would be removed; --yes removes it")
 
 
 def backup(surface: Surface, target: Target, force: Overwrite = False) -> None:
-    """Write the whole store to one archive. The index is left out: it can be made again."""
+    """Write the whole store to one archive. The index is left out: it can be rebuilt."""
     from engram.cli import display
     from engram.cli.display import count
 
     if target.exists() and not force:
-        raise InvalidInput(f"{target} exists; choose another name, or --force to replace it")
+        raise InvalidInput(f"{target} already exists; choose another name, or add --force to replace it")
     with surface.memory() as mem:
         made = mem.upkeep.backup(target)
         words = f"{count(made['files'], 'file')}, {made['bytes']:,} bytes"
@@ -111,18 +111,18 @@ def backup(surface: Surface, target: Target, force: Overwrite = False) -> None:
 
 
 def restore(surface: Surface, source: Source, force: Force = False) -> None:
-    """Bring a backup back. It is checked before anything moves."""
+    """Restore a backup. It is checked before anything is replaced."""
     from engram.cli import display
     from engram.cli.display import count
     from engram.store.files.backup import restore as unpack
     from engram.store.files.home import default_root, expanded
 
-    surface.refuse_server("an archive is restored to files, and `engram migrate` takes files to a server")
+    surface.refuse_server("An archive is restored to files; `engram migrate` moves files to a server")
     root = expanded(surface.home or default_root(), "the store").absolute()
     root.parent.mkdir(parents=True, exist_ok=True)
     restored = unpack(source.expanduser().absolute(), root, force=force)
     with surface.memory() as mem:
-        held = sum(mem.upkeep.status()["statuses"].values())
-    data = {"home": str(root), "memories": held, **restored}
-    words = f"{count(restored['files'], 'file')}, {count(held, 'memory', 'memories')}"
+        number = sum(mem.upkeep.status()["statuses"].values())
+    data = {"home": str(root), "memories": number, **restored}
+    words = f"{count(restored['files'], 'file')}, {count(number, 'memory', 'memories')}"
     surface.answer(data, lambda: display.lines([("restored", "green"), f"  {root}  ({words})"]))

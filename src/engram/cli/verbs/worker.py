@@ -1,4 +1,4 @@
-"""worker: does the work that follows on the ledger, such as display facts from what was said."""
+"""worker: runs the jobs that follow from the ledgers, such as extracting facts."""
 
 import signal
 import sys
@@ -22,17 +22,15 @@ if TYPE_CHECKING:
     from engram.sessions.round_robin import Turn
 
 IDLE_SECONDS = 1.0
-"""How often a worker with nothing to do looks again."""
-Once = Annotated[bool, Option("--once", help="Do what is due and end.")]
-ListJobs = Annotated[bool, Option("--list", help="Show the jobs that are not done, and do nothing.")]
-Retry = Annotated[
-    str, Option("--retry", metavar="JOB", help="Let a job that was given up try again, and do nothing else.")
-]
+"""How long an idle worker waits before it looks again."""
+Once = Annotated[bool, Option("--once", help="Run the jobs that are due, then end.")]
+ListJobs = Annotated[bool, Option("--list", help="Only list the open jobs.")]
+Retry = Annotated[str, Option("--retry", metavar="JOB", help="Only schedule a failed job again.")]
 AllTenants = Annotated[
-    bool, Option("--all-tenants", help="Work for every tenant of the server, one job each in turn. Postgres only.")
+    bool, Option("--all-tenants", help="Work for every tenant of the server in turn. Postgres only.")
 ]
 _OUTCOMES = (("done", "green"), ("retried", "yellow"), ("dead", "bold red"))
-_WORDS = {"done": "done", "retried": "put off", "dead": "given up"}
+_WORDS = {"done": "done", "retried": "postponed", "dead": "failed"}
 
 
 def worker(
@@ -42,22 +40,22 @@ def worker(
     retry: Retry = "",
     all_tenants: AllTenants = False,
 ) -> None:
-    """Do the work that follows on the ledgers.
+    """Run the jobs that follow from the ledgers.
 
-    Draws facts from turns, and asks a model again that did not answer. Goes on until it is interrupted (SIGINT, SIGTERM), and
-    then finishes the job at hand. Any number of workers may run on one store; while it is paused they wait. A job that fails is
-    put off for longer each time, and given up after some attempts: then --once ends with exit 1. With --json each job is an
-    object on a line of its own, and --once answers with one object for all.
+    Extracts facts from turns, and asks a model again that did not answer. Runs until it is interrupted (SIGINT, SIGTERM), and
+    then finishes the current job. Any number of workers may run on one store; while it is paused they wait. A job that fails
+    is postponed for longer each time and abandoned after some attempts: then --once ends with exit 1. With --json each job is
+    an object on its own line, and --once answers with one object for all.
 
     With --all-tenants one worker serves every tenant of $ENGRAM_URL's server with the settings of this machine; run it on as
-    many machines as the work needs. A tenant's long queue delays no other for more than a round. Paused tenants are passed over;
-    one whose store cannot be opened is reported, tried again later, and makes --once end with exit 1.
+    many machines as needed. A tenant's long queue delays the others by at most one round. Paused tenants are skipped; a tenant
+    whose store cannot be opened is reported, tried again later, and makes --once end with exit 1.
     """
     if once + list_ + bool(retry) > 1:
-        raise InvalidInput("--once, --list and --retry are three different things; give one")
+        raise InvalidInput("Give only one of --once, --list and --retry")
     if all_tenants:
         if list_ or retry:
-            raise InvalidInput("--list and --retry are about one tenant, $ENGRAM_TENANT; leave --all-tenants out")
+            raise InvalidInput("--list and --retry work on one tenant, $ENGRAM_TENANT; leave --all-tenants out")
         _for_all(surface, once)
         return
     with surface.memory() as mem:
@@ -89,14 +87,14 @@ def _list(surface: Surface, found: "Sequence[Job]", now: "datetime") -> None:
     columns = [Column("job"), Column("state"), Column("when"), Column("tried", right=True), Column("error", grows=True)]
     surface.answer(found, lambda: display.table(columns, rows) if rows else None)
     if not found:
-        surface.hint("engram: nothing waits")
+        surface.hint("engram: no open jobs")
 
 
 def _again(surface: Surface, job: "Job") -> None:
     from engram.cli import display
 
-    surface.answer(job, lambda: display.lines([("waits", "green"), "  ", (job.id, "cyan")]))
-    surface.hint("engram: `engram worker` does it")
+    surface.answer(job, lambda: display.lines([("scheduled", "green"), "  ", (job.id, "cyan")]))
+    surface.hint("engram: `engram worker` runs it")
 
 
 def _once(surface: Surface, mem: "Engram") -> None:
@@ -122,15 +120,15 @@ def _once(surface: Surface, mem: "Engram") -> None:
 
 
 def _lasting(surface: Surface, mem: "Engram") -> None:
-    surface.hint("engram: working; interrupt it to end")
+    surface.hint("engram: working; interrupt to end")
     with _until_stopped() as stop:
         _work(mem, stop, _tell_program if surface.as_json else _draw, once=False)
     surface.answered = True
-    surface.hint("engram: ended; what is left waits for the next worker")
+    surface.hint("engram: ended; the next worker continues with the open jobs")
 
 
 def _work(mem: "Engram", stop: threading.Event, told: "Callable[[Worked], None]", *, once: bool) -> None:
-    """One job at a time, so that a worker told to stop has only the one at hand to finish. A pause holds for it too."""
+    """Run one job at a time, so that a worker that is stopped only has the current one to finish. A pause stops it, too."""
     from engram.sessions.jobs import jittered, patiently
 
     def one() -> "Worked | None":
@@ -150,15 +148,15 @@ def _for_all(surface: Surface, once: bool) -> None:
     from engram.client.tenant_worker import AllTenantsWorker
 
     if surface.home is not None:
-        raise InvalidInput("--all-tenants is about a server ($ENGRAM_URL), --home about a store of files; give one")
+        raise InvalidInput("--all-tenants works on a server ($ENGRAM_URL), --home on a store of files; give one")
     with AllTenantsWorker.open() as everyone, _until_stopped() as stop:
         if once:
             _once_for_all(surface, everyone, stop)
             return
-        surface.hint("engram: working for all tenants; interrupt it to end")
+        surface.hint("engram: working for all tenants; interrupt to end")
         everyone.run(stop, IDLE_SECONDS, partial(_tell_turn, surface))
     surface.answered = True
-    surface.hint("engram: ended; what is left waits for the next worker")
+    surface.hint("engram: ended; the next worker continues with the open jobs")
 
 
 def _once_for_all(surface: Surface, everyone: "AllTenantsWorker", stop: threading.Event) -> None:
@@ -188,7 +186,7 @@ def _tell_turn(surface: Surface, turn: "Turn") -> None:
     else:
         _draw(turn.worked, turn.tenant)
         if turn.failed:
-            surface.say(f"engram: {turn.tenant} is passed over for a while: {_screened(turn.failed)}")
+            surface.say(f"engram: {turn.tenant} is skipped for a while: {_screened(turn.failed)}")
 
 
 def _screened(text: str) -> str:
@@ -199,7 +197,7 @@ def _screened(text: str) -> str:
 
 @contextmanager
 def _until_stopped() -> Iterator[threading.Event]:
-    """Set when the process is asked to end. Asked a second time, it ends at once; the job is another worker's then."""
+    """An event that is set when the process should end. A second signal ends it at once and leaves the job to another worker."""
     stop = threading.Event()
 
     def asked(_number: int, _frame: object) -> None:
@@ -227,7 +225,7 @@ def _draw(worked: "Worked", tenant: str = "") -> None:
     from engram.cli.display import line
 
     for job_id, outcome, error in _told(worked):
-        words = (f"{_WORDS[outcome]:<9}", dict(_OUTCOMES)[outcome])
+        words = (f"{_WORDS[outcome]:<11}", dict(_OUTCOMES)[outcome])
         whose = f"{line(tenant)}  " if tenant else ""
         display.lines([words, whose, (job_id, "cyan"), (f"  {line(error)}" if error else "", "bright_black")])
     sys.stdout.flush()
