@@ -111,6 +111,7 @@ def test_a_place_where_no_store_can_be_made_is_named(tmp_path: Path) -> None:
         Engram.open(tmp_path / "home", cache=tmp_path / "file" / "cache")
 
 
+@pytest.mark.heavy
 def test_a_statement_of_five_megabytes_is_kept(tmp_path: Path) -> None:
     home, cache = tmp_path / "home", tmp_path / "cache"
     words = " ".join(f"item{n % 5000}" for n in range(520_000))
