@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tests.backends import Backend
 
 # How long an example takes says more about the machine than about the code; timings are in `engram bench`.
-hypothesis.settings.register_profile("engram", deadline=None, max_examples=50)
-hypothesis.settings.load_profile("engram")
+hypothesis.settings.register_profile("all", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=20)
 
 LEASE = pytest.StashKey[Lease]()
 RUN_FOLDER = pytest.StashKey[Path]()
@@ -37,12 +37,19 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.dont_write_bytecode = False
     # An error nobody foresaw fails the test that meets it, instead of becoming a line on stderr.
     os.environ["ENGRAM_DEBUG"] = "1"
+    hypothesis.settings.load_profile("quick" if config.option.markexpr == "not heavy" else "all")
     told = getattr(config, "workerinput", None)
     if told is None:
         config.stash[LEASE] = Lease()
         config.stash[RUN_FOLDER] = config.stash[LEASE].folder
     else:
         config.stash[RUN_FOLDER] = Path(told["run_folder"])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than there are processors: many tests wait for a process, a server or a disk."""
+    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(optionalhook=True)

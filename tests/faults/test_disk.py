@@ -45,7 +45,7 @@ def _assert_told_and_whole(home: Path, cache: Path, answer: dict[str, Any]) -> N
     assert_consistent(home, cache)
 
 
-@pytest.mark.parametrize("full", ["both", "home", "cache"])
+@pytest.mark.parametrize("full", ["both", *(pytest.param(one, marks=pytest.mark.heavy) for one in ("home", "cache"))])
 def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path, full: str) -> None:
     with small_disk(tmp_path / "small") as mounted:
         home = (tmp_path / "small" if full != "cache" else tmp_path) / "home"
