@@ -8,8 +8,8 @@ READY := $(VENV)/.ready
 
 help:
 	@echo "make demo      an agent's memory, taught, recalled, injected, rated, fading and explained"
-	@echo "make test      the test suite, in parallel"
-	@echo "make test-all  the same, and what takes minutes: many writers behind a pooler, failovers"
+	@echo "make test      the test suite, in parallel: minutes"
+	@echo "make test-all  everything: also crowds, crashes, failovers, poolers, and on PostgreSQL what files have shown"
 	@echo "make test-citus URL=…  conformance, tenants and moving on a running Citus; without URL it says what it needs"
 	@echo "make check     formatting, lint, types, import direction"
 	@echo "make bench     speed at 1,000 and 10,000 memories, each figure beside its floor"

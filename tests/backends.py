@@ -1,4 +1,4 @@
-"""The three places a memory can live, each opened the same way: what is tested on one is tested on all."""
+"""The two backends, each opened the same way: what is tested on one is tested on the other."""
 
 import contextlib
 from abc import ABC, abstractmethod
@@ -18,7 +18,6 @@ from engram.store.files.home import Home, open_home
 from engram.store.files.store import FilesStore
 from engram.store.protocol import Store
 from tests.clock import Clock
-from tests.homes import home_of
 from tests.postgres.server import Server, at_database
 
 
@@ -84,24 +83,6 @@ class OnFiles(Backend):
         return FilesStore(self._home(), embedder, clock=self.clock)
 
 
-class Ephemeral(OnFiles):
-    """What users' own tests open: gone when the first one that opened it closes."""
-
-    def __init__(self, clock: Clock, folder: Path) -> None:
-        super().__init__(clock, folder)
-        self._first: Engram | None = None
-
-    def _home(self) -> Home:
-        if self._first is None:
-            self._first = self._open.enter_context(self._client())
-        return home_of(self._first)
-
-    def _client(self) -> Engram:
-        opened = Engram.open(ephemeral=True, directory=self._folder, clock=self.clock)
-        self._first = self._first or opened
-        return opened
-
-
 class OnPostgres(Backend):
     """A tenant of the worker's database."""
 
@@ -138,13 +119,13 @@ class OnPostgres(Backend):
 
 @contextlib.contextmanager
 def backend_of(request: pytest.FixtureRequest, folder: Path, clock: Clock) -> Iterator[Backend]:
-    """The empty store that a fixture's parameter names: files, ephemeral or postgres."""
+    """The empty store that a fixture's parameter names: files or postgres."""
     opened: Backend
     if request.param == "postgres":
         url, tenant = request.getfixturevalue("shared_database"), request.getfixturevalue("tenant")
         opened = OnPostgres(clock, url, tenant, request.getfixturevalue("postgres_server"))
     else:
-        opened = (OnFiles if request.param == "files" else Ephemeral)(clock, folder)
+        opened = OnFiles(clock, folder)
     try:
         yield opened
     finally:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tests.backends import Backend
 
 # How long an example takes says more about the machine than about the code; timings are in `engram bench`.
-hypothesis.settings.register_profile("engram", deadline=None, max_examples=50)
-hypothesis.settings.load_profile("engram")
+hypothesis.settings.register_profile("all", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=20)
 
 LEASE = pytest.StashKey[Lease]()
 RUN_FOLDER = pytest.StashKey[Path]()
@@ -37,12 +37,19 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.dont_write_bytecode = False
     # An error nobody foresaw fails the test that meets it, instead of becoming a line on stderr.
     os.environ["ENGRAM_DEBUG"] = "1"
+    hypothesis.settings.load_profile("quick" if config.option.markexpr == "not heavy" else "all")
     told = getattr(config, "workerinput", None)
     if told is None:
         config.stash[LEASE] = Lease()
         config.stash[RUN_FOLDER] = config.stash[LEASE].folder
     else:
         config.stash[RUN_FOLDER] = Path(told["run_folder"])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than there are processors: many tests wait for a process, a server or a disk."""
+    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -104,27 +111,43 @@ def postgres_role(postgres_server: Server) -> Iterator[Role]:
 
 
 @pytest.fixture
-def database(postgres_role: Role) -> Iterator[str]:
-    """The URL of an empty database that belongs to an ordinary role."""
+def empty_database(postgres_role: Role) -> Iterator[str]:
+    """The URL of a database without any tables that belongs to an ordinary role."""
     with fresh_database(postgres_role) as url:
         yield url
 
 
 @pytest.fixture(scope="session")
-def shared_database(postgres_role: Role) -> Iterator[str]:
-    """The URL of a migrated database for all tests of this worker: each keeps to a tenant of its own."""
-    from engram.store.postgres.opening import open_store
+def migrated_template(postgres_role: Role) -> Iterator[str]:
+    """The URL of a database with the current schema and no rows. Nobody connects to it: it is copied."""
+    from engram.store.postgres.connections import connect
+    from engram.store.postgres.migrating import migrate
 
+    with fresh_database(postgres_role) as url:
+        with connect(url) as connection:
+            migrate(connection, "the server")
+        yield url
+
+
+@pytest.fixture
+def database(postgres_role: Role, migrated_template: str) -> Iterator[str]:
+    """The URL of a database of the test's own with the current schema and no rows; an ordinary role owns it."""
+    with fresh_database(postgres_role, migrated_template) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def shared_database(request: pytest.FixtureRequest, postgres_role: Role) -> Iterator[str]:
+    """The URL of a migrated database for all tests of this worker: each keeps to a tenant of its own."""
     if cluster.GIVEN:
         with cluster.database(postgres_role) as url:
             yield url
         return
-    with fresh_database(postgres_role) as url:
-        open_store(url, "migrating", None, clock=Clock()).close()
+    with fresh_database(postgres_role, request.getfixturevalue("migrated_template")) as url:
         yield url
 
 
-@pytest.fixture(params=["files", "ephemeral", "postgres"])
+@pytest.fixture(params=["files", "postgres"])
 def backend(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> "Iterator[Backend]":
     """An empty store on each backend; PostgreSQL is started only where it is asked for."""
     from tests.backends import backend_of

@@ -15,7 +15,7 @@ def files(tmp_path: Path) -> dict[str, Any]:
     return {"home": tmp_path / "home", "cache": tmp_path / "cache", "directory": tmp_path}
 
 
-@pytest.fixture(params=["files", "postgres"])
+@pytest.fixture(params=["files", pytest.param("postgres", marks=pytest.mark.heavy)])
 def where(request: pytest.FixtureRequest) -> dict[str, Any]:
     """How an empty memory is opened, on each backend."""
     if request.param == "files":

@@ -18,7 +18,7 @@ GIVEN = os.environ.get("ENGRAM_TEST_CITUS", "")
 MOVED_ALONG = "moved-along"
 """A tenant whose rows were there before the tables were distributed."""
 BEFORE = [f"Rule {number} was written before the tables were distributed" for number in range(40)]
-_FRESH = {"database", "own_server"}
+_FRESH = {"database", "empty_database", "own_server"}
 """What a test may want and a cluster has not: a database, or a server, of the test's own."""
 
 
@@ -27,7 +27,7 @@ def runs_here(item: pytest.Item) -> bool:
     wanted = set(getattr(item, "fixturenames", ()))
     given = getattr(getattr(item, "callspec", None), "params", {})
     kinds = [value for value in given.values() if isinstance(value, str)]
-    files_alone = "postgres" not in " ".join(kinds) and bool({"files", "ephemeral", "files to files"} & set(kinds))
+    files_alone = "postgres" not in " ".join(kinds) and bool({"files", "files to files"} & set(kinds))
     return not wanted & _FRESH and not files_alone
 
 

@@ -1,4 +1,4 @@
-"""An empty memory on each backend, with a clock the test moves."""
+"""An empty memory with a clock the test moves: on files, and in `make test-all` on each backend."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,9 +10,9 @@ from tests.backends import Backend, backend_of
 from tests.clock import Clock as Clock
 
 
-@pytest.fixture(params=["files", "postgres"])
+@pytest.fixture(params=["files", pytest.param("postgres", marks=pytest.mark.heavy)])
 def backend(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[Backend]:
-    """Files and PostgreSQL; that an ephemeral store is one of files is for the conformance suite to say."""
+    """Files; and PostgreSQL in `make test-all`, since what the client asks of a backend is what conformance tests."""
     with backend_of(request, tmp_path, clock) as opened:
         yield opened
 

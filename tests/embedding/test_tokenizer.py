@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from engram.embedding import tokenizer
 from engram.embedding.tokenizer import DATA, Vocabulary, WordRows, count_tokens, vocabulary, words
+from tests.tables import table
 
 
 def spelled(text: str) -> list[str]:
@@ -18,7 +19,7 @@ def spelled(text: str) -> list[str]:
     return [lines[row].rstrip(" ") for word in words(text) for row in rows[word]]
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "pieces"),
     [
         ("Deploy to production!", ["deploy", "to", "production"]),
@@ -73,7 +74,7 @@ def test_the_cache_of_words_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(rows) <= 10
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "tokens"),
     [
         ("", 0),

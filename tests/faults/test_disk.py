@@ -45,7 +45,7 @@ def _assert_told_and_whole(home: Path, cache: Path, answer: dict[str, Any]) -> N
     assert_consistent(home, cache)
 
 
-@pytest.mark.parametrize("full", ["both", "home", "cache"])
+@pytest.mark.parametrize("full", ["both", *(pytest.param(one, marks=pytest.mark.heavy) for one in ("home", "cache"))])
 def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path, full: str) -> None:
     with small_disk(tmp_path / "small") as mounted:
         home = (tmp_path / "small" if full != "cache" else tmp_path) / "home"
@@ -111,6 +111,7 @@ def test_a_place_where_no_store_can_be_made_is_named(tmp_path: Path) -> None:
         Engram.open(tmp_path / "home", cache=tmp_path / "file" / "cache")
 
 
+@pytest.mark.heavy
 def test_a_statement_of_five_megabytes_is_kept(tmp_path: Path) -> None:
     home, cache = tmp_path / "home", tmp_path / "cache"
     words = " ".join(f"item{n % 5000}" for n in range(520_000))

@@ -8,6 +8,7 @@ from engram.gates import secret_naming
 from engram.gates.secret_values import Likeness, likeness
 from engram.gates.secrets import find_secrets, redact, secrets_problem, suspects
 from engram.model.memory import Anchor, Memory
+from tests.tables import table
 
 # (kind, text, the part that must not survive). Pieces are joined so that no scanner takes this file for a leak.
 SECRETS = [
@@ -71,7 +72,7 @@ SECRETS = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "text", "value"), SECRETS)
+@table(("kind", "text", "value"), SECRETS)
 def test_a_secret_is_found_and_cut_out(kind: str, text: str, value: str) -> None:
     redacted, found = redact(text)
     assert kind in [secret.kind for secret in found]
@@ -80,7 +81,7 @@ def test_a_secret_is_found_and_cut_out(kind: str, text: str, value: str) -> None
     assert find_secrets(redacted) == []
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "The password is required",

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from engram.gates.proposal import MAX_ADDED_BYTES, MAX_STATEMENT_CHARS, GateSettings
 from engram.gates.shape import added_problem, scope_problem, statement_problem
 from engram.model.memory import Memory
+from tests.tables import table
 
 SETTINGS = GateSettings()
 
@@ -15,7 +16,7 @@ def memory(statement: str = "Use tabs", **fields: object) -> Memory:
     return Memory(id="", statement=statement).but(**fields)
 
 
-@pytest.mark.parametrize(
+@table(
     "statement",
     ["Use tabs", "用制表符", "使用 ✅", "🎉", "line one\n\tline two", "ي", "x = {'a': 1}", "a\u200bb", "é\u0301"],
 )
@@ -49,7 +50,7 @@ def test_an_unknown_type_is_named_with_the_known_ones() -> None:
     assert "unknown type 'nonsense'" in statement_problem(memory(type="nonsense"), SETTINGS)
 
 
-@pytest.mark.parametrize(
+@table(
     "scope",
     [
         "global",
@@ -71,7 +72,7 @@ def test_scopes_of_the_grammar_are_accepted(scope: str) -> None:
     assert scope_problem(scope) == ""
 
 
-@pytest.mark.parametrize(
+@table(
     "scope",
     ["", " ", "project", "project:", ":acme", "project:/etc", "project:acme/", "project:acme//api", "project:..", "project:../x", "project:a/../b", "project:.", "project:...", "/etc/passwd", "C:\\x", "project:a\\b", "project:a\nb", "project:a\x00", "project:~root", "project:\u202eevil", "project: a", "Project:a", "project:" + "x" * 300, "project:" + "a/" * 400 + "a", "../global", "project:a/ b"],
 )  # fmt: skip

@@ -11,6 +11,7 @@ from engram.model.decision import Outcome
 from engram.model.memory import Memory
 from engram.text.content_hash import content_hash
 from engram.text.tokens import tokens
+from tests.tables import table
 
 # Each with the gate that should stop it, or "pass".
 RAW_PATTERNS: tuple[tuple[str, str], ...] = (
@@ -175,7 +176,7 @@ def stopped_by(text: str, *, autonomous: bool = True) -> str:
     return verdict.gate if verdict.outcome == Outcome.REJECTED else "pass"
 
 
-@pytest.mark.parametrize(("text", "expected"), RAW_PATTERNS)
+@table(("text", "expected"), RAW_PATTERNS)
 def test_each_raw_pattern_is_stopped_by_its_gate_or_passes(text: str, expected: str) -> None:
     assert stopped_by(text) == expected
 

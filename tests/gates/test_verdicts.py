@@ -15,6 +15,7 @@ from engram.model.decision import Outcome
 from engram.model.memory import Memory
 from engram.text.content_hash import content_hash
 from engram.text.tokens import tokens
+from tests.tables import table
 
 
 class Stored:
@@ -316,7 +317,7 @@ def test_a_captured_text_that_adds_nothing_is_redundant() -> None:
 # -- trust
 
 
-@pytest.mark.parametrize(
+@table(
     ("source", "type_name", "autonomous", "expected"),
     [
         ("human", "preference", False, Outcome.CREATED),

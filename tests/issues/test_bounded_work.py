@@ -52,6 +52,7 @@ def repeated(first: str, second: str = "") -> str:
     return ("Start here. " + piece * (SIZE // len(piece) + 1))[:SIZE]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", RULES)
 def test_no_rule_goes_back_and_forth_over_one_piece_repeated(name: str) -> None:
     step = DEAR.get(name, 2)
@@ -107,6 +108,7 @@ VERBS: dict[str, Callable[[Engram, str], Any]] = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("verb", VERBS)
 def test_no_verb_goes_back_and_forth_either(verb: str) -> None:
     with Engram.open(ephemeral=True) as mem:

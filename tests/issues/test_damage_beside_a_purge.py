@@ -114,6 +114,7 @@ def test_a_purge_goes_through_and_names_what_it_could_not_read(damaged: tuple[st
     assert free_of(told.folder, b"quagga")
 
 
+@pytest.mark.heavy
 def test_everything_else_goes_on(damaged: tuple[str, Told, Path]) -> None:
     kind, told, _ = damaged
     with told.opened() as mem:
@@ -132,6 +133,7 @@ def test_everything_else_goes_on(damaged: tuple[str, Told, Path]) -> None:
         assert [one.content for one in mem.store.events("fresh")] == ["Hello again, all of you"]
 
 
+@pytest.mark.heavy
 def test_the_doctor_names_it_and_repair_goes_through(
     damaged: tuple[str, Told, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,11 +6,12 @@ from engram import Engram
 from engram.gates.policies import policy_named, policy_problems
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
+from tests.tables import table
 
 DEFAULT = policy_named("default")
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "I no longer have a nut allergy",

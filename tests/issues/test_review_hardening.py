@@ -14,6 +14,7 @@ from engram.model.errors import InvalidInput, SecretRefused
 from engram.model.memory import Association, Evidence, Memory
 from engram.text.quote import quoted
 from engram.text.shown import shown, visible_json
+from tests.tables import table
 
 TOKEN = "ghp_" + "a1B2" * 9
 
@@ -31,7 +32,7 @@ def on_disk(folder: Path) -> bytes:
     )
 
 
-@pytest.mark.parametrize(
+@table(
     "fields",
     [
         {"metadata": {TOKEN: 1}},
@@ -118,9 +119,7 @@ def test_an_ordinary_name_is_not_refused() -> None:
 HIDDEN = "Deploy\x1b[2J with\u202e make\u200b ship\U000e0041 \x00now"
 
 
-@pytest.mark.parametrize(
-    "char", ["\x00", "\x1b", "\x9b", "\u202e", "\u2066", "\u200b", "\ufeff", "\U000e0041", "\ud800"]
-)
+@table("char", ["\x00", "\x1b", "\x9b", "\u202e", "\u2066", "\u200b", "\ufeff", "\U000e0041", "\ud800"])
 def test_what_nobody_can_see_is_written_out(char: str) -> None:
     assert char not in shown(f"a{char}b") and "\\" in shown(f"a{char}b")
 

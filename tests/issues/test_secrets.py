@@ -12,6 +12,7 @@ from engram.gates.secrets import find_secrets, redact, redact_all
 from engram.model.errors import EngramError, InvalidInput, SecretRefused
 from tests.backends import Backend
 from tests.gates.samples import samples
+from tests.tables import table
 
 TOKEN = "ghp_" + "a1B2" * 9
 PASSWORD = "tr0ub4dor" + "&3"
@@ -168,9 +169,7 @@ def test_a_memory_that_holds_a_secret_already_can_still_be_forgotten(backend: Ba
     assert mem.forget(memory.id) is not None
 
 
-@pytest.mark.parametrize(
-    "unseen", "\u180b\u200b\u2800\u3164\ufff0\ufe0f\U00016fe4\U0001bca0\U000e01f0\U000e0200", ids=ascii
-)
+@table("unseen", "\u180b\u200b\u2800\u3164\ufff0\ufe0f\U00016fe4\U0001bca0\U000e01f0\U000e0200")
 def test_a_character_that_cannot_be_seen_hides_no_secret(unseen: str) -> None:
     for text, secret in (
         (f"ghp_{unseen}{'a1B2' * 9}", "a1B2"),
@@ -185,7 +184,7 @@ def test_a_blank_may_stand_for_a_space(blank: str) -> None:
     assert "Zq8r" not in redact(f"the{blank}password{blank}is{blank}Zq8rT5xv")[0]
 
 
-@pytest.mark.parametrize(
+@table(
     "word",
     [
         "pаssword", "раѕѕԝогԁ", "pαsswοrd", "PАSSWORD", "p.a.s.s.w.o.r.d", "p a s s w o r d", "P-A-S-S-W-O-R-D", "p_a_s_s_w_o_r_t",

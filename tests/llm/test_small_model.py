@@ -13,6 +13,8 @@ from engram.llm.spend import SpendFolder
 from tests.clock import Clock
 from tests.llm.small_model import running
 
+pytestmark = pytest.mark.heavy
+
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:

@@ -34,6 +34,7 @@ FACTS = [
 ]
 
 
+@pytest.mark.heavy
 def test_three_servers_learning_at_once_lose_nothing_and_keep_nothing_twice(tmp_path: Path) -> None:
     *apart, shared = FACTS
     with ExitStack() as stack:

@@ -381,6 +381,7 @@ def test_asked_to_end_it_finishes_the_job_at_hand_and_leaves_the_rest(
     assert [job.status for job in left] == ["waiting"] * 3
 
 
+@pytest.mark.heavy
 def test_many_workers_do_each_job_of_each_tenant_once_though_some_are_killed(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

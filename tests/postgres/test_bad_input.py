@@ -28,16 +28,17 @@ from engram.model.errors import (
     UnknownVersion,
 )
 from engram.store.postgres import connections
-from engram.store.postgres import database as databases
 from engram.store.postgres.explaining import explanation
 from engram.store.postgres.migrating import LATEST, Connection, check_server
 from engram.store.postgres.opening import open_store
 from engram.store.postgres.store import PostgresStore
 from tests.faults.workers.operations import sentence
 from tests.postgres import keeper
+from tests.postgres.limits import shorten
 from tests.postgres.server import Role, Server, at_database, fresh_database, ordinary_role
 from tests.postgres.workers.agreement import disagreements
 from tests.postgres.workers.texts import TEXTS
+from tests.tables import table
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -80,7 +81,7 @@ def mem(shared_database: str, tenant: str) -> Iterator[Engram]:
 # -- the address
 
 
-@pytest.mark.parametrize(
+@table(
     "url",
     [
         f"mysql://ann:{PASSWORD}@localhost/memories",
@@ -202,19 +203,19 @@ def as_guest(guest: Role, url: str) -> str:
 
 
 def test_a_database_without_pgvector_for_a_role_that_may_not_create_it(
-    postgres_server: Server, database: str, guest: Role
+    postgres_server: Server, empty_database: str, guest: Role
 ) -> None:
-    with postgres_server.admin(urlsplit(database).path.lstrip("/")) as admin:
+    with postgres_server.admin(urlsplit(empty_database).path.lstrip("/")) as admin:
         admin.execute("DROP EXTENSION vector")
-    refused(StoreDenied, "CREATE EXTENSION vector", opening(as_guest(guest, database)), secret=guest.password)
-    with psycopg.connect(database) as owner:
+    refused(StoreDenied, "CREATE EXTENSION vector", opening(as_guest(guest, empty_database)), secret=guest.password)
+    with psycopg.connect(empty_database) as owner:
         made = owner.execute("SELECT count(*) FROM pg_namespace WHERE nspname = 'engram'").fetchone()
     assert made == (0,)
 
 
-def test_a_first_opening_by_a_role_that_may_not_create_the_schema(database: str, guest: Role) -> None:
-    refused(StoreDenied, "GRANT CREATE ON DATABASE", opening(as_guest(guest, database)), secret=guest.password)
-    opening(database)()
+def test_a_first_opening_by_a_role_that_may_not_create_the_schema(empty_database: str, guest: Role) -> None:
+    refused(StoreDenied, "GRANT CREATE ON DATABASE", opening(as_guest(guest, empty_database)), secret=guest.password)
+    opening(empty_database)()
 
 
 def test_a_role_that_may_only_read_reads(guest: Role, database: str, tenant: str) -> None:
@@ -300,6 +301,7 @@ def follow(primary: Server, replica: Server) -> None:
     replica.start()
 
 
+@pytest.mark.heavy
 def test_a_replica_answers_and_sends_writers_to_the_primary(standby: tuple[Role, Role], tenant: str) -> None:
     primary, replica = standby
     with fresh_database(primary) as url, fresh_database(primary) as bare:
@@ -320,7 +322,7 @@ def test_a_replica_answers_and_sends_writers_to_the_primary(standby: tuple[Role,
 
 def test_a_statement_that_takes_too_long(mem: Engram, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = mem.add(sentence(1))
-    monkeypatch.setattr(databases, "STATEMENT_SECONDS", 0.3)
+    shorten(monkeypatch, mem, statement=0.5)
     with (
         pytest.raises(StoreBusy, match="nothing was written, try again"),
         mem.store.deciding("update", actor="test", about=[kept.id]) as deciding,
@@ -345,7 +347,7 @@ def test_a_server_that_is_stopped_is_unreachable_until_it_is_started(own_server:
         with hurried(mem):
             refused(StoreUnreachable, "is the server running", lambda: mem.add(sentence(2)), secret=role.password)
             refused(StoreUnreachable, "is the server running", lambda: mem.search(sentence(1)), secret=role.password)
-        refused(StoreUnreachable, "is the server running", opening(url, tenant), secret=role.password)
+            refused(StoreUnreachable, "is the server running", opening(url, tenant), secret=role.password)
         own_server.start()
         mem.add(sentence(3))
         assert sorted(memory.statement for memory in mem.list()) == sorted([sentence(1), sentence(3)])
@@ -441,6 +443,7 @@ def test_a_text_no_database_can_hold_is_refused_or_changes_nothing_else(
 LONG = "An honest sentence about zebras and their stripes. " * 100_000
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("call", ["observe", "search"])
 def test_five_megabytes_are_kept_whole_or_refused_by_their_size(mem: Engram, call: str) -> None:
     kept = mem.add(sentence(1))

@@ -15,13 +15,13 @@ from engram.model.errors import StoreBusy
 from engram.model.memory import Memory
 from engram.model.usage import Use
 from engram.rules.folding import REINFORCING, sitting
-from engram.store.postgres import database as databases
 from engram.store.postgres.connections import MOST_CONNECTIONS
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import Foreseen
 from tests.clock import Clock
 from tests.conformance.keeping import ANY, listed
 from tests.faults.workers.operations import sentence
+from tests.postgres.limits import shorten
 from tests.postgres.workers.agreement import disagreements
 from tests.postgres.workers.parts import PLACES, VERBS
 from tests.postgres.workers.starting import Crowd, crowd
@@ -115,6 +115,7 @@ def _descent(head: Memory, by_id: dict[str, Memory]) -> list[Memory]:
     return line
 
 
+@pytest.mark.heavy
 def test_every_verb_at_once_over_the_same_few_memories_loses_nothing(
     mem: Engram, database: str, tenant: str, tmp_path: Path
 ) -> None:
@@ -195,15 +196,13 @@ def test_a_decision_in_one_scope_holds_up_nobody_elsewhere(mem: Engram, undecide
 def test_a_decision_in_the_same_scope_waits_its_turn_and_then_says_what_to_do(
     mem: Engram, undecided: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(databases, "LOCK_SECONDS", 0.3)
-    began = time.monotonic()
+    shorten(monkeypatch, mem, lock=0.3)
     with pytest.raises(StoreBusy, match="nothing was written, try again"):
         mem.learn(sentence(1), scope="project:shared")
-    assert time.monotonic() - began >= 0.3
     assert not undecided.is_set()
     assert mem.list() == []
     undecided.set()
-    monkeypatch.setattr(databases, "LOCK_SECONDS", PATIENCE)
+    shorten(monkeypatch, mem, lock=PATIENCE)
     assert mem.learn(sentence(1), scope="project:shared").memory is not None
 
 
@@ -211,7 +210,7 @@ def test_a_decision_about_a_memory_waits_for_the_one_before_it(
     mem: Engram, database: str, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept, other = mem.add(sentence(1)), mem.add(sentence(2))
-    monkeypatch.setattr(databases, "LOCK_SECONDS", 0.3)
+    shorten(monkeypatch, mem, lock=0.3)
     with (
         ThreadPoolExecutor(1) as elsewhere,
         mem.store.deciding("update", actor="test", about=[kept.id]) as deciding,

@@ -24,6 +24,8 @@ from tests.clock import Clock
 from tests.postgres.citus_stand_in import StandIn, stand_in, tables_of
 from tests.postgres.server import Role, Server, at_database, ordinary_role
 
+pytestmark = pytest.mark.heavy
+
 PATIENCE = 120.0
 ADDED = (
     'CREATE TABLE engram.added (tenant text COLLATE "C" NOT NULL, id text NOT NULL, PRIMARY KEY (tenant, id));'

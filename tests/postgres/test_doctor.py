@@ -147,9 +147,11 @@ def test_a_pgvector_that_is_too_old(
     assert (vector_version(version) >= (0, 8)) == ok
 
 
-def test_no_schema_is_made_with_a_pgvector_that_is_too_old(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_schema_is_made_with_a_pgvector_that_is_too_old(
+    empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(migrating, "LEAST_VECTOR", (99, 0))
-    with connect(database) as connection:
+    with connect(empty_database) as connection:
         with pytest.raises(StoreError, match="ALTER EXTENSION vector UPDATE"):
             migrate(connection, "the server")
         row = connection.execute("SELECT count(*) FROM pg_namespace WHERE nspname = 'engram'").fetchone()

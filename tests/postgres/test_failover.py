@@ -27,7 +27,10 @@ from tests.postgres.workers.starting import Crowd, crowd
 from tests.postgres.workers.writes import WRITES
 
 PATIENCE = 120.0
-pytestmark = pytest.mark.skipif(not HAS_PROCESSES, reason="killing a whole server at once needs /proc")
+pytestmark = [
+    pytest.mark.heavy,
+    pytest.mark.skipif(not HAS_PROCESSES, reason="killing a whole server at once needs /proc"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +97,6 @@ def test_writers_outlive_a_failover_and_nothing_acknowledged_is_lost_or_doubled(
         assert writing.result().troubles == {}
 
 
-@pytest.mark.heavy
 def test_failovers_in_a_row_while_clients_are_killed_too(servers: Pair, tenant: str, tmp_path: Path) -> None:
     with load(servers, tenant, tmp_path, processes=4) as writing:
         pids = [line["pid"] for line in writing.everyone.told if "pid" in line]
@@ -106,7 +108,6 @@ def test_failovers_in_a_row_while_clients_are_killed_too(servers: Pair, tenant: 
         assert writing.result().troubles == {}
 
 
-@pytest.mark.heavy
 def test_both_servers_die_in_turn_as_soon_as_each_can(servers: Pair, tenant: str, tmp_path: Path) -> None:
     """Where commits wait for a standby even while there is none, no moment is a bad one to die."""
     with load(servers, tenant, tmp_path) as writing:
@@ -118,7 +119,6 @@ def test_both_servers_die_in_turn_as_soon_as_each_can(servers: Pair, tenant: str
         assert writing.result().troubles == {}
 
 
-@pytest.mark.heavy
 @pytest.mark.parametrize("seconds", [0.0, 0.1, 0.2, 0.4])
 def test_a_standby_that_dies_while_it_takes_over_takes_over_when_it_is_back(
     servers: Pair, tenant: str, tmp_path: Path, seconds: float
@@ -130,7 +130,6 @@ def test_a_standby_that_dies_while_it_takes_over_takes_over_when_it_is_back(
         assert writing.result().troubles == {}
 
 
-@pytest.mark.heavy
 def test_a_standby_that_lags_costs_what_was_acknowledged_last_and_leaves_the_store_whole(
     servers: Pair, tenant: str, tmp_path: Path
 ) -> None:
@@ -155,7 +154,6 @@ def test_a_standby_that_lags_costs_what_was_acknowledged_last_and_leaves_the_sto
     assert set(Counter(i for line in result.answers.values() for i in line.get("ids", ())).values()) <= {1, 2}
 
 
-@pytest.mark.heavy
 def test_a_number_taken_before_a_lossy_failover_overwrites_nobodys_memory(
     servers: Pair, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,7 +234,6 @@ def test_a_commit_that_reached_the_standby_is_a_success(servers: Pair, tenant: s
         assert every.disagreements() == []
 
 
-@pytest.mark.heavy
 def test_a_commit_that_never_reached_the_primary_is_an_error(servers: Pair, tenant: str) -> None:
     with doubts(servers, tenant) as every:
         servers.fail_over()
@@ -246,7 +243,6 @@ def test_a_commit_that_never_reached_the_primary_is_an_error(servers: Pair, tena
         assert every.disagreements() == []
 
 
-@pytest.mark.heavy
 def test_behind_one_address_a_standby_that_takes_no_writes_yet_is_asked_again(servers: Pair, tenant: str) -> None:
     with doubts(servers, tenant, one_address=True) as every:
         every.commit()
@@ -259,7 +255,6 @@ def test_behind_one_address_a_standby_that_takes_no_writes_yet_is_asked_again(se
         assert every.outcomes() == COMMITTED
 
 
-@pytest.mark.heavy
 @pytest.mark.parametrize("arrives", [True, False])
 def test_a_commit_that_waits_for_the_standby_is_waited_for(servers: Pair, tenant: str, arrives: bool) -> None:
     with doubts(servers, tenant) as every:
@@ -275,7 +270,6 @@ def test_a_commit_that_waits_for_the_standby_is_waited_for(servers: Pair, tenant
         assert every.disagreements() == []
 
 
-@pytest.mark.heavy
 def test_a_commit_that_stands_on_the_primary_alone_is_not_taken_for_one_that_lasts(servers: Pair, tenant: str) -> None:
     with doubts(servers, tenant) as every:
         with servers.standby_cut_off():
@@ -289,7 +283,6 @@ def test_a_commit_that_stands_on_the_primary_alone_is_not_taken_for_one_that_las
         assert every.outcomes() == NOT_COMMITTED
 
 
-@pytest.mark.heavy
 def test_a_commit_that_was_told_to_wait_for_the_standby_no_longer_is_not_acknowledged(
     servers: Pair, tenant: str
 ) -> None:
@@ -305,7 +298,6 @@ def test_a_commit_that_was_told_to_wait_for_the_standby_no_longer_is_not_acknowl
         assert every.outcomes() == NOT_COMMITTED
 
 
-@pytest.mark.heavy
 def test_a_lost_commit_is_not_taken_for_anothers_whose_numbers_are_the_same(servers: Pair, tenant: str) -> None:
     servers.keep(synchronous=False)
     with doubts(servers, tenant) as every:
@@ -326,7 +318,6 @@ def test_a_lost_commit_is_not_taken_for_anothers_whose_numbers_are_the_same(serv
 # -- a primary that hangs
 
 
-@pytest.mark.heavy
 def test_what_hangs_with_the_primary_is_told_once_that_is_ended(servers: Pair, tenant: str) -> None:
     with doubts(servers, tenant) as every:
         with servers.hung(servers.primary):
@@ -339,7 +330,6 @@ def test_what_hangs_with_the_primary_is_told_once_that_is_ended(servers: Pair, t
         assert every.write_again() == ONCE
 
 
-@pytest.mark.heavy
 def test_a_primary_that_comes_back_from_hanging_acknowledges_nothing_without_its_standby(
     servers: Pair, tenant: str
 ) -> None:
@@ -356,7 +346,6 @@ def test_a_primary_that_comes_back_from_hanging_acknowledges_nothing_without_its
         assert every.disagreements() == []
 
 
-@pytest.mark.heavy
 def test_new_connections_pass_by_a_primary_that_hangs(servers: Pair, tenant: str) -> None:
     url = servers.new_database()
     with Engram.open(url=url, tenant=tenant) as mem:

@@ -54,6 +54,7 @@ def test_an_odd_text_is_kept_whole_or_refused(mem: Engram, kind: str, field: str
     kept_whole_or_refused(mem, ODD[kind], field)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("kind", "field"),
     [("five megabytes", "statement"), ("five megabytes", "context"), ("one word of a megabyte", "statement")],

@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -20,10 +21,10 @@ from tests.faults.workers.operations import sentence
 from tests.postgres.server import Server, durable_server, fresh_database, ordinary_role
 from tests.postgres.workers.acknowledged import RATED, assert_kept, wait_for, wait_for_acknowledgements
 from tests.postgres.workers.agreement import disagreements
-from tests.postgres.workers.cutting import Cut, Link, after_it_was_sent, before_it_is_sent, wire
+from tests.postgres.workers.cutting import Cut, Link, Wire, after_it_was_sent, before_it_is_sent, wire
 from tests.postgres.workers.forking import CASES
 from tests.postgres.workers.starting import crowd, start
-from tests.postgres.workers.writes import WRITES
+from tests.postgres.workers.writes import WRITES, Write
 
 MINE = "application_name = 'engram' AND datname = current_database()"
 
@@ -81,37 +82,53 @@ def test_a_connection_that_dies_in_mid_decision_takes_the_whole_decision_along(
 CUTS: dict[str, Cut] = {"the commit": before_it_is_sent, "its answer": after_it_was_sent}
 
 
+AT_EVERY_COMMIT = ("learn", "add_batch", "purge")
+
+
 @pytest.mark.parametrize("lost", CUTS)
-@pytest.mark.parametrize("verb", WRITES)
+@pytest.mark.parametrize("verb", AT_EVERY_COMMIT)
 def test_whichever_commit_of_a_write_is_cut_the_write_is_told_as_it_is(
     shared_database: str, tenant: str, verb: str, lost: str
 ) -> None:
-    """Whoever is told of an error may try again, and nothing is there twice; whoever is not need not look."""
-    write = WRITES[verb]
+    """After an error a caller may try again, and nothing is there twice; after none, all of it is there."""
     told: list[int] = []
     with wire(shared_database) as laid:
         while laid.cut is None:
-            own = f"{tenant}-{len(told)}"
-            with (
-                Engram.open(url=shared_database, tenant=own) as watching,
-                Engram.open(url=laid.through(shared_database), tenant=own) as mem,
-            ):
-                state = write.prepare(watching)
-                assert write.traces(watching, state) == 0
-                laid.arm(CUTS[lost], spared=len(told))
-                try:
-                    write.carry_out(mem, state)
-                    told.append(1)
-                except StoreError as error:
-                    assert "postgresql://" in str(error)
-                    told.append(0)
-                assert (len(told), write.traces(watching, state)) == (len(told), told[-1])
-                if not told[-1]:
-                    laid.cut = None
-                    write.carry_out(mem, state)
-                    assert write.traces(watching, state) == 1
+            told.append(_cut(laid, shared_database, f"{tenant}-{len(told)}", WRITES[verb], lost, spared=len(told)))
     assert told[-1] == 1, "the last one was cut nowhere"
     assert lost == "its answer" or 0 in told
+
+
+@pytest.mark.parametrize("verb", [verb for verb in WRITES if verb not in AT_EVERY_COMMIT])
+def test_where_the_commit_of_a_write_is_cut_the_write_is_told_as_it_is(
+    shared_database: str, tenant: str, verb: str
+) -> None:
+    with wire(shared_database) as laid:
+        for number, lost in enumerate(CUTS):
+            told = _cut(laid, shared_database, f"{tenant}-{number}", WRITES[verb], lost, statement=WRITES[verb].mark)
+            assert laid.happened.is_set(), "nothing was cut"
+            laid.happened.clear()
+            assert told == (lost == "its answer")
+
+
+def _cut(laid: Wire, url: str, tenant: str, write: Write, lost: str, **which: Any) -> int:
+    """Carry out a write whose commit is cut; 1 if it was told as done. What is told is what is there."""
+    with Engram.open(url=url, tenant=tenant) as watching, Engram.open(url=laid.through(url), tenant=tenant) as mem:
+        state = write.prepare(watching)
+        assert write.traces(watching, state) == 0
+        laid.arm(CUTS[lost], **which)
+        try:
+            write.carry_out(mem, state)
+            told = 1
+        except StoreError as error:
+            assert "postgresql://" in str(error)
+            told = 0
+        assert write.traces(watching, state) == told
+        if not told:
+            laid.cut = None
+            write.carry_out(mem, state)
+            assert write.traces(watching, state) == 1
+    return told
 
 
 # -- the server
@@ -152,6 +169,7 @@ CRASHES: dict[str, Callable[[Server], None]] = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("crash", CRASHES)
 def test_a_crash_at_the_commit_is_not_mistaken_for_the_commit_of_another(
     own_server: Server, own_database: str, tenant: str, crash: str
@@ -179,6 +197,7 @@ def test_a_crash_at_the_commit_is_not_mistaken_for_the_commit_of_another(
     assert disagreements(own_database, tenant) == []
 
 
+@pytest.mark.heavy
 def test_writers_outlive_a_crash_of_the_server_and_lose_nothing_acknowledged(
     own_server: Server, own_database: str, tenant: str, tmp_path: Path
 ) -> None:

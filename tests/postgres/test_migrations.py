@@ -51,6 +51,12 @@ SELECT array_agg(what ORDER BY what) FROM (
 
 
 @pytest.fixture
+def database(empty_database: str) -> str:
+    """The URL of a database without any tables."""
+    return empty_database
+
+
+@pytest.fixture
 def raw(database: str) -> Iterator[psycopg.Connection]:
     """A connection to an empty database, as a migrator has it."""
     with connect(database) as connection:
@@ -80,7 +86,10 @@ def test_the_migrations_are_numbered_without_a_gap() -> None:
     assert list(migrations()) == list(range(1, LATEST + 1))
 
 
-@pytest.mark.parametrize("before", range(1, LATEST + 1))
+BETWEEN = [pytest.param(version, marks=pytest.mark.heavy) for version in range(2, LATEST - 1)]
+
+
+@pytest.mark.parametrize("before", [1, *BETWEEN, LATEST - 1, LATEST])
 def test_data_of_an_earlier_version_is_whole_afterwards(
     database: str, raw: psycopg.Connection, clock: Clock, before: int
 ) -> None:
@@ -226,6 +235,7 @@ def partition(admin: psycopg.Connection) -> None:
     admin.execute("DROP SCHEMA engram_whole CASCADE")
 
 
+@pytest.mark.heavy
 def test_partitioned_tables_are_migrated_as_they_are_and_new_ones_partitioned_too(
     database: str, raw: psycopg.Connection, clock: Clock, postgres_server: Server
 ) -> None:

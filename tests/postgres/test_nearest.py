@@ -193,6 +193,7 @@ def test_with_the_index_a_filtered_search_finds_what_an_exact_one_finds(store: P
     assert recall(answers(store, filters, 20), exact(store, filters, 20)) >= 0.98
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("filters", [Filters(), Filters(scopes=(RARE,))], ids=["all", "scope of 1 %"])
 def test_the_bound_that_some_vectors_set_leaves_out_none_of_the_nearest(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch, filters: Filters
@@ -215,6 +216,7 @@ def test_the_index_itself_keeps_its_recall_in_a_narrow_scope(store: PostgresStor
     assert recall(found, exact(store, filters, 20)) >= 0.98
 
 
+@pytest.mark.heavy
 def test_nothing_of_another_tenant_is_found_by_the_index(stores: list[PostgresStore]) -> None:
     text = "SELECT n FROM engram.documents WHERE tenant = %(tenant)s"
     numbers = [{n for (n,) in store.parts.database.query(text, {})} for store in stores]

@@ -20,6 +20,8 @@ from tests.postgres.recording import recording_server
 from tests.postgres.server import Server, fresh_database, ordinary_role
 from tests.postgres.statements import FILLED, FRAGMENTS, every_statement, numbered, placeholders
 
+pytestmark = pytest.mark.heavy
+
 USED, MOVED = "recorded", "recorded-2"
 MODIFYING = (ast.InsertStmt, ast.UpdateStmt, ast.DeleteStmt)
 EXCEPTED = {

@@ -21,6 +21,8 @@ from tests.conformance.keeping import ANY, Keep, asked, listed, said, texts
 from tests.postgres.programs import program_at, run_program
 from tests.postgres.server import Role, Server, at_database, fresh_database
 
+pytestmark = pytest.mark.heavy
+
 DOCS = Path(__file__).parents[2] / "docs"
 NIGHTSHIFT = "The staging server is called nightshift"
 TENANTS = [f"tenant-{number}" for number in range(6)]

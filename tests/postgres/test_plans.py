@@ -29,6 +29,8 @@ from tests.clock import Clock
 from tests.conformance.keeping import Keep, said
 from tests.postgres.server import Role, at_database, fresh_database
 
+pytestmark = pytest.mark.heavy
+
 MINE, OTHERS = "planned", 6
 MEMORIES, TALKS = 1_000, 20
 STRANGERS = 4_000

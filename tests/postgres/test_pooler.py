@@ -34,6 +34,8 @@ from tests.postgres.workers.agreement import disagreements
 from tests.postgres.workers.cutting import Cut, after_it_was_sent, before_it_is_sent, wire
 from tests.postgres.workers.starting import crowd
 
+pytestmark = pytest.mark.heavy
+
 FEW = 3
 """Connections to the server, of which every test wants more."""
 TENANTS, THREADS, TURNS = 6, 3, 6
@@ -164,7 +166,6 @@ def test_one_program_takes_the_same_steps_directly_and_through_the_pooler(
     assert_nothing_left_behind(pooled, database)
 
 
-@pytest.mark.heavy
 def test_many_tenants_take_the_same_steps_at_once(pooled: Pooler, database: str, url: str) -> None:
     tenants = [f"tenant-{n}" for n in range(TENANTS)]
     directly = steps(database, "directly", rounds=MANY_ROUNDS)
@@ -250,7 +251,7 @@ def test_tenants_never_mix_on_shared_connections(pooled: Pooler, database: str, 
 
 @pytest.mark.parametrize(
     ("connections", "processes", "threads"),
-    [pytest.param(2, 3, 8, id="24 on 2"), pytest.param(20, 20, 10, id="200 on 20", marks=pytest.mark.heavy)],
+    [pytest.param(2, 3, 8, id="24 on 2"), pytest.param(20, 20, 10, id="200 on 20")],
 )
 def test_more_writers_than_connections_finish_without_an_error(
     postgres_server: Server, database: str, tenant: str, tmp_path: Path, connections: int, processes: int, threads: int

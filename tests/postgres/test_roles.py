@@ -56,9 +56,9 @@ class Roles:
 
 
 @pytest.fixture
-def roles(database: str, postgres_server: Server) -> Iterator[Roles]:
+def roles(empty_database: str, postgres_server: Server) -> Iterator[Roles]:
     """The script, run on an empty database; the roles have a password here."""
-    dbname = urlsplit(database).path.lstrip("/")
+    dbname = urlsplit(empty_database).path.lstrip("/")
     admin = at_database(postgres_server.admin_url, dbname)
     names = {kind: f"engram_{kind}_{secrets.token_hex(4)}" for kind in ("owner", "app", "reader")}
     given = [word for kind, name in names.items() for word in ("-v", f"{kind}={name}")]
@@ -220,20 +220,20 @@ def test_running_the_script_again_changes_nothing(made: Roles, database: str) ->
 
 
 def test_a_store_made_by_another_role_is_taken_over(
-    database: str, request: pytest.FixtureRequest, clock: Clock
+    empty_database: str, request: pytest.FixtureRequest, clock: Clock
 ) -> None:
-    store = open_store(database, "acme", None, clock=clock)
+    store = open_store(empty_database, "acme", None, clock=clock)
     Keep(store, clock)(NIGHTSHIFT)
     store.close()
     roles: Roles = request.getfixturevalue("roles")
     app = open_store(roles.app, "acme", None, clock=clock)
     assert listed(app) == [NIGHTSHIFT]
     app.close()
-    with psycopg.connect(database) as former, pytest.raises(errors.InsufficientPrivilege):
+    with psycopg.connect(empty_database) as former, pytest.raises(errors.InsufficientPrivilege):
         former.execute("SELECT 1 FROM engram.agent_memory")
 
 
-def test_the_script_and_the_first_migration_agree_on_the_table_of_versions(database: str, roles: Roles) -> None:
+def test_the_script_and_the_first_migration_agree_on_the_table_of_versions(roles: Roles) -> None:
     columns = (
         "SELECT column_name, data_type, is_nullable, column_default FROM information_schema.columns "
         "WHERE table_schema = 'engram' AND table_name = 'schema_versions' ORDER BY ordinal_position"

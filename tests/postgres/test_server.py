@@ -16,6 +16,8 @@ import pytest
 from tests.faults.processes import ending
 from tests.postgres.server import Lease, Role, Server, fresh_database, ordinary_role, running_server
 
+pytestmark = pytest.mark.heavy
+
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120.0
 INTERRUPTED = 5.0

@@ -11,6 +11,9 @@ import pytest
 from engram.store.postgres import texts, vectors
 from tests.postgres.seeded import PROGRAM, steps
 from tests.postgres.shard_plans import more_than_one_shard, recording
+from tests.tables import table
+
+pytestmark = pytest.mark.heavy
 
 REMOTE = [[{"Plan": {"Node Type": "Index Scan", "Relation Name": "journal_102008"}}]]
 
@@ -52,7 +55,7 @@ READ: list[tuple[list[dict[str, Any]], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("plan", "words"), READ)
+@table(("plan", "words"), READ)
 def test_only_a_whole_statement_on_one_shard_passes(plan: list[dict[str, Any]], words: str) -> None:
     assert more_than_one_shard(plan) == words
 

@@ -16,6 +16,8 @@ from tests.conformance.keeping import Keep
 from tests.postgres.citus_stand_in import StandIn, stand_in, tables_of
 from tests.postgres.server import Role, Server
 
+pytestmark = pytest.mark.heavy
+
 
 @pytest.fixture
 def citus(postgres_role: Role, postgres_server: Server) -> Iterator[StandIn]:

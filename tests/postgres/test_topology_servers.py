@@ -16,6 +16,8 @@ from tests.postgres.server import Server
 from tests.postgres.standby import Pair, pair
 from tests.postgres.workers.acknowledged import wait_for
 
+pytestmark = pytest.mark.heavy
+
 
 def found(store: PostgresStore, name: str) -> Check:
     """What the doctor says of one thing, of which nothing else is wrong."""

@@ -13,6 +13,7 @@ from engram.model.errors import EngramError, InvalidInput
 from engram.model.event import Event
 from engram.sessions.summary import STYLES, TITLES, Summary, summarise, summarise_with, without
 from engram.sessions.summary_parts import kind_of, sentences
+from tests.tables import table
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 ROW = re.compile(r"(?:- )?\[\d+\] [\w-]+: “[^“”]*”")
@@ -405,7 +406,7 @@ def test_a_model_is_never_asked_more_than_it_can_read() -> None:
     assert "[59] assistant" in asked[0]
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "parts"),
     [
         ("Use e.g. SQLite. Then stop.", ["Use e.g. SQLite.", "Then stop."]),
@@ -426,7 +427,7 @@ def test_a_text_falls_into_sentences(text: str, parts: list[str]) -> None:
     assert sentences(text) == parts
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "speaker", "kind"),
     [
         ("Our goal is a faster build.", "assistant", "goal"),

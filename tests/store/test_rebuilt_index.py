@@ -6,7 +6,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from engram import Engram
 from engram.model.errors import EngramError
 from tests.faults.consistency import assert_consistent, scratch, store_of
 from tests.faults.workers.operations import OPERATIONS, sentence
+from tests.tables import table
 
 Step = Callable[[Engram, random.Random], object]
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), min_size=1, max_size=60)
@@ -101,7 +101,7 @@ STEPS: tuple[Step, ...] = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(16))
+@table("seed", range(16))
 def test_any_sequence_of_operations_leaves_an_index_equal_to_a_new_one(seed: int) -> None:
     chosen = random.Random(seed)
     with scratch() as folder:

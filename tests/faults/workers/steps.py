@@ -4,6 +4,7 @@ import os
 import signal
 import sqlite3
 from collections.abc import Callable
+from pathlib import PurePath
 from typing import Any
 
 from engram.store.files import memories
@@ -19,15 +20,21 @@ class Steps:
 
     def __init__(self, fatal: int, *, torn: bool = False) -> None:
         self.fatal, self.torn = fatal, torn
-        self.count = 0
+        self.kinds: list[str] = []
+        """What each step was, in order: the call, and which part of the store it changes."""
         self.counting = False
+
+    @property
+    def count(self) -> int:
+        return len(self.kinds)
 
     def begin(self) -> None:
         self.counting = True
 
-    def take(self) -> bool:
+    def take(self, kind: str = "") -> bool:
         """One step more; says whether it is the last one."""
-        self.count += self.counting
+        if self.counting:
+            self.kinds.append(kind)
         return self.counting and self.count == self.fatal
 
     def die(self) -> None:
@@ -48,14 +55,14 @@ class Steps:
 
     def _before(self, call: Callable[..., Any], counts: Callable[..., bool] = lambda *_, **__: True) -> Any:
         def counted(*args: Any, **kwargs: Any) -> Any:
-            if counts(*args, **kwargs) and self.take():
+            if counts(*args, **kwargs) and self.take(f"{call.__name__} {_part(args[0])}"):
                 self.die()
             return call(*args, **kwargs)
 
         return counted
 
     def _write(self, descriptor: int, data: Any) -> int:
-        if self.take():
+        if self.take(f"write {_part(descriptor)}"):
             if self.torn:
                 really_write(descriptor, bytes(data)[: len(data) // 2])
             self.die()
@@ -66,7 +73,7 @@ class Steps:
 
         class Watched(sqlite3.Connection):
             def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
-                if sql.startswith(_STATEMENTS) and steps.take():
+                if sql.startswith(_STATEMENTS) and steps.take(sql):
                     steps.die()
                 return super().execute(sql, *args)
 
@@ -74,3 +81,16 @@ class Steps:
             return connect(*args, factory=Watched, **kwargs)
 
         sqlite3.connect = connected  # type: ignore[assignment]
+
+
+def _part(target: Any) -> str:
+    """The part of the store that a path or a descriptor lies in: the folder, and what sort of file."""
+    if isinstance(target, int):
+        try:
+            target = os.readlink(f"/proc/self/fd/{target}")
+        except OSError:
+            return ""
+    if not isinstance(target, str | bytes | os.PathLike):
+        return type(target).__name__
+    path = PurePath(os.fsdecode(target))
+    return f"{path.parent.name}/{path.suffix}"

@@ -35,7 +35,7 @@ def _run_once(request: dict[str, Any], acknowledge: Any) -> None:
         steps.begin()
         done = OPERATIONS[request["operation"]](mem, request["n"])
     steps.counting = False
-    acknowledge({**done, "steps": steps.count})
+    acknowledge({**done, "steps": steps.count, "kinds": steps.kinds})
 
 
 def _run_on(request: dict[str, Any], acknowledge: Any) -> None:

@@ -19,6 +19,7 @@ from engram.gates.policies import (
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
 from engram.settings import Settings, load_settings, read_settings, save_setting
+from tests.tables import table
 
 WHERE = "/home/me/config.toml"
 
@@ -95,7 +96,7 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "complaint"), MISTAKES)
+@table(("text", "complaint"), MISTAKES)
 def test_a_mistake_names_the_file_the_policy_and_the_rule(text: str, complaint: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         chosen_policy("default", tables(text), WHERE)

@@ -5,6 +5,7 @@ import pytest
 from engram import Engram
 from engram.gates.policies import MemoryPolicy, SlotRule, policy_named
 from engram.model.memory import Memory
+from tests.tables import table
 
 
 def key(preset: str, statement: str) -> str:
@@ -74,7 +75,7 @@ APART = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("preset", "one", "other"), APART)
+@table(("preset", "one", "other"), APART)
 def test_what_holds_somewhere_only_shares_no_key_with_what_holds_elsewhere(preset: str, one: str, other: str) -> None:
     first, second = key(preset, one), key(preset, other)
     assert first or second
@@ -110,7 +111,7 @@ SHARED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("preset", "older", "newer"), SHARED)
+@table(("preset", "older", "newer"), SHARED)
 def test_news_of_the_same_thing_shares_its_key_however_it_is_put(preset: str, older: str, newer: str) -> None:
     assert key(preset, older) == key(preset, newer) != ""
 

@@ -12,6 +12,7 @@ from engram.gates.policies.policy import READ_CHARS
 from engram.gates.policies.rules import MAX_PATTERN_CHARS
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
+from tests.tables import table
 
 SHOP = MemoryPolicy(
     "shop",
@@ -88,7 +89,7 @@ def test_the_subject_of_i_my_and_the_user_is_one_and_a_pronoun_is_none() -> None
     assert keys == {"I": "car:user", "User": "car:user", "The user": "car:user", "She": "", "Ann": "car:ann"}
 
 
-@pytest.mark.parametrize(
+@table(
     ("make", "complaint"),
     [
         (lambda: TypeRule("(", "fact"), "type rule: its pattern is not a regular expression"),

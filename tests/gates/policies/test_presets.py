@@ -9,6 +9,7 @@ import pytest
 from engram.gates.policies import PRESETS, MemoryPolicy, SlotRule, TypeRule, policy_named
 from engram.model.memory import Memory
 from engram.model.types import memory_type
+from tests.tables import table
 
 HERE = Path(__file__).parent
 UNTYPED = "behavioral"
@@ -109,12 +110,12 @@ APART = [
 ]
 
 
-@pytest.mark.parametrize(("preset", "older", "newer"), SHARED)
+@table(("preset", "older", "newer"), SHARED)
 def test_of_these_only_one_can_be_true_at_a_time(preset: str, older: str, newer: str) -> None:
     assert read(preset, older).conflict_key == read(preset, newer).conflict_key != ""
 
 
-@pytest.mark.parametrize(("preset", "one", "other"), APART)
+@table(("preset", "one", "other"), APART)
 def test_these_hold_together_and_never_share_a_key(preset: str, one: str, other: str) -> None:
     first, second = read(preset, one).conflict_key, read(preset, other).conflict_key
     assert not first or first != second
@@ -134,7 +135,7 @@ EXCLUSIONS = [
 ]
 
 
-@pytest.mark.parametrize(("preset", "fact", "exclusion"), EXCLUSIONS)
+@table(("preset", "fact", "exclusion"), EXCLUSIONS)
 def test_a_fact_and_its_exclusion_stand_in_different_slots(preset: str, fact: str, exclusion: str) -> None:
     first, second = read(preset, fact), read(preset, exclusion)
     assert first.critical_slot
