@@ -40,7 +40,7 @@ WRONG_FILTERS: dict[str, tuple[dict[str, Any], str]] = {
     "no owner": ({"agent_id": "", "user_id": ""}, "agent_id '' must be text, not empty"),
     "no user": ({"agent_id": "bot", "user_id": ""}, "user_id '' must be text, not empty"),
     "name": ({"colour": "red"}, "unknown filter 'colour'"),
-    "two names": ({"types": ["fact"], "memory_types": ["decision"]}, "say different things"),
+    "two names": ({"types": ["fact"], "memory_types": ["decision"]}, "have different values"),
 }
 LIMITED: dict[str, Callable[[Engram, Any], Any]] = {
     "list": lambda mem, limit: mem.list(limit=limit),

@@ -60,7 +60,7 @@ def checked_fields(given: Mapping[str, Any]) -> dict[str, Any]:
             continue
         checked = _checked(field, value)
         if field in values and values[field] != checked:
-            raise InvalidInput(f"{name!r} and another name of {field!r} say different things; give one of them")
+            raise InvalidInput(f"{name!r} and another name of {field!r} have different values; give one of them")
         values[field] = checked
     if values.get("valid_from") and values.get("valid_until") and values["valid_from"] >= values["valid_until"]:
         raise InvalidInput("valid_until must come after valid_from")

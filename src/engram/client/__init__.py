@@ -1,4 +1,4 @@
-"""Engram: opens a store, holds the facets, forwards the everyday verbs. A door, not a house."""
+"""The client: opens a store, wires the facets, and has the everyday verbs."""
 
 from engram.client.engram import PAUSED, Engram
 

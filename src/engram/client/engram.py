@@ -1,4 +1,4 @@
-"""Opening and closing; everything an open memory can do comes from its verbs and facets."""
+"""`Engram`: how a store is opened and closed. What an open memory can do is in its verbs and facets."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ __all__ = ["PAUSED", "Engram"]
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a process gives every store it opens: its settings, its policy and its embedder."""
+    """The settings, policy and embedder of every store a process opens."""
 
     settings: Settings
     policy: "str | MemoryPolicy"
@@ -62,17 +62,17 @@ class Engram(WriteVerbs, ReadVerbs, WorkVerbs):
         policy: "str | MemoryPolicy" = "",
         clock: Callable[[], datetime] | None = None,
     ) -> Self:
-        """Open a store, making it where there is none.
+        """Open a store, and create it where there is none.
 
-        `home` is a directory of files, `url` a Postgres server (with `tenant`, whose memories nobody else's are); with neither,
-        `$ENGRAM_URL` and `$ENGRAM_TENANT` are looked at, then the usual directory. `ephemeral=True` is a store in a temporary
-        directory that goes when it is closed, for tests. `directory` is where the agent works: its repository's team store, if
+        `home` is a directory of files, `url` a Postgres server (with `tenant`: tenants never see each other's memories); with neither,
+        `$ENGRAM_URL` and `$ENGRAM_TENANT` are used, then the usual directory. `ephemeral=True` is a store in a temporary
+        directory that is removed when it is closed, for tests. `directory` is where the agent works: its repository's team store, if
         trusted, is part of what is searched. `embedder` and `policy` override the settings; a policy is a name or your own.
         """
         server = server_asked(home, url, tenant, ephemeral=ephemeral)
         where = Path(directory).absolute() if directory else Path.cwd()
         now = clock or utc_now
-        # Whatever cannot be used is told before anything is made of it.
+        # Settings that cannot be used are reported before anything is created.
         setup = Setup.of(None if ephemeral else _config(home, server is not None), embedder, policy)
         if server is not None:
             client = cls._on_server(server, setup, now, create)

@@ -1,4 +1,4 @@
-"""What every verb works with: the store, the settings, and the facets, each made when first used.
+"""What every verb works with: the store, the settings, and the facets, each created when first used.
 
 A process that only recalls never loads the gates.
 """
@@ -95,7 +95,7 @@ class Facets:
 
     @cached_property
     def lineages(self) -> "Lineages":
-        """Facts that change: their versions, and the one in force."""
+        """Facts that change: their versions, and the current one."""
         from engram.review.lineage import Lineages
 
         return Lineages(self.store, self._clock, self.policy.reapplied)
@@ -117,7 +117,7 @@ class Facets:
 
     @cached_property
     def jobs(self) -> "Jobs":
-        """Work that follows on the ledgers."""
+        """Background work on the ledgers."""
         import os
         import socket
 
@@ -148,7 +148,7 @@ class Facets:
         from engram.capture.deriving import JobQueue
 
         queue = JobQueue(self.store, self._clock)
-        # Whoever hands a conversation over asks for it to be remembered: that is somebody's word.
+        # A caller who hands over a conversation asks for it to be remembered: it is explicit, not autonomous.
         return Conversations(self.store, self._learner, self.model, self._clock, self.sessions.observe_batch, queue,
                              self.lineages.revise, autonomous=False)  # fmt: skip
 
@@ -251,15 +251,14 @@ class Facets:
         people = (self.store.ledger_scope(session), *scopes)
         return "" if any(map(is_person, people)) else session
 
-    def _scope_of(self, scope: ScopeLike, agent_id: str | None, user_id: str | None) -> ScopeLike:
-        """A scope, however its owner was named."""
-        found: ScopeLike = owned({"scope": scope, "agent_id": agent_id, "user_id": user_id})["scope"]
+    def _scope_of(self, owner: Owner) -> ScopeLike:
+        """The scope of an owner, however they are named; None where nobody is."""
+        found: ScopeLike = owned(owner).get("scope")
         return found
 
-    def _own_scope(self, scope: str, agent_id: str | None, user_id: str | None) -> str:
-        """Where something new belongs: to a scope, an owner, or the directory."""
-        named = owned({"scope": scope, "agent_id": agent_id, "user_id": user_id})["scope"]
-        return self._sight.scope_named(named) if named else self._sight.scope() or GLOBAL
+    def _own_scope(self, owner: Owner) -> str:
+        """Where something new belongs: to the owner, or to the scope of the directory."""
+        return self._writer({**owner, "scope": owner.get("scope") or None}) or self._sight.scope() or GLOBAL
 
     @cached_property
     def _searcher(self) -> Searcher:
@@ -302,7 +301,7 @@ class Facets:
 
     @owners_only
     def get(self, ref: str, **owner: Unpack[Owner]) -> "Memory":
-        """A memory by id, name or alias; `NotFound` says so when there is none, or it is another's than the owner named."""
+        """A memory by id, name or alias; raises `NotFound` where there is none, or it belongs to another owner."""
         memory = self.store.get(ref, self.scopes_for(**owner))
         if memory is None:
             raise _no_memory(ref)
@@ -329,7 +328,7 @@ class Facets:
         seen = self._sight.scopes_from(given["scope"])
         for ref in checked_fields({"supersedes": given["supersedes"]})["supersedes"]:
             own = self.lineages.versions(ref, scopes=seen)[0]
-            # Whichever version is in force gives way, so that one must not be another's either.
+            # The current version is superseded, so it must not belong to another owner either.
             heads = [version for version in self.lineages.versions(own.id) if version.status in IN_FORCE]
             if not all(head.scope in seen for head in heads):
                 raise _no_memory(ref)

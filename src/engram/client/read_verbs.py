@@ -34,7 +34,7 @@ EVERY_VERSION = (*LIVE, "superseded")
 
 
 class ReadVerbs(Facets):
-    """What finds memories and shows them."""
+    """The verbs that find memories and show them."""
 
     def list(self, *, limit: int | None = 100, offset: int = 0, **filters: Unpack[SearchFilters]) -> Memories:
         """Memories, newest first. Takes the filters of `search`; `limit=None` lists all."""
@@ -62,7 +62,7 @@ class ReadVerbs(Facets):
 
         Filters, all before the cut: kinds, scope (or agent_id and user_id), types, status, tags, domain (with its descendants),
         since, until, as_of, known_at, metadata, session, roles, critical. Modes: hybrid, semantic, keyword. `explain=True`
-        fills each hit's trace. `min_relevance` (0 to 1) leaves out what is less likely about the query, before the limit cuts; 0
+        fills each hit's trace. `min_relevance` (0 to 1) leaves out what is less relevant, before the limit cuts; 0
         returns what ranks best. `min_score` leaves out weaker hits; the scale of scores is each search's own.
         """
         ask = self._ask(query, limit, mode, fusion, explain, include_superseded, filters, min_relevance)
@@ -120,18 +120,18 @@ class ReadVerbs(Facets):
         min_relevance: float = ABOUT,
         **filters: Unpack[AskerFilters],
     ) -> Recall:
-        """Answer a question from what this directory, its user and everyone know; the memories returned grow stronger by it.
+        """Answer a question from what this directory, its user and everyone know. Recalled memories are reinforced.
 
-        What it asks for decides where it is searched for: what holds, what held, the ledger, or every version of a fact; a
-        time phrase, counted from `question_date` or now, is a window. `Recall.intent` and `.window` say what was understood.
-        `compose_answer` puts what was found into `Recall.answer`, each sentence with the ids it rests on: in a model's words
-        where there is a model, else in the memories' own. `agent_id` and `user_id` (or `scope`) name who asks: nothing that
-        is another's answers, neither memories nor what was said. With `explain` each hit has the parts of its score and
-        `Recall.trace` tells how the answer came about; the answer is the same.
+        The intent of the question decides what is searched: current facts, past values, the session log, or every version of a
+        fact; a time phrase, relative to `question_date` or now, becomes a window. `Recall.intent` and `.window` say what was understood.
+        `compose_answer` fills `Recall.answer` with sentences and the ids they rest on: a model's words where a model is
+        configured, else the memories' own. `agent_id` and `user_id` (or `scope`) name who asks: neither
+        memories nor events of another owner are used. With `explain` each hit has the parts of its score and
+        `Recall.trace` explains how the answer was found; the answer is the same.
 
-        Hits less likely about the question than `min_relevance` (0 to 1) are no answer, and of a question for one thing those
-        less than half as likely as the best are not either. Where none is left, nothing is known: `hits` is empty, `text` says so,
-        and `Recall.nearest` has what comes nearest. 0 returns whatever ranks best.
+        Hits with a relevance below `min_relevance` (0 to 1) are left out, and where the question asks for one thing, so are hits
+        less than half as relevant as the best. Where none is left, `hits` is empty, `text` says so, and `Recall.nearest` has
+        the closest results. 0 returns whatever ranks best.
         """
         session = self._used_in(session, _asker(scope, filters))
         ask = self._question(question, limit, mode, fusion, explain, scope, filters, min_relevance)
@@ -161,16 +161,14 @@ class ReadVerbs(Facets):
     def recall_critical(
         self,
         *,
-        scope: ScopeLike = None,
-        agent_id: str | None = None,
-        user_id: str | None = None,
         types: Sequence[str] | str | None = None,
         limit: int | None = 50,
+        **owner: Unpack[Owner],
     ) -> Memories:
-        """What a policy put into critical slots, newest first: looked up, never searched for."""
-        seen = self._seen(self._scope_of(scope, agent_id, user_id), {})
+        """Memories in critical slots, newest first: looked up, not searched for."""
+        seen = self._seen(self._scope_of(owner), {})
         found = self.list(scope=seen.scopes, types=types, limit=None, critical=True)
-        # What was only read is nothing that must never be missed: a document could fill every place.
+        # Evidence from documents is never critical: one document could fill every place.
         return [memory for memory in found if not is_evidence(memory)][: checked_length(limit)]
 
     def trace_recall(
@@ -214,7 +212,7 @@ class ReadVerbs(Facets):
     ) -> str:
         """Prompt-ready text: the session's summary, critical facts, then what the query needs, within the budget.
 
-        `count` measures a text in your model's tokens; by default the bundled tokenizer does. What is less likely about the query
+        `count` measures a text in your model's tokens; by default the bundled tokenizer does. What is less relevant to the query
         than `min_relevance` (0 to 1) is left out.
         """
         seen = self.scopes_for(**_asker(scope, filters))
@@ -235,19 +233,17 @@ class ReadVerbs(Facets):
         self,
         task: str,
         *,
-        scope: ScopeLike = None,
-        agent_id: str | None = None,
-        user_id: str | None = None,
         budget: int | None = None,
         session: str = "",
         min_relevance: float = HELPFUL,
+        **owner: Unpack[Owner],
     ) -> Injection:
         """What an agent should know before a task: directives, consider, related, within a token budget.
 
-        What is less likely about the task than `min_relevance` (0 to 1) is left out, save what is critical, pinned or linked.
+        What is less relevant to the task than `min_relevance` (0 to 1) is left out, except what is critical, pinned or linked.
         """
-        filters = self._seen(self._scope_of(scope, agent_id, user_id), {})
-        session = self._used_in(session, {"scope": scope, "agent_id": agent_id, "user_id": user_id})
+        filters = self._seen(self._scope_of(owner), {})
+        session = self._used_in(session, owner)
         if self.upkeep.paused:
             return Injection(warnings=(PAUSED,))
         room = self.settings.budget if budget is None else budget
@@ -260,7 +256,7 @@ class ReadVerbs(Facets):
         return seen_images(self.store.history(self.get(ref, **owner).id), self.scopes_for(**owner))
 
     def get_current(self, ref: str, **owner: Unpack[Owner]) -> Memory:
-        """The version of a fact in force, from the id of any version of it."""
+        """The current version of a fact, from the id of any version of it."""
         return self.lineages.current(ref, scopes=self.scopes_for(**owner))
 
     def lineage(self, ref: str, **owner: Unpack[Owner]) -> Memories:
@@ -293,9 +289,9 @@ class ReadVerbs(Facets):
         types: Sequence[str] | str | None = None,
         limit: int | None = 100,
     ) -> Memories:
-        """Memories by when they happened or came, newest first, those that were superseded included."""
+        """Memories by the time they happened or were stored, newest first, superseded ones included."""
         status = EVERY_VERSION if include_superseded else LIVE
-        named = self._scope_of(scope, agent_id, user_id)
+        named = self._scope_of({"scope": scope, "agent_id": agent_id, "user_id": user_id})
         return self.list(limit=limit, scope=named, since=since, until=until, types=types, status=status)
 
     def traverse(
@@ -309,17 +305,15 @@ class ReadVerbs(Facets):
         min_weight: float = 0.0,
         limit: int = 50,
         status: str | Sequence[str] | None = None,
-        scope: ScopeLike = None,
-        agent_id: str | None = None,
-        user_id: str | None = None,
+        **owner: Unpack[Owner],
     ) -> "Reaches":
-        """What a memory is tied to, nearest first: direction outbound, inbound or any, over some relation types or all.
+        """What a memory is related to, nearest first: direction outbound, inbound or any, over some relation types or all.
 
-        Of everyone's memories, of those of a scope, or of those an owner sees.
+        Among all memories, those of a scope, or those an owner sees.
         """
         return self.graph.traverse(
             start, max_depth=max_depth, direction=direction, types=_relations(relation_types, types),
-            min_weight=min_weight, limit=limit, status=status, scope=self._named(scope, agent_id, user_id),
+            min_weight=min_weight, limit=limit, status=status, scope=self._named(owner),
         )  # fmt: skip
 
     def traverse_many(
@@ -334,21 +328,19 @@ class ReadVerbs(Facets):
         limit_per_seed: int = 25,
         total_limit: int = 100,
         status: str | Sequence[str] | None = None,
-        scope: ScopeLike = None,
-        agent_id: str | None = None,
-        user_id: str | None = None,
+        **owner: Unpack[Owner],
     ) -> "Reaches":
         """The same from several memories at once; each comes once, and `seeds` says from which it was reached."""
         return self.graph.traverse_many(
             seeds, max_depth=max_depth, direction=direction, types=_relations(relation_types, types),
             min_weight=min_weight, limit_per_seed=limit_per_seed, total_limit=total_limit, status=status,
-            scope=self._named(scope, agent_id, user_id),
+            scope=self._named(owner),
         )  # fmt: skip
 
-    def _named(self, scope: ScopeLike, agent_id: str | None, user_id: str | None) -> ScopeLike:
-        if agent_id is not None or user_id is not None:
-            return self.scopes_for(scope=scope, agent_id=agent_id, user_id=user_id)
-        return self._filters(scope=scope).scopes
+    def _named(self, owner: Owner) -> ScopeLike:
+        if owner.get("agent_id") is not None or owner.get("user_id") is not None:
+            return self.scopes_for(**owner)
+        return self._filters(scope=owner.get("scope")).scopes
 
     def render_graph_context(self, reached: "Sequence[Reached]", *, max_tokens: int | None = None) -> str:
         """What was reached as lines for a prompt."""

@@ -14,7 +14,6 @@ from engram.model.event import Event
 from engram.model.hit import Hits, Injection
 from engram.model.task import Checkpoint, TaskRun
 from engram.recall.cutoff import HELPFUL
-from engram.recall.filters import ScopeLike
 
 if TYPE_CHECKING:
     from engram.capture.documents.cite import Citation, LongInputContext
@@ -30,19 +29,17 @@ TaskRuns = list[TaskRun]
 
 
 class WorkVerbs(Facets):
-    """Sessions, tasks and their ledgers."""
+    """Sessions, tasks, their ledgers, and documents."""
 
     def session(
         self,
         task: str = "",
         *,
-        scope: ScopeLike = None,
-        agent_id: str | None = None,
-        user_id: str | None = None,
         budget: int | None = None,
+        **owner: Unpack[Owner],
     ) -> "SessionHandle":
-        """Begin a session: its injection is ready, and its end folds in what was used. A context manager."""
-        scopes = self._sight.scopes_from(words(self._scope_of(scope, agent_id, user_id), "scope"))
+        """Start a session: its injection is ready, and its end reinforces what was used. A context manager."""
+        scopes = self._sight.scopes_from(words(self._scope_of(owner), "scope"))
         if self.upkeep.paused:
             return replace(self.sessions.start("", scopes, budget), injection=Injection(warnings=(PAUSED,)))
         return self.sessions.start(task, scopes, budget)
@@ -69,8 +66,8 @@ class WorkVerbs(Facets):
     def observe_batch(self, session_id: str, items: Iterable[Mapping[str, Any]], **owner: Unpack[Owner]) -> Events:
         """Append events: role, content, and optionally at, key, event_type, payload, metadata. A repeated key is the same event.
 
-        They belong to whom the session belongs to. A name of your own becomes a session of the owner named, of everyone's
-        (`global`) where none is; a session of another owner is `Refused`.
+        They belong to the owner of the session. A name of your own becomes a session of the owner named, or of everyone
+        (`global`) where none is; raises `Refused` for a session of another owner.
         """
         return self.sessions.observe_batch(session_id, items, scope=self._writer(owner))
 
@@ -80,18 +77,16 @@ class WorkVerbs(Facets):
         self,
         goal: str,
         *,
-        scope: str = "",
-        agent_id: str | None = None,
-        user_id: str | None = None,
         session: str = "",
         metadata: Mapping[str, Any] | None = None,
+        **owner: Unpack[Owner],
     ) -> TaskRun:
-        """Begin work that outlives a conversation. Its scope is that of the directory unless named."""
-        own = self._own_scope(scope, agent_id, user_id)
+        """Start work that outlives a conversation. It belongs to the owner named, else to the scope of the directory."""
+        own = self._own_scope(owner)
         return self.tasks.start(goal, scope=own, session=session, metadata=metadata)
 
     def get_task(self, task: str, **owner: Unpack[Owner]) -> TaskRun:
-        """A task by id; `NotFound` where it is another's than the owner named."""
+        """A task by id; raises `NotFound` where it belongs to another owner than the one named."""
         return self.tasks.get(task, scopes=self.scopes_for(**owner))
 
     def list_tasks(
@@ -101,27 +96,27 @@ class WorkVerbs(Facets):
         return self.tasks.list(status, limit, scopes=self.scopes_for(**owner))
 
     def pause_task(self, task: str, reason: str = "", **owner: Unpack[Owner]) -> TaskRun:
-        """Let a task rest."""
+        """Pause a task."""
         return self.tasks.pause(self._own_task(task, owner), reason)
 
     def resume_task(self, task: str, **owner: Unpack[Owner]) -> TaskRun:
-        """Take a task up again, after a pause, a failure or a crash."""
+        """Resume a task after a pause, a failure or a crash."""
         return self.tasks.resume(self._own_task(task, owner))
 
     def complete_task(self, task: str, outcome: str = "", **owner: Unpack[Owner]) -> TaskRun:
-        """A task that reached its goal; its ledger is closed."""
+        """Mark a task as completed; its ledger takes no more events."""
         return self.tasks.complete(self._own_task(task, owner), outcome)
 
     def fail_task(self, task: str, reason: str = "", **owner: Unpack[Owner]) -> TaskRun:
-        """A task that did not; it can be resumed."""
+        """Mark a task as failed; it can be resumed."""
         return self.tasks.fail(self._own_task(task, owner), reason)
 
     def cancel_task(self, task: str, reason: str = "", **owner: Unpack[Owner]) -> TaskRun:
-        """A task nobody wants any more."""
+        """Mark a task as cancelled; it can be resumed."""
         return self.tasks.cancel(self._own_task(task, owner), reason)
 
     def soft_delete_task(self, task: str, **owner: Unpack[Owner]) -> TaskRun:
-        """Take a task out of the lists; its ledger stays."""
+        """Remove a task from the lists; its ledger stays."""
         return self.tasks.delete(self._own_task(task, owner))
 
     def record_event(
@@ -139,7 +134,7 @@ class WorkVerbs(Facets):
     ) -> Event:
         """Append one event to a task's ledger: what was said, called, answered, seen or made. A repeated key is the same event.
 
-        It belongs to whom the task belongs to; a writer who is named must be that owner.
+        It belongs to the owner of the task; raises `Refused` where another owner is named.
         """
         return self.tasks.record_event(
             self._own_task(task, owner),
@@ -164,7 +159,7 @@ class WorkVerbs(Facets):
         key: str = "",
         **owner: Unpack[Owner],
     ) -> Events:
-        """Append a whole turn at once or not at all; facts are drawn from it by the jobs unless `derive=False`.
+        """Append a whole turn at once or not at all; facts are derived from it in the background unless `derive=False`.
 
         A tool call is {"name", "arguments", "result" or "error"} and whatever else you keep of it; an artifact {"name", "content"}.
         """
@@ -216,14 +211,14 @@ class WorkVerbs(Facets):
         data: Mapping[str, Any] | None = None,
         **owner: Unpack[Owner],
     ) -> Checkpoint:
-        """Note where a task stands, in a summary and lists of lines; the latest one is part of every context."""
+        """Record the state of a task as a summary and lists of lines; the latest checkpoint is part of every context."""
         return self.tasks.checkpoint(
             self._own_task(task, owner), summary, completed_steps=completed_steps, pending_steps=pending_steps, decisions=decisions,
             blockers=blockers, artifacts=artifacts, source_event_ids=source_event_ids, kind=kind, data=data,
         )  # fmt: skip
 
     def process_memory_jobs(self, limit: int = 100) -> "Worked":
-        """Do what follows on the ledgers and is due: draw facts from turns, ask the model what waits for it."""
+        """Run the background jobs that are due: derive facts from turns, ask the model what waits for it."""
         from engram.sessions.jobs import Worked
 
         return Worked() if self.upkeep.paused else self.jobs.work(limit)
@@ -242,7 +237,7 @@ class WorkVerbs(Facets):
         min_relevance: float = HELPFUL,
         **owner: Unpack[Owner],
     ) -> "TaskContext":
-        """What an agent must know to go on: goal, latest checkpoint and critical facts, then recent events, facts, the graph.
+        """What an agent must know to continue: goal, latest checkpoint and critical facts, then recent events, facts, the graph.
 
         `query` is what it is about to do, the goal where none is given; facts less likely about it than `min_relevance` (0 to 1)
         are left out. `count` measures a text in your model's tokens; by default the bundled tokenizer does.
@@ -293,13 +288,11 @@ class WorkVerbs(Facets):
         *,
         task: str = "",
         kind: str = "",
-        scope: str = "",
-        agent_id: str | None = None,
-        user_id: str | None = None,
         max_chunk_tokens: int = 700,
         extract_with_llm: bool = False,
         max_facts_per_chunk: int = 6,
         progress: Callable[[str, int, int], None] | None = None,
+        **owner: Unpack[Owner],
     ) -> "LongInputs":
         """Read a file, or every text file of a folder, into a task's ledger; a task of the owner's is begun where none is named.
 
@@ -310,14 +303,15 @@ class WorkVerbs(Facets):
         if not str(path).strip():
             raise InvalidInput("name a file or a folder to read; `.` is the one you are in")
         place = Path(path).absolute()
-        owner: Owner = {"scope": scope or None, "agent_id": agent_id, "user_id": user_id}
+        if not owner.get("scope"):
+            owner["scope"] = None
         own = self._own_task(task, owner) if task else ""
         reading = FileIngest(
             self._recorder, kind, max_chunk_tokens, max_facts_per_chunk, extract_with_llm, progress or (lambda *_: None)
         )
 
         def begin() -> str:
-            return self.start_task(f"Read {place.name}", scope=scope, agent_id=agent_id, user_id=user_id).id
+            return self.start_task(f"Read {place.name}", **owner).id
 
         return reading.ingest(place, own, begin)
 
@@ -339,5 +333,5 @@ class WorkVerbs(Facets):
         )  # fmt: skip
 
     def cite(self, ref: str, **owner: Unpack[Owner]) -> "Citation":
-        """The quote behind a chunk, or behind a fact drawn from one, checked against its source as it stands now."""
+        """The quote behind a chunk, or behind a fact derived from one, checked against its source as it is now."""
         return self._citing.cite(ref, self.scopes_for(**owner))

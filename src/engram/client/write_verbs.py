@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 Memories = list[Memory]
 VERIFY = "verify"
-"""The one change that only ever keeps a memory: anyone may find that it is still true."""
+"""The one change that any source may make: it only ever confirms a memory."""
 
 
 class WriteVerbs(Facets):
-    """What changes memories."""
+    """The verbs that change memories."""
 
     def learn(
         self,
@@ -39,7 +39,8 @@ class WriteVerbs(Facets):
         autonomous: bool = False,
         **fields: Unpack[MemoryFields],
     ) -> Decision:
-        """Propose a memory to the gates. `autonomous` marks what nobody asked to keep: the quality gates then apply too."""
+        """Propose a memory to the gates. `autonomous` marks what nobody asked to store: the quality gates apply to it too."""
+        session = session or fields.get("session_id", "")
         given = self._given(statement, fields, session)
         if self.upkeep.paused:
             return Decision(Outcome.REJECTED, reason=PAUSED, gate="paused")
@@ -48,7 +49,8 @@ class WriteVerbs(Facets):
     def remember(
         self, statement: str = "", *, source: str = "human", session: str = "", **fields: Unpack[MemoryFields]
     ) -> Decision:
-        """Keep a person's own word."""
+        """Store something a person said."""
+        session = session or fields.get("session_id", "")
         given = self._given(statement, fields, session)
         return self._learner.learn(given, source=source, learned_by="remember", session=session)
 
@@ -90,7 +92,7 @@ class WriteVerbs(Facets):
         source: str = "manual",
         progress: Callable[[int, int], None] | None = None,
     ) -> Memories:
-        """Store many at once, durably. Every item is checked before the first is written."""
+        """Store many memories at once. Every item is checked before the first is written."""
         for number, item in enumerate[Any](items, 1):
             if not isinstance(item, Mapping):
                 raise InvalidInput(f'item {number} is no mapping such as {{"statement": "…"}}; nothing was written')
@@ -106,24 +108,26 @@ class WriteVerbs(Facets):
         agent_id: str | None = None,
         user_id: str | None = None,
         session: str = "",
+        session_id: str = "",
         extract_assistant_response: bool = False,
         source: str = "agent",
         key: str = "",
     ) -> "Conversation":
-        """Keep an exchange in its session's ledger and remember what lasts of it.
+        """Store an exchange in its session's ledger, and what lasts of it as memories.
 
-        The answer is the list of memories written; its `decisions` tell of every fact, taken or not: ADD, UPDATE, SUPERSEDE or
+        Returns the list of memories written; its `decisions` report every fact, stored or not: ADD, UPDATE, SUPERSEDE or
         NOOP, and why. Where a model is configured and fails, `pending` is true and a job asks it again. The same exchange
-        added twice is one, unless `key` tells them apart. It belongs to the owner named, else to whom its session belongs to,
-        else to the directory's scope; a session of another owner is `Refused`.
+        added twice is one, unless `key` tells them apart. It belongs to the owner named, else to the owner of its
+        session, else to the directory's scope; raises `Refused` for a session of another owner.
         """
         from engram.gates.secrets import refuse_secret
 
         if self.upkeep.paused:
             raise Refused(PAUSED)
+        session = session or session_id
         refuse_secret(session, "the session's id")
         held = self.store.ledger_scope(session) if session and not (scope or agent_id or user_id) else ""
-        wanted = held or self._own_scope(scope, agent_id, user_id)
+        wanted = held or self._own_scope({"scope": scope, "agent_id": agent_id, "user_id": user_id})
         return self._conversations.add(
             user_message,
             assistant_response,
@@ -202,13 +206,13 @@ class WriteVerbs(Facets):
                 raise InvalidInput(f"the name {name!r} belongs to {taken} in {scope}; choose another")
 
     def pin(self, ref: str, pinned: bool = True, *, actor: str = "manual") -> Memory:
-        """A pinned memory never sinks, and is offered first."""
+        """Pin a memory: it never fades, and is injected first."""
         return self._change(
             ref, "pin" if pinned else "unpin", actor, "", lambda m: m.but(pinned=pinned, updated=self._clock())
         )
 
     def verify(self, ref: str, *, actor: str = "manual") -> Memory:
-        """Confirm that a memory is still true: it is reinforced, and fresh again. Only a person's word marks it confirmed."""
+        """Confirm that a memory is still true: it is reinforced, and fresh again. Only a person marks it as confirmed."""
         now = self._clock()
         confirmed = {"verification": "user_confirmed"} if actor == "human" else {}
 
@@ -222,7 +226,7 @@ class WriteVerbs(Facets):
         return self.review.reinforce(ref, boost=boost, actor=actor)
 
     def forget(self, ref: str, *, purge: bool = False, actor: str = "manual", reason: str = "") -> "Memory | Purged":
-        """Retire a memory, and return it: it is out of every answer and stays readable.
+        """Retire a memory, and return it: it is left out of every answer and stays readable.
 
         `purge=True` destroys it instead, and returns the proof, a `Purged`: what went, what is left, what is out of reach.
         """
@@ -247,7 +251,7 @@ class WriteVerbs(Facets):
         return purge_scope(self.store, self._clock, self._sight.scope_named(named), actor=actor)
 
     def undo(self, ref: str, *, actor: str = "manual") -> Memory:
-        """Take the last decision about a memory back."""
+        """Undo the last decision about a memory."""
         from engram.review.undo import undo
 
         return undo(self.store, self.get(ref).id, self._clock(), actor=actor)
@@ -271,7 +275,7 @@ class WriteVerbs(Facets):
         actor: str = "manual",
         reason: str = "",
     ) -> Memory:
-        """Tie one memory to another by a named relation with a weight; doing it again sets the weight anew."""
+        """Tie one memory to another by a named relation with a weight; doing it again sets the weight again."""
         return self.graph.relate(
             source, target, relation_type, weight=weight, metadata=metadata, actor=actor, reason=reason
         )
@@ -307,7 +311,7 @@ class WriteVerbs(Facets):
 
 
 def _scopes_touched(before: Memory, after: Memory) -> list[str]:
-    """The scopes in which a change depends on what else is there: it says, calls or places something anew."""
+    """The scopes in which a change depends on what else is there: its words, name or scope change."""
     same = (
         meaning_of(before) == meaning_of(after)
         and (before.scope, before.name, before.aliases) == (after.scope, after.name, after.aliases)
