@@ -139,7 +139,7 @@ class PostgresTarget:
         """Sessions, tasks, verdicts, tombstones, numbers, the pause: all of them, every time."""
         self._scopes = {session.id: session.scopes[0] for session in snapshot.sessions if session.scopes}
         self._scopes |= {task.id: task.scope for task in snapshot.tasks}
-        work: list[tuple[str, dict[str, Any]]] = [("drop_verdicts", {})]
+        work: list[tuple[str, dict[str, Any]]] = [("drop_verdicts", {}), ("drop_sessions", {})]
         work += [("put_verdict", asdict(verdict)) for verdict in snapshot.verdicts]
         work += [("save_session", events.session_values(session)) for session in snapshot.sessions]
         work += [("put_tombstones", {"ids": sorted(snapshot.tombstones)})] if snapshot.tombstones else []

@@ -141,6 +141,9 @@ SELECT %(tenant)s, session, seq, digest FROM unnest(%(sessions)b::text[], %(seqs
     AS given(session, seq, digest)
 ON CONFLICT (tenant, session) DO UPDATE SET seq = excluded.seq, digest = excluded.digest
 
+-- name: drop_sessions
+DELETE FROM engram.agent_sessions WHERE tenant = %(tenant)s
+
 -- name: drop_verdicts
 DELETE FROM engram.gate_verdicts WHERE tenant = %(tenant)s
 
