@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from engram import AllTenantsWorker, Engram  # noqa: E402
-from engram.capture import deriving  # noqa: E402
+from engram.capture import jobs  # noqa: E402
 from engram.capture.conversation import Conversations  # noqa: E402
 from engram.model.errors import StoreError  # noqa: E402
 from engram.model.task import Job  # noqa: E402
@@ -154,9 +154,9 @@ def _jobs_take(milliseconds: int) -> None:
     """Every job of this process waits for so long and does nothing else."""
 
     def handlers(store: Store, conversations: Conversations) -> dict[str, Handler]:
-        return {kind: lambda job: time.sleep(milliseconds / 1000) for kind in deriving.KINDS}
+        return {kind: lambda job: time.sleep(milliseconds / 1000) for kind in jobs.KINDS}
 
-    deriving.handlers = handlers
+    jobs.handlers = handlers
 
 
 def queue(asked: argparse.Namespace) -> None:

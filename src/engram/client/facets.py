@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from engram.capture.conversation import Conversations
-    from engram.capture.learning import Learner
+    from engram.capture.learn import Learner
     from engram.capture.longinput.citing import Citing
     from engram.capture.longinput.recording import Recorder
     from engram.gates.policies import MemoryPolicy
@@ -72,7 +72,7 @@ class Facets:
 
     @cached_property
     def _learner(self) -> "Learner":
-        from engram.capture.learning import Learner
+        from engram.capture.learn import Learner
         from engram.gates.proposal import GateSettings
 
         gates = GateSettings(
@@ -119,7 +119,7 @@ class Facets:
         import os
         import socket
 
-        from engram.capture.deriving import handlers
+        from engram.capture.jobs import handlers
         from engram.sessions.jobs import Jobs
 
         owner = f"{socket.gethostname()}:{os.getpid()}:{self.store.new_token(3)}"
@@ -143,7 +143,7 @@ class Facets:
     @cached_property
     def _conversations(self) -> "Conversations":
         from engram.capture.conversation import Conversations
-        from engram.capture.deriving import JobQueue
+        from engram.capture.jobs import JobQueue
 
         queue = JobQueue(self.store, self._clock)
         # Whoever hands a conversation over asks for it to be remembered: that is somebody's word.

@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from engram.capture.learning import Learner
+from engram.capture.learn import Learner
 from engram.capture.longinput.chunking import Chunk, chunks_of
 from engram.capture.longinput.documents import Document, Skipped, look_of
 from engram.capture.longinput.quotes import quote_hash

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from engram.capture.learning import Learner
+from engram.capture.learn import Learner
 from engram.capture.longinput.finding import Text
 from engram.capture.longinput.reading import SOURCE, Chunks, Reading, Stated
 from engram.capture.longinput.versions import FACT_TYPE, Version, Versions, drawn_from_documents
