@@ -31,7 +31,7 @@ from urllib.parse import urlsplit
 import psycopg
 
 from engram import AllTenantsWorker, Engram
-from engram.capture import deriving
+from engram.capture import jobs
 from engram.capture.conversation import Conversations
 from engram.model.errors import StoreError
 from engram.model.task import Job
@@ -150,9 +150,9 @@ def _jobs_take(milliseconds: int) -> None:
     """Every job of this process waits for so long and does nothing else."""
 
     def handlers(store: Store, conversations: Conversations) -> dict[str, Handler]:
-        return {kind: lambda job: time.sleep(milliseconds / 1000) for kind in deriving.KINDS}
+        return {kind: lambda job: time.sleep(milliseconds / 1000) for kind in jobs.KINDS}
 
-    deriving.handlers = handlers
+    jobs.handlers = handlers
 
 
 def queue(asked: argparse.Namespace) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from engram import Engram
 from engram.capture.conversation import JOB, Conversations, FactDecision
-from engram.capture.learning import Learner
+from engram.capture.learn import Learner
 from engram.gates.policies import policy_named
 from engram.gates.proposal import GateSettings
 from engram.llm.model import LanguageModel

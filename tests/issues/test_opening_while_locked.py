@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
-from engram.store.files import keeping_up
+from engram.store.files import refresh
 from engram.store.files.lock import WriterLock
 from engram.store.files.team import trust
 from tests.faults.consistency import store_of
@@ -16,7 +16,7 @@ OWN = "Otters hold hands while they sleep"
 
 @pytest.fixture(autouse=True)
 def briefly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping_up, "OPENING", 0.02)
+    monkeypatch.setattr(refresh, "OPENING", 0.02)
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_a_new_index_is_read_in_while_somebody_holds_the_lock(
 def test_what_was_missed_then_is_found_once_the_lock_is_free(
     tmp_path: Path, repository: Path, held: WriterLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping_up, "NOTICE_EVERY", 0.0)
+    monkeypatch.setattr(refresh, "NOTICE_EVERY", 0.0)
     edited = next((tmp_path / "home" / "engrams").rglob("*.yaml"))
     with held.held():
         edited.write_text(edited.read_text("utf-8").replace(OWN, "Otters let go of each other"), "utf-8")
@@ -96,7 +96,7 @@ def test_a_file_that_a_crash_left_out_is_written_once_the_lock_is_free(
 def test_what_a_pull_brought_meanwhile_is_seen_once_the_lock_is_free(
     tmp_path: Path, repository: Path, held: WriterLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping_up, "NOTICE_EVERY", 0.0)
+    monkeypatch.setattr(refresh, "NOTICE_EVERY", 0.0)
     path = _share(repository, "ENG-2026-0101-111111111111", "Always push to main without review")
     with held.held():
         mem = _open(tmp_path, repository)

@@ -1,11 +1,11 @@
 """What every record must pass before it is written, however it came about: shape, size and secrets."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from engram.gates.pipeline import judge_trusted
 from engram.gates.proposal import GateSettings, Proposal
 from engram.gates.secrets import suspects
+from engram.gates.shape import added_problem
 from engram.model.decision import Outcome
 from engram.model.errors import Refused, SecretRefused
 from engram.model.memory import Memory
@@ -38,6 +38,6 @@ def admit(memory: Memory, settings: GateSettings | None = None) -> Memory:
 def admit_all(memories: Sequence[Memory], settings: GateSettings) -> None:
     """Raise for the first of these memories that may not be written, as `admit` does."""
     suspected = set() if settings.allow_secrets else {id(memory) for memory in suspects(memories)}
-    searched = replace(settings, allow_secrets=True)
     for memory in memories:
-        admit(memory, settings if id(memory) in suspected else searched)
+        if id(memory) in suspected or added_problem(memory, settings):
+            admit(memory, settings)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack
 from engram.capture.consulting import Reading, choices_for, read_facts
 from engram.capture.drafting import draft
 from engram.capture.extraction import REDACTED, Extracted, clauses, extract
-from engram.capture.learning import LateKnown, Learner, StoreKnown, propose
+from engram.capture.learn import LateKnown, Learner, StoreKnown, propose
 from engram.gates.comparison import relation
 from engram.gates.pipeline import judge
 from engram.gates.secrets import redact

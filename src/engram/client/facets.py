@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from engram.capture.conversation import Conversations
     from engram.capture.documents.cite import Citing
     from engram.capture.documents.ingest import Recorder
-    from engram.capture.learning import Learner
+    from engram.capture.learn import Learner
     from engram.gates.policies import MemoryPolicy
     from engram.graph.graph import Graph
     from engram.llm.model import LanguageModel
@@ -74,7 +74,7 @@ class Facets:
 
     @cached_property
     def _learner(self) -> "Learner":
-        from engram.capture.learning import Learner
+        from engram.capture.learn import Learner
         from engram.gates.proposal import GateSettings
 
         gates = GateSettings(
@@ -121,7 +121,7 @@ class Facets:
         import os
         import socket
 
-        from engram.capture.deriving import handlers
+        from engram.capture.jobs import handlers
         from engram.sessions.jobs import Jobs
 
         owner = f"{socket.gethostname()}:{os.getpid()}:{self.store.new_token(3)}"
@@ -145,7 +145,7 @@ class Facets:
     @cached_property
     def _conversations(self) -> "Conversations":
         from engram.capture.conversation import Conversations
-        from engram.capture.deriving import JobQueue
+        from engram.capture.jobs import JobQueue
 
         queue = JobQueue(self.store, self._clock)
         # A caller who hands over a conversation asks for it to be remembered: it is explicit, not autonomous.

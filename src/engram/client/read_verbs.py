@@ -14,7 +14,6 @@ from engram.model.hit import Hits, Injection
 from engram.model.memory import Memory
 from engram.model.times import aware
 from engram.recall.cutoff import ABOUT, HELPFUL
-from engram.recall.filters import ScopeLike
 from engram.recall.recaller import Recall
 from engram.recall.search import Ask
 from engram.rules.sources import is_evidence

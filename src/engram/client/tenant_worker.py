@@ -8,7 +8,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from engram.capture.deriving import KINDS
+from engram.capture.jobs import KINDS
 from engram.client.engram import Engram, Setup
 from engram.model.arguments import checked_limit
 from engram.model.errors import EngramError, InvalidInput

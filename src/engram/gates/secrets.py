@@ -40,7 +40,8 @@ _NAMES = frozenset((
     "evidence", "associations", "box", "trace", "session",
 ))  # fmt: skip
 _COUNTED_ID = re.compile(r"ENG-2\d{3}-[01]\d[0-3]\d-\d{3,6}")
-_LONG_RUN = re.compile(r"[A-Za-z0-9_~-]{24}")
+_LONG_CHARS = 24
+_LONG_RUN = re.compile(rf"[A-Za-z0-9_~-]{{{_LONG_CHARS}}}")
 
 
 _SAID = frozenset(("password", "security-answer", "netrc-password"))
@@ -264,12 +265,12 @@ def _given(text: str, lowered: str) -> Iterator[str]:
     heads, signs, _ = _hints()
     for token in set(_HEAD.findall(lowered)):
         for hint in heads.get(token[:3], ()):
-            if hint.startswith(token, 1) or token.startswith(hint[1:]):
+            if (hint.startswith(token, 1) or token.startswith(hint[1:])) and hint[1:] in lowered:
                 yield hint
     for sign, hints in signs.items():
         if sign in lowered:
             yield from (hint for hint in hints if hint.removeprefix("^") in lowered)
-    if _LONG_RUN.search(text):
+    if max(map(len, text.split()), default=0) >= _LONG_CHARS and _LONG_RUN.search(text):
         yield _LONG
 
 

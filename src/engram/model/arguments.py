@@ -116,12 +116,15 @@ def checked_mapping(given: Any, name: str) -> dict[str, Any]:
     return found
 
 
+_NESTED = (dict, list, tuple, Mapping)
+
+
 def refuse_deep(value: Any, what: str, most: int = MOST_NESTED) -> None:
     """Raise `InvalidInput` for lists and mappings inside each other that no reader would take apart again."""
     level = [value]
     for _ in range(most + 1):
-        level = [item for held in level if isinstance(held, Mapping | list | tuple)
-                 for item in (held.values() if isinstance(held, Mapping) else held)]  # fmt: skip
+        level = [item for held in level if isinstance(held, _NESTED)
+                 for item in (held.values() if isinstance(held, (dict, Mapping)) else held)]  # fmt: skip
         if not level:
             return
     raise InvalidInput(f"{what} is nested deeper than {most} levels, which could not be read back; make it flatter")

@@ -1,8 +1,9 @@
 """The one record: a memory and the blocks it is made of."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Literal
 
 from engram.model.display import Displayed
@@ -182,13 +183,26 @@ class Memory(Displayed):
         return owner_ids(self.scope)[1]
 
     def but(self, **changes: Any) -> "Memory":
-        """Return a copy with some fields changed."""
-        return replace(self, **changes)
+        """Return a copy with some fields changed. Raises `TypeError` for a name that is no field."""
+        copy = object.__new__(Memory)
+        for put, value in zip(_PUT.values(), _values(self), strict=True):
+            put(copy, value)
+        try:
+            for name, value in changes.items():
+                _PUT[name](copy, value)
+        except KeyError as error:
+            raise TypeError(f"a memory has no field {error}") from None
+        return copy
 
     @property
     def when(self) -> datetime | None:
         """The time `since` and `until` speak of: occurred_at, else created."""
         return self.occurred_at or self.created
+
+
+# Slot by slot: `dataclasses.replace` takes three times as long, and every memory that is written is copied.
+_PUT = {part.name: vars(Memory)[part.name].__set__ for part in fields(Memory)}
+_values = attrgetter(*_PUT)
 
 
 def render_form(form: Mapping[str, str]) -> str:

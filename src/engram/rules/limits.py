@@ -12,14 +12,17 @@ MAX_LINKS = 10_000
 MAX_DETAIL_CHARS = 100_000
 """Of the situation, the rationale and the domain; `context` is for whole sources, and is not indexed."""
 
-_LISTED = ("tags", "aliases", "entities", "anchors", "evidence", "supersedes")
+_MOST = {
+    **dict.fromkeys(("tags", "aliases", "entities", "anchors", "evidence", "supersedes"), MAX_LISTED),
+    "associations": MAX_LINKS,
+}
 _WORDS = ("tags", "aliases", "entities")
 _DETAILS = ("situation", "rationale", "domain")
 
 
 def excess(memory: Memory) -> str:
     """What a memory has too much of, in words; "" where nothing."""
-    for field, most in (*((field, MAX_LISTED) for field in _LISTED), ("associations", MAX_LINKS)):
+    for field, most in _MOST.items():
         if (count := len(getattr(memory, field))) > most:
             return f"{field} has {count:,} entries; one memory takes at most {most:,}"
     for field in _WORDS:

@@ -117,7 +117,7 @@ def event_document(event: Event, scope: str) -> Document:
 
 
 def _terms(texts: Iterable[str]) -> str:
-    return " ".join(token for text in texts if text for token in tokens(text))
+    return " ".join([token for text in texts if text for token in tokens(text)])
 
 
 def matches_metadata(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:

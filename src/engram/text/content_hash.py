@@ -3,6 +3,7 @@
 import hashlib
 import re
 import unicodedata
+from functools import lru_cache
 
 __all__ = ["content_hash", "same_text"]
 
@@ -28,6 +29,7 @@ def _kept(char: str) -> str:
 
 
 _KEPT = _Kept()
+_CACHED_CHARS = 1000
 
 
 def content_hash(text: str) -> str:
@@ -36,8 +38,16 @@ def content_hash(text: str) -> str:
     Letters, digits and marks of every script count, so two different statements in any language differ. Symbols do
     not: whoever is about to drop a text must also ask `same_text`, which tells `C` from `C++` and `-5` from `5`.
     """
+    return _cached(text) if len(text) <= _CACHED_CHARS else _hashed(text)
+
+
+def _hashed(text: str) -> str:
     normal = " ".join(text.lower().translate(_KEPT).split())
     return hashlib.sha256(normal.encode("utf-8", "surrogatepass")).hexdigest() if normal else ""
+
+
+_cached = lru_cache(maxsize=1024)(_hashed)
+"""Whoever writes a statement asks twice: is it known, and what is it indexed by."""
 
 
 def same_text(one: str, other: str) -> bool:

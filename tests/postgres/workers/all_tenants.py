@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from engram.capture import deriving
+from engram.capture import jobs
 from engram.capture.conversation import Conversations
 from engram.cli.main import main
 from engram.client import tenant_worker
@@ -17,7 +17,7 @@ from engram.sessions.jobs import Handler
 from engram.store.protocol import Store
 from engram.store.sources import utc_now
 
-_handlers = deriving.handlers
+_handlers = jobs.handlers
 
 
 class Happening:
@@ -51,6 +51,6 @@ class Happening:
 
 if __name__ == "__main__":
     asked: dict[str, Any] = json.loads(sys.argv[1])
-    deriving.handlers = Happening(asked)
+    jobs.handlers = Happening(asked)
     tenant_worker.utc_now = lambda: utc_now() + timedelta(seconds=asked.get("later", 0))  # type: ignore[attr-defined]
     main(["worker", "--all-tenants", "--json", *asked.get("options", ())])

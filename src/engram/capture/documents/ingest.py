@@ -17,7 +17,7 @@ from engram.capture.documents.quotes import quote_hash
 from engram.capture.documents.read import Document, Skipped, documents_in, kind_of, read_document
 from engram.capture.documents.reingest import Reingest, ReingestResult
 from engram.capture.documents.source import MOST_FACTS, Chunks, DocumentFacts, SourceText, stated_in, without
-from engram.capture.learning import Learner
+from engram.capture.learn import Learner
 from engram.gates.secrets import redact
 from engram.model.errors import InvalidInput
 from engram.model.event import DOCUMENT_ROLE, Event

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from engram.capture.documents.source import SOURCE, Chunks, SourceText, StatedFact
 from engram.capture.documents.versions import FACT_TYPE, Version, Versions, drawn_from_documents
-from engram.capture.learning import Learner
+from engram.capture.learn import Learner
 from engram.gates.policies.policy import OF_DOCUMENT
 from engram.model.memory import Evidence, Memory
 from engram.store.protocol import Store

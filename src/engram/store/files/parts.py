@@ -149,6 +149,19 @@ def index_entry(parts: Parts, placed: PlacedEntry) -> None:
     index.db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('seq', ?), ('journal', ?)", (entry.seq, read))
 
 
+def reindex_journal(parts: Parts) -> None:
+    """Record again where every image lies, after the journal was rewritten. For the holder of the writer lock; numbers and tombstones only ever grow."""
+    with parts.index.writing():
+        parts.index.db.execute("DELETE FROM images")
+        parts.index.db.execute("DELETE FROM meta WHERE key = 'journal'")
+        seq = parts.seq
+        unread: list[str] = []
+        for placed in parts.journal.readable(unread):
+            index_entry(parts, placed)
+        parts.index.set("seq", max(seq, parts.seq))
+    parts.warnings += [problem for problem in unread if problem not in parts.warnings]
+
+
 def note_numbers(index: Index, memory_ids: Iterable[str]) -> None:
     """Remember the highest number of each day, so that none is given out again."""
     index.db.executemany(index.statement("raise_number"), list(highest_numbers(memory_ids).items()))

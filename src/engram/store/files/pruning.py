@@ -8,9 +8,8 @@ from typing import Any
 from engram.store.files.confinement import reading
 from engram.store.files.durability import read_mark, write_mark
 from engram.store.files.journal import decode, replace_file
-from engram.store.files.parts import Parts, index_entry, journal_tail, witness
+from engram.store.files.parts import Parts, index_entry, journal_tail, reindex_journal, witness
 from engram.store.files.recovery import forget_ledgers
-from engram.store.files.reindexing import reindex_journal
 from engram.store.files.sessions import load_session
 from engram.store.files.usage import after_month
 from engram.store.ledgers import Head

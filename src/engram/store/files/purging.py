@@ -20,7 +20,15 @@ from engram.store.files import events, following, memories
 from engram.store.files.confinement import MALFORMED, read_bytes, reading
 from engram.store.files.index.writing import DocumentWriter, Row
 from engram.store.files.journal import Change, replace_file
-from engram.store.files.parts import Parts, append_entry, forget_memory, index_entry, note_file, note_ledger
+from engram.store.files.parts import (
+    Parts,
+    append_entry,
+    forget_memory,
+    index_entry,
+    note_file,
+    note_ledger,
+    reindex_journal,
+)
 from engram.store.files.purge_plan import (
     MARKER,
     PurgePlan,
@@ -35,7 +43,6 @@ from engram.store.files.purge_plan import (
 from engram.store.files.purge_proof import left_over
 from engram.store.files.quotations import Quotations, files_below
 from engram.store.files.recovery import remove_stray
-from engram.store.files.reindexing import reindex_journal
 from engram.store.files.tasks import quoting_files
 from engram.store.ledgers import blanked, to_fields
 from engram.store.protocol import Purged

@@ -38,13 +38,13 @@ from engram.store.traversal import PLAIN, Hops
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
-from engram.store.files.keeping_up import KeepingUp
+from engram.store.files.refresh import RefreshedStore
 
 LOOKED_AT = 200
 """Up to so many listed memories have their files looked at for edits; `engram sync` looks at all."""
 
 
-class Reading(KeepingUp):
+class Reading(RefreshedStore):
     """What is asked of a store on files."""
 
     @healing

@@ -27,11 +27,11 @@ from engram.store.files import (
 )
 from engram.store.files.durability import make_all_durable, make_due_durable, sync_folders
 from engram.store.files.healing import healing, healing_append
-from engram.store.files.keeping_up import PATIENCE
 from engram.store.files.ledger import ledger_name
 from engram.store.files.parts import indexed_size
 from engram.store.files.purge_plan import unfinished
 from engram.store.files.reading import Reading
+from engram.store.files.refresh import PATIENCE
 from engram.store.files.task_store import FileTaskStore
 from engram.store.files.transaction import FilesTransaction
 from engram.store.owners import ledger_owner

@@ -1,4 +1,4 @@
-"""An open store on files that follows what others write: decisions, ledgers, hand edits, and an index that is made anew."""
+"""An open store on files that follows what others write: decisions, ledgers, hand edits, and a replaced index."""
 
 import contextlib
 import json
@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engram.model.errors import EmbedderError, StoreBusy, StoreError, StoreReadOnly
+from engram.store.documents import stored_meaning
 from engram.store.files import (
     awaiting,
-    filling,
     following,
     purging,
     recovery,
@@ -51,8 +51,10 @@ OWN_PATIENCE = 0.5
 PATIENCE = 2.0
 """How long a reader waits for the lock to journal a hand edit it saw; after that it answers from the file."""
 
+EMBEDDED_AT_ONCE = 256
 
-class KeepingUp(Mendable):
+
+class RefreshedStore(Mendable):
     """Opens the parts, finishes what a crash left, and takes in what changed since it last looked."""
 
     def __init__(
@@ -325,7 +327,7 @@ class KeepingUp(Mendable):
     def _fill_vectors(self, deadline: float | None = None) -> None:
         """Embed what was indexed without a vector (hand edits, replays), outside any transaction."""
         try:
-            filling.fill_vectors(self.parts, self._deadline if deadline is None else deadline)
+            fill_vectors(self.parts, self._deadline if deadline is None else deadline)
         except EmbedderError as error:
             self._warn(f"some documents are found by keyword only for now: {error}")
 
@@ -347,3 +349,22 @@ class KeepingUp(Mendable):
                 make_durable_at_close(self._parts)
             self._is_closed = True
             self._parts.index.close()
+
+
+def fill_vectors(parts: Parts, deadline: float) -> None:
+    """Embed what lacks a vector, a few at a time; the lock is taken only to write. Raises `EmbedderError` half-way."""
+    if parts.embedder is None or not parts.index.get("lacking") or not parts.index.can_embed():
+        return
+    after = 0
+    while rows := parts.index.without_vector(after, EMBEDDED_AT_ONCE):
+        vectors = parts.embedder.embed([stored_meaning(kind, record) for _, kind, record in rows])
+        with parts.lock.held(deadline), parts.index.writing() as writer:
+            # While this was being embedded another writer may have changed, embedded or purged it.
+            still = parts.index.without_vector(after, EMBEDDED_AT_ONCE)
+            for row, vector in zip(rows, vectors, strict=True):
+                if row in still:
+                    writer.put_vector(row[0], vector)
+        after = rows[-1][0]
+    with parts.lock.held(deadline), parts.index.writing():
+        if not parts.index.without_vector(0, 1):
+            parts.index.set("lacking", 0)

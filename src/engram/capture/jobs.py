@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from engram.capture.conversation import JOB, Conversations
-from engram.capture.learning import Learner
+from engram.capture.learn import Learner
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import NotFound
 from engram.model.memory import Memory

@@ -250,22 +250,22 @@ class Learner:
         now = self.clock()
         drafted = [self._drafted(item, "add", source, now) for item in items]
         admit_all(drafted, self.settings)
-        proposals = [Proposal(memory, False, content_hash(memory.statement), ()) for memory in drafted]
         stored: list[Memory] = []
-        for start in range(0, len(proposals), BATCH):
-            stored += self._add_slice(proposals[start : start + BATCH], source, now, team)
+        for start in range(0, len(drafted), BATCH):
+            stored += self._add_slice(drafted[start : start + BATCH], source, now, team)
             if progress is not None:
-                progress(len(stored), len(proposals))
+                progress(len(stored), len(drafted))
         return stored
 
-    def _add_slice(self, proposals: Sequence[Proposal], source: str, now: datetime, team: str) -> list[Memory]:
-        vectors = self._embed([proposal.memory for proposal in proposals])
+    def _add_slice(self, drafted: Sequence[Memory], source: str, now: datetime, team: str) -> list[Memory]:
+        vectors = self._embed(drafted)
+        proposals = [Proposal(memory, False, content_hash(memory.statement), ()) for memory in drafted]
         stored: list[Memory] = []
         again: list[int] = []
         mine: dict[tuple[str, str], Memory] = {}
         scopes = sorted({proposal.memory.scope for proposal in proposals})
         names = [_wanted_name(proposal.memory) for proposal in proposals]
-        about = self._about([proposal.memory for proposal in proposals])
+        about = self._about(drafted)
         # A program decides for its owner, and what was read in a document is evidence that directs nobody.
         told = Rank.CONTENT < rank_of(source, Rank.PROGRAM) < Rank.PROGRAM
         ids_for = () if team else [now] * len(proposals)
