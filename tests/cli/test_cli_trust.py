@@ -71,7 +71,7 @@ def test_revoke_takes_it_back(cli: Console) -> None:
 
 @pytest.mark.usefixtures("repository", "person")
 def test_a_person_is_asked(cli: Console) -> None:
-    assert "Nothing was trusted" in cli("trust", stdin="n\n").stderr
+    assert "nothing was trusted" in cli("trust", stdin="n\n").stderr
     assert "trusted 1 file" in cli("trust", stdin="y\n").stderr
     assert found(cli) == ["ENG-2026-0101-918273645"]
 
