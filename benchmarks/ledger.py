@@ -13,8 +13,8 @@ from typing import Any
 
 from benchmarks.command import URL_HELP, parser, print_report, whole
 from engram.bench import floors
-from engram.bench.corpus import questions, statements
 from engram.bench.report import Figure, Progress, progress_line
+from engram.bench.speed import questions, statements
 from engram.client import Engram
 from engram.model.task import TaskRun
 from engram.store.protocol import NewEvent

@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any
 from benchmarks import crowd
 from benchmarks.command import parser, print_report, whole
 from engram.bench import floors
-from engram.bench.corpus import memories, questions, statements
 from engram.bench.report import Figure, Progress, figure_text, figures_text, progress_line
-from engram.bench.speed import fill
+from engram.bench.speed import fill, memories, questions, statements
 from engram.client import Engram
 from engram.model.errors import InvalidInput
 from engram.store.protocol import Filters
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
-    from engram.store.postgres.nearest import Way
+    from engram.store.postgres.neighbours import NeighbourSearch
     from engram.store.postgres.store import PostgresStore
 
 RARE = "project:rare"
@@ -169,14 +168,14 @@ def _learned(plan: Plan, mem: Engram, known: list[Figure]) -> Figure:
 
 def _narrow(plan: Plan, mem: Engram, how: str) -> list[Figure]:
     """Vector search in the rare scope: the share found of what an exact search finds, and its time."""
-    from engram.store.postgres import nearest
+    from engram.store.postgres import neighbours
 
     store: PostgresStore = mem.store  # type: ignore[assignment]
     filters = Filters(scopes=(RARE,))
     vectors = [vector for question in questions(plan.rounds, plan.count) for vector in store.embed([question])]  # type: ignore[union-attr]
-    walk = nearest.walked if how == "HNSW, iterative scan" else nearest.scanned
+    walk = neighbours.walked if how == "HNSW, iterative scan" else neighbours.scanned
     found = [_nearest(store, walk, vector, filters) for vector in vectors]
-    wanted = [_nearest(store, nearest.scanned, vector, filters) for vector in vectors]
+    wanted = [_nearest(store, neighbours.scanned, vector, filters) for vector in vectors]
     shares = [
         len({n for n, _ in got} & {n for n, _ in want}) / max(len(want), 1)
         for got, want in zip(found, wanted, strict=True)
@@ -189,27 +188,27 @@ def _narrow(plan: Plan, mem: Engram, how: str) -> list[Figure]:
 
 
 def _nearest(
-    store: "PostgresStore", way: "Callable[..., Way]", vector: "Vectors", filters: Filters
+    store: "PostgresStore", way: "Callable[..., NeighbourSearch]", vector: "Vectors", filters: Filters
 ) -> list[tuple[int, float]]:
-    from engram.store.postgres import nearest
+    from engram.store.postgres import neighbours
 
-    return nearest.ranking(store.parts, way(store.parts, vector, filters, POOL, store.parts.facts.generation))
+    return neighbours.ranking(store.parts, way(store.parts, vector, filters, POOL, store.parts.facts.generation))
 
 
 def _by_index(plan: Plan, mem: Engram, progress: Progress) -> list[Figure]:
     """The same with an HNSW index: how long it takes to make, how much of the whole tenant's nearest it finds."""
-    from engram.store.postgres import nearest
+    from engram.store.postgres import neighbours
 
     store: PostgresStore = mem.store  # type: ignore[assignment]
     vectors = [vector for question in questions(plan.rounds, plan.count) for vector in store.embed([question])]  # type: ignore[union-attr]
     every = Filters()
-    wanted = [_nearest(store, nearest.scanned, vector, every) for vector in vectors]
-    scan = floors.samples_ms(lambda i: _nearest(store, nearest.scanned, vectors[i], every), plan.rounds)
+    wanted = [_nearest(store, neighbours.scanned, vector, every) for vector in vectors]
+    scan = floors.samples_ms(lambda i: _nearest(store, neighbours.scanned, vectors[i], every), plan.rounds)
     started = time.perf_counter()
     store.build_nearest(progress)
     took = time.perf_counter() - started
-    walk = floors.samples_ms(lambda i: _nearest(store, nearest.walked, vectors[i], every), plan.rounds)
-    found = [_nearest(store, nearest.walked, vector, every) for vector in vectors]
+    walk = floors.samples_ms(lambda i: _nearest(store, neighbours.walked, vectors[i], every), plan.rounds)
+    found = [_nearest(store, neighbours.walked, vector, every) for vector in vectors]
     shares = [len({n for n, _ in got} & {n for n, _ in want}) / POOL for got, want in zip(found, wanted, strict=True)]
     return [
         Figure("vectors, exact", floors.percentile(scan, 0.5), "ms", floors.percentile(scan, 0.95)),

@@ -36,7 +36,7 @@ from engram.capture.conversation import Conversations
 from engram.model.errors import StoreError
 from engram.model.task import Job
 from engram.sessions.jobs import Handler
-from engram.store.postgres.opening import open_store
+from engram.store.postgres.setup import open_store
 from engram.store.protocol import Store
 from tests.faults.workers.operations import sentence
 from tests.postgres.pooler import pooler

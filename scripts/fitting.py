@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from engram.text.linear import SCALE, Linear
+from engram.models.linear import SCALE, Linear
 
 SOURCES = Path(__file__).resolve().parent.parent / "src"
 STRENGTH = 1.0

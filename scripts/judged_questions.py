@@ -19,17 +19,17 @@ import numpy.typing as npt
 
 from engram import Engram
 from engram.bench import beam, locomo, longmemeval
-from engram.bench.dataset import Conversation, Question, SessionOfTurns, Turn
+from engram.bench.dataset import DatasetConversation, DatasetTurn, Question, SessionOfTurns
 from engram.bench.retrieval import fill
 from engram.model.errors import Refused, SecretRefused
-from engram.recall.fuse import matrix, score, weighed
+from engram.recall.fusion import matrix, score, weighed
 from engram.recall.ranking import judge
-from engram.recall.relevance import Asking, features
+from engram.recall.relevance import RelevanceQuery, features
 from engram.recall.search import Ask, Searcher
 from engram.store.protocol import Filters
 
 WRITERS = Path(__file__).resolve().parent / "relevance"
-LOADERS: dict[str, Callable[[Path], list[Conversation]]] = {
+LOADERS: dict[str, Callable[[Path], list[DatasetConversation]]] = {
     "locomo": locomo.load,
     "beam": beam.load,
     "longmemeval": longmemeval.load,
@@ -73,12 +73,12 @@ def of_talk(path: Path) -> Iterator[Judged]:
         SessionOfTurns(
             each["id"],
             datetime.fromisoformat(each["date"]).replace(tzinfo=UTC),
-            tuple(Turn(turn["id"], turn["speaker"], turn["text"]) for turn in each["turns"]),
+            tuple(DatasetTurn(turn["id"], turn["speaker"], turn["text"]) for turn in each["turns"]),
         )
         for each in data["sessions"]
     )
     asked = tuple(Question(q["q"], tuple(q["evidence"]), q["label"]) for q in data["questions"])
-    conversation = Conversation(path.stem, sessions, asked)
+    conversation = DatasetConversation(path.stem, sessions, asked)
     with Engram.open(ephemeral=True) as mem:
         fill(mem, conversation)
         yield from _asked(mem, conversation, "talk", by_turn=True)
@@ -132,7 +132,7 @@ _NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][a-z]{2,}\b")
 """A capitalised word inside of a sentence."""
 
 
-def _asked(mem: Engram, conversation: Conversation, kind: str, by_turn: bool) -> Iterator[Judged]:
+def _asked(mem: Engram, conversation: DatasetConversation, kind: str, by_turn: bool) -> Iterator[Judged]:
     for question in conversation.questions:
         found = _judged(mem, question, kind, conversation.key, ("event",), conversation.session_of, by_turn=by_turn)
         if found is not None:
@@ -156,7 +156,7 @@ def _judged(
     answers = np.array([key in turns for key in keys]) if question.turns or by_turn else answering
     ranks = np.argsort(-score(weighed(judged.evidence)), kind="stable")
     first = ranks[:SHOWN].astype(np.int64)
-    asking = Asking(retrieval.text, retrieval.terms, judged.alike)
+    asking = RelevanceQuery(retrieval.text, retrieval.terms, judged.alike)
     read = features(asking, judged.cosines[first], judged.passages, first) if retrieval.terms else None
     places = np.array([numbers[home] for home in homes], dtype=np.int64)
     label = question.category if question.category in ("unknown", "unrelated") else "answerable"

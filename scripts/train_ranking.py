@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from judged_questions import Judged, everything
 
-from engram.recall.fuse import Weights
+from engram.recall.fusion import Weights
 
 NAMES = [each.name for each in fields(Weights)]
 BALANCE, HOLD_BACK, FOLDS = 0.5, 1e-4, 5

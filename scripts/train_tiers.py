@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from fitting import fitted, matrix, written
 
-from engram.gates.sensitivity import MARGIN, PLAIN, SPEECH, features
-from engram.text.linear import SCALE
+from engram.models.linear import SCALE
+from engram.models.sensitivity import MARGIN, PLAIN, SPEECH, features
 
 TABLES = Path(__file__).resolve().parent / "tiers"
 _BRACES = re.compile(r"\{([^{}]*)\}")

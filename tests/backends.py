@@ -112,7 +112,7 @@ class OnPostgres(Backend):
         return Engram.open(url=self.url, tenant=self.tenant, clock=self.clock)
 
     def _store(self, embedder: Embedder | None) -> Store:
-        from engram.store.postgres.opening import open_store
+        from engram.store.postgres.setup import open_store
 
         return open_store(self.url, self.tenant, embedder, clock=self.clock)
 

@@ -121,7 +121,7 @@ def empty_database(postgres_role: Role) -> Iterator[str]:
 def migrated_template(postgres_role: Role) -> Iterator[str]:
     """The URL of a database with the current schema and no rows. Nobody connects to it: it is copied."""
     from engram.store.postgres.connections import connect
-    from engram.store.postgres.migrating import migrate
+    from engram.store.postgres.schema import migrate
 
     with fresh_database(postgres_role) as url:
         with connect(url) as connection:

@@ -15,14 +15,14 @@ from engram.gates.instructions import injection_problem
 from engram.gates.policies import policy_named
 from engram.gates.proposal import GateSettings
 from engram.gates.quality import QUALITY_GATES, pattern
-from engram.gates.secrets import secrets_problem
+from engram.gates.secrets.scan import secrets_problem
 from engram.gates.shape import statement_problem
 from engram.gates.triviality import triviality_problem
 from engram.model.errors import EngramError
 from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.recall.parse import parse
-from engram.sessions.summary_parts import lines_of
+from engram.sessions.summary_lines import lines_of
 from engram.text import content_hash, entities, numbers, polarity, quote, tokens
 from engram.text.time import dates
 from engram.text.time.windows import time_phrase

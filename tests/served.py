@@ -59,5 +59,5 @@ def plugged_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Backend:
     """A backend that `Engram.open` finds where the one for Postgres would be."""
     backend = Backend(folder)
     module = SimpleNamespace(open_store=backend.open_store, prepare_server=lambda url: [])
-    monkeypatch.setitem(sys.modules, "engram.store.postgres.opening", module)
+    monkeypatch.setitem(sys.modules, "engram.store.postgres.setup", module)
     return backend

@@ -57,9 +57,9 @@ if TYPE_CHECKING:
     from engram.model.task import TaskRun as Task
     from engram.model.task import TaskRun as TaskRun
     from engram.model.types import MemoryType as MemoryType
-    from engram.recall.blocks import RecallTrace as RecallTrace
+    from engram.recall.prompt.blocks import RecallTrace
     from engram.recall.recaller import Recall as Recall
-    from engram.review.explaining import Explanation as Explanation
+    from engram.review.explanation import Explanation
     from engram.sessions.sessions import SessionHandle as SessionHandle
     from engram.store.protocol import Purged as Purged
     from engram.text.time.windows import Window as Window
@@ -130,7 +130,7 @@ _HOMES = {
     "Decision": "engram.model.decision",
     "Engram": "engram.client",
     "Event": "engram.model.event",
-    "Explanation": "engram.review.explaining",
+    "Explanation": "engram.review.explanation",
     "Finding": "engram.model.report",
     "Hit": "engram.model.hit",
     "Hits": "engram.model.hit",
@@ -142,7 +142,7 @@ _HOMES = {
     "Outcome": "engram.model.decision",
     "Purged": "engram.store.protocol",
     "Recall": "engram.recall.recaller",
-    "RecallTrace": "engram.recall.blocks",
+    "RecallTrace": "engram.recall.prompt.blocks",
     "Report": "engram.model.report",
     "Session": "engram.model.event",
     "SessionHandle": "engram.sessions.sessions",

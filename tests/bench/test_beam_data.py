@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engram.bench import beam
-from engram.bench.dataset import Turn
+from engram.bench.dataset import DatasetTurn
 from engram.model.errors import InvalidInput
 
 CHAT: dict[str, Any] = {
@@ -57,8 +57,8 @@ def test_turns_keep_their_role_text_and_date(tmp_path: Path) -> None:
     first = datetime(2024, 3, 15, 9, tzinfo=UTC)
     assert chat.key == "chat-1"
     assert chat.sessions[0].turns == (
-        Turn("0", "user", "I\u2028sold the boat.", first),
-        Turn("1", "assistant", "For how much?", first + timedelta(minutes=1)),
+        DatasetTurn("0", "user", "I\u2028sold the boat.", first),
+        DatasetTurn("1", "assistant", "For how much?", first + timedelta(minutes=1)),
     )
     assert chat.sessions[0].at == first
     assert chat.sessions[1].at == datetime(2024, 4, 5, tzinfo=timezone(timedelta(hours=2)))

@@ -10,7 +10,7 @@ import pytest
 from engram import Engram
 from engram.bench import beam, locomo, longmemeval
 from engram.bench.report import retrieval_text
-from engram.bench.retrieval import Asking, fill, measure
+from engram.bench.retrieval import BenchQuestion, fill, measure
 from engram.bench.speed import measure as measure_speed
 from engram.bench.speed import parse_sizes
 from engram.cli.main import main
@@ -63,7 +63,7 @@ def test_questions_are_asked_and_every_measure_is_printed(data: Path, capsys: py
 
 @pytest.mark.parametrize("mode", ["keyword", "semantic", "hybrid"])
 def test_every_mode_can_be_measured(data: Path, mode: str) -> None:
-    assert measure(locomo.load(data), Asking(mode=mode, limit=1))["questions"] == 1
+    assert measure(locomo.load(data), BenchQuestion(mode=mode, limit=1))["questions"] == 1
 
 
 CHATS = [
@@ -114,7 +114,7 @@ POOL = {
 def test_chats_are_judged_by_turns_in_every_category(tmp_path: Path) -> None:
     path = tmp_path / "chats.json"
     path.write_text(json.dumps(CHATS))
-    report = measure(beam.load(path), Asking())
+    report = measure(beam.load(path), BenchQuestion())
     assert report["measures"]["fraction@10"] == 1.0
     assert {name: set(means) for name, means in report["by_category"].items()} == {
         "extraction": {"fraction@10", "any@10"},
@@ -126,7 +126,7 @@ def test_chats_are_judged_by_turns_in_every_category(tmp_path: Path) -> None:
 def test_a_pool_is_judged_by_sessions_and_by_the_turns_it_names(tmp_path: Path) -> None:
     path = tmp_path / "pooled.json"
     path.write_text(json.dumps(POOL))
-    report = measure(longmemeval.load(path), Asking(by_turn=False))
+    report = measure(longmemeval.load(path), BenchQuestion(by_turn=False))
     assert report["questions"] == 2
     assert {"any@5", "all@5", "any@10", "turn any@5", "turn fraction@10"} <= set(report["measures"])
     assert report["measures"]["all@5"] == report["measures"]["turn all@5"] == 1.0

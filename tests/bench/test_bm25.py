@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from engram.bench.bm25 import K1, B, Bm25
-from engram.bench.dataset import Conversation, SessionOfTurns, Turn
+from engram.bench.dataset import DatasetConversation, DatasetTurn, SessionOfTurns
+from engram.bench.retrieval import K1, B, Bm25
 
 
-def conversation(*texts: str, speakers: tuple[str, ...] = ("user",)) -> Conversation:
-    turns = tuple(Turn(str(place), speakers[place % len(speakers)], text) for place, text in enumerate(texts))
-    return Conversation("c", (SessionOfTurns("s", datetime(2024, 1, 1, tzinfo=UTC), turns),), ())
+def conversation(*texts: str, speakers: tuple[str, ...] = ("user",)) -> DatasetConversation:
+    turns = tuple(DatasetTurn(str(place), speakers[place % len(speakers)], text) for place, text in enumerate(texts))
+    return DatasetConversation("c", (SessionOfTurns("s", datetime(2024, 1, 1, tzinfo=UTC), turns),), ())
 
 
 def test_scores_are_those_of_the_formula() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engram.bench import locomo
-from engram.bench.dataset import Turn
+from engram.bench.dataset import DatasetTurn
 from engram.model.errors import InvalidInput
 
 CONVERSATION = {
@@ -42,7 +42,7 @@ def test_sessions_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
 
 def test_a_turn_is_its_speaker_and_text_and_nothing_else(tmp_path: Path) -> None:
     (conversation,) = locomo.load(written(tmp_path, []))
-    assert conversation.sessions[0].turns[0] == Turn("D2:1", "Ada", "I sold the boat.")
+    assert conversation.sessions[0].turns[0] == DatasetTurn("D2:1", "Ada", "I sold the boat.")
 
 
 def test_evidence_that_names_no_turn_is_left_out_and_two_in_one_string_are_told_apart(tmp_path: Path) -> None:

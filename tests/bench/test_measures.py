@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.bench.measures import Tally, all_hit, any_hit, fraction, ndcg, reciprocal_rank, sessions_in_order
+from engram.bench.retrieval import Tally, all_hit, any_hit, fraction, ndcg, reciprocal_rank, sessions_in_order
 
 RANKING = ["a", "b", "c", "d", "e", "f"]
 keys = st.lists(st.sampled_from("abcdefgh"), unique=True)

@@ -76,7 +76,7 @@ def _has(admin: psycopg.Connection, extension: str) -> bool:
 @contextmanager
 def database(role: Role) -> Iterator[str]:
     """The URL of the distributed store. One tenant's rows were there before, on the coordinator."""
-    from engram.store.postgres.opening import open_store, prepare_server
+    from engram.store.postgres.setup import open_store, prepare_server
     from tests.conformance.keeping import Keep
 
     url, clock = role.url(urlsplit(role.server.admin_url).path.lstrip("/")), Clock()

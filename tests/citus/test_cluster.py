@@ -9,10 +9,10 @@ import pytest
 from psycopg import sql
 
 from engram import Engram
-from engram.store.postgres import distribution, migrating, texts, vectors
+from engram.store.postgres import adapters, distribution, schema
 from engram.store.postgres.connections import connect
-from engram.store.postgres.migrating import LATEST, migrate, migrations, version_of
-from engram.store.postgres.opening import open_store, prepare_server
+from engram.store.postgres.schema import LATEST, migrate, migrations, version_of
+from engram.store.postgres.setup import open_store, prepare_server
 from tests.citus.cluster import BEFORE, MOVED_ALONG
 from tests.clock import Clock
 from tests.conformance.keeping import Keep, listed
@@ -116,8 +116,8 @@ def test_every_statement_goes_to_one_shard(shared_database: str, tenant: str, ad
     for sent in [*recorder.sent.values(), *recorder.unsent(tenant)]:
         if sent.tables & tables and "%(tenant)s" in sent.text:
             with psycopg.connect(shared_database) as connection:
-                vectors.register(connection)
-                texts.register(connection)
+                adapters.register_vectors(connection)
+                adapters.register_texts(connection)
                 found[sent.text] = more_than_one_shard(sent.explained(connection))
     assert len(found) > 100
     assert {text: words for text, words in found.items() if words} == {}
@@ -143,8 +143,8 @@ def test_a_table_of_a_later_migration_is_distributed_beside_the_others(
     shared_database: str, admin: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts_of = migrations()
-    monkeypatch.setattr(migrating, "LATEST", LATEST + 1)
-    monkeypatch.setattr(migrating, "migrations", lambda: texts_of | {LATEST + 1: ADDED})
+    monkeypatch.setattr(schema, "LATEST", LATEST + 1)
+    monkeypatch.setattr(schema, "migrations", lambda: texts_of | {LATEST + 1: ADDED})
     try:
         with connect(shared_database) as connection:
             assert migrate(connection, "the cluster", upto=LATEST + 1) == LATEST

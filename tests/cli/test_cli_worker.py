@@ -16,7 +16,7 @@ from engram import Engram
 from engram.model.errors import StoreCorrupt
 from engram.model.task import Job
 from engram.sessions.jobs import MOST_ATTEMPTS, Jobs
-from engram.store.opening import Server
+from engram.store.location import Server
 
 from .conftest import Console
 

@@ -9,7 +9,7 @@ import pytest
 from engram import Engram
 from engram.model.errors import InvalidInput, ModelUnavailable
 from engram.model.hit import Hits
-from engram.recall.deep import deep_search, permutations
+from engram.recall.expansion import deep_search, permutations
 from engram.recall.search import Ask
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from engram import Engram
-from engram.gates.secrets import redact_all
+from engram.gates.secrets.scan import redact_all
 from engram.graph.graph import Graph
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.memory import Association

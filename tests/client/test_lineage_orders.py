@@ -9,7 +9,7 @@ import pytest
 from engram import Engram
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Memory
-from engram.review.timeline import settled
+from engram.review.lineage import settled
 from engram.rules.eligibility import is_valid
 from tests.clock import Clock
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import engram
-from engram.capture.drafting import _FIELDS as SETTABLE
+from engram.capture.draft import _FIELDS as SETTABLE
 from engram.client.arguments import SearchFilters
 from engram.model import errors, fields
 from engram.recall.filters import FILTERS

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from engram.model.event import Event, Session
-from engram.store.ledgers import body_digest, chain_digest
+from engram.store.ledger import body_digest, chain_digest
 from engram.store.protocol import Filters, Store
 from tests.backends import Backend
 from tests.conformance.keeping import Keep, asked, said, texts

@@ -15,7 +15,7 @@ from engram.model.memory import Memory
 from engram.store.files import events as ledger_files
 from engram.store.files.ledger import encode
 from engram.store.files.store import FilesStore
-from engram.store.ledgers import body_digest, chain_digest, decode_event, to_fields
+from engram.store.ledger import body_digest, chain_digest, decode_event, to_fields
 from engram.store.protocol import Store
 from tests.backends import Backend, OnPostgres
 from tests.clock import Clock
@@ -222,7 +222,7 @@ def test_events_whose_witness_a_crash_prevented_raise_no_alarm(
 
     with monkeypatch.context() as patch, pytest.raises(Crash):
         patch.setattr(ledger_files, "_anchored", crash)
-        patch.setattr("engram.store.postgres.events.witness", crash)
+        patch.setattr("engram.store.postgres.ledger.witness", crash)
         store.append_events(TALK, [said("Ann", "the last word", key="last")])
     for later in (store, backend.store()):
         assert later.verify_ledgers() == []
@@ -235,8 +235,8 @@ def test_events_whose_witness_a_crash_prevented_raise_no_alarm(
 
 def test_a_tail_that_was_cut_off_shows_after_more_was_appended(backend: Backend, clock: Clock) -> None:
     """The new end is in the journal too; the old one must not be forgotten over it."""
-    from engram.store.ledgers import Head
-    from engram.store.witnesses import ANCHOR, FIRST, anchor_text, missing_events
+    from engram.store.ledger import Head
+    from engram.store.ledger_checkpoints import ANCHOR, FIRST, anchor_text, missing_events
 
     store = backend.store()
     made = store.append_events("talk", [said("user", "one"), said("user", "two"), said("user", "three")])

@@ -17,7 +17,7 @@ from engram.dialects import engram_yaml
 from engram.embedding import load_embedder
 from engram.store.documents import memory_document
 from engram.store.files import memories
-from engram.store.files.index.writing import from_blob, to_blob
+from engram.store.files.index.writer import from_blob, to_blob
 from engram.store.files.purge_plan import MARKER, unfinished
 from engram.store.files.store import FilesStore
 from engram.store.records import decode_record

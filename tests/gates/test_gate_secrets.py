@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.gates import secret_naming
-from engram.gates.secret_values import Likeness, likeness
-from engram.gates.secrets import find_secrets, redact, secrets_problem, suspects
+from engram.gates.secrets import assignments
+from engram.gates.secrets.scan import find_secrets, redact, secrets_problem, suspects
+from engram.gates.secrets.values import Likeness, likeness
 from engram.model.memory import Anchor, Memory
 from tests.tables import table
 
@@ -194,7 +194,7 @@ def test_work_grows_no_faster_than_the_text(unit: str, monkeypatch: pytest.Monke
         looked_at += len(value)
         return judge_value(value)
 
-    monkeypatch.setattr(secret_naming, "likeness", counted)
+    monkeypatch.setattr(assignments, "likeness", counted)
     text = unit * (50_000 // len(unit))
     find_secrets(text)
     assert looked_at <= 16 * len(text)

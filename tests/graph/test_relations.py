@@ -7,7 +7,7 @@ import pytest
 
 from engram.dialects.fields import Block
 from engram.dialects.record import _ASSOCIATION, from_mapping
-from engram.graph.arguments import checked_metadata, checked_weight, hops
+from engram.graph.graph import checked_metadata, checked_weight, hops
 from engram.model import relations
 from engram.model.arguments import checked_limit
 from engram.model.errors import InvalidInput

@@ -11,7 +11,7 @@ import pytest
 from engram import Engram
 from engram.cli.main import main
 from engram.model.errors import StoreCorrupt
-from engram.store.files import purging
+from engram.store.files import purge
 from engram.store.files.purge_plan import MARKER
 from engram.store.protocol import Purged
 from tests.faults.consistency import free_of
@@ -163,7 +163,7 @@ def _asked(told: Told, capsys: pytest.CaptureFixture[str], *words: str) -> dict[
 @contextlib.contextmanager
 def _interrupted(told: Told, monkeypatch: pytest.MonkeyPatch, step: str) -> Iterator[None]:
     with told.opened() as mem, monkeypatch.context() as crashing:
-        crashing.setattr(purging, step, lambda *_: 1 / 0)
+        crashing.setattr(purge, step, lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             mem.upkeep.purge([told.target])
     yield
@@ -227,7 +227,7 @@ def test_a_purge_that_begins_while_another_cannot_be_ended_ends_both(
 ) -> None:
     with _interrupted(told, monkeypatch, "_remove_files"), told.opened() as mem:
         with monkeypatch.context() as failing:
-            failing.setattr(purging, "resume", lambda _: (_ for _ in ()).throw(OSError(5, "Input/output error")))
+            failing.setattr(purge, "resume", lambda _: (_ for _ in ()).throw(OSError(5, "Input/output error")))
             mem.upkeep.purge([mem.list()[0].id])
         assert mem.list(status="any") == []
     assert not (told.home / "state" / MARKER).exists()

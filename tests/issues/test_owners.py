@@ -15,9 +15,9 @@ from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.event import Event, Session
 from engram.store.files.home import open_home
 from engram.store.files.ledger import ledger_name
-from engram.store.ledgers import Head, following_on
+from engram.store.ledger import Head, following_on
 from engram.store.postgres.connections import connect
-from engram.store.postgres.migrating import migrate
+from engram.store.postgres.schema import migrate
 from engram.store.protocol import NewEvent
 from tests.backends import Backend
 from tests.clock import Clock

@@ -10,9 +10,9 @@ import pytest
 
 from engram import Engram, Finding
 from engram.model.errors import StoreReadOnly
-from engram.store.files.following import place_of
+from engram.store.files.file_sync import place_of
+from engram.store.files.health import accept_gaps
 from engram.store.files.journal import Journal
-from engram.store.files.missing import accept_gaps
 from engram.store.files.sessions import session_path
 from tests.faults.consistency import assert_journal_and_files_agree, scratch, store_of
 from tests.faults.workers.operations import sentence

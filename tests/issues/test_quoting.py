@@ -12,11 +12,10 @@ from engram import Engram
 from engram.cli.main import main
 from engram.dialects.yaml_writer import emit_list
 from engram.gates.instructions import find_injections
-from engram.mcp.serving import LazyMemory, answered
+from engram.mcp.protocol import LazyMemory, answered
 from engram.mcp.tools import TOOLS
-from engram.text.invisible import HIDDEN
+from engram.text.display import HIDDEN, shown
 from engram.text.quote import inert, quoted, quoted_lines, word
-from engram.text.shown import shown
 from tests.homes import home_of
 from tests.tables import table
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engram import Engram
-from engram.gates.secrets import find_secrets, redact, redact_all
+from engram.gates.secrets.scan import find_secrets, redact, redact_all
 from engram.model.errors import EngramError, InvalidInput, SecretRefused
 from tests.backends import Backend
 from tests.gates.samples import samples

@@ -8,7 +8,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import InvalidInput, StoreBusy
-from engram.store.postgres import nearest, vector_generations
+from engram.store.postgres import neighbours, vector_generations
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import Filters, Query
 from tests.backends import Backend
@@ -76,15 +76,15 @@ def test_a_document_without_its_record_is_passed_over_told_of_and_removed(
 def test_an_index_that_gives_up_early_is_backed_by_an_exact_search(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nearest, "NARROW", 0)
+    monkeypatch.setattr(neighbours, "NARROW", 0)
     with Engram.open(url=database, tenant="acme") as mem:
         mem.add_batch([{"statement": f"Zebra number {n} eats hay", "scope": "project:zoo"} for n in range(60)])
         mem.add_batch([{"statement": f"Server {n} listens on port {n}", "scope": "project:ops"} for n in range(10)])
         store = _server_store(mem)
         store.build_nearest()
-        walked = nearest.walked
+        walked = neighbours.walked
         monkeypatch.setattr(
-            nearest,
+            neighbours,
             "walked",
             lambda parts, vector, filters, _, generation: walked(parts, vector, filters, 0, generation),
         )

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
-from engram.gates.sensitivity import subject_of
 from engram.gates.trust import tier_of
 from engram.model.decision import Outcome
 from engram.model.errors import Refused
 from engram.model.memory import Memory
+from engram.models.sensitivity import subject_of
 from tests.backends import Backend
 from tests.cli.conftest import Console, cli  # noqa: F401
 from tests.client.conftest import files  # noqa: F401

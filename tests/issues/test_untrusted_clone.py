@@ -9,12 +9,12 @@ import pytest
 
 from engram import Engram
 from engram.cli.verbs import hook
-from engram.mcp.serving import LazyMemory, answered
+from engram.mcp.protocol import LazyMemory, answered
 from engram.mcp.tools import TOOLS
 from engram.model.errors import NotFound, Refused
 from engram.store.files.store import FilesStore
 from engram.store.files.team import distrust, trust
-from engram.store.scope_of import scope_of, team_folder
+from engram.store.scopes import scope_of, team_folder
 from tests.cli.conftest import Console
 from tests.homes import home_of
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from engram.llm.answers import Facts, Permutations, QuestionReading
 from engram.llm.model import LanguageModel, ModelSettings
-from engram.llm.prompting import TASKS, prompt_for
+from engram.llm.prompts import TASKS, prompt_for
 from engram.llm.providers import target_of
+from engram.llm.schemas import ExtractedFacts, Permutations, QuestionReading
 from engram.llm.spend import SpendCount
 from engram.model.errors import InvalidInput, ModelError, ModelNonsense, ModelUnavailable, SpendLimit
 from tests.llm.replaying import SILENCE, Answer, Server, claude_said, raw, said
@@ -34,7 +34,7 @@ def test_an_answer_comes_back_as_the_record_that_was_asked_for(server: Server) -
 
 def test_the_schema_and_the_limit_are_sent(server: Server) -> None:
     server.script = [said({"facts": []})]
-    assert server.model(max_tokens_per_call=77).ask("facts", Facts, {"turns": "hi"}) == Facts([])
+    assert server.model(max_tokens_per_call=77).ask("facts", ExtractedFacts, {"turns": "hi"}) == ExtractedFacts([])
     sent = server.requests[0]
     assert sent["max_completion_tokens"] == 77
     assert "statement" in json.dumps(sent["response_format"]["json_schema"]["schema"])

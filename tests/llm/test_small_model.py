@@ -7,8 +7,8 @@ import pytest
 
 from engram import Engram
 from engram.capture.conversation import Conversations
-from engram.llm.answers import QuestionReading
 from engram.llm.model import LanguageModel, ModelSettings
+from engram.llm.schemas import QuestionReading
 from engram.llm.spend import SpendFolder
 from tests.clock import Clock
 from tests.llm.small_model import running

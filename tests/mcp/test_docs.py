@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engram.mcp.serving import listed
+from engram.mcp.protocol import listed
 from engram.mcp.tools import TOOLS, Tool
 
 PAGE = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text("utf-8")

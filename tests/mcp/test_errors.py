@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from mcp import MCPError
 
-from engram.mcp.answers import Card
-from engram.mcp.serving import LazyMemory, answered, whole_characters
+from engram.mcp.protocol import LazyMemory, answered, whole_characters
+from engram.mcp.results import Card
 from engram.mcp.tools import TOOLS
 from engram.model.errors import StoreBusy
 from engram.model.memory import Memory

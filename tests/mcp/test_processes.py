@@ -14,7 +14,7 @@ import anyio.to_thread
 import pytest
 from mcp import Client
 
-from engram.mcp.serving import LazyMemory, build
+from engram.mcp.protocol import LazyMemory, build
 from engram.model.errors import EngramError, StoreBusy
 from tests.mcp.talking import PATIENCE, data, exchange, initialize, kept, process, talking
 
@@ -119,7 +119,7 @@ def test_nothing_heavy_is_loaded_before_the_first_call(tmp_path: Path) -> None:
     """A handshake and the list of tools wait for the protocol's package and for nothing else."""
     program = (
         "import anyio, sys\n"
-        "from engram.mcp import serving\n"
+        "from engram.mcp import protocol as serving\n"
         "from engram.mcp.tools import TOOLS\n"
         "serving.build(serving.LazyMemory(lambda: None), anyio.CapacityLimiter(1))\n"
         "[serving.listed(tool) for tool in TOOLS.values()]\n"
@@ -136,7 +136,7 @@ def test_a_missing_package_is_said_with_what_to_install(monkeypatch: pytest.Monk
     from engram.mcp.server import main
 
     monkeypatch.delattr(engram.mcp, "serving", raising=False)
-    monkeypatch.setitem(sys.modules, "engram.mcp.serving", None)
+    monkeypatch.setitem(sys.modules, "engram.mcp.protocol", None)
     with pytest.raises(EngramError, match=r"pip install 'engram\[mcp\]'"):
         main()
 

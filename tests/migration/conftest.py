@@ -16,8 +16,8 @@ from engram import Engram
 from engram.model.event import Event, Session
 from engram.model.memory import Activation, Association
 from engram.model.task import FINISHED, TASK_STATES, Checkpoint, Job, TaskRun
+from engram.store.location import Server as Place
 from engram.store.migration.transfer import Endpoint
-from engram.store.opening import Server as Place
 from engram.store.protocol import Filters, Store
 from tests.backends import Backend, OnFiles, OnPostgres
 from tests.clock import Clock

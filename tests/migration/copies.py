@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 from psycopg import sql
 
 from engram.store.files.home import open_home
+from engram.store.location import Server as Place
 from engram.store.migration.transfer import Endpoint
-from engram.store.opening import Server as Place
 from tests.postgres.server import Server
 
 COPIED_COLUMNS = (

@@ -16,12 +16,12 @@ from engram.model.event import Session
 from engram.model.task import Job, TaskRun
 from engram.model.usage import Use
 from engram.store.files.home import open_home
+from engram.store.location import Server as Place
 from engram.store.migration import stream
 from engram.store.migration.postgres_target import PostgresTarget
 from engram.store.migration.transfer import Endpoint, plan, transfer
-from engram.store.opening import Server as Place
-from engram.store.postgres.opening import open_store
-from engram.store.postgres.writing import Places, Row
+from engram.store.postgres.setup import open_store
+from engram.store.postgres.write import DocumentRow, Places
 from engram.store.protocol import Store
 from tests.backends import static_embedder
 from tests.clock import Clock
@@ -104,7 +104,7 @@ def test_what_was_written_at_the_same_moment_is_listed_in_its_order_whichever_co
     source.add_batch([{"statement": f"Fact number {number} about the harbour"} for number in range(20)])
     last, put = threading.Event(), PostgresTarget._put_index
 
-    def first_comes_last(self: PostgresTarget, rows: Sequence[Row], placed: Places) -> None:
+    def first_comes_last(self: PostgresTarget, rows: Sequence[DocumentRow], placed: Places) -> None:
         if any("number 0 " in row.document.meaning for row in rows):
             assert last.wait(PATIENCE)
         put(self, rows, placed)

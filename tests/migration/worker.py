@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import engram.store.postgres
+from engram.store.location import Server
 from engram.store.migration import stream
 from engram.store.migration.transfer import Endpoint, transfer
-from engram.store.opening import Server
 from engram.store.postgres.database import Database
 from tests.faults.consistency import warm_embedder
 from tests.faults.workers.steps import Steps, really_write

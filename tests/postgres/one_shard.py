@@ -11,7 +11,7 @@ from typing import Any
 from pglast import ast, parse_sql
 from pglast.enums import A_Expr_Kind, BoolExprType, JoinType, SetOperation, VariableSetKind
 
-from engram.store.postgres.migrating import migrations
+from engram.store.postgres.schema import migrations
 
 SCHEMA = "engram"
 TENANT = "acme"

@@ -20,8 +20,8 @@ from engram.model.event import Event
 from engram.model.hit import Hit
 from engram.model.memory import Activation
 from engram.model.task import Job
+from engram.store.location import Server as Place
 from engram.store.migration.transfer import Endpoint, transfer
-from engram.store.opening import Server as Place
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import Image, Purged
 from tests.faults.workers.operations import sentence

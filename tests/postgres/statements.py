@@ -14,7 +14,7 @@ import numpy as np
 from psycopg import sql
 
 from engram.model.memory import CO_ACCESSED
-from engram.store.postgres import nearest, tenants, traversal
+from engram.store.postgres import neighbours, search, tenants
 from engram.store.postgres.filters import where
 from engram.store.postgres.sql import _statements, statement
 from engram.store.protocol import Filters
@@ -102,7 +102,7 @@ def nearest_ones() -> Iterator[Statement]:
     """The nearest of all by comparing and by the index, in some scopes and in all, for short and long vectors; alone and filtered."""
     parts: Any = SimpleNamespace(database=SimpleNamespace(tenant=TENANT))
     for way, dim, name in product(
-        (nearest.scanned, nearest.walked), (4, 1536), ("plain", "scope", "scopes", "everything")
+        (neighbours.scanned, neighbours.walked), (4, 1536), ("plain", "scope", "scopes", "everything")
     ):
         filters = FILTERS.get(name, EVERYTHING)
         asked = way(parts, np.zeros(dim, dtype=np.float32), filters, 60, 1)
@@ -120,4 +120,4 @@ def walks() -> Iterator[Statement]:
         whole = direction == "any" and followed == "all"
         for kind, filters in {"everything": EVERYTHING, **(FILTERS if whole else {})}.items():
             hops = Hops(direction, wanted, 0.1, filters, NOW)
-            yield numbered(f"walk [{direction} {followed} {kind}]", traversal._asked(hops)[0])
+            yield numbered(f"walk [{direction} {followed} {kind}]", search._asked(hops)[0])

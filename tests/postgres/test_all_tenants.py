@@ -20,13 +20,12 @@ from engram import AllTenantsWorker, Engram
 from engram.client import tenant_worker as all_tenants
 from engram.model.errors import InvalidInput, StoreUnreachable
 from engram.model.task import Job
-from engram.sessions.jobs import LEASE, Worked
-from engram.sessions.round_robin import Turn
-from engram.store.opening import DEFAULT_TENANT
+from engram.sessions.jobs import LEASE, Worked, WorkerTurn
+from engram.store.location import DEFAULT_TENANT
 from engram.store.postgres.connections import MOST_CONNECTIONS
-from engram.store.postgres.due_tenants import DueTenants
-from engram.store.postgres.opening import open_store
+from engram.store.postgres.setup import open_store
 from engram.store.postgres.store import PostgresStore
+from engram.store.postgres.tenants import DueTenants
 from tests.client.test_patience import Waiting
 from tests.clock import Clock
 from tests.faults.workers.operations import sentence
@@ -77,7 +76,7 @@ def everyone(database: str, clock: Clock) -> Iterator[AllTenantsWorker]:
         yield worker
 
 
-def order_of(turns: list[Turn]) -> list[str]:
+def order_of(turns: list[WorkerTurn]) -> list[str]:
     return [turn.tenant for turn in turns]
 
 
@@ -262,7 +261,7 @@ def test_with_nothing_to_do_it_looks_less_and_less_often(
 ) -> None:
     monkeypatch.setattr(all_tenants, "jittered", lambda seconds: seconds)
     queue(database, acme=1)
-    stop, told = Waiting(ends_after=6), list[Turn]()
+    stop, told = Waiting(ends_after=6), list[WorkerTurn]()
     everyone.run(stop, 1.0, told.append)
     assert order_of(told) == ["acme"]
     assert stop.pauses == [1, 2, 4, 5, 5, 5]
@@ -272,7 +271,7 @@ def test_a_server_that_is_away_is_waited_for(
     everyone: AllTenantsWorker, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue(database, acme=1)
-    stop, told, names = Waiting(), list[Turn](), DueTenants.names
+    stop, told, names = Waiting(), list[WorkerTurn](), DueTenants.names
 
     def away(due: DueTenants, now: datetime) -> set[str]:
         if len(stop.pauses) < 3:
@@ -281,7 +280,7 @@ def test_a_server_that_is_away_is_waited_for(
 
     monkeypatch.setattr(DueTenants, "names", away)
 
-    def tell(turn: Turn) -> None:
+    def tell(turn: WorkerTurn) -> None:
         told.append(turn)
         stop.set()
 

@@ -28,9 +28,9 @@ from engram.model.errors import (
     UnknownVersion,
 )
 from engram.store.postgres import connections
-from engram.store.postgres.explaining import explanation
-from engram.store.postgres.migrating import LATEST, Connection, check_server
-from engram.store.postgres.opening import open_store
+from engram.store.postgres.errors import explanation
+from engram.store.postgres.schema import LATEST, Connection, check_server
+from engram.store.postgres.setup import open_store
 from engram.store.postgres.store import PostgresStore
 from tests.faults.workers.operations import sentence
 from tests.postgres import keeper

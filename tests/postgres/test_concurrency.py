@@ -14,7 +14,7 @@ from engram import Engram
 from engram.model.errors import StoreBusy
 from engram.model.memory import Memory
 from engram.model.usage import Use
-from engram.rules.folding import REINFORCING, sitting
+from engram.rules.strength import REINFORCING, sitting
 from engram.store.postgres.connections import MOST_CONNECTIONS
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import Foreseen

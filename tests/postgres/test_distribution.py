@@ -15,11 +15,12 @@ from psycopg import sql
 
 from engram import Engram
 from engram.model.errors import StoreBusy, StoreError
-from engram.store.postgres import distribution, migrating
+from engram.store.postgres import distribution
+from engram.store.postgres import schema as migrating
 from engram.store.postgres.connections import connect
 from engram.store.postgres.distribution import LOCK, distribute, find_cluster
-from engram.store.postgres.migrating import LATEST, migrate, migrations, version_of
-from engram.store.postgres.opening import prepare_server
+from engram.store.postgres.schema import LATEST, migrate, migrations, version_of
+from engram.store.postgres.setup import prepare_server
 from tests.clock import Clock
 from tests.postgres.citus_stand_in import StandIn, stand_in, tables_of
 from tests.postgres.server import Role, Server, at_database, ordinary_role

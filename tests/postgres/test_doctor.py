@@ -13,12 +13,12 @@ import pytest
 from psycopg import sql
 
 from engram.model.errors import StoreError
-from engram.store.postgres import examining, migrating, nearest
+from engram.store.postgres import health, neighbours, schema
 from engram.store.postgres.connections import connect
 from engram.store.postgres.database import Database
-from engram.store.postgres.examining import expected_indexes
-from engram.store.postgres.migrating import LATEST, migrate, vector_version
-from engram.store.postgres.opening import open_store
+from engram.store.postgres.health import expected_indexes
+from engram.store.postgres.schema import LATEST, migrate, vector_version
+from engram.store.postgres.setup import open_store
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import Check
 from tests.backends import static_embedder
@@ -150,7 +150,7 @@ def test_a_pgvector_that_is_too_old(
 def test_no_schema_is_made_with_a_pgvector_that_is_too_old(
     empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migrating, "LEAST_VECTOR", (99, 0))
+    monkeypatch.setattr(schema, "LEAST_VECTOR", (99, 0))
     with connect(empty_database) as connection:
         with pytest.raises(StoreError, match="ALTER EXTENSION vector UPDATE"):
             migrate(connection, "the server")
@@ -159,7 +159,7 @@ def test_no_schema_is_made_with_a_pgvector_that_is_too_old(
 
 
 def test_a_server_that_is_too_old(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(examining, "LEAST_SERVER", 99)
+    monkeypatch.setattr(health, "LEAST_SERVER", 99)
     assert "99 or newer" in check(store, "server").advice
 
 
@@ -249,11 +249,11 @@ def test_documents_without_a_vector_are_counted(
 
 
 def test_a_large_tenant_is_advised_to_make_an_index(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearest, "WORTHWHILE", 1)
+    monkeypatch.setattr(neighbours, "WORTHWHILE", 1)
     assert "engram index --nearest" in check(store, "index").advice
     store.build_nearest()
     assert check(store, "index").advice == ""
-    nearest.drop_all(store.parts.database)
+    neighbours.drop_all(store.parts.database)
 
 
 def test_the_program_says_so_too(

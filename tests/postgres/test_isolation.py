@@ -7,7 +7,7 @@ import pytest
 from psycopg import errors, sql
 
 from engram.model.task import Checkpoint, Job, TaskRun
-from engram.store.postgres.opening import open_store
+from engram.store.postgres.setup import open_store
 from tests.backends import static_embedder
 from tests.clock import Clock
 from tests.conformance.keeping import Keep, said

@@ -12,8 +12,8 @@ import pytest
 from psycopg import sql
 
 from engram.model.errors import StoreBusy
-from engram.store.postgres import nearest
-from engram.store.postgres.opening import open_store
+from engram.store.postgres import neighbours
+from engram.store.postgres.setup import open_store
 from engram.store.postgres.sql import statement
 from engram.store.postgres.store import PostgresStore
 from tests.clock import Clock
@@ -35,7 +35,7 @@ def two(shared_database: str, tenant: str, clock: Clock) -> Iterator[list[Postgr
         opened.append(store)
     yield opened
     for store in opened:
-        nearest.drop_all(store.parts.database)
+        neighbours.drop_all(store.parts.database)
         store.close()
 
 
@@ -46,7 +46,7 @@ def store(two: list[PostgresStore]) -> PostgresStore:
 
 def valid(store: PostgresStore) -> list[bool]:
     """Whether each of the tenant's indexes is whole."""
-    return list(nearest._known(store.parts.database).values())
+    return list(neighbours._known(store.parts.database).values())
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def another_at_it(url: str) -> Iterator[psycopg.Connection]:
 def waiting(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Set once somebody has found the turn taken."""
     found = threading.Event()
-    held = nearest._is_held
+    held = neighbours._is_held
 
     def noted(holding: psycopg.Connection) -> bool:
         took = held(holding)
@@ -69,7 +69,7 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
             found.set()
         return took
 
-    monkeypatch.setattr(nearest, "_is_held", noted)
+    monkeypatch.setattr(neighbours, "_is_held", noted)
     return found
 
 
@@ -82,7 +82,7 @@ def test_many_at_once_take_turns(two: list[PostgresStore]) -> None:
 
     with ThreadPoolExecutor(4) as threads:
         made = [building.result(PATIENCE) for building in [threads.submit(build, store) for store in (*two, *two)]]
-    assert made[:2] == made[2:] == [nearest.index_name(store.parts.database.tenant, 1) for store in two]
+    assert made[:2] == made[2:] == [neighbours.index_name(store.parts.database.tenant, 1) for store in two]
     assert [valid(store) for store in two] == [[True], [True]]
 
 
@@ -108,7 +108,7 @@ def test_processes_at_once_take_turns(two: list[PostgresStore], shared_database:
 def test_what_another_one_has_just_made_is_not_made_again(
     store: PostgresStore, shared_database: str, waiting: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build, made = nearest._build, []
+    build, made = neighbours._build, []
 
     def counted(*asked: object) -> None:
         made.append(asked)
@@ -118,9 +118,9 @@ def test_what_another_one_has_just_made_is_not_made_again(
         with another_at_it(shared_database):
             building = threads.submit(store.build_nearest)
             assert waiting.wait(PATIENCE)
-            name = nearest.index_name(store.parts.database.tenant, 1)
-            nearest._build(store.parts.database, name, ("engram", "memory_vectors"), DIM, 1)
-            monkeypatch.setattr(nearest, "_build", counted)
+            name = neighbours.index_name(store.parts.database.tenant, 1)
+            neighbours._build(store.parts.database, name, ("engram", "memory_vectors"), DIM, 1)
+            monkeypatch.setattr(neighbours, "_build", counted)
         assert building.result(PATIENCE) == name
     assert made == []
     assert store.parts.facts.get("hnsw") == 1
@@ -140,7 +140,7 @@ def test_who_waited_makes_its_own_where_the_other_made_none(
 def test_waiting_has_an_end_and_says_what_to_do(
     store: PostgresStore, shared_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nearest, "TURN_SECONDS", 0.5)
+    monkeypatch.setattr(neighbours, "TURN_SECONDS", 0.5)
     with (
         another_at_it(shared_database),
         pytest.raises(StoreBusy, match=r"making or dropping an index.*run the command again"),
@@ -156,10 +156,10 @@ def test_a_turn_ends_with_whoever_had_it(store: PostgresStore, monkeypatch: pyte
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(nearest, "_build", broken)
+        patch.setattr(neighbours, "_build", broken)
         with pytest.raises(KeyboardInterrupt):
             store.build_nearest()
-    monkeypatch.setattr(nearest, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(neighbours, "TURN_SECONDS", 0.0)
     store.build_nearest()
     assert valid(store) == [True]
 
@@ -167,17 +167,17 @@ def test_a_turn_ends_with_whoever_had_it(store: PostgresStore, monkeypatch: pyte
 def test_old_indexes_that_cannot_be_dropped_now_are_named(
     store: PostgresStore, shared_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nearest, "TURN_SECONDS", 0.1)
+    monkeypatch.setattr(neighbours, "TURN_SECONDS", 0.1)
     name = store.build_nearest()
     with another_at_it(shared_database):
-        nearest.drop_others(store.parts, 2)
+        neighbours.drop_others(store.parts, 2)
     assert valid(store) == [True]
     assert any(f"DROP INDEX engram.{name}" in warning for warning in store.warnings)
 
 
 def leave_broken(store: PostgresStore, url: str, generation: int) -> None:
     """A build that fails half-way, as one that is killed does, leaves an index that is not valid."""
-    name = nearest.index_name(store.parts.database.tenant, generation)
+    name = neighbours.index_name(store.parts.database.tenant, generation)
     making = sql.SQL(
         "CREATE INDEX CONCURRENTLY {} ON engram.memory_vectors USING hnsw ((vector::halfvec(7)) halfvec_ip_ops) WHERE tenant = {}"
     ).format(sql.Identifier(name), sql.Literal(store.parts.database.tenant))
@@ -191,7 +191,7 @@ def test_what_a_broken_build_left_is_named_and_goes_before_the_next(store: Postg
     assert valid(store) == [False, False]
     (told,) = [check for check in store.examine() if check.name == "indexes"]
     assert not told.ok
-    assert nearest.index_name(store.parts.database.tenant, 1) in told.detail
+    assert neighbours.index_name(store.parts.database.tenant, 1) in told.detail
     store.build_nearest()
     assert valid(store) == [True]
     assert all(check.ok for check in store.examine() if check.name == "indexes")
@@ -200,10 +200,10 @@ def test_what_a_broken_build_left_is_named_and_goes_before_the_next(store: Postg
 def test_an_index_that_a_server_keeps_for_a_part_of_the_table_is_not_touched(
     store: PostgresStore, shared_database: str
 ) -> None:
-    part = f"{nearest.index_name(store.parts.database.tenant, 1)}_102008"
+    part = f"{neighbours.index_name(store.parts.database.tenant, 1)}_102008"
     with psycopg.connect(shared_database, autocommit=True) as owner:
         owner.execute(sql.SQL("CREATE INDEX {} ON engram.terms (tenant)").format(sql.Identifier(part)))
         store.build_nearest()
-        nearest.drop_all(store.parts.database)
+        neighbours.drop_all(store.parts.database)
         assert owner.execute("SELECT 1 FROM pg_class WHERE relname = %s", (part,)).fetchone() == (1,)
         owner.execute(sql.SQL("DROP INDEX engram.{}").format(sql.Identifier(part)))

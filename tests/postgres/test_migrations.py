@@ -17,11 +17,11 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import NotFound, StoreError, UnknownVersion
-from engram.store.postgres import migrating
+from engram.store.postgres import schema as migrating
 from engram.store.postgres.connections import connect
 from engram.store.postgres.distribution import LOCK
-from engram.store.postgres.migrating import LATEST, migrate, migrations, version_of
-from engram.store.postgres.opening import open_store
+from engram.store.postgres.schema import LATEST, migrate, migrations, version_of
+from engram.store.postgres.setup import open_store
 from engram.store.protocol import Filters
 from tests.clock import Clock
 from tests.conformance.keeping import ANY, Keep, listed
@@ -36,7 +36,7 @@ LATER = ["The release train leaves on Mondays", "The release train leaves on Thu
 ANNS = ["The user lives in Lisbon.", "The user works as a nurse now."]
 """What the rows of schema 5 add: one person's."""
 MIGRATOR = (
-    "import sys; from engram.store.postgres.connections import connect; from engram.store.postgres.migrating import migrate;"
+    "import sys; from engram.store.postgres.connections import connect; from engram.store.postgres.schema import migrate;"
     "migrate(connect(sys.argv[1]), 'the server')"
 )
 EVERYTHING = """

@@ -13,8 +13,8 @@ import pytest
 from psycopg import sql
 
 from engram.model.errors import EmbedderError, InvalidInput
-from engram.store.postgres import nearest, vector_generations
-from engram.store.postgres.opening import open_store
+from engram.store.postgres import neighbours, vector_generations
+from engram.store.postgres.setup import open_store
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import Candidates, Filters, Query
 from tests.clock import Clock
@@ -59,7 +59,7 @@ class Points:
 @pytest.fixture(autouse=True)
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """What counts as narrow is smaller here than in earnest."""
-    monkeypatch.setattr(nearest, "NARROW", NARROW)
+    monkeypatch.setattr(neighbours, "NARROW", NARROW)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def stores(shared_database: str) -> Iterator[list[PostgresStore]]:
         opened.append(store)
     yield opened
     for store in opened:
-        nearest.drop_all(store.parts.database)
+        neighbours.drop_all(store.parts.database)
         store.close()
 
 
@@ -118,17 +118,17 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """How each question was answered."""
     seen: list[str] = []
 
-    def noting(name: str) -> Callable[..., nearest.Way]:
-        way: Callable[..., nearest.Way] = getattr(nearest, name)
+    def noting(name: str) -> Callable[..., neighbours.NeighbourSearch]:
+        way: Callable[..., neighbours.NeighbourSearch] = getattr(neighbours, name)
 
-        def noted(*asked: Any) -> nearest.Way:
+        def noted(*asked: Any) -> neighbours.NeighbourSearch:
             seen.append(name)
             return way(*asked)
 
         return noted
 
     for name in ("walked", "scanned"):
-        monkeypatch.setattr(nearest, name, noting(name))
+        monkeypatch.setattr(neighbours, name, noting(name))
     return seen
 
 
@@ -146,10 +146,10 @@ def test_a_wide_question_is_answered_by_the_index_and_a_narrow_one_exactly(
 
 
 def test_the_planner_takes_the_index(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    name = nearest.index_name(store.parts.database.tenant, 1)
+    name = neighbours.index_name(store.parts.database.tenant, 1)
     for filters in (Filters(), Filters(scopes=("global",))):
-        way = nearest.walked(store.parts, questions()[0], filters, 60, store.parts.facts.generation)
-        ask = partial(nearest.ranking, store.parts, way)
+        way = neighbours.walked(store.parts, questions()[0], filters, 60, store.parts.facts.generation)
+        ask = partial(neighbours.ranking, store.parts, way)
         plan = plan_of(store, monkeypatch, ask)
         assert f"Index Scan using {name}" in plan
         assert "Sort" not in plan
@@ -200,9 +200,9 @@ def test_the_bound_that_some_vectors_set_leaves_out_none_of_the_nearest(
 ) -> None:
     found = {}
     for some in (0, 19, 20, 60, 2 * VECTORS):
-        monkeypatch.setattr(nearest, "SOME", some)
-        ways = [nearest.scanned(store.parts, question, filters, 20, 1) for question in questions()]
-        found[some] = [nearest.ranking(store.parts, way) for way in ways]
+        monkeypatch.setattr(neighbours, "SOME", some)
+        ways = [neighbours.scanned(store.parts, question, filters, 20, 1) for question in questions()]
+        found[some] = [neighbours.ranking(store.parts, way) for way in ways]
     assert all(ranking == found[0] for ranking in found.values())
     assert recall(found[60], exact(store, filters, 20)) >= 0.98
 
@@ -210,7 +210,9 @@ def test_the_bound_that_some_vectors_set_leaves_out_none_of_the_nearest(
 def test_the_index_itself_keeps_its_recall_in_a_narrow_scope(store: PostgresStore) -> None:
     filters = Filters(scopes=(RARE,))
     found = [
-        nearest.ranking(store.parts, nearest.walked(store.parts, question, filters, 20, store.parts.facts.generation))
+        neighbours.ranking(
+            store.parts, neighbours.walked(store.parts, question, filters, 20, store.parts.facts.generation)
+        )
         for question in questions()
     ]
     assert recall(found, exact(store, filters, 20)) >= 0.98
@@ -247,16 +249,16 @@ def few(shared_database: str, tenant: str, clock: Clock, monkeypatch: pytest.Mon
     opened = open_store(shared_database, tenant, Points(), clock=clock)
     Keep(opened, clock).many([{"statement": f"Something about number {number}"} for number in range(40)])
     yield opened
-    nearest.drop_all(opened.parts.database)
+    neighbours.drop_all(opened.parts.database)
     opened.close()
 
 
 def test_what_is_written_after_the_index_was_made_is_found_by_it(
     few: PostgresStore, clock: Clock, ways: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nearest, "NARROW", 5)
+    monkeypatch.setattr(neighbours, "NARROW", 5)
     assert few.build_nearest() == few.build_nearest()
-    assert len(nearest.indexes_of(few.parts.database)) == 1
+    assert len(neighbours.indexes_of(few.parts.database)) == 1
     Keep(few, clock)("A new direction")
     assert texts(few, asked(few, "A new direction", ANY, 1).semantic) == ["A new direction"]
     assert ways == ["walked"]
@@ -266,11 +268,11 @@ def test_what_is_written_after_the_index_was_made_is_found_by_it(
 def test_after_reembedding_the_old_index_is_gone_and_none_is_asked(
     few: PostgresStore, shared_database: str, clock: Clock, ways: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nearest, "NARROW", 5)
+    monkeypatch.setattr(neighbours, "NARROW", 5)
     few.build_nearest()
     other = open_store(shared_database, few.parts.database.tenant, Points(32, "others"), clock=clock)
     other.reembed()
-    assert (nearest.indexes_of(few.parts.database), other.parts.facts.get("hnsw")) == (set(), None)
+    assert (neighbours.indexes_of(few.parts.database), other.parts.facts.get("hnsw")) == (set(), None)
     assert texts(other, asked(other, "Something about number 7", ANY, 1).semantic) == ["Something about number 7"]
     assert ways == ["scanned"]
     other.close()
@@ -345,7 +347,7 @@ def test_what_a_reembedding_killed_at_its_very_end_left_is_taken_away_by_the_nex
     assert other.parts.database.query(generations, {}) == [(2,)]
     assert other.reembed() == 0
     assert other.parts.database.query(generations, {}) == [(1,)]
-    assert nearest.indexes_of(other.parts.database) == set()
+    assert neighbours.indexes_of(other.parts.database) == set()
     other.close()
 
 
@@ -358,14 +360,14 @@ def test_long_vectors_are_kept_found_and_indexed(
         found = asked(store, "Something about number 7", ANY, 40)
         assert texts(store, found.semantic)[0] == "Something about number 7"
         assert found.semantic[0][1] == pytest.approx(1, abs=0.001)
-        monkeypatch.setattr(nearest, "NARROW", 5)
+        monkeypatch.setattr(neighbours, "NARROW", 5)
         store.build_nearest()
         store.parts.facts.refresh()
     assert ways == ["scanned", "walked"]
     vectors = store.vectors([found.semantic[0][0]])
     assert vectors is not None
     assert vectors.shape == (1, 1536)
-    nearest.drop_all(store.parts.database)
+    neighbours.drop_all(store.parts.database)
     store.close()
 
 

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 from pglast import ast, parse_sql
 
-from engram.store.postgres.migrating import migrations
-from engram.store.postgres.opening import open_store
+from engram.store.postgres.schema import migrations
+from engram.store.postgres.setup import open_store
 from engram.store.postgres.sql import _statements
 from tests.clock import Clock
 from tests.postgres import whole_day

@@ -12,8 +12,8 @@ import pytest
 
 from engram import Engram
 from engram.model.task import Checkpoint, Job, TaskRun
-from engram.store.postgres import nearest, tenants
-from engram.store.postgres.opening import open_store
+from engram.store.postgres import neighbours, tenants
+from engram.store.postgres.setup import open_store
 from engram.store.postgres.store import PostgresStore
 from tests.backends import static_embedder
 from tests.clock import Clock
@@ -168,7 +168,7 @@ def test_partitioned_tables_purge_prune_rebuild_index_and_remove(
         mem.store.prune(clock.forward(days=400), 1, 1, 1, dry_run=False)
         store = mem.store
         assert isinstance(store, PostgresStore)
-        monkeypatch.setattr(nearest, "NARROW", 0)
+        monkeypatch.setattr(neighbours, "NARROW", 0)
         store.build_nearest()
         assert texts(store, asked(store, "staging", ANY, 1).semantic) == listed(store)
     tenants.remove(partitioned, TENANTS[0])

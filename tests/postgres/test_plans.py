@@ -11,14 +11,14 @@ import psycopg
 import pytest
 
 from engram import Engram
-from engram.bench.corpus import memories, questions
+from engram.bench.speed import memories, questions
 from engram.model.event import Session
 from engram.model.memory import Association
 from engram.model.task import Checkpoint, Job, TaskRun, moved
 from engram.model.usage import Use
-from engram.store.postgres import nearest, tenants, vectors
+from engram.store.postgres import adapters, neighbours, tenants
 from engram.store.postgres.database import Database
-from engram.store.postgres.opening import open_store
+from engram.store.postgres.setup import open_store
 from engram.store.postgres.sql import _statements
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import Filters, Query, Store, Stretch
@@ -249,7 +249,7 @@ def ask(store: PostgresStore) -> None:
         for question in questions(3, MEMORIES):
             meaning = store.embed([question])
             assert meaning is not None
-            nearest._is_narrow(store.parts, filters)
+            neighbours._is_narrow(store.parts, filters)
             found = store.candidates(Query(tuple(query_terms(f"{question} zyzzyva")), meaning[0], 20), filters)
             numbers = [n for n, _ in (*found.lexical, *found.semantic)]
             store.get_many(numbers)
@@ -331,7 +331,7 @@ def write(store: PostgresStore, clock: Clock) -> None:
 def planner(crowded: Crowded) -> Iterator[psycopg.Connection]:
     """The ordinary role, its tenant set; nothing it does is kept."""
     with psycopg.connect(crowded.url) as connection:
-        vectors.register(connection)
+        adapters.register_vectors(connection)
         connection.execute("SELECT set_config('engram.tenant', %s, true)", (MINE,))
         yield connection
         connection.rollback()

@@ -10,10 +10,10 @@ import pytest
 
 from engram.model.errors import EngramError
 from engram.model.memory import Memory
+from engram.store.postgres.adapters import Texts
 from engram.store.postgres.connections import FIRST_PAUSE, LONGEST_PAUSE, Attempts
-from engram.store.postgres.opening import open_store
+from engram.store.postgres.setup import open_store
 from engram.store.postgres.store import PostgresStore
-from engram.store.postgres.texts import Texts
 from engram.store.protocol import Store
 from tests.clock import Clock
 from tests.conformance.keeping import ANY, Keep

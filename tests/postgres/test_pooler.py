@@ -17,8 +17,8 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import EngramError, NotFound, StoreError
-from engram.store.postgres.migrating import LATEST
-from engram.store.postgres.opening import open_store
+from engram.store.postgres.schema import LATEST
+from engram.store.postgres.setup import open_store
 from tests.backends import static_embedder
 from tests.clock import Clock
 from tests.conformance.keeping import ANY, Keep

@@ -17,9 +17,9 @@ from psycopg import errors, sql
 from engram import Engram
 from engram.model.errors import EngramError, StoreDenied
 from engram.model.task import Checkpoint, Job, moved
-from engram.store.postgres import nearest
-from engram.store.postgres.migrating import LATEST, migrations
-from engram.store.postgres.opening import open_store
+from engram.store.postgres import neighbours
+from engram.store.postgres.schema import LATEST, migrations
+from engram.store.postgres.setup import open_store
 from tests.backends import static_embedder
 from tests.clock import Clock
 from tests.conformance.keeping import Keep, listed, said
@@ -150,7 +150,7 @@ def test_the_application_changes_the_embedder_and_says_which_index_its_owner_mus
     with pytest.raises(StoreDenied, match="must be owner"):
         letters.build_nearest()
     assert letters.parts.facts.get("hnsw") is None
-    nearest.drop_all(owned.parts.database)
+    neighbours.drop_all(owned.parts.database)
     for store in (owned, letters):
         store.close()
 

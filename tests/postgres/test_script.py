@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from engram.store.postgres.migrating import migrations, statements_of
+from engram.store.postgres.schema import migrations, statements_of
 
 CUT = {
     "": [],

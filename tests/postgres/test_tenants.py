@@ -12,7 +12,7 @@ from engram.model.event import Session
 from engram.model.memory import Association, Memory
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
-from engram.store.postgres.opening import open_store
+from engram.store.postgres.setup import open_store
 from engram.store.protocol import Filters, Query, Store, Stretch
 from engram.text.content_hash import content_hash
 from engram.text.tokens import query_terms

@@ -8,7 +8,7 @@ import pytest
 from psycopg import sql
 
 from engram.store.postgres.database import Database
-from engram.store.postgres.opening import open_store, prepare_server
+from engram.store.postgres.setup import open_store, prepare_server
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import Check
 from tests.clock import Clock

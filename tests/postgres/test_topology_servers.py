@@ -6,8 +6,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from engram.store.postgres import topology
-from engram.store.postgres.opening import open_store
+from engram.store.postgres import health
+from engram.store.postgres.setup import open_store
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import Check
 from tests.clock import Clock
@@ -59,7 +59,7 @@ def test_a_pooler_in_session_mode_is_called_one(postgres_server: Server, shared_
 def test_what_cannot_be_told_is_said_in_time(
     postgres_server: Server, shared_database: str, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(topology, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(health, "ANSWER_SECONDS", 0.5)
     with pooler(postgres_server.admin_url, 1, pool_mode="session") as running:
         store = open_store(running.through(shared_database), tenant, None)
         check = found(store, "pooler")

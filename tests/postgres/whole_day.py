@@ -13,10 +13,10 @@ from engram.model.event import Session
 from engram.model.memory import Association, Memory
 from engram.model.task import Checkpoint, Job, TaskRun, moved
 from engram.model.usage import Use
+from engram.store.location import Server as Place
 from engram.store.migration.transfer import Endpoint, transfer
-from engram.store.opening import Server as Place
-from engram.store.postgres import nearest, tenants, vector_generations
-from engram.store.postgres.opening import open_store
+from engram.store.postgres import neighbours, tenants, vector_generations
+from engram.store.postgres.setup import open_store
 from engram.store.postgres.store import PostgresStore
 from engram.store.protocol import Filters, Query, Stretch
 from engram.text.content_hash import content_hash
@@ -135,13 +135,13 @@ def search(store: PostgresStore) -> None:
             store.walk(["ENG-2020-0101-001"], direction=direction, **asked)  # type: ignore[arg-type]
     with pytest.MonkeyPatch.context() as patch:
         store.build_nearest()
-        patch.setattr(nearest, "NARROW", 2)
+        patch.setattr(neighbours, "NARROW", 2)
         for filters in (Filters(), Filters(scopes=("user", "global"))):
             meaning = store.embed([WORDS])
             assert meaning is not None
             store.candidates(Query((), meaning[0], 5), filters)
-            nearest.ranking(store.parts, nearest.walked(store.parts, meaning[0], filters, 60, 1))
-            nearest.ranking(store.parts, nearest.scanned(store.parts, meaning[0], filters, 60, 1))
+            neighbours.ranking(store.parts, neighbours.walked(store.parts, meaning[0], filters, 60, 1))
+            neighbours.ranking(store.parts, neighbours.scanned(store.parts, meaning[0], filters, 60, 1))
 
 
 def read(store: PostgresStore, memory: Memory, clock: Clock) -> None:

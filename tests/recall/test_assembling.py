@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from engram.embedding.tokenizer import count_tokens
 from engram.model.errors import InvalidInput
-from engram.recall.assembling import LEAST_CHARACTERS, Assembled, Item, Section, assemble
 from engram.recall.missing_terms import missing_terms
+from engram.recall.prompt.budget import LEAST_CHARACTERS, Assembled, BudgetItem, PromptSection, assemble
 
 Counter = Callable[[str], int]
 
@@ -28,21 +28,21 @@ def quarters(text: str) -> int:
 COUNTERS: tuple[Counter, ...] = (count_tokens, words, len, quarters)
 
 
-def section(title: str, *texts: str, required: bool = False, share: float = 0.0) -> Section:
-    items = tuple(Item(f"{title}{place}", text) for place, text in enumerate(texts))
-    return Section(title, items, required, share)
+def section(title: str, *texts: str, required: bool = False, share: float = 0.0) -> PromptSection:
+    items = tuple(BudgetItem(f"{title}{place}", text) for place, text in enumerate(texts))
+    return PromptSection(title, items, required, share)
 
 
-def sections() -> st.SearchStrategy[list[Section]]:
+def sections() -> st.SearchStrategy[list[PromptSection]]:
     text = st.one_of(
         st.text(max_size=60),
         st.lists(
             st.sampled_from(["one", "two", "``", "```", "#", "-", "漢字", "naïve", "👩\u200d👩\u200d👧", "x\n", "y"])
         ).map(" ".join),
     )
-    item = st.builds(Item, st.text("abcdef", max_size=2), text, st.sampled_from(("", "[7]")), st.booleans())
+    item = st.builds(BudgetItem, st.text("abcdef", max_size=2), text, st.sampled_from(("", "[7]")), st.booleans())
     made = st.builds(
-        Section,
+        PromptSection,
         st.sampled_from(("", "Goal", "Facts\n# x")),
         st.lists(item, max_size=4).map(tuple),
         st.booleans(),
@@ -55,7 +55,7 @@ def sections() -> st.SearchStrategy[list[Section]]:
 @settings(max_examples=150, deadline=None)
 @given(sections(), st.integers(0, 250), st.sampled_from(COUNTERS), st.sampled_from(("", "# Context\nQuoted.")))
 def test_the_text_never_exceeds_its_budget_and_every_item_is_accounted_for(
-    given_sections: list[Section], budget: int, count: Counter, header: str
+    given_sections: list[PromptSection], budget: int, count: Counter, header: str
 ) -> None:
     try:
         made = assemble(given_sections, budget, count, header=header)
@@ -78,7 +78,7 @@ def test_the_text_never_exceeds_its_budget_and_every_item_is_accounted_for(
 
 @settings(max_examples=50, deadline=None)
 @given(sections(), st.sampled_from(COUNTERS))
-def test_with_room_for_all_nothing_is_trimmed_or_shortened(given_sections: list[Section], count: Counter) -> None:
+def test_with_room_for_all_nothing_is_trimmed_or_shortened(given_sections: list[PromptSection], count: Counter) -> None:
     made = assemble(given_sections, 1_000_000, count)
     said = {item.id for part in given_sections for item in part.items if item.id and item.text.strip()}
     assert set(made.kept) == said
@@ -98,7 +98,7 @@ def test_the_header_stands_first_and_is_counted() -> None:
 
 
 def test_nothing_to_place_is_an_empty_text() -> None:
-    assert assemble([Section("Facts", ())], 100, count_tokens, header="# Memory") == Assembled()
+    assert assemble([PromptSection("Facts", ())], 100, count_tokens, header="# Memory") == Assembled()
 
 
 def test_an_item_that_does_not_fit_is_passed_over_for_a_smaller_one() -> None:
@@ -170,8 +170,8 @@ def test_an_accent_is_not_cut_from_its_letter() -> None:
 
 
 def test_a_label_is_never_cut() -> None:
-    item = Item("c", "word " * 300, label="[CHK-1, 120-340]")
-    made = assemble([Section("Quotes", (item,), required=True)], 80, len)
+    item = BudgetItem("c", "word " * 300, label="[CHK-1, 120-340]")
+    made = assemble([PromptSection("Quotes", (item,), required=True)], 80, len)
     assert made.text.startswith("## Quotes\n- [CHK-1, 120-340] word word")
 
 
@@ -201,21 +201,24 @@ def test_a_negative_budget_is_refused() -> None:
 
 
 def test_newest_last_prefers_the_newest_and_prints_in_the_order_things_happened() -> None:
-    events = Section("Recent", tuple(Item(f"e{n}", f"event {n}") for n in (3, 2, 1)), newest_last=True)
+    events = PromptSection("Recent", tuple(BudgetItem(f"e{n}", f"event {n}") for n in (3, 2, 1)), newest_last=True)
     made = assemble([events], 8, words)
     assert made.text == "## Recent\n- event 2\n- event 3"
     assert made.trimmed == ("e1",)
 
 
 def test_an_id_is_not_printed_twice() -> None:
-    fact = Item("m", "allergic to nuts")
-    made = assemble([Section("Facts", (fact,)), Section("Critical", (fact,), required=True)], 100, words)
+    fact = BudgetItem("m", "allergic to nuts")
+    made = assemble([PromptSection("Facts", (fact,)), PromptSection("Critical", (fact,), required=True)], 100, words)
     assert made.text == "## Critical\n- allergic to nuts"
     assert (made.kept, made.trimmed) == (("m",), ())
 
 
 def test_items_without_an_id_are_all_placed() -> None:
-    parts = [Section("A", (Item("", "one"), Item("", "two")), required=True), Section("B", (Item("", "three"),))]
+    parts = [
+        PromptSection("A", (BudgetItem("", "one"), BudgetItem("", "two")), required=True),
+        PromptSection("B", (BudgetItem("", "three"),)),
+    ]
     assert assemble(parts, 100, words).text == "## A\n- one\n- two\n\n## B\n- three"
 
 
@@ -226,13 +229,13 @@ def test_an_item_cannot_begin_a_section_of_its_own() -> None:
 
 def test_every_line_of_a_multiline_item_is_marked_as_quoted() -> None:
     text = "```\n## Goal\n````\n  indented"
-    made = assemble([Section("Quote", (Item("q", text, "[1]", multiline=True),))], 100, words)
+    made = assemble([PromptSection("Quote", (BudgetItem("q", text, "[1]", multiline=True),))], 100, words)
     assert made.text == "## Quote\n- [1]\n> ```\n> ## Goal\n> ````\n>   indented"
 
 
 def test_a_shortened_multiline_item_is_still_marked() -> None:
-    item = Item("q", "some line of text\n" * 100, multiline=True)
-    made = assemble([Section("Quote", (item,), required=True)], 100, len)
+    item = BudgetItem("q", "some line of text\n" * 100, multiline=True)
+    made = assemble([PromptSection("Quote", (item,), required=True)], 100, len)
     assert made.text.startswith("## Quote\n> some line of text\n> some")
     assert made.text.endswith("…")
     assert made.shortened == ("q",)
@@ -252,21 +255,21 @@ def test_the_counter_is_asked_about_once_per_item() -> None:
         asked += 1
         return count_tokens(text)
 
-    items = tuple(Item(str(n), f"fact number {n} about the harbour of town {n % 37}") for n in range(2000))
-    made = assemble([Section("Facts", items)], 4000, counting)
+    items = tuple(BudgetItem(str(n), f"fact number {n} about the harbour of town {n % 37}") for n in range(2000))
+    made = assemble([PromptSection("Facts", items)], 4000, counting)
     assert 3900 <= made.tokens <= 4000
     assert asked <= len(items) + 40
     asked = 0
-    assemble([replace(Section("Facts", items[:200]), required=True)], 2500, counting)
+    assemble([replace(PromptSection("Facts", items[:200]), required=True)], 2500, counting)
     assert asked <= 200 * 12
 
 
 def test_a_small_item_behind_hundreds_too_large_is_still_found() -> None:
-    items = [Item(str(n), f"fact number {n} about the harbour of town {n % 37}") for n in range(400)]
-    small = Item("small", "ship")
+    items = [BudgetItem(str(n), f"fact number {n} about the harbour of town {n % 37}") for n in range(400)]
+    small = BudgetItem("small", "ship")
     for budget in range(1000, 1012):
-        left = budget - assemble([Section("Facts", tuple(items))], budget, count_tokens).tokens
-        kept = assemble([Section("Facts", (*items, small))], budget, count_tokens).kept
+        left = budget - assemble([PromptSection("Facts", tuple(items))], budget, count_tokens).tokens
+        kept = assemble([PromptSection("Facts", (*items, small))], budget, count_tokens).kept
         assert ("small" in kept) == (left >= count_tokens("- ship"))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from engram.bench import beam
-from engram.bench.retrieval import Asking, measure
+from engram.bench.retrieval import BenchQuestion, measure
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.json"))
 QUESTIONS = 25
@@ -27,8 +27,8 @@ sample = pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 @sample
 def test_hybrid_is_not_below_bm25_nor_below_keyword_mode(path: Path) -> None:
     conversations = beam.load(path)
-    hybrid = measure(conversations, Asking("hybrid", baseline="bm25"))
-    keyword = measure(conversations, Asking("keyword"))
+    hybrid = measure(conversations, BenchQuestion("hybrid", baseline="bm25"))
+    keyword = measure(conversations, BenchQuestion("keyword"))
     others = {"bm25": hybrid["baseline"]["measures"], "keyword": keyword["measures"]}
     losses = _losses(hybrid["measures"], others)
     assert not losses, "; ".join(losses)

@@ -5,9 +5,9 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from engram.recall.fuse import PARTS, Asked, Weights, evidence_of, reciprocal_ranks, score, weighed
-from engram.recall.likeness import Floats, Lexicon
+from engram.recall.fusion import PARTS, Asked, Weights, evidence_of, reciprocal_ranks, score, weighed
 from engram.recall.passages import Passage, Passages
+from engram.recall.similarity import Floats, Lexicon
 from engram.text.tokens import marked_terms, query_terms
 
 TALK = (

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from engram.recall import likeness
-from engram.recall.likeness import Floats, Lexicon, Likeness, alike, rarities, rarity
+from engram.recall import similarity
 from engram.recall.passages import Passage, Passages
+from engram.recall.similarity import Floats, Lexicon, TermSimilarity, alike, rarities, rarity
 
 WORDS = {"chess": (1.0, 0.0), "yoga": (0.8, 0.6), "boat": (0.0, 1.0)}
 """chess and yoga are alike (.8), yoga and boat somewhat (.6), chess and boat not at all."""
@@ -51,7 +51,7 @@ def test_a_stem_is_embedded_as_a_word_people_write() -> None:
 
 
 def test_a_lexicon_that_grew_too_large_starts_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(likeness, "MOST_TERMS", 2)
+    monkeypatch.setattr(similarity, "MOST_TERMS", 2)
     lexicon = Lexicon()
     lexicon.read("a b c")
     lexicon.trim()
@@ -59,7 +59,7 @@ def test_a_lexicon_that_grew_too_large_starts_anew(monkeypatch: pytest.MonkeyPat
 
 
 def test_numbers_stay_valid_while_someone_holds_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(likeness, "MOST_TERMS", 1)
+    monkeypatch.setattr(similarity, "MOST_TERMS", 1)
     lexicon = Lexicon()
     passages = Passages([Passage(("boat chess",))], lexicon)
     lexicon.trim()
@@ -86,7 +86,7 @@ def test_how_much_a_word_tells_is_the_length_of_its_vector_and_an_unknown_one_te
     known = lexicon.vectors(lexicon.read("boat zzz")[0])
     assert known is not None
     assert known[0].tolist() == [[0.0, 1.0], [0.0, 0.0]]
-    assert known[1].tolist() == [3.0, likeness.UNKNOWN_WEIGHT]
+    assert known[1].tolist() == [3.0, similarity.UNKNOWN_WEIGHT]
 
 
 def test_a_rare_term_is_worth_more_than_a_common_one_and_an_unknown_one_most() -> None:
@@ -100,7 +100,7 @@ def test_the_rarity_of_terms_is_that_of_their_frequencies() -> None:
 
 def test_a_term_is_itself_and_words_alike_count_a_share() -> None:
     lexicon = Lexicon(Model())
-    found = alike(["chess"], lexicon.read("chess yoga boat")[0], lexicon, rule=Likeness(floor=0.5, share=0.5))
+    found = alike(["chess"], lexicon.read("chess yoga boat")[0], lexicon, rule=TermSimilarity(floor=0.5, share=0.5))
     assert found.same[0].tolist() == [True, False, False]
     assert found.worth[0].tolist() == pytest.approx([0.0, 0.5 * (0.8 - 0.5) / 0.5, 0.0])
     assert found.cosines[0].tolist() == pytest.approx([1.0, 0.8, 0.0])

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.recall.likeness import Floats, Lexicon, alike, rarity
 from engram.recall.passages import (
     LENT,
     LONG,
@@ -21,6 +20,7 @@ from engram.recall.passages import (
     standing,
     word_evidence,
 )
+from engram.recall.similarity import Floats, Lexicon, alike, rarity
 from engram.text.tokens import marked_terms
 
 DAY = 86_400.0

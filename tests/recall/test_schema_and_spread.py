@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from engram.model.memory import Anchor, Association, Memory
-from engram.recall.schema import boosts, emerged
-from engram.recall.spread import spread
+from engram.recall.activation import spread
+from engram.recall.score import boosts, emerged
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from engram.model.memory import Memory
 from engram.model.usage import Use
-from engram.rules.folding import folded
+from engram.rules.strength import folded
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MEMORY = Memory(id="ENG-2026-0301-001", statement="x", created=NOW)

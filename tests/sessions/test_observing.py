@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.model.errors import InvalidInput
-from engram.sessions.observing import MAX_CONTENT, json_data, new_event, storable
+from engram.sessions.observations import MAX_CONTENT, json_data, new_event, storable
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 ANY_TEXT = st.text(st.characters(exclude_categories=()))

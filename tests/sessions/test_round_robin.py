@@ -8,15 +8,16 @@ from itertools import pairwise
 import pytest
 
 from engram.model.errors import EmbedderError, StoreBusy, StoreError, StoreUnreachable
-from engram.sessions.jobs import JITTER, Worked
-from engram.sessions.round_robin import (
+from engram.sessions.jobs import (
     DRY_SECONDS,
     FAILED_SECONDS,
+    JITTER,
     LONGEST_SECONDS,
     LOOK_SECONDS,
     PAUSED_SECONDS,
     RoundRobin,
-    Turn,
+    Worked,
+    WorkerTurn,
 )
 
 LONGEST = 1 + JITTER
@@ -53,7 +54,7 @@ class Server:
         return RoundRobin(self.due, self.work, now=lambda: self.seconds, order=random.Random(seed))
 
 
-def turns(worker: RoundRobin) -> Iterator[Turn]:
+def turns(worker: RoundRobin) -> Iterator[WorkerTurn]:
     """Until nothing is due."""
     while (turn := worker.next()) is not None:
         yield turn

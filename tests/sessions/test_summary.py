@@ -12,7 +12,7 @@ from engram.embedding.tokenizer import count_tokens
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.event import Event
 from engram.sessions.summary import STYLES, TITLES, Summary, summarise, summarise_with, without
-from engram.sessions.summary_parts import kind_of, sentences
+from engram.sessions.summary_lines import kind_of, sentences
 from tests.tables import table
 
 START = datetime(2026, 3, 1, tzinfo=UTC)

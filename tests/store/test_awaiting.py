@@ -13,15 +13,15 @@ import pytest
 
 from engram.model.errors import EmbedderError, KeyConflict, StoreReadOnly
 from engram.model.event import Event
-from engram.store.files import rebuilding
-from engram.store.files.awaiting import MOST, MOST_BYTES
+from engram.store.files import rebuild
+from engram.store.files.context import StoreContext
 from engram.store.files.home import open_home
 from engram.store.files.index.index import Index
 from engram.store.files.ledger import Ledger, Written
 from engram.store.files.lock import WriterLock
-from engram.store.files.parts import Parts
+from engram.store.files.pending_events import MOST, MOST_BYTES
 from engram.store.files.store import FilesStore
-from engram.store.ledgers import Head
+from engram.store.ledger import Head
 from engram.store.protocol import Filters, Noticed, Progress
 from tests.backends import static_embedder
 from tests.clock import Clock
@@ -202,13 +202,13 @@ def test_a_rebuild_begins_with_what_others_appended(
     """Readers have the old index until the new one is whole."""
     store.append_events("talk", [said("Ann", "the second word")])
     seen: list[int] = []
-    whole = rebuilding.rebuild
+    whole = rebuild.rebuild
 
-    def noting(parts: Parts, progress: Progress) -> Noticed:
+    def noting(parts: StoreContext, progress: Progress) -> Noticed:
         seen.append(in_index(store))
         return whole(parts, progress)
 
-    monkeypatch.setattr(rebuilding, "rebuild", noting)
+    monkeypatch.setattr(rebuild, "rebuild", noting)
     opened().rebuild()
     assert seen == [2] and contents(store) == ["the first word", "the second word"]
 

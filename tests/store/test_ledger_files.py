@@ -11,7 +11,7 @@ import pytest
 
 from engram import Engram
 from engram.model.errors import StoreCorrupt, StoreReadOnly
-from engram.store.files.backwards import lines_backwards
+from engram.store.files.confinement import lines_backwards
 from tests.faults.consistency import store_of
 from tests.homes import home_of
 

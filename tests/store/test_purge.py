@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from engram import Engram
-from engram.store.files import purging
+from engram.store.files import purge
 from engram.store.files.purge_plan import MARKER
 from tests.faults.consistency import assert_consistent, free_of, index_terms, last_images, store_of
 from tests.faults.processes import ending, finish, learners, let_go
@@ -143,7 +143,7 @@ def test_a_redaction_that_a_crash_interrupted_still_leaves_others_their_words(
         made = mem.add_conversation("I prefer oolong tea.", scope="global", session="S-1")
         mem.observe("S-2", "user", "I prefer oolong tea.")
         with monkeypatch.context() as crashing:
-            crashing.setattr(purging, "_remove_files", lambda *_: 1 / 0)
+            crashing.setattr(purge, "_remove_files", lambda *_: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 mem.upkeep.purge(made.events)
     with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as again:

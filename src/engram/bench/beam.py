@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from engram.bench.dataset import (
-    Conversation,
+    DatasetConversation,
+    DatasetTurn,
     Question,
     SessionOfTurns,
-    Turn,
     malformed,
     read_json,
     read_lines,
@@ -23,7 +23,7 @@ from engram.bench.dataset import (
 __all__ = ["load"]
 
 
-def load(path: Path) -> list[Conversation]:
+def load(path: Path) -> list[DatasetConversation]:
     """Every chat of the file. Questions whose evidence names no turn of it are left out: nothing could find them."""
     data = read_lines(path) if path.suffix == ".jsonl" else read_json(path)
     if not isinstance(data, list):
@@ -34,20 +34,20 @@ def load(path: Path) -> list[Conversation]:
         raise malformed(path, f"{type(error).__name__}: {error}") from error
 
 
-def _conversation(item: Mapping[str, Any]) -> Conversation:
+def _conversation(item: Mapping[str, Any]) -> DatasetConversation:
     sessions = tuple(_session(session) for session in item["sessions"])
     keys = [turn.key for session in sessions for turn in session.turns]
     if len(set(keys)) < len(keys):
         raise ValueError(f"two turns of {item['id']} have the same id")
     questions = (_question(asked, set(keys)) for asked in item["questions"])
-    return Conversation(
+    return DatasetConversation(
         text_field(item, "id"), sessions, tuple(question for question in questions if question.evidence)
     )
 
 
 def _session(session: Mapping[str, Any]) -> SessionOfTurns:
     turns = tuple(
-        Turn(text_field(turn, "id"), text_field(turn, "role"), text_field(turn, "text"), _date(turn["at"]))
+        DatasetTurn(text_field(turn, "id"), text_field(turn, "role"), text_field(turn, "text"), _date(turn["at"]))
         for turn in session["turns"]
     )
     key = text_field(session, "id")

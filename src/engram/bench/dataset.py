@@ -13,11 +13,20 @@ from typing import Any
 
 from engram.model.errors import InvalidInput
 
-__all__ = ["Conversation", "Question", "SessionOfTurns", "Turn", "malformed", "read_json", "read_lines", "text_field"]
+__all__ = [
+    "DatasetConversation",
+    "DatasetTurn",
+    "Question",
+    "SessionOfTurns",
+    "malformed",
+    "read_json",
+    "read_lines",
+    "text_field",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class DatasetTurn:
     """One thing said."""
 
     key: str
@@ -33,7 +42,7 @@ class SessionOfTurns:
 
     key: str
     at: datetime
-    turns: tuple[Turn, ...]
+    turns: tuple[DatasetTurn, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +58,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Conversation:
+class DatasetConversation:
     """One corpus: questions are asked of this and nothing else."""
 
     key: str

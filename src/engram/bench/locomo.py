@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from engram.bench.dataset import Conversation, Question, SessionOfTurns, Turn, malformed, read_json
+from engram.bench.dataset import DatasetConversation, DatasetTurn, Question, SessionOfTurns, malformed, read_json
 
 __all__ = ["CATEGORIES", "load"]
 
@@ -17,7 +17,7 @@ _TURN = re.compile(r"[^\s;,]+")
 _DATE = "%I:%M %p on %d %B, %Y"
 
 
-def load(path: Path) -> list[Conversation]:
+def load(path: Path) -> list[DatasetConversation]:
     """Every conversation of the file. Questions whose evidence names no turn of it are left out: nothing could find them."""
     data = read_json(path)
     if not isinstance(data, list):
@@ -28,19 +28,19 @@ def load(path: Path) -> list[Conversation]:
         raise malformed(path, f"{type(error).__name__}: {error}") from error
 
 
-def _conversation(item: Mapping[str, Any], number: int) -> Conversation:
+def _conversation(item: Mapping[str, Any], number: int) -> DatasetConversation:
     sessions = tuple(_sessions(item["conversation"]))
     known = {turn.key for session in sessions for turn in session.turns}
     questions = (_question(asked, known) for asked in item["qa"])
     key = str(item.get("sample_id", number))
-    return Conversation(key, sessions, tuple(question for question in questions if question.evidence))
+    return DatasetConversation(key, sessions, tuple(question for question in questions if question.evidence))
 
 
 def _sessions(conversation: Mapping[str, Any]) -> Iterator[SessionOfTurns]:
     found = (_SESSION.fullmatch(key) for key in conversation)
     for match in sorted((m for m in found if m), key=lambda m: int(m[1])):
         at = datetime.strptime(conversation[f"{match[0]}_date_time"], _DATE).replace(tzinfo=UTC)
-        turns = (Turn(turn["dia_id"], turn["speaker"], turn["text"]) for turn in conversation[match[0]])
+        turns = (DatasetTurn(turn["dia_id"], turn["speaker"], turn["text"]) for turn in conversation[match[0]])
         yield SessionOfTurns(match[0], at, tuple(turns))
 
 

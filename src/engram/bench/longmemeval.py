@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from engram.bench.dataset import (
-    Conversation,
+    DatasetConversation,
+    DatasetTurn,
     Question,
     SessionOfTurns,
-    Turn,
     malformed,
     read_json,
     read_lines,
@@ -29,7 +29,7 @@ _ABSTENTION = "_abs"
 """Marks questions that nothing answers; the benchmark's own retrieval measure leaves them out too."""
 
 
-def load(path: Path) -> list[Conversation]:
+def load(path: Path) -> list[DatasetConversation]:
     """One conversation per question, in the order of the file; of a pool, one with all its questions."""
     data = read_lines(path) if path.suffix == ".jsonl" else read_json(path)
     items = [data] if isinstance(data, dict) and "questions" in data else data
@@ -45,20 +45,22 @@ def load(path: Path) -> list[Conversation]:
         raise malformed(path, f"{type(error).__name__}: {error}") from error
 
 
-def _pool(item: Mapping[str, Any], number: int) -> Conversation:
+def _pool(item: Mapping[str, Any], number: int) -> DatasetConversation:
     sessions = tuple(_pooled_session(session) for session in item["sessions"])
     keys = [session.key for session in sessions]
     if len(set(keys)) < len(keys):
         raise ValueError("two sessions have the same id")
     turns = {turn.key for session in sessions for turn in session.turns}
     questions = (_pooled_question(asked, set(keys), turns) for asked in item["questions"])
-    return Conversation(f"pool-{number}", sessions, tuple(question for question in questions if question.evidence))
+    return DatasetConversation(
+        f"pool-{number}", sessions, tuple(question for question in questions if question.evidence)
+    )
 
 
 def _pooled_session(session: Mapping[str, Any]) -> SessionOfTurns:
     key = text_field(session, "id")
     turns = (
-        Turn(f"{key}#{place}", text_field(turn, "role"), text_field(turn, "text"))
+        DatasetTurn(f"{key}#{place}", text_field(turn, "role"), text_field(turn, "text"))
         for place, turn in enumerate(session["turns"])
     )
     return SessionOfTurns(key, _date(session["date"]), tuple(turns))
@@ -74,20 +76,20 @@ def _pooled_question(asked: Mapping[str, Any], sessions: set[str], turns: set[st
     )
 
 
-def _conversation(item: Mapping[str, Any]) -> Conversation:
+def _conversation(item: Mapping[str, Any]) -> DatasetConversation:
     lite = "sessions" in item
     sessions = tuple(_lite_sessions(item) if lite else _official_sessions(item))
     known = {session.key for session in sessions}
     answers = item["answer_sessions" if lite else "answer_session_ids"]
     evidence = tuple(dict.fromkeys(key for key in answers if key in known))
     question = Question(item["question"], evidence, item["question_type"], _date(item["question_date"]))
-    return Conversation(item["question_id"], sessions, (question,) if evidence else ())
+    return DatasetConversation(item["question_id"], sessions, (question,) if evidence else ())
 
 
 def _lite_sessions(item: Mapping[str, Any]) -> Iterator[SessionOfTurns]:
     for session in item["sessions"]:
         key = session["id"]
-        yield SessionOfTurns(key, _date(session["date"]), (Turn(f"{key}#0", "user", session["text"]),))
+        yield SessionOfTurns(key, _date(session["date"]), (DatasetTurn(f"{key}#0", "user", session["text"]),))
 
 
 def _official_sessions(item: Mapping[str, Any]) -> Iterator[SessionOfTurns]:
@@ -97,7 +99,7 @@ def _official_sessions(item: Mapping[str, Any]) -> Iterator[SessionOfTurns]:
         # A few haystacks hold a session twice; a store would take it once.
         if key not in seen:
             seen.add(key)
-            turns = (Turn(f"{key}#{i}", turn["role"], turn["content"]) for i, turn in enumerate(said))
+            turns = (DatasetTurn(f"{key}#{i}", turn["role"], turn["content"]) for i, turn in enumerate(said))
             yield SessionOfTurns(key, _date(date), tuple(turns))
 
 

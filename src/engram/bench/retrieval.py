@@ -1,18 +1,139 @@
 """How well the store finds: a data set's conversations go in as ledger events, its questions are asked, the ranking is measured."""
 
+import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from engram.bench.bm25 import Bm25
-from engram.bench.dataset import Conversation, Question
+from engram.bench.dataset import DatasetConversation, Question
 from engram.bench.floors import peak_memory, percentile
-from engram.bench.measures import Tally, sessions_in_order
 from engram.client import Engram
 from engram.model.errors import InvalidInput
+from engram.text.tokens import query_terms, tokens
+
+K1, B = 1.2, 0.75
+"""The customary values, which SQLite's FTS5 uses, too."""
+
+
+class Bm25:
+    """An inverted index over the turns of one conversation, who spoke and what, by the terms of the store's own index."""
+
+    def __init__(self, conversation: DatasetConversation) -> None:
+        turns = [turn for session in conversation.sessions for turn in session.turns]
+        counts = [Counter(tokens(f"{turn.speaker}: {turn.text}")) for turn in turns]
+        self._keys = [turn.key for turn in turns]
+        self._lengths = [counted.total() for counted in counts]
+        self._postings: Mapping[str, Sequence[tuple[int, int]]] = _postings(counts)
+
+    def ranking(self, question: str, depth: int) -> list[str]:
+        """The keys of the best turns, best first; equal ones in the order they were said."""
+        scores = self.scores(question)
+        return sorted((key for key in self._keys if key in scores), key=lambda key: -scores[key])[:depth]
+
+    def scores(self, question: str) -> dict[str, float]:
+        """The score of every turn that shares a term with the question, by key. Stop and question words do not count."""
+        average = sum(self._lengths) / max(len(self._lengths), 1)
+        found: dict[str, float] = defaultdict(float)
+        for term in query_terms(question):
+            postings = self._postings.get(term, ())
+            idf = math.log(1 + (len(self._keys) - len(postings) + 0.5) / (len(postings) + 0.5))
+            for place, count in postings:
+                length = K1 * (1 - B + B * self._lengths[place] / average)
+                found[self._keys[place]] += idf * count * (K1 + 1) / (count + length)
+        return dict(found)
+
+
+def _postings(counts: Sequence[Mapping[str, int]]) -> dict[str, list[tuple[int, int]]]:
+    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for place, counted in enumerate(counts):
+        for term, count in counted.items():
+            found[term].append((place, count))
+    return dict(found)
+
+
+CUTS = (5, 10)
+
+
+def any_hit(ranking: Sequence[str], wanted: Iterable[str], cut: int) -> float:
+    """1 when one wanted key is among the first."""
+    return float(not set(wanted).isdisjoint(ranking[:cut]))
+
+
+def all_hit(ranking: Sequence[str], wanted: Iterable[str], cut: int) -> float:
+    """1 when every wanted key is among the first."""
+    return float(set(wanted).issubset(ranking[:cut]))
+
+
+def fraction(ranking: Sequence[str], wanted: Iterable[str], cut: int) -> float:
+    """The share of the wanted keys that is among the first."""
+    keys = set(wanted)
+    return len(keys.intersection(ranking[:cut])) / len(keys) if keys else 0.0
+
+
+def ndcg(ranking: Sequence[str], wanted: Iterable[str], cut: int) -> float:
+    """Discounted gain of the first, against the best order there could be."""
+    keys = set(wanted)
+    gain = sum(_discount(place) for place, key in enumerate(ranking[:cut]) if key in keys)
+    ideal = sum(_discount(place) for place in range(min(cut, len(keys))))
+    return gain / ideal if ideal else 0.0
+
+
+def reciprocal_rank(ranking: Sequence[str], wanted: Iterable[str], cut: int) -> float:
+    """One divided by the place of the first wanted key; 0 when none is among the first."""
+    keys = set(wanted)
+    return next((1 / place for place, key in enumerate(ranking[:cut], 1) if key in keys), 0.0)
+
+
+def _discount(place: int) -> float:
+    return 1 / math.log2(place + 2)
+
+
+def sessions_in_order(ranking: Iterable[str], session_of: Mapping[str, str]) -> list[str]:
+    """Sessions in the order of their best turn."""
+    return list(dict.fromkeys(session_of[key] for key in ranking))
+
+
+@dataclass(slots=True)
+class Tally:
+    """Means over questions, overall and by category."""
+
+    _values: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+
+    def add(self, category: str, ranking: Sequence[str], wanted: Sequence[str], level: str = "") -> None:
+        """Count one question; `level` (such as "session") sets measures of another ranking apart."""
+        prefix = f"{level} " if level else ""
+        for cut in CUTS:
+            for name, measure in (("any", any_hit), ("all", all_hit), ("fraction", fraction)):
+                self._note(category, f"{prefix}{name}@{cut}", measure(ranking, wanted, cut))
+        self._note(category, f"{prefix}ndcg@10", ndcg(ranking, wanted, 10))
+        self._note(category, f"{prefix}mrr@10", reciprocal_rank(ranking, wanted, 10))
+
+    def _note(self, category: str, measure: str, value: float) -> None:
+        self._values.setdefault(measure, {}).setdefault(category, []).append(value)
+
+    def means(self) -> dict[str, float]:
+        """Each measure over all questions."""
+        return {name: _mean(value for values in by.values() for value in values) for name, by in self._values.items()}
+
+    def by_category(self, measure: str) -> dict[str, float]:
+        """One measure, category by category."""
+        return {category: _mean(values) for category, values in sorted(self._values.get(measure, {}).items())}
+
+    @property
+    def questions(self) -> int:
+        """How many questions were counted."""
+        first = next(iter(self._values.values()), {})
+        return sum(len(values) for values in first.values())
+
+
+def _mean(values: Iterable[float]) -> float:
+    found = list(values)
+    return sum(found) / len(found) if found else 0.0
+
 
 DEPTH = 50
 """Hits asked for: enough that ten sessions can be told apart."""
@@ -22,7 +143,7 @@ BASELINES = {"bm25": Bm25}
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class BenchQuestion:
     """How the questions are asked."""
 
     mode: str = "hybrid"
@@ -38,8 +159,8 @@ class Asking:
 
 
 def measure(
-    conversations: Sequence[Conversation],
-    asking: Asking,
+    conversations: Sequence[DatasetConversation],
+    asking: BenchQuestion,
     progress: Callable[[str, int, int], None] = lambda *_: None,
     url: str | None = None,
 ) -> dict[str, Any]:
@@ -85,7 +206,7 @@ def _opened(url: str | None) -> Iterator[Engram]:
         tenants.remove(url, tenant)
 
 
-def fill(mem: Engram, conversation: Conversation) -> None:
+def fill(mem: Engram, conversation: DatasetConversation) -> None:
     """Only what a real user's store would hold is indexed: who spoke, what, when. The data set's keys ride as metadata."""
     for number, session in enumerate(conversation.sessions):
         turns = [
@@ -96,14 +217,14 @@ def fill(mem: Engram, conversation: Conversation) -> None:
             mem.observe_batch(f"session-{number}", turns[start : start + BATCH])
 
 
-def _ask(mem: Engram, question: Question, asking: Asking) -> tuple[list[str], float]:
+def _ask(mem: Engram, question: Question, asking: BenchQuestion) -> tuple[list[str], float]:
     started = time.perf_counter()
     hits = mem.search(question.text, kinds=("event",), limit=DEPTH, mode=asking.mode, fusion=asking.fusion)
     return [hit.metadata["key"] for hit in hits], (time.perf_counter() - started) * 1000
 
 
 def _count(
-    tally: Tally, ranking: Sequence[str], conversation: Conversation, question: Question, asking: Asking
+    tally: Tally, ranking: Sequence[str], conversation: DatasetConversation, question: Question, asking: BenchQuestion
 ) -> None:
     sessions = sessions_in_order(ranking, conversation.session_of)
     wanted = sessions_in_order(question.evidence, conversation.session_of)
@@ -116,7 +237,7 @@ def _count(
             tally.add(question.category, ranking, question.turns, "turn")
 
 
-def _by_category(tally: Tally, asking: Asking) -> dict[str, dict[str, float]]:
+def _by_category(tally: Tally, asking: BenchQuestion) -> dict[str, dict[str, float]]:
     """What each kind of data set is judged by, for every category: turns by share and any-hit, sessions by all-hit and any-hit."""
     shown = {
         name: tally.by_category(name) for name in (("fraction@10", "any@10") if asking.by_turn else ("all@5", "any@5"))
@@ -125,11 +246,11 @@ def _by_category(tally: Tally, asking: Asking) -> dict[str, dict[str, float]]:
     return {category: {name: means[category] for name, means in shown.items()} for category in categories}
 
 
-def _baseline_report(tally: Tally, asking: Asking) -> dict[str, Any]:
+def _baseline_report(tally: Tally, asking: BenchQuestion) -> dict[str, Any]:
     return {"name": asking.baseline, "measures": tally.means(), "by_category": _by_category(tally, asking)}
 
 
-def _report(tally: Tally, latencies: Sequence[float], asking: Asking) -> dict[str, Any]:
+def _report(tally: Tally, latencies: Sequence[float], asking: BenchQuestion) -> dict[str, Any]:
     timed = latencies or [0.0]
     return {
         "questions": tally.questions,

@@ -1,20 +1,77 @@
 """How fast the store is, each figure beside its floor measured in the same run."""
 
 import os
+import random
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
+from importlib import resources
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from engram.bench import floors
-from engram.bench.corpus import memories, questions, statements
 from engram.bench.report import Figure, Progress
 from engram.client import Engram
 from engram.model.errors import InvalidInput
+
+WORDS = 20_000
+"""How many different words there are."""
+SCOPES = ("global", "user", "project:acme", "project:acme/api", "project:beta")
+TYPES = ("factual", "behavioral", "procedural", "preference", "convention")
+_ANNOUNCES_A_SECRET = frozenset(
+    ("backup", "codes", "crypto", "key", "keys", "ledger", "login", "mnemonic", "password", "passwords", "phrase", "pin",
+     "secret", "secrets", "seed", "token", "tokens", "wallet")
+)  # fmt: skip
+"""Before random words each of these now and then reads like a password or a recovery phrase, which no store takes."""
+
+
+def statements(count: int, seed: int = 1) -> Iterator[str]:
+    """Statements of 12 to 24 words, Zipf-distributed."""
+    rng = random.Random(seed)
+    words = _words()
+    weights = list(accumulate(1 / (rank + 10) for rank in range(len(words))))
+    for _ in range(count):
+        yield " ".join(rng.choices(words, cum_weights=weights, k=rng.randint(12, 24)))
+
+
+def memories(count: int, seed: int = 1) -> Iterator[dict[str, str]]:
+    """The same as `add_batch` takes them, over a few scopes and types."""
+    for number, statement in enumerate(statements(count, seed)):
+        yield {
+            "statement": statement,
+            "scope": SCOPES[number % len(SCOPES)],
+            "type": TYPES[number % len(TYPES)],
+        }
+
+
+def questions(count: int, population: int, seed: int = 2) -> list[str]:
+    """Questions made of six words of some memory each."""
+    rng = random.Random(seed)
+    wanted = sorted(rng.sample(range(population), min(count, population)))
+    asked, pick = [], iter(wanted)
+    target = next(pick, None)
+    for number, statement in enumerate(statements(population)):
+        if number == target:
+            words = statement.split()
+            asked.append(" ".join(rng.sample(words, min(6, len(words)))))
+            target = next(pick, None)
+            if target is None:
+                break
+    return asked
+
+
+def _words() -> list[str]:
+    text = resources.files("engram.embedding").joinpath("data/vocabulary.txt").read_text("utf-8")
+    plain = [word for word in text.split() if word.isascii() and word.isalpha() and len(word) > 2]
+    plain = [word for word in plain if word not in _ANNOUNCES_A_SECRET]
+    rng = random.Random(0)
+    rng.shuffle(plain)
+    return plain[:WORDS]
+
 
 ROUNDS = 60
 LEARNS = 40
@@ -103,7 +160,7 @@ def _timed(name: str, samples: list[float], floor: float, against: str) -> Figur
 
 def _pruned(mem: Engram, asked: list[str]) -> list[str]:
     """The questions as the FTS5 queries the store itself would run."""
-    from engram.store.pruned_terms import prune
+    from engram.store.documents import prune
     from engram.text.tokens import query_terms
 
     found = []

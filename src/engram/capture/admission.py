@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from engram.gates.pipeline import judge_trusted
 from engram.gates.proposal import GateSettings, Proposal
-from engram.gates.secrets import suspects
+from engram.gates.secrets.scan import suspects
 from engram.gates.shape import added_problem
 from engram.model.decision import Outcome
 from engram.model.errors import Refused, SecretRefused

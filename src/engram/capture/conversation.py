@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
-from engram.capture.consulting import Reading, choices_for, read_facts
-from engram.capture.drafting import draft
+from engram.capture.draft import draft
 from engram.capture.extraction import REDACTED, Extracted, clauses, extract
 from engram.capture.learn import LateKnown, Learner, StoreKnown, propose
+from engram.capture.model_review import ModelReview, choices_for, read_facts
 from engram.gates.comparison import relation
 from engram.gates.pipeline import judge
-from engram.gates.secrets import redact
-from engram.llm.answers import Choice
+from engram.gates.secrets.scan import redact
+from engram.llm.schemas import Choice
 from engram.model.decision import Decision, Outcome
 from engram.model.errors import InvalidInput, ModelError, NotFound
 from engram.model.event import Event
@@ -29,7 +29,7 @@ from engram.model.types import memory_type
 from engram.rules.scopes import parse_scope
 from engram.rules.sources import may_replace
 from engram.store.documents import meaning_of
-from engram.store.lineages import IN_FORCE, start_of
+from engram.store.lineage import IN_FORCE, start_of
 from engram.store.protocol import Store
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class Conversations:
         facts = extract(_as_turns(events), at=events[0].at, extract_assistant_response=extract_assistant_response)
         _tell_secrets(exchange)
         trouble: ModelError | None = None
-        reading = Reading()
+        reading = ModelReview()
         if self.model is not None:
             try:
                 reading = read_facts(self.model, events, facts, exchange.roles)
@@ -223,7 +223,7 @@ class Conversations:
         self.queue.enqueue(JOB, exchange.events[0].id, exchange.payload)
 
     def _decide(
-        self, exchange: _Exchange, facts: Sequence[Extracted], reading: Reading, *, consult: bool
+        self, exchange: _Exchange, facts: Sequence[Extracted], reading: ModelReview, *, consult: bool
     ) -> ModelError | None:
         """Carry out a decision for every fact; the model's error if it could not compare them."""
         for statement, why in reading.refused:

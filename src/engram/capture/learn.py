@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from engram.capture.admission import admit_all
-from engram.capture.drafting import draft
+from engram.capture.draft import draft
 from engram.gates.pipeline import judge, outranked
 from engram.gates.policies import MemoryPolicy
 from engram.gates.policies.policy import PatternTimeout
@@ -19,10 +19,10 @@ from engram.review.lineage import Lineages, contradicted, standing_above, supers
 from engram.rules.sources import CONFIRMED, Rank, is_evidence, rank_of, said_by
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
-from engram.store.lineages import IN_FORCE, heads_among
+from engram.store.lineage import IN_FORCE, heads_among
 from engram.store.protocol import Filters, Foreseen, Query, Store, Transaction
 from engram.text.content_hash import content_hash, same_text
-from engram.text.slug import slug
+from engram.text.display import slug
 from engram.text.tokens import query_terms, tokens
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from engram.text.shown import one_line, shown
+from engram.text.display import one_line, shown
 
 __all__ = [
     "Cell", "Column", "Report", "age", "ago", "bar", "block", "console", "count", "entry", "fields", "line", "lines", "moment",

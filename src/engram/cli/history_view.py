@@ -18,19 +18,19 @@ _ABSENT: Any = None
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class HistoryStep:
     """One decision and what it changed: field → (before, after)."""
 
     image: "Image"
     changes: Mapping[str, tuple[Any, Any]]
 
 
-def steps(images: "Sequence[Image]") -> list[Step]:
+def steps(images: "Sequence[Image]") -> list[HistoryStep]:
     """Each image compared with the previous one."""
-    found: list[Step] = []
+    found: list[HistoryStep] = []
     before: Memory | None = None
     for image in images:
-        found.append(Step(image, changes(before, image.memory)))
+        found.append(HistoryStep(image, changes(before, image.memory)))
         before = image.memory
     return found
 
@@ -65,7 +65,7 @@ def _is_default(name: str, value: Any) -> bool:
     return bool(_flat(Memory(id="", statement="")).get(name) == value)
 
 
-def step_data(step: Step) -> dict[str, Any]:
+def step_data(step: HistoryStep) -> dict[str, Any]:
     """A step for a program."""
     image = step.image
     return {
@@ -79,7 +79,7 @@ def step_data(step: Step) -> dict[str, Any]:
     }
 
 
-def draw(found: Sequence[Step]) -> None:
+def draw(found: Sequence[HistoryStep]) -> None:
     """Steps for a person, oldest first."""
     for step in found:
         image = step.image

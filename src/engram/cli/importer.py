@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time
 from typing import TYPE_CHECKING, Any
 
-from engram.capture.drafting import draft
+from engram.capture.draft import draft
 from engram.cli import import_merge
 from engram.cli.display import Report
 from engram.cli.import_merge import IMPORT, was_imported
@@ -22,7 +22,7 @@ from engram.cli.import_source import ImportSource, called, is_origin
 from engram.dialects.engram_yaml import to_mapping
 from engram.gates.instructions import injection_problem
 from engram.gates.proposal import GateSettings
-from engram.gates.secrets import secrets_problem
+from engram.gates.secrets.scan import secrets_problem
 from engram.gates.shape import added_problem
 from engram.gates.trust import is_human, tier_of
 from engram.model.arguments import refuse_deep
@@ -35,7 +35,7 @@ from engram.rules.scopes import parse_scope, visible_from
 from engram.rules.sources import CONFIRMED, IMPORTED, is_evidence, may_replace, said_by, who
 from engram.store.records import readable_image
 from engram.text.content_hash import content_hash
-from engram.text.slug import slug
+from engram.text.display import slug
 
 if TYPE_CHECKING:
     from engram.client import Engram

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engram.model.errors import Refused
 from engram.model.memory import Memory
-from engram.text.shown import shown
+from engram.text.display import shown
 
 IN_FORCE = ("active", "dormant")
 _TERMINAL = Path("/dev/tty")

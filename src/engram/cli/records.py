@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from engram.model.decision import Decision
     from engram.model.hit import Hit, Injected, Injection
     from engram.model.memory import Memory
-    from engram.recall.blocks import RecallTrace
+    from engram.recall.prompt.blocks import RecallTrace
     from engram.recall.recaller import Recall
 
 

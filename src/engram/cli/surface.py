@@ -56,7 +56,7 @@ class Surface:
 
     def refuse_server(self, why: str) -> None:
         """Refuse what only a store of files can do, where a server's is asked for."""
-        from engram.store.opening import server_asked
+        from engram.store.location import server_asked
 
         if server_asked(self.home) is not None:
             raise InvalidInput(f"{why}. --home DIR works on a store of files instead of $ENGRAM_URL's")
@@ -73,7 +73,7 @@ class Surface:
         import json
 
         from engram.cli.records import plain
-        from engram.text.shown import visible_json
+        from engram.text.display import visible_json
 
         text = json.dumps(plain(data), ensure_ascii=False, indent=2, allow_nan=False)
         self.answered = True
@@ -86,7 +86,7 @@ class Surface:
 
     def say(self, text: str) -> None:
         """A remark to the person, on stderr."""
-        from engram.text.shown import shown
+        from engram.text.display import shown
 
         sys.stderr.write(shown(text) + "\n")
 
@@ -141,8 +141,8 @@ def _reporting(surface: Surface) -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(FAILED) from None
     except (EngramError, OSError) as error:
-        from engram.gates.secrets import redact
-        from engram.text.shown import shown
+        from engram.gates.secrets.scan import redact
+        from engram.text.display import shown
 
         told = redact(message_of(error))[0]
         sys.stderr.write(f"engram: {shown(told)}\n")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from engram.model.decision import Decision
     from engram.model.hit import Hit, Injection, SearchTrace
     from engram.model.memory import Memory
-    from engram.recall.blocks import RecallTrace
+    from engram.recall.prompt.blocks import RecallTrace
     from engram.recall.recaller import Recall
     from engram.recall.trace import Trace
 

@@ -14,7 +14,7 @@ from engram.client.write_verbs import WriteVerbs
 from engram.model.errors import EmbedderError
 from engram.model.report import Finding, Report
 from engram.settings import Settings, load_settings
-from engram.store.opening import Server, open_server, owner_config, server_asked
+from engram.store.location import Server, open_server, owner_config, server_asked
 from engram.store.protocol import Store
 from engram.store.sources import utc_now
 

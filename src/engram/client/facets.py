@@ -21,7 +21,7 @@ from engram.recall.recaller import Recaller
 from engram.recall.search import Searcher
 from engram.rules.scopes import GLOBAL, is_person
 from engram.settings import Settings
-from engram.store.lineages import IN_FORCE
+from engram.store.lineage import IN_FORCE
 from engram.store.protocol import Filters, Store
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from engram.graph.graph import Graph
     from engram.llm.model import LanguageModel
     from engram.model.memory import Memory
-    from engram.recall.blocks import Blocks
-    from engram.recall.deep import Permute
+    from engram.recall.expansion import Permute
+    from engram.recall.prompt.blocks import Blocks
     from engram.review.lineage import Lineages
     from engram.review.queue import Review
     from engram.sessions.context import ContextBuilder
@@ -103,7 +103,7 @@ class Facets:
     @cached_property
     def graph(self) -> "Graph":
         """Relations between memories."""
-        from engram.gates.secrets import redact_all
+        from engram.gates.secrets.scan import redact_all
         from engram.graph.graph import Graph
 
         return Graph(self.store, self._clock, redact_all)
@@ -179,14 +179,14 @@ class Facets:
     @cached_property
     def _permute(self) -> "Permute | None":
         """How other wordings of a question are found: by a model where there is one, else by rules."""
-        from engram.recall.refining import permuting
+        from engram.recall.expansion import permuting
 
         return permuting(self.model) if self.model is not None else None
 
     @cached_property
     def _blocks(self) -> "Blocks":
         from engram.embedding.tokenizer import count_tokens
-        from engram.recall.blocks import Blocks
+        from engram.recall.prompt.blocks import Blocks
 
         return Blocks(self._searcher, self._clock, count_tokens)
 
@@ -242,7 +242,7 @@ class Facets:
 
     def _used_in(self, session: str, owner: "Mapping[str, Any]") -> str:
         """The session a use is noted in; "" for another's: whoever names it is answered as if there were no such session."""
-        from engram.store.owners import sees_ledger
+        from engram.store.ledger import sees_ledger
 
         scopes = self.scopes_for(**cast(Owner, owner)) if session else None
         if scopes is None or sees_ledger(self.store, session, scopes):
@@ -268,7 +268,7 @@ class Facets:
     def _recaller(self) -> Recaller:
         refine = None
         if self.model is not None:
-            from engram.recall.refining import refining
+            from engram.recall.expansion import refining
 
             refine = refining(self.model)
         return Recaller(self._searcher, self.store, self._clock, refine)
@@ -287,7 +287,7 @@ class Facets:
 
         ask = None
         if self.model is not None:
-            from engram.sessions.summary_model import asking
+            from engram.sessions.summary import asking
 
             ask = self.model.name, asking(self.model)
         return Sessions(self.store, self._recaller, self._clock, self.settings, ask)
@@ -308,7 +308,7 @@ class Facets:
         return memory
 
     def _given(self, statement: str, fields: "Mapping[str, Any]", session: str = "") -> dict[str, Any]:
-        from engram.gates.secrets import refuse_secret
+        from engram.gates.secrets.scan import refuse_secret
 
         refuse_secret(session, "the session's id")
         given = owned(fields)
@@ -321,7 +321,7 @@ class Facets:
 
     def _check_superseded(self, given: "Mapping[str, Any]") -> None:
         """An owner supersedes what they see; to name another's memory is to name none, and shows nothing of it."""
-        from engram.capture.drafting import checked_fields
+        from engram.capture.draft import checked_fields
 
         if not given.get("supersedes") or not given.get("scope"):
             return

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from engram.store.screen import Unscreened
 
 if TYPE_CHECKING:
-    from engram.gates.screen import SecretScreen
+    from engram.gates.secrets.screen import SecretScreen
     from engram.model.event import Event, Session
     from engram.model.memory import Memory
     from engram.model.task import Checkpoint, Job, TaskRun
@@ -53,6 +53,6 @@ class DeferredScreen(Unscreened):
 
 
 def _screen() -> "SecretScreen":
-    from engram.gates.screen import SecretScreen
+    from engram.gates.secrets.screen import SecretScreen
 
     return SecretScreen()

@@ -21,8 +21,8 @@ from engram.store.protocol import LIVE, Image
 
 if TYPE_CHECKING:
     from engram.graph.paths import Reached
-    from engram.recall.blocks import RecallTrace
-    from engram.review.explaining import Explanation
+    from engram.recall.prompt.blocks import RecallTrace
+    from engram.review.explanation import Explanation
 
 Memories = list[Memory]
 Images = list[Image]
@@ -82,7 +82,7 @@ class ReadVerbs(Facets):
         **filters: Unpack[SearchFilters],
     ) -> Hits:
         """Search several wordings of a broad question at once, fused by reciprocal rank. Takes the filters of `search`."""
-        from engram.recall.deep import deep_search
+        from engram.recall.expansion import deep_search
 
         ask = self._ask(query, limit, mode, fusion, explain, include_superseded, filters, min_relevance)
         return _scored(deep_search(self._searcher, ask, n_queries, self._permute), min_score)
@@ -250,7 +250,7 @@ class ReadVerbs(Facets):
 
     def history(self, ref: str, **owner: Unpack[Owner]) -> Images:
         """Every decision about a memory, oldest first, with what it was after each."""
-        from engram.review.explaining import seen_images
+        from engram.review.explanation import seen_images
 
         return seen_images(self.store.history(self.get(ref, **owner).id), self.scopes_for(**owner))
 
@@ -266,7 +266,7 @@ class ReadVerbs(Facets):
 
     def explain_memory(self, ref: str, **owner: Unpack[Owner]) -> "Explanation":
         """Why a memory is what it is: its state and the reason, its versions and decisions, links, and what it rests on."""
-        from engram.review.explaining import explained
+        from engram.review.explanation import explained
 
         memory, seen = self.get(ref, **owner), self.scopes_for(**owner)
         versions, current = self.lineage(ref, **owner), self.get_current(ref, **owner)

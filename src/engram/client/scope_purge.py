@@ -9,10 +9,10 @@ from engram.model.event import Session
 from engram.model.memory import Memory
 from engram.model.task import TASK_STATES, Checkpoint, TaskRun
 from engram.rules.scopes import ancestors
-from engram.store.owners import CONVERSATION
+from engram.store.ledger import CONVERSATION
 from engram.store.protocol import Filters, Purged, Store
-from engram.store.purged_words import DOCUMENT, goes_with
-from engram.upkeep.destroying import Destroying
+from engram.store.purge import DOCUMENT, goes_with
+from engram.upkeep.purge import Destroying
 
 PURGED = "purged"
 """What a purged task is about, for whoever finds its id."""

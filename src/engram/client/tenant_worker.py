@@ -12,14 +12,13 @@ from engram.capture.jobs import KINDS
 from engram.client.engram import Engram, Setup
 from engram.model.arguments import checked_limit
 from engram.model.errors import EngramError, InvalidInput
-from engram.sessions.jobs import MOST_AT_ONCE, Worked, jittered, patiently
-from engram.sessions.round_robin import RoundRobin, Turn
-from engram.store.opening import Server, owner_config, server_asked
+from engram.sessions.jobs import MOST_AT_ONCE, RoundRobin, Worked, WorkerTurn, jittered, patiently
+from engram.store.location import Server, owner_config, server_asked
 from engram.store.sources import utc_now
 
 if TYPE_CHECKING:
     from engram.gates.policies import MemoryPolicy
-    from engram.store.postgres.due_tenants import DueTenants
+    from engram.store.postgres.tenants import DueTenants
 
 MOST_OPEN = 256
 """Tenants whose stores stay open; the one that was least recently worked for is closed for the next."""
@@ -58,11 +57,11 @@ class AllTenantsWorker:
             )
         setup = Setup.of(owner_config(), embedder, policy)
         now = clock or utc_now
-        from engram.store.postgres.opening import open_due_tenants
+        from engram.store.postgres.setup import open_due_tenants
 
         return cls(server.url, setup, now, open_due_tenants(server.url, KINDS))
 
-    def next_turn(self) -> Turn | None:
+    def next_turn(self) -> WorkerTurn | None:
         """One job of the tenant whose turn it is; None where nothing is due that could be done now.
 
         The turn has the `tenant`, `worked` (the job done, put off or given up; none where another worker was faster), and
@@ -70,9 +69,9 @@ class AllTenantsWorker:
         """
         return self._turns.next()
 
-    def work(self, limit: int = 100) -> list[Turn]:
+    def work(self, limit: int = 100) -> list[WorkerTurn]:
         """Do what is due now for all tenants, at most so many jobs; the turns in which something was done or failed."""
-        turns: list[Turn] = []
+        turns: list[WorkerTurn] = []
         left = checked_limit(limit, most=MOST_AT_ONCE)
         while left and (turn := self.next_turn()) is not None:
             if turn.worked or turn.failed:
@@ -80,7 +79,9 @@ class AllTenantsWorker:
             left -= bool(turn.worked)
         return turns
 
-    def run(self, stop: threading.Event, idle_seconds: float = 1.0, told: Callable[[Turn], None] | None = None) -> None:
+    def run(
+        self, stop: threading.Event, idle_seconds: float = 1.0, told: Callable[[WorkerTurn], None] | None = None
+    ) -> None:
         """Work until told to stop, and finish the job at hand then. `told` gets each turn in which something was done or failed.
 
         With nothing to do it looks again after about `idle_seconds`, and less often the longer that lasts. A server that is

@@ -270,11 +270,11 @@ class WorkVerbs(Facets):
         `cite` can compare. With `extract_with_llm` the model of the settings draws facts too. Recording the same text again goes
         on where it ended.
         """
-        from engram.capture.documents.read import Document
+        from engram.capture.documents.read import SourceDocument
 
         return self._recorder.record(
             self._own_task(task, owner),
-            Document(title, text, kind),
+            SourceDocument(title, text, kind),
             path=str(Path(path).absolute()) if path else "",
             max_chunk_tokens=max_chunk_tokens,
             max_facts_per_chunk=max_facts_per_chunk,

@@ -13,7 +13,7 @@ from engram.model.memory import Memory, render_form
 from engram.rules.numbers import REINFORCE_RETRIEVAL
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
-from engram.store.owners import CONVERSATION
+from engram.store.ledger import CONVERSATION
 from engram.store.protocol import LIVE
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class WriteVerbs(Facets):
         added twice is one, unless `key` tells them apart. It belongs to the owner named, else to the owner of its
         session, else to the directory's scope; raises `Refused` for a session of another owner.
         """
-        from engram.gates.secrets import refuse_secret
+        from engram.gates.secrets.scan import refuse_secret
 
         if self.upkeep.paused:
             raise Refused(PAUSED)
@@ -156,7 +156,7 @@ class WriteVerbs(Facets):
     def update(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:
         """Change fields of a memory in place."""
         from engram.capture.admission import admit
-        from engram.capture.drafting import checked_fields
+        from engram.capture.draft import checked_fields
         from engram.review.lineage import refuse_cycle, refuse_decided, refuse_unapproved, refuse_undoing
 
         changes = checked_fields(self._given("", fields))
@@ -258,7 +258,7 @@ class WriteVerbs(Facets):
 
     def feedback(self, ref: str, signal: str, *, session: str = "") -> Memory:
         """Rate a memory: positive, negative or neutral."""
-        from engram.gates.secrets import refuse_secret
+        from engram.gates.secrets.scan import refuse_secret
         from engram.sessions import feedback
 
         refuse_secret(session, "the session's id")
@@ -281,7 +281,7 @@ class WriteVerbs(Facets):
         )
 
     def _change(self, ref: str, op: str, actor: str, reason: str, change: Callable[[Memory], Memory]) -> Memory:
-        from engram.gates.secrets import redact
+        from engram.gates.secrets.scan import redact
         from engram.review.lineage import refuse_outranked, refuse_second_head
         from engram.review.queue import held
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Literal
 
 from engram.text.numbers import Number
-from engram.text.polarity import Reading, canonical, converse, opposite, read, rival
+from engram.text.polarity import NormalizedStatement, canonical, converse, opposite, read, rival
 
 __all__ = ["Comparison", "compare", "relation", "weighted_overlap"]
 
@@ -49,7 +49,7 @@ class Comparison:
 _DISTINCT = Comparison("distinct")
 
 
-def weighted_overlap(one: Reading, other: Reading) -> float:
+def weighted_overlap(one: NormalizedStatement, other: NormalizedStatement) -> float:
     """Shared content words over all content words; a name weighs as much as two other words."""
     names = one.names | other.names
     union = one.content | other.content
@@ -65,7 +65,7 @@ def relation(one: str, other: str) -> Comparison:
     return compare(read(one), read(other))
 
 
-def compare(one: Reading, other: Reading) -> Comparison:
+def compare(one: NormalizedStatement, other: NormalizedStatement) -> Comparison:
     """Compare two statements of one scope."""
     if one.sequence == other.sequence and one.past == other.past:
         return Comparison("same")
@@ -91,7 +91,7 @@ class _Difference:
     """The words too many on one side say when or where: the statement is narrower, not contrary."""
 
 
-def _spoken_of(reading: Reading) -> tuple[frozenset[Number], tuple[Number, ...]]:
+def _spoken_of(reading: NormalizedStatement) -> tuple[frozenset[Number], tuple[Number, ...]]:
     """The numbers that say which thing or which day is meant."""
     dates = tuple(number for number in reading.numbers if number.kind == "date")
     if reading.content & _REQUIREMENTS:
@@ -99,7 +99,9 @@ def _spoken_of(reading: Reading) -> tuple[frozenset[Number], tuple[Number, ...]]
     return frozenset(reading.identifying), dates
 
 
-def _difference(one: Reading, other: Reading, left: set[str], right: set[str]) -> _Difference | None:
+def _difference(
+    one: NormalizedStatement, other: NormalizedStatement, left: set[str], right: set[str]
+) -> _Difference | None:
     """None when both sides have words of their own: they speak of different things."""
     difference = _Difference()
     about = one.subject | other.subject
@@ -135,7 +137,7 @@ def _pairs_of(word: str, twin: str, difference: _Difference) -> list[tuple[str, 
     return None
 
 
-def _conflict(one: Reading, other: Reading, difference: _Difference) -> Comparison | None:
+def _conflict(one: NormalizedStatement, other: NormalizedStatement, difference: _Difference) -> Comparison | None:
     """What sets two statements about the same thing against each other."""
     shared = one.content & other.content
     weight = weighted_overlap(one, other) if difference.extra else 1.0
@@ -160,7 +162,7 @@ def _flip_found(opposites: list[tuple[str, str]], turned: bool) -> Comparison:
     return Comparison("opposite", "one negates what the other says")
 
 
-def _rivalry(one: Reading, other: Reading, rivals: list[tuple[str, str]]) -> Comparison | None:
+def _rivalry(one: NormalizedStatement, other: NormalizedStatement, rivals: list[tuple[str, str]]) -> Comparison | None:
     """Two choices compete only where both statements choose; two refusals do not."""
     turned = [word for pair in rivals for word in pair if word in one.negated or word in other.negated]
     if turned:
@@ -168,7 +170,7 @@ def _rivalry(one: Reading, other: Reading, rivals: list[tuple[str, str]]) -> Com
     return Comparison("opposite", "competing choices: " + ", ".join(f"{a} / {b}" for a, b in rivals))
 
 
-def _turned(one: Reading, other: Reading, difference: _Difference) -> bool:
+def _turned(one: NormalizedStatement, other: NormalizedStatement, difference: _Difference) -> bool:
     """Whether one statement denies what the other affirms."""
     twins = {twin: word for word, twin in difference.opposites + difference.rivals}
     first, second = one.negated, frozenset(twins.get(word, word) for word in other.negated)
@@ -188,7 +190,7 @@ def _differing_numbers(one: Iterable[Number], other: Iterable[Number]) -> str:
     return f"{', '.join(map(str, left))} / {', '.join(map(str, right))}"
 
 
-def _swapped(one: Reading, other: Reading, opposites: list[tuple[str, str]]) -> bool:
+def _swapped(one: NormalizedStatement, other: NormalizedStatement, opposites: list[tuple[str, str]]) -> bool:
     """X p Y against Y p X: two parts have changed places around something that cares for the order."""
     replaced = dict(opposites)
     first, second = [replaced.get(word, word) for word in one.sequence], list(other.sequence)
@@ -213,7 +215,7 @@ def _cares(pivot: list[str], *parts: list[str]) -> bool:
     return bool(pivot) and not moved and not _SYMMETRIC.issuperset(pivot)
 
 
-def _likeness(one: Reading, other: Reading, difference: _Difference) -> Comparison:
+def _likeness(one: NormalizedStatement, other: NormalizedStatement, difference: _Difference) -> Comparison:
     alike = (
         not difference.opposites
         and not difference.rivals

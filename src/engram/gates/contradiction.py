@@ -11,12 +11,12 @@ from datetime import datetime
 from functools import lru_cache
 
 from engram.gates.comparison import relation
-from engram.gates.near import same_situation, token_overlap
+from engram.gates.duplicates import same_situation, token_overlap
 from engram.gates.proposal import Neighbour, Proposal
 from engram.gates.tables import rows
 from engram.model.memory import Memory
 from engram.model.types import type_or_default
-from engram.text.polarity import NOT, Reading, canonical, is_function_word, read, rival
+from engram.text.polarity import NOT, NormalizedStatement, canonical, is_function_word, read, rival
 
 __all__ = ["Conflict", "contradiction"]
 
@@ -208,7 +208,7 @@ def _parsed(statement: str) -> Claim | None:
     return None
 
 
-def _assembled(reading: Reading, start: int, end: int, kind: str, predicate: str) -> Claim | None:
+def _assembled(reading: NormalizedStatement, start: int, end: int, kind: str, predicate: str) -> Claim | None:
     subject = _words(reading.raw[:start])
     if len(subject) > _LONGEST_SUBJECT or (not subject and kind != "choice"):
         return None

@@ -8,18 +8,18 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from engram.gates.folding import folded
 from engram.gates.shape import texts
 from engram.gates.tables import plain, table_text
 from engram.model.memory import Memory
-from engram.text.invisible import HIDDEN, INVISIBLE
+from engram.text.confusables import folded
+from engram.text.display import HIDDEN, INVISIBLE
 from engram.text.quote import quoted
 
-__all__ = ["Injection", "find_injections", "injection_problem"]
+__all__ = ["InjectedInstruction", "find_injections", "injection_problem"]
 
 
 @dataclass(frozen=True, slots=True)
-class Injection:
+class InjectedInstruction:
     """One sign that a text tries to command its reader."""
 
     kind: str
@@ -77,7 +77,7 @@ def _commands() -> tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...]:
     return tuple((kind, tuple(hints.split(",")), re.compile(pattern)) for kind, hints, pattern in lines)
 
 
-def find_injections(text: str) -> list[Injection]:
+def find_injections(text: str) -> list[InjectedInstruction]:
     """Every sign in a text, commands first."""
     seen = folded(text).text
     return [*_spoken(seen), *_marked_up(seen), *_hidden(text)]
@@ -92,26 +92,26 @@ def injection_problem(memory: Memory) -> str:
     return ""
 
 
-def _spoken(text: str) -> list[Injection]:
+def _spoken(text: str) -> list[InjectedInstruction]:
     words = plain(text)
     found = []
     for kind, hints, pattern in _commands():
         if any(hint in words for hint in hints) and (match := pattern.search(words)):
-            found.append(Injection(kind, quoted(match[0].strip()[:60])))
+            found.append(InjectedInstruction(kind, quoted(match[0].strip()[:60])))
     return found
 
 
-def _marked_up(text: str) -> list[Injection]:
+def _marked_up(text: str) -> list[InjectedInstruction]:
     lowered = text.lower()
     if not any(hint in lowered for hint in _MARKUP_HINTS):
         return []
     match = _MARKUP.search(text)
-    return [Injection("fake markup", quoted(match[0].strip()[:40]))] if match else []
+    return [InjectedInstruction("fake markup", quoted(match[0].strip()[:40]))] if match else []
 
 
-def _hidden(text: str) -> list[Injection]:
+def _hidden(text: str) -> list[InjectedInstruction]:
     kind = "" if text.isascii() else _hidden_kind(text)
-    return [Injection("hidden text", _HIDDEN_NAMES[kind])] if kind else []
+    return [InjectedInstruction("hidden text", _HIDDEN_NAMES[kind])] if kind else []
 
 
 def _hidden_kind(text: str) -> str:

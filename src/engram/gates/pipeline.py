@@ -11,14 +11,11 @@ memory before it comes here; its gate asks who holds the memory's conflict key.
 from collections.abc import Sequence
 
 from engram.gates.contradiction import Conflict, contradiction
-from engram.gates.exact import exact_duplicate
+from engram.gates.duplicates import covering, exact_duplicate, near_duplicate, paraphrased
 from engram.gates.instructions import injection_problem
-from engram.gates.near import near_duplicate
-from engram.gates.paraphrase import paraphrased
 from engram.gates.proposal import GateSettings, Known, Neighbour, Proposal, Verdict
 from engram.gates.quality import QUALITY_GATES, pattern
-from engram.gates.redundancy import covering
-from engram.gates.secrets import secrets_problem
+from engram.gates.secrets.scan import secrets_problem
 from engram.gates.shape import added_problem, statement_problem
 from engram.gates.triviality import triviality_problem
 from engram.gates.trust import Trust, is_human, is_untrusted, trust

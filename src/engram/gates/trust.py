@@ -41,7 +41,7 @@ def tier_of(memory: Memory) -> int:
 def spoken_of(memory: Memory) -> str:
     """What a memory says that is tier 3 under any type: health, identity or fiscal; "" where it is nothing of the kind."""
     # Asked for where the tier matters only: whoever reads or lists memories never loads the model.
-    from engram.gates.sensitivity import subject_of
+    from engram.models.sensitivity import subject_of
 
     said = dict.fromkeys((memory.statement, memory.situation, *map(str, memory.form.values())))
     return next((found for text in said if text and (found := subject_of(text))), "")

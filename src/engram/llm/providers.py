@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from engram.llm.prompting import Prompt
+from engram.llm.prompts import Prompt
 from engram.model.errors import InvalidInput, ModelError, ModelUnavailable
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ NO_KEY = "none"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ModelTarget:
     """A provider, the model's name there, and the server's address."""
 
     provider: str
@@ -63,7 +63,7 @@ class Reply:
     tokens_out: int
 
 
-def target_of(name: str) -> Target:
+def target_of(name: str) -> ModelTarget:
     """Read the setting `provider:model[@address]`."""
     provider, _, rest = name.strip().partition(":")
     model, _, address = rest.partition("@http")
@@ -72,7 +72,7 @@ def target_of(name: str) -> Target:
         raise InvalidInput(
             f"{name!r} names no model; write openai:MODEL, openai:MODEL@http://HOST/v1, anthropic:MODEL or ollama:MODEL"
         )
-    return Target(provider, model.strip(), url.rstrip("/"))
+    return ModelTarget(provider, model.strip(), url.rstrip("/"))
 
 
 def _host(url: str) -> str:
@@ -92,7 +92,7 @@ def load(provider: str) -> None:
 
 
 async def request(
-    target: Target, key: str, prompt: Prompt, schema: dict[str, Any], *, max_tokens: int, seconds: float
+    target: ModelTarget, key: str, prompt: Prompt, schema: dict[str, Any], *, max_tokens: int, seconds: float
 ) -> Reply:
     """Ask once. pydantic-ai's errors come through as they are."""
     from pydantic_ai.direct import model_request
@@ -126,7 +126,7 @@ async def request(
 
 
 @asynccontextmanager
-async def _opened(target: Target, key: str, seconds: float) -> "AsyncIterator[Model[Any]]":
+async def _opened(target: ModelTarget, key: str, seconds: float) -> "AsyncIterator[Model[Any]]":
     """A model with a connection of its own, closed at the end: nothing outlives the call's event loop."""
     if target.provider == "anthropic":
         from anthropic import AsyncAnthropic

@@ -83,7 +83,7 @@ class Learn(Arguments):
     session_id: SessionId = ""
 
 
-class Recall(Arguments):
+class RecallArguments(Arguments):
     """A question."""
 
     question: str = Field(description="What you want to know, in the words of the matter.")
@@ -109,7 +109,7 @@ class Inject(Arguments):
     session_id: SessionId = ""
 
 
-class Feedback(Arguments):
+class FeedbackArguments(Arguments):
     """A rating."""
 
     id: Ref

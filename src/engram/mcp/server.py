@@ -25,15 +25,15 @@ def main(home: str | None = None) -> None:
     try:
         import anyio
 
-        from engram.mcp import serving
+        from engram.mcp import protocol
     except ImportError as error:
         raise EngramError(f"the tool server needs a package: pip install 'engram[mcp]' ({error})") from None
     finally:
         gc.enable()
     gc.freeze()
-    memory = serving.LazyMemory(lambda: _opened(home))
+    memory = protocol.LazyMemory(lambda: _opened(home))
     try:
-        anyio.run(serving.serve, memory)
+        anyio.run(protocol.serve, memory)
     finally:
         memory.close()
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engram.mcp import arguments as asks
-from engram.mcp.answers import Answer, Card, Ended, Forgotten, Learned, Prepared, Rated, Recalled, Started
+from engram.mcp.results import Card, Ended, Forgotten, Learned, Prepared, Rated, Recalled, Started, ToolResult
 from engram.model.memory import Memory
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ class Tool:
     title: str
     description: str
     takes: type[asks.Arguments]
-    returns: type[Answer]
-    run: Callable[["Engram", Any], Answer]
+    returns: type[ToolResult]
+    run: Callable[["Engram", Any], ToolResult]
     effect: Effect = Effect()
     not_found: str = ""
     """What to do when nothing goes by the id that was given."""
@@ -54,7 +54,7 @@ def _learn(mem: "Engram", asked: asks.Learn) -> Learned:
     return Learned.of(mem.learn(source=AGENT, session=asked.session_id, autonomous=asked.autonomous, **given))
 
 
-def _recall(mem: "Engram", asked: asks.Recall) -> Recalled:
+def _recall(mem: "Engram", asked: asks.RecallArguments) -> Recalled:
     found = mem.recall(
         asked.question,
         scope=asked.scope or None,
@@ -80,7 +80,7 @@ def _inject(mem: "Engram", asked: asks.Inject) -> Prepared:
     return Prepared.of(found)
 
 
-def _feedback(mem: "Engram", asked: asks.Feedback) -> Rated:
+def _feedback(mem: "Engram", asked: asks.FeedbackArguments) -> Rated:
     rated = mem.get(asked.id, scope=asked.scope or None)
     return Rated.of(mem.feedback(rated.id, asked.signal, session=asked.session_id))
 
@@ -123,7 +123,7 @@ TOOLS: dict[str, Tool] = {
             "Recall",
             "Find memories that answer a question, by words and meaning. The ones returned grow stronger by it. Where nothing is "
             "known, memories is empty and nearest has what comes closest: do not take that for an answer.",
-            asks.Recall,
+            asks.RecallArguments,
             Recalled,
             _recall,
         ),
@@ -139,7 +139,7 @@ TOOLS: dict[str, Tool] = {
             "feedback",
             "Rate a memory",
             "Say whether a memory helped. Ratings change how readily it is offered again.",
-            asks.Feedback,
+            asks.FeedbackArguments,
             Rated,
             _feedback,
             not_found=_IDS,

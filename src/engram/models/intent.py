@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import pairwise
 from math import exp
 
-from engram.text.linear import SCALE, Linear
+from engram.models.linear import SCALE, Linear
 from engram.text.stems import read_table, stem
 from engram.text.time.windows import TimePhrase
 from engram.text.time.words import Word, words

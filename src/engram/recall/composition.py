@@ -23,7 +23,7 @@ UNKNOWN = "nothing that is known answers the question"
 
 def answering(model: "LanguageModel") -> Composer:
     """How a model is asked: the question and the lines go in as data."""
-    from engram.llm.answers import ComposedAnswer
+    from engram.llm.schemas import ComposedAnswer
 
     def answer(question: str, known: str) -> tuple[str, list[str]]:
         made = model.ask("answer", ComposedAnswer, {"question": question, "known": known})

@@ -66,7 +66,7 @@ class ScopeResolver:
 
     def scope(self) -> str | None:
         """The scope of the directory, if it lies in a repository."""
-        from engram.store.scope_of import scope_of
+        from engram.store.scopes import scope_of
 
         return scope_of(self.directory, self._trusted())
 

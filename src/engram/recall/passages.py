@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from engram.recall.likeness import Alike, Floats, Integers, Lexicon, rarity
+from engram.recall.similarity import Alike, Floats, Integers, Lexicon, rarity
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.text.tokens import tokens
 

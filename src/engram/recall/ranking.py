@@ -19,9 +19,9 @@ from engram.store.protocol import Candidates, Filters, Placed, Query, Stand, Sto
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
     from engram.model.hit import Hits
-    from engram.recall.fuse import Judged
-    from engram.recall.likeness import Floats, Integers, Lexicon
+    from engram.recall.fusion import Judged
     from engram.recall.passages import Passages, Windows
+    from engram.recall.similarity import Floats, Integers, Lexicon
 
 SESSIONS_READ = 60
 """Sessions read whole for one question: those whose turns the retrievers liked best."""
@@ -53,7 +53,7 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
-class Retrieval:
+class RankingContext:
     """Everything `rank` needs to know of one search. `then` holds what was known at an asked-for moment, by number."""
 
     query: Query
@@ -70,7 +70,7 @@ class Retrieval:
     """Its terms, whether or not they are searched for."""
 
 
-def rank(store: Store, candidates: Candidates, retrieval: Retrieval) -> list[Ranked]:
+def rank(store: Store, candidates: Candidates, retrieval: RankingContext) -> list[Ranked]:
     """Documents in their order, best first, each with the probability that it is about the question."""
     lists = {"keyword": candidates.lexical, "semantic": candidates.semantic}
     if retrieval.then or (retrieval.mode == "hybrid" and retrieval.fusion != "rrf"):
@@ -89,13 +89,13 @@ def rank(store: Store, candidates: Candidates, retrieval: Retrieval) -> list[Ran
 
 
 def _best_judged(
-    placed: Sequence[Placed], judged: "Judged", retrieval: Retrieval
+    placed: Sequence[Placed], judged: "Judged", retrieval: RankingContext
 ) -> "tuple[dict[int, Mapping[str, float]], Integers]":
     """The best documents by what speaks for them, with its parts, and their rows among those placed."""
     import numpy as np
 
     from engram.recall.cutoff import asks_for_several
-    from engram.recall.fuse import repeated, score, weighed
+    from engram.recall.fusion import repeated, score, weighed
 
     parts = weighed(judged.evidence)
     if asks_for_several(retrieval.text) and any(place.parent for place in placed):
@@ -114,22 +114,24 @@ def _best(parts: Mapping[int, Mapping[str, float]], wanted: int) -> dict[int, Ma
     return {n: parts[n] for n in sorted(totals, key=lambda n: (-totals[n], n))[:wanted]}
 
 
-def _relevance_in_context(store: Store, retrieval: Retrieval, judged: "Judged", rows: "Integers") -> dict[int, float]:
+def _relevance_in_context(
+    store: Store, retrieval: RankingContext, judged: "Judged", rows: "Integers"
+) -> dict[int, float]:
     """The relevance of these rows, read off the same passages that were judged; by their place in the order."""
-    from engram.recall.relevance import Asking, probabilities
+    from engram.recall.relevance import RelevanceQuery, probabilities
 
     cosines = judged.cosines[rows] if _is_bundled(store) else _cosines_by_words(retrieval, judged.passages, rows)
-    question = Asking(retrieval.text, retrieval.terms, judged.alike)
+    question = RelevanceQuery(retrieval.text, retrieval.terms, judged.alike)
     return dict(enumerate(probabilities(question, cosines, judged.passages, rows).tolist()))
 
 
-def _relevance_alone(store: Store, retrieval: Retrieval, numbers: Sequence[int]) -> dict[int, float]:
+def _relevance_alone(store: Store, retrieval: RankingContext, numbers: Sequence[int]) -> dict[int, float]:
     """The same for an order that one retriever alone gave: each document by itself, without what stands around it."""
     import numpy as np
 
-    from engram.recall.likeness import alike
     from engram.recall.passages import Passage, Passages, bounded
-    from engram.recall.relevance import Asking, probabilities
+    from engram.recall.relevance import RelevanceQuery, probabilities
+    from engram.recall.similarity import alike
 
     lexicon = _lexicon(alike=True)
     lexicon.trim()
@@ -137,12 +139,12 @@ def _relevance_alone(store: Store, retrieval: Retrieval, numbers: Sequence[int])
     known = [(place, read[n]) for place, n in enumerate(numbers) if n in read]
     items = [Passage(bounded(found.fields), "", found.fields[1] if found.parent else "") for _, found in known]
     passages, rows = Passages(items, lexicon), np.arange(len(items))
-    question = Asking(retrieval.text, retrieval.terms, alike(retrieval.terms, passages.vocabulary, lexicon))
+    question = RelevanceQuery(retrieval.text, retrieval.terms, alike(retrieval.terms, passages.vocabulary, lexicon))
     found = probabilities(question, _cosines_by_words(retrieval, passages, rows), passages, rows).tolist()
     return {place: relevance for (place, _), relevance in zip(known, found, strict=True)}
 
 
-def _cosines_by_words(retrieval: Retrieval, passages: "Passages", wanted: "Integers") -> "Floats":
+def _cosines_by_words(retrieval: RankingContext, passages: "Passages", wanted: "Integers") -> "Floats":
     """Cosines of the question and the wanted passages by the bundled model, made of their words' vectors."""
     import numpy as np
 
@@ -173,7 +175,7 @@ def _pure(lists: Mapping[str, Sequence[tuple[int, float]]]) -> dict[int, dict[st
 
 
 def _reciprocal(lists: Mapping[str, Sequence[tuple[int, float]]]) -> dict[int, dict[str, float]]:
-    from engram.recall.fuse import reciprocal_ranks
+    from engram.recall.fusion import reciprocal_ranks
 
     return reciprocal_ranks({name: [n for n, _ in found] for name, found in lists.items()})
 
@@ -199,9 +201,9 @@ def _scaled(
     return ranked
 
 
-def judge(store: Store, candidates: Candidates, retrieval: Retrieval) -> "tuple[list[Placed], Judged | None]":
+def judge(store: Store, candidates: Candidates, retrieval: RankingContext) -> "tuple[list[Placed], Judged | None]":
     """Every document considered, and what speaks for each; None where there is none."""
-    from engram.recall.fuse import Asked, evidence_of
+    from engram.recall.fusion import Asked, evidence_of
     from engram.recall.passages import Passage, Passages, bounded
 
     placed, vectors = _placed(store, candidates, retrieval)
@@ -220,7 +222,7 @@ def judge(store: Store, candidates: Candidates, retrieval: Retrieval) -> "tuple[
     return placed, judged
 
 
-def _placed(store: Store, candidates: Candidates, retrieval: Retrieval) -> "tuple[list[Placed], Vectors | None]":
+def _placed(store: Store, candidates: Candidates, retrieval: RankingContext) -> "tuple[list[Placed], Vectors | None]":
     from engram.recall.passages import best_parents
 
     numbers = list(dict.fromkeys([n for n, _ in candidates.lexical] + [n for n, _ in candidates.semantic]))
@@ -283,7 +285,7 @@ def _worthiest(candidates: Candidates) -> list[int]:
     return sorted(worth, key=lambda n: (-worth[n], n))
 
 
-def _promising(alone: list[int], worthiest: Sequence[int], retrieval: Retrieval) -> list[int]:
+def _promising(alone: list[int], worthiest: Sequence[int], retrieval: RankingContext) -> list[int]:
     """Documents that stand alone are judged by the same words and vectors that found them: the first of them will do."""
     most = max(JUDGED, retrieval.wanted)
     if len(alone) <= most or retrieval.then:
@@ -299,7 +301,7 @@ def _as_known(place: Placed, memory: Memory) -> Placed:
 
 
 def _meanings(
-    store: Store, placed: Sequence[Placed], vectors: "Vectors | None", retrieval: Retrieval
+    store: Store, placed: Sequence[Placed], vectors: "Vectors | None", retrieval: RankingContext
 ) -> "Vectors | None":
     if retrieval.query.vector is None:
         return None
@@ -318,13 +320,13 @@ def _lexicon(*, alike: bool) -> "Lexicon":
     It is always the bundled model's, whatever embeds the documents: one word at a time is no job for a server.
     """
     from engram.embedding.static import StaticEmbedder
-    from engram.recall.likeness import Lexicon
+    from engram.recall.similarity import Lexicon
 
     return Lexicon(StaticEmbedder().summed if alike else None)
 
 
 def show_stretches(hits: "Hits", terms: Sequence[str]) -> None:
     """Give long hits the stretch that bears on the question."""
-    from engram.recall.stretch import with_stretches
+    from engram.recall.excerpt import with_stretches
 
     with_stretches(hits, terms, _lexicon(alike=True))

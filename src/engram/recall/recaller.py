@@ -21,7 +21,7 @@ from engram.text.quote import notice, quoted, word
 from engram.text.time.windows import Window
 
 if TYPE_CHECKING:
-    from engram.recall.spread import Reached
+    from engram.recall.activation import SpreadHit
     from engram.recall.trace import Trace
 
 PINNED_POOL = 100
@@ -100,7 +100,7 @@ class Recaller:
         if type(budget) is not int or budget < MIN_BUDGET:
             raise InvalidInput(f"budget {budget!r:.40} must be a whole number of tokens, at least {MIN_BUDGET}")
         from engram.embedding.tokenizer import count_tokens
-        from engram.recall import inject
+        from engram.recall.prompt import inject
 
         now = self.clock()
         hits = self._offered(Ask(task, INJECT_POOL, filters=filters, min_relevance=min_relevance).checked())
@@ -132,8 +132,8 @@ class Recaller:
 
     def _spread(
         self, directives: Sequence[tuple[Memory, float]], hits: Hits, filters: Filters, now: datetime
-    ) -> "Sequence[Reached]":
-        from engram.recall.spread import spread
+    ) -> "Sequence[SpreadHit]":
+        from engram.recall.activation import spread
 
         scored = [(memory, score) for memory, score in directives if score > 0]
 

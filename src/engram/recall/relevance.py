@@ -16,12 +16,12 @@ from importlib import resources
 
 import numpy as np
 
-from engram.recall.likeness import Alike, Floats, Integers
 from engram.recall.passages import Mentions, Passages
+from engram.recall.similarity import Alike, Floats, Integers
 from engram.text.entities import entities
 from engram.text.tokens import query_terms, tokens
 
-__all__ = ["FEATURES", "NONE_KNOWN", "Asking", "Trees", "features", "probabilities", "probabilities_of"]
+__all__ = ["FEATURES", "NONE_KNOWN", "RelevanceQuery", "Trees", "features", "probabilities", "probabilities_of"]
 
 NONE_KNOWN = 0.02
 """Of a question without a single word to go by nothing can be said to be about it."""
@@ -60,7 +60,7 @@ def _times() -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class RelevanceQuery:
     """A question: its text, its terms, and what each word of the passages counts for each of them."""
 
     text: str
@@ -68,7 +68,7 @@ class Asking:
     alike: Alike
 
 
-def probabilities(question: Asking, cosines: Floats, passages: Passages, wanted: Integers) -> Floats:
+def probabilities(question: RelevanceQuery, cosines: Floats, passages: Passages, wanted: Integers) -> Floats:
     """How likely each of the wanted passages is about the question. `cosines` of the wanted ones, by the bundled model."""
     if not len(wanted):
         return np.zeros(0, dtype=np.float32)
@@ -82,7 +82,7 @@ def probabilities_of(rows: Floats) -> Floats:
     return _trees()(rows)
 
 
-def features(question: Asking, cosines: Floats, passages: Passages, wanted: Integers) -> Floats:
+def features(question: RelevanceQuery, cosines: Floats, passages: Passages, wanted: Integers) -> Floats:
     """(wanted x FEATURES) what the trees look at."""
     known, terms = question.alike, question.terms
     mentions = passages.mentions(known.same.astype(np.float32))

@@ -10,11 +10,11 @@ from engram.model.errors import InvalidInput
 from engram.model.event import Event
 from engram.model.hit import Filtered, Hit, Hits, HitTrace, Part, SearchTrace
 from engram.model.memory import Memory
-from engram.recall import schema
+from engram.recall import score as schema
 from engram.recall.cutoff import LOOKED_UP, below, checked_relevance
 from engram.recall.known_at import ever, was_in_force
-from engram.recall.ranking import Ranked, Retrieval, rank, show_stretches
-from engram.recall.weigh import weigh
+from engram.recall.ranking import Ranked, RankingContext, rank, show_stretches
+from engram.recall.score import weigh
 from engram.rules.eligibility import eligibility
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.store.documents import matches_metadata
@@ -120,12 +120,12 @@ class Searcher:
             self.log.append(_told(ask, hits, counts, beyond, [*filtered, *hits.filtered]))
         return hits
 
-    def retrieved(self, ask: Ask) -> tuple[Candidates, Retrieval]:
+    def retrieved(self, ask: Ask) -> tuple[Candidates, RankingContext]:
         """What a search is about to rank: for whoever learns the ranking."""
         candidates, retrieval, _ = self._retrieved(ask.checked(), self._vector(ask))
         return candidates, retrieval
 
-    def _retrieved(self, ask: Ask, vector: "Vectors | None") -> tuple[Candidates, Retrieval, Then]:
+    def _retrieved(self, ask: Ask, vector: "Vectors | None") -> tuple[Candidates, RankingContext, Then]:
         question = ask.text[:MAX_QUESTION]
         dated = spans(question)
         terms = tuple(query_terms(without(question, dated))) or tuple(query_terms(question))
@@ -133,7 +133,7 @@ class Searcher:
         filters = ask.filters if ask.filters.known_at is None else ever(ask.filters)
         candidates = self.store.candidates(query, filters)
         then = self._then(ask)
-        retrieval = Retrieval(
+        retrieval = RankingContext(
             query,
             ask.mode,
             ask.fusion,

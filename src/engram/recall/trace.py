@@ -17,7 +17,7 @@ _KINDS = {"memory": "memories", "event": "the ledger"}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TracedAnswer:
     """What was found, and the window it was found in once an anchor such as "before I moved" was resolved."""
 
     hits: Hits
@@ -51,7 +51,7 @@ class Trace:
     """What was found and is not in the answer, with the reason."""
 
 
-def traced(question: "ParsedQuestion", answer: Answer, searches: Sequence[SearchTrace]) -> Trace:
+def traced(question: "ParsedQuestion", answer: TracedAnswer, searches: Sequence[SearchTrace]) -> Trace:
     """The account of an answer and the searches made for it."""
     # What tells when an anchor was need not be about the question.
     told = {number: search for number, search in enumerate(searches, 1) if search.text != question.anchor}
@@ -81,7 +81,7 @@ def _searches_of(memory_id: str, searches: Mapping[int, SearchTrace]) -> str:
     return f"found by search {', '.join(numbers)}" if numbers else ""
 
 
-def _reasons(answer: Answer, searches: Mapping[int, SearchTrace]) -> Iterator[Filtered]:
+def _reasons(answer: TracedAnswer, searches: Mapping[int, SearchTrace]) -> Iterator[Filtered]:
     """Why each document found is not in the answer; of several reasons for one the first counts."""
     yield from answer.hits.filtered
     for number, search in searches.items():

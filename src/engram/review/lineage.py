@@ -7,18 +7,51 @@ was true when; recorded time is the journal's.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import zip_longest
 from typing import Any, Unpack
 
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.fields import ChangedFields
 from engram.model.memory import CONTRADICTS, Activation, Memory, render_form
-from engram.review.timeline import settled
 from engram.rules.eligibility import is_valid
 from engram.rules.scopes import shows
 from engram.rules.sources import CONFIRMED, Rank, may_decide, may_replace, rank_of, who
 from engram.store.documents import meaning_of
-from engram.store.lineages import IN_FORCE, start_of
+from engram.store.lineage import IN_FORCE, start_of
 from engram.store.protocol import Image, Store, Transaction
+
+STANDING = (*IN_FORCE, "superseded")
+"""Statuses of versions that count; what was retired or rejected, or waits for a person, is no part of a fact's way."""
+
+
+def settled(members: Sequence[Memory], now: datetime) -> list[Memory]:
+    """The versions that stand, in order, as they follow from each other.
+
+    An end that is no other version's beginning is the version's own and stays. A version that begins later leaves the one
+    before it in force until then; that day comes without anybody's decision.
+    """
+    standing = sorted((m for m in members if m.status in STANDING), key=lambda m: (start_of(m), m.revision, m.id))
+    begun = [m for m in standing if start_of(m) <= now]
+    head = begun[-1].id if begun else ""
+    followed = zip_longest(standing, standing[1:])
+    return [_placed(m, later, members, in_force=m.id == head or start_of(m) > now) for m, later in followed]
+
+
+def _placed(memory: Memory, later: Memory | None, members: Sequence[Memory], *, in_force: bool) -> Memory:
+    ends = [end for end in (_own_end(memory, members), start_of(later) if later else None) if end is not None]
+    memory = memory.but(valid_until=min(ends, default=None))
+    if memory.status == "superseded" and not memory.superseded_by:
+        return memory  # nothing took its place: its document no longer states it, and no other version's going brings it back
+    if in_force or later is None:
+        return memory.but(status=memory.status if memory.status in IN_FORCE else "active", superseded_by="")
+    return memory.but(status="superseded", superseded_by=later.id)
+
+
+def _own_end(memory: Memory, members: Sequence[Memory]) -> datetime | None:
+    """The end a version was given with its words; not the one it has because another began."""
+    others = {start_of(other) for other in members if other.id != memory.id}
+    return None if memory.valid_until in others else memory.valid_until
+
 
 RENEWED = (
     "id", "updated", "lineage", "revision", "supersedes", "superseded_by", "status", "valid_from", "valid_until",
@@ -242,8 +275,8 @@ class Lineages:
     def revise(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:
         """A new version of a fact, made from the one in force, whichever version `ref` names."""
         from engram.capture.admission import admit
-        from engram.capture.drafting import checked_fields
-        from engram.gates.secrets import redact
+        from engram.capture.draft import checked_fields
+        from engram.gates.secrets.scan import redact
 
         changes = checked_fields(fields)
         if not changes:
@@ -290,7 +323,7 @@ class Lineages:
 
     def forget(self, ref: str, *, actor: str = "manual", reason: str = "") -> Memory:
         """Retire a memory; of a fact with versions the newest survivor is in force again."""
-        from engram.gates.secrets import redact
+        from engram.gates.secrets.scan import redact
 
         found = self._get(ref)
         about = [version.id for version in self.versions(found.id)]

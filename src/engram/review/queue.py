@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from engram.capture.admission import admit
-from engram.gates.secrets import redact
+from engram.gates.secrets.scan import redact
 from engram.gates.trust import held_by_tier, is_human
 from engram.model.arguments import checked_fraction, checked_length
 from engram.model.errors import InvalidInput, NotFound

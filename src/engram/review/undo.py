@@ -6,7 +6,7 @@ from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Memory
 from engram.review.lineage import last_decision, refuse_second_head, refuse_undoing, settle
 from engram.review.queue import held
-from engram.store.lineages import IN_FORCE
+from engram.store.lineage import IN_FORCE
 from engram.store.protocol import Image, Store, Transaction
 
 SEPARATE = frozenset({"add", "import", "use", "edit", "split", "remove", "reread"})

@@ -14,9 +14,9 @@ from engram.model.event import DOCUMENT_ROLE, Event
 from engram.model.hit import Hit
 from engram.model.memory import Memory
 from engram.model.task import Checkpoint, TaskRun
-from engram.recall.assembling import Assembled, Counter, Item, Section, assemble
-from engram.recall.blocks import item_of, memory_item
 from engram.recall.cutoff import HELPFUL, said_first
+from engram.recall.prompt.blocks import item_of, memory_item
+from engram.recall.prompt.budget import Assembled, BudgetItem, Counter, PromptSection, assemble
 from engram.recall.search import Ask, Searcher
 from engram.rules.scopes import seen_from
 from engram.rules.sources import is_evidence
@@ -86,15 +86,15 @@ class ContextBuilder:
         recent = self._recent(task, recent_event_limit)
         facts = self._facts(query or task.goal, filters, memory_limit, min_relevance)
         sections = [
-            Section(
+            PromptSection(
                 "Task",
-                (Item(task.id, quoted(task.goal), label=f"[{word(task.id)}] {word(task.status)}: "),),
+                (BudgetItem(task.id, quoted(task.goal), label=f"[{word(task.id)}] {word(task.status)}: "),),
                 required=True,
             ),
             *_checkpoints(points),
             *self._critical(filters),
-            Section("Recent events", _told(recent), share=RECENT_SHARE, newest_last=True),
-            Section("Relevant facts", tuple(item_of(hit) for hit in facts), share=FACT_SHARE),
+            PromptSection("Recent events", _told(recent), share=RECENT_SHARE, newest_last=True),
+            PromptSection("Relevant facts", tuple(item_of(hit) for hit in facts), share=FACT_SHARE),
             *(self._graph(facts, scopes) if include_graph else []),
         ]
         built = assemble(sections, max_tokens, count or self.count)
@@ -116,18 +116,18 @@ class ContextBuilder:
         found = self.searcher.store.events(task.id, last=limit * _LOOKED_AT)
         return [event for event in found if event.role != DOCUMENT_ROLE][-limit:]
 
-    def _critical(self, filters: Filters) -> list[Section]:
+    def _critical(self, filters: Filters) -> list[PromptSection]:
         listed = self.searcher.store.listing(replace(filters, critical=True))
         found = [memory for memory in listed if not is_evidence(memory)]
-        return [Section("Critical facts", tuple(memory_item(m) for m in found), required=True)] if found else []
+        return [PromptSection("Critical facts", tuple(memory_item(m) for m in found), required=True)] if found else []
 
     def _facts(self, query: str, filters: Filters, limit: int, floor: float) -> list[Hit]:
         ask = Ask(query, max(limit, 1), filters=filters, min_relevance=floor).checked()
         return said_first(self.searcher.search(ask)) if limit else []
 
-    def _graph(self, facts: Sequence[Hit], scopes: Sequence[str]) -> list[Section]:
+    def _graph(self, facts: Sequence[Hit], scopes: Sequence[str]) -> list[PromptSection]:
         found = self.related([hit.id for hit in facts[:10]], scopes) if facts else []
-        return [Section("Related", tuple(memory_item(memory) for memory in found))] if found else []
+        return [PromptSection("Related", tuple(memory_item(memory) for memory in found))] if found else []
 
 
 def _progress(points: Sequence[Checkpoint]) -> Checkpoint | None:
@@ -139,12 +139,12 @@ def _check(max_tokens: int, *limits: int) -> None:
         raise InvalidInput("max_tokens and the limits are whole numbers, at least 0")
 
 
-def _checkpoints(points: Sequence[Checkpoint]) -> list[Section]:
+def _checkpoints(points: Sequence[Checkpoint]) -> list[PromptSection]:
     """The latest in full, in lines of its own; of older ones what they came to."""
     if not points:
         return []
     latest = points[0]
-    lines = [Item(latest.id, quoted(latest.summary), label=f"[{word(latest.id)}] ")]
+    lines = [BudgetItem(latest.id, quoted(latest.summary), label=f"[{word(latest.id)}] ")]
     for title, given in (
         ("done", latest.completed_steps),
         ("to do", latest.pending_steps),
@@ -153,15 +153,15 @@ def _checkpoints(points: Sequence[Checkpoint]) -> list[Section]:
         ("made", latest.artifacts),
     ):
         if given:
-            lines.append(Item("", "; ".join(quoted(line) for line in given), label=f"{title}: "))
-    older = tuple(Item(p.id, quoted(p.summary), label=f"[{word(p.id)}] ") for p in points[1:])
-    earlier = [Section("Earlier checkpoints", older)] if older else []
-    return [Section("Latest checkpoint", tuple(lines), required=True), *earlier]
+            lines.append(BudgetItem("", "; ".join(quoted(line) for line in given), label=f"{title}: "))
+    older = tuple(BudgetItem(p.id, quoted(p.summary), label=f"[{word(p.id)}] ") for p in points[1:])
+    earlier = [PromptSection("Earlier checkpoints", older)] if older else []
+    return [PromptSection("Latest checkpoint", tuple(lines), required=True), *earlier]
 
 
-def _told(events: Sequence[Event]) -> tuple[Item, ...]:
+def _told(events: Sequence[Event]) -> tuple[BudgetItem, ...]:
     return tuple(
-        Item(
+        BudgetItem(
             event.id, quoted(_shortened(event.content)), label=f"[{word(event.id)}] {word(event.role)}{_kind(event)}: "
         )
         for event in reversed(events)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from engram.model.errors import InvalidInput, NotFound, StoreDenied, StoreError, StoreReadOnly
 from engram.model.memory import SIGNALS, Memory
 from engram.model.usage import Use
-from engram.rules.folding import folded
-from engram.rules.strength import co_accessed, rated
+from engram.rules.strength import co_accessed, folded, rated
 from engram.store.protocol import Store
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from engram.gates.secrets import redact, refuse_secret
+from engram.gates.secrets.scan import redact, refuse_secret
 from engram.model.arguments import checked_length, checked_place
 from engram.model.errors import InvalidInput, NotFound, StoreDenied, StoreReadOnly
 from engram.model.event import Event, Session
@@ -15,9 +15,9 @@ from engram.model.hit import Injection
 from engram.model.memory import Memory
 from engram.recall.recaller import Recaller
 from engram.sessions import feedback
-from engram.sessions.observing import new_event
+from engram.sessions.observations import new_event
 from engram.settings import Settings
-from engram.store.owners import sees_ledger
+from engram.store.ledger import sees_ledger
 from engram.store.protocol import Filters, Store
 
 EventList = list[Event]

@@ -8,16 +8,28 @@ constraints, decisions and open steps stay before anything that only happened.
 import re
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.event import Event
-from engram.sessions.summary_folding import is_durable, settled, weights, with_goal
-from engram.sessions.summary_parts import KINDS, LONGEST_LINE, Line, kind_of, lines_of
-from engram.text.cutting import cut, longest_fitting
+from engram.sessions.summary_lines import (
+    KINDS,
+    LONGEST_LINE,
+    Line,
+    is_durable,
+    kind_of,
+    lines_of,
+    settled,
+    weights,
+    with_goal,
+)
+from engram.text.display import one_line, shown
 from engram.text.quote import notice, quoted, word
-from engram.text.shown import one_line, shown
+from engram.text.truncation import cut, longest_fitting
 
-__all__ = ["STYLES", "TITLES", "Summary", "has_room", "summarise", "summarise_with", "without"]
+if TYPE_CHECKING:
+    from engram.llm.model import LanguageModel
+
 
 STYLES = ("plain", "structured")
 TITLES = dict(
@@ -278,3 +290,20 @@ def _cleaned(answer: str) -> str:
         else:
             rows.append(heading[1] if heading else row.rstrip())
     return "\n".join(rows)
+
+
+def asking(model: "LanguageModel") -> Callable[[str], str]:
+    """How a model is asked: the summary so far and the new turns go in as data, sections come out."""
+    from engram.llm.schemas import SessionSummary
+
+    def ask(told: str) -> str:
+        made = model.ask("summary", SessionSummary, {"turns": told})
+        parts = ([made.goal], made.constraints, made.progress, made.decisions, made.next_steps, made.critical_context)
+        sections = zip(TITLES.values(), parts, strict=True)
+        return "\n".join(
+            f"## {title}\n" + "\n".join(f"- {line}" for line in lines if line.strip())
+            for title, lines in sections
+            if any(line.strip() for line in lines)
+        )
+
+    return ask

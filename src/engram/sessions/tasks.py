@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Unpack
 
-from engram.gates.secrets import redact, refuse_secret
+from engram.gates.secrets.scan import redact, refuse_secret
 from engram.model.arguments import checked_event_types, checked_length, checked_place, checked_window, words
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.event import Event
@@ -14,7 +14,7 @@ from engram.model.hit import Hits
 from engram.model.task import CHECKPOINT_KINDS, TASK_STATES, Checkpoint, Job, TaskRun, checked_state, moved
 from engram.recall.search import Ask, Searcher
 from engram.rules.scopes import parse_scope, seen_from, shows
-from engram.sessions.observing import json_data, new_event, storable
+from engram.sessions.observations import json_data, new_event, storable
 from engram.store.protocol import Filters, Following, Store, no_jobs
 
 Events = list[Event]

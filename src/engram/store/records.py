@@ -1,7 +1,7 @@
 """A memory as every backend keeps it: the mapping of its file (journal images, index records)."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from engram.dialects import engram_yaml
@@ -33,3 +33,17 @@ def readable_image(memory: Memory) -> dict[str, Any]:
     refuse_deep(mapping, memory.id, DEEPEST_RECORD)
     from_image(mapping)
     return mapping
+
+
+MOST_DIGITS = 9
+"""Longer ones are a team's: random, not counted up."""
+
+
+def highest_numbers(memory_ids: Iterable[str]) -> dict[str, int]:
+    """The highest number of each day."""
+    highest: dict[str, int] = {}
+    for memory_id in memory_ids:
+        day, _, number = memory_id.rpartition("-")
+        if number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS and day.startswith("ENG-"):
+            highest[day] = max(highest.get(day, 0), int(number))
+    return highest

@@ -1,10 +1,171 @@
 """Which scopes a caller's question sees."""
 
-from collections.abc import Collection, Sequence
+import json
+import re
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+from engram.model.errors import InvalidInput
 from engram.rules.scopes import parse_scope, seen_from
-from engram.store.scope_of import scope_of
+
+TRUST_FILE = "trust.json"
+_NOT_IN_SCOPE = re.compile(r"[^\w.@+-]+")
+
+
+def scope_of(path: Path, trusted: Collection[str] = ()) -> str | None:
+    """The project scope of a directory: `.engram/config.toml`'s override, the repository's remote, or its folder's name.
+
+    The override counts only where its digest is among `trusted`, and a team store without a repository only where
+    something of it is: what was downloaded must not choose whose memories it sees. None outside of any repository.
+    """
+    top = repository_of(path) if trusted else _git_above(path)
+    if top is None:
+        return None
+    return _override(top, trusted) or _from_remote(top) or f"project:{_clean(_main_worktree(top).name)}"
+
+
+def repository_of(path: Path) -> Path | None:
+    """The nearest folder upwards that is a repository or holds a team store."""
+    return _nearest(path, lambda folder: (folder / ".git").exists() or _holds_team(folder))
+
+
+def _git_above(path: Path) -> Path | None:
+    return _nearest(path, lambda folder: (folder / ".git").exists())
+
+
+def _nearest(path: Path, fits: Callable[[Path], bool]) -> Path | None:
+    path = path.absolute()
+    return next((folder for folder in (path, *path.parents) if fits(folder)), None)
+
+
+def _holds_team(top: Path) -> bool:
+    """Whether a folder has a team store of its own; one that is a link leads out of the repository and is none."""
+    return is_plain_folder(top / ".engram") and is_plain_folder(top / ".engram" / "engrams")
+
+
+def is_plain_folder(path: Path) -> bool:
+    """Whether this is a folder, and no link to one."""
+    return path.is_dir() and not path.is_symlink()
+
+
+def trusted_of(state: Path, directory: Path) -> frozenset[str]:
+    """Digests of what a store's owner trusts of a directory's repository; `state` is the store's state folder."""
+    top = repository_of(directory)
+    if top is None:
+        return frozenset()
+    return frozenset(trusted_by_folder(state).get(str(top / ".engram" / "engrams"), ()))
+
+
+def trusted_by_folder(state: Path) -> dict[str, list[str]]:
+    """Everything a store's owner trusts: digests by folder."""
+    try:
+        loaded = json.loads((state / TRUST_FILE).read_text("utf-8")) if (state / TRUST_FILE).is_file() else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
+    digests = loaded if isinstance(loaded, dict) else {}
+    return {
+        folder: [one for one in held if isinstance(one, str)]
+        for folder, held in digests.items()
+        if isinstance(held, list)
+    }
+
+
+def team_folder(path: Path) -> Path | None:
+    """The team store that a directory's repository carries, if any."""
+    top = repository_of(path)
+    return top / ".engram" / "engrams" if top is not None and _holds_team(top) else None
+
+
+def config_of(top: Path) -> Path:
+    """Where a repository keeps its settings for Engram."""
+    return top / ".engram" / "config.toml"
+
+
+def decoded_settings(data: bytes, path: Path) -> str:
+    """The text of a repository's settings; InvalidInput where it is none that could be read."""
+    import tomllib
+
+    try:
+        text = data.decode()
+        scope = tomllib.loads(text).get("scope")
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InvalidInput(f"{path}: {error}") from None
+    if isinstance(scope, str):
+        parse_scope(scope)
+    return text
+
+
+def _override(top: Path, trusted: Collection[str]) -> str | None:
+    config = config_of(top)
+    if not trusted or config.is_symlink() or not config.is_file():
+        return None
+    import hashlib
+    import tomllib
+
+    try:
+        data = config.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"{config}: {error.strerror}") from None
+    if hashlib.sha256(data).hexdigest() not in trusted:
+        return None
+    scope = tomllib.loads(decoded_settings(data, config)).get("scope")
+    return parse_scope(scope) if isinstance(scope, str) else None
+
+
+def _git_folder(top: Path) -> Path | None:
+    """The repository's own `.git`, shared by its worktrees."""
+    git = top / ".git"
+    if git.is_dir():
+        return git
+    if not git.is_file():
+        return None
+    try:
+        target = Path(git.read_text("utf-8").partition("gitdir:")[2].strip())
+        target = target if target.is_absolute() else top / target
+        common = target / "commondir"
+        return (target / common.read_text("utf-8").strip()).resolve() if common.is_file() else target
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _main_worktree(top: Path) -> Path:
+    git = _git_folder(top)
+    return git.parent if git is not None and git.name == ".git" else top
+
+
+def _from_remote(top: Path) -> str | None:
+    git = _git_folder(top)
+    if git is None or not (git / "config").is_file():
+        return None
+    import configparser
+
+    parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
+    try:
+        parser.read_string(_flattened((git / "config").read_text("utf-8")))
+    except (OSError, UnicodeDecodeError, configparser.Error):
+        return None
+    sections = [s for s in parser.sections() if s.startswith("remote ")]
+    sections.sort(key=lambda s: (s != 'remote "origin"', s))
+    urls = [parser.get(s, "url", fallback=None) for s in sections]
+    return next((scope for url in urls if url and (scope := normalised_remote(url))), None)
+
+
+def _flattened(text: str) -> str:
+    return "\n".join(line.strip() for line in text.splitlines())
+
+
+def normalised_remote(url: str) -> str | None:
+    """`project:owner/name`, the same for ssh and https, with or without `.git`, user or port."""
+    rest = re.sub(r"^[a-z+]+://", "", url.strip(), flags=re.IGNORECASE)
+    rest = rest.split("?")[0].removesuffix("/").removesuffix(".git")
+    path = rest.partition(":")[2] if "://" not in url and ":" in rest else rest.partition("/")[2]
+    parts = [_clean(part) for part in path.split("/") if part not in ("", ".", "..")]
+    parts = [part for part in parts if part][-3:]
+    return f"project:{'/'.join(parts)}".lower() if parts else None
+
+
+def _clean(name: str) -> str:
+    return _NOT_IN_SCOPE.sub("-", name).strip("-.") or "project"
 
 
 def scopes_seen(scope: str | Sequence[str] | None, directory: Path, trusted: Collection[str] = ()) -> tuple[str, ...]:

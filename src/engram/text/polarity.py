@@ -14,7 +14,7 @@ from functools import lru_cache
 from engram.text.numbers import NUMBER, Number, number_of
 from engram.text.stems import read_table, stem
 
-__all__ = ["NOT", "Reading", "canonical", "converse", "is_function_word", "opposite", "read", "rival"]
+__all__ = ["NOT", "NormalizedStatement", "canonical", "converse", "is_function_word", "opposite", "read", "rival"]
 
 NOT = "¬"
 """Stands in a reading's sequence where a negation stood."""
@@ -51,7 +51,7 @@ _COUNTS = {char: str(value) for value, char in enumerate("零一二三四五六�
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class NormalizedStatement:
     """What a statement says, as far as two statements can be compared by it."""
 
     sequence: tuple[str, ...] = ()
@@ -146,7 +146,7 @@ def rival(one: str, other: str) -> bool:
     return first is not None and second is not None and first[0] == second[0] and first[1] != second[1]
 
 
-def read(text: str) -> Reading:
+def read(text: str) -> NormalizedStatement:
     """Read a statement. Long texts are read up to a fixed length."""
     return _read_cached(text) if len(text) <= 600 else _read(text[:_READ_CHARS])
 
@@ -163,7 +163,7 @@ def _prepared(text: str) -> str:
     return _INSIDE_HANGUL.sub(r"¬ \1\2", text) if NOT in text else text
 
 
-def _read(text: str) -> Reading:
+def _read(text: str) -> NormalizedStatement:
     reader = _Reader(_prepared(text))
     reader.run()
     return reader.reading()
@@ -207,9 +207,9 @@ class _Reader:
         while match := search(text, position):
             position = self._piece(match)
 
-    def reading(self) -> Reading:
+    def reading(self) -> NormalizedStatement:
         content = frozenset(self.content)
-        return Reading(
+        return NormalizedStatement(
             sequence=tuple(self.sequence),
             content=content,
             subject=self.subject,

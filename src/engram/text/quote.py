@@ -6,7 +6,7 @@ quotation, or hide: what nobody can see is written out.
 
 import re
 
-from engram.text.shown import one_line, shown
+from engram.text.display import one_line, shown
 
 __all__ = ["inert", "notice", "quoted", "quoted_lines", "unmarked", "word"]
 

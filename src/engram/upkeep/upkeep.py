@@ -43,7 +43,7 @@ class Upkeep:
         rest on it alone; who says the same words independently keeps them, and `remaining` names those events and memories.
         """
         from engram.review.lineage import refuse_outranked
-        from engram.upkeep.destroying import Destroying
+        from engram.upkeep.purge import Destroying
 
         for memory in filter(None, map(self.store.get, ids)):
             refuse_outranked(actor, memory, "purge")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from engram.capture.documents import read
-from engram.capture.documents.read import Document, documents_in, kind_of, read_document
+from engram.capture.documents.read import SourceDocument, documents_in, kind_of, read_document
 from engram.model.errors import InvalidInput
 
 WORDS = "Grüße, 日本 🙂\r\nsecond line\n"
@@ -22,7 +22,7 @@ def written(tmp_path: Path, name: str, content: bytes) -> Path:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
 def test_a_text_is_read_in_the_encoding_its_mark_names(tmp_path: Path, encoding: str) -> None:
     path = written(tmp_path, "note.txt", WORDS.encode(encoding))
-    assert read_document(path) == Document("note.txt", WORDS, "text")
+    assert read_document(path) == SourceDocument("note.txt", WORDS, "text")
 
 
 def test_utf_16_of_the_other_byte_order_is_read_too(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import psycopg
 
 from engram.model.memory import Memory
 from engram.store.documents import memory_document
-from engram.store.postgres.opening import open_store
+from engram.store.postgres.setup import open_store
 from engram.store.records import decode_record
 from tests.backends import static_embedder
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from engram.capture.documents.headings import Heading
-from engram.capture.documents.sections import MAJOR_LEVEL, Section, sections_of
+from engram.capture.documents.sections import MAJOR_LEVEL, DocumentSection, sections_of
 from engram.capture.documents.splitter import LEVELS, STRETCH, Piece, Splitter
 from engram.embedding.tokenizer import count_tokens
 from engram.model.errors import InvalidInput
@@ -69,17 +69,17 @@ def chunks_of(
 class _Group:
     """Sections that share a chunk. `lead` counts those at the front that are only headings of what follows."""
 
-    sections: list[Section]
+    sections: list[DocumentSection]
     tokens: float
     only_tiny: bool
     lead: int = 0
 
     @property
-    def body(self) -> list[Section]:
+    def body(self) -> list[DocumentSection]:
         return self.sections[self.lead :]
 
 
-def _parts(cutting: Splitter, sections: Iterable[Section]) -> Iterator[tuple[int, int, str]]:
+def _parts(cutting: Splitter, sections: Iterable[DocumentSection]) -> Iterator[tuple[int, int, str]]:
     for group in _groups(cutting, sections):
         heading = _heading_of(group.body)
         for piece in _fitting(cutting, group):
@@ -88,7 +88,7 @@ def _parts(cutting: Splitter, sections: Iterable[Section]) -> Iterator[tuple[int
                 yield start, end, heading
 
 
-def _groups(cutting: Splitter, sections: Iterable[Section]) -> Iterator[_Group]:
+def _groups(cutting: Splitter, sections: Iterable[DocumentSection]) -> Iterator[_Group]:
     group: _Group | None = None
     for section in sections:
         tokens = _tokens(cutting, section)
@@ -107,19 +107,19 @@ def _groups(cutting: Splitter, sections: Iterable[Section]) -> Iterator[_Group]:
         yield group
 
 
-def _tokens(cutting: Splitter, section: Section) -> float:
+def _tokens(cutting: Splitter, section: DocumentSection) -> float:
     """How many tokens a section has; infinite where it is long enough to stand alone."""
     if section.end - section.start > cutting.max_tokens * CERTAIN_CHARACTERS:
         return float("inf")
     return cutting.count(cutting.text[section.start : section.end])
 
 
-def _leads(group: _Group, section: Section) -> bool:
+def _leads(group: _Group, section: DocumentSection) -> bool:
     """Whether all of the group are tiny and stand above the section: a title, an article's bare heading."""
     return group.only_tiny and all(section.is_within(upper) for upper in group.sections)
 
 
-def _joins(max_tokens: int, group: _Group, section: Section, tokens: float, tiny: bool) -> bool:
+def _joins(max_tokens: int, group: _Group, section: DocumentSection, tokens: float, tiny: bool) -> bool:
     first = group.body[0]
     if section.level > MAJOR_LEVEL and section.major == first.major:
         return group.tokens + tokens <= max_tokens * SUBSECTIONS_TOGETHER
@@ -167,7 +167,7 @@ def _without_blank_edges(text: str, start: int, end: int) -> tuple[int, int]:
     return (blank.end() if blank else start), end
 
 
-def _heading_of(sections: list[Section]) -> str:
+def _heading_of(sections: list[DocumentSection]) -> str:
     """The path all share, and where they part the first and the last."""
     shared = _shared([section.above for section in sections])
     first, last = (section.above[len(shared) :] for section in (sections[0], sections[-1]))

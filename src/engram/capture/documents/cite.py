@@ -8,13 +8,13 @@ from engram.capture.documents.quotes import quote_hash
 from engram.capture.documents.read import read_document
 from engram.capture.documents.source import redaction, without
 from engram.capture.documents.versions import Version, Versions
-from engram.gates.secrets import find_secrets
+from engram.gates.secrets.scan import find_secrets
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.event import DOCUMENT_ROLE, Event
 from engram.model.memory import Evidence
 from engram.model.task import TaskRun
-from engram.recall.assembling import Counter, Item, Section, assemble
 from engram.recall.missing_terms import missing_terms
+from engram.recall.prompt.budget import BudgetItem, Counter, PromptSection, assemble
 from engram.sessions.tasks import Tasks
 from engram.store.protocol import Store
 from engram.text.quote import notice, quoted, word
@@ -83,8 +83,8 @@ class Citing:
         if type(source_chunk_limit) is not int or not 1 <= source_chunk_limit <= 100:
             raise InvalidInput(f"source_chunk_limit {source_chunk_limit!r} must lie between 1 and 100")
         found = self._answering(self.tasks.get(task_id, scopes=scopes), query, source_chunk_limit)
-        items = tuple(Item(c.id, c.quote, label=f"{_label(c)}: ", multiline=True) for c in found)
-        built = assemble([Section("Sources", items)], max_tokens, count or self.count)
+        items = tuple(BudgetItem(c.id, c.quote, label=f"{_label(c)}: ", multiline=True) for c in found)
+        built = assemble([PromptSection("Sources", items)], max_tokens, count or self.count)
         terms = [expected_terms] if isinstance(expected_terms, str) else expected_terms
         kept = tuple(citation for citation in found if citation.id in built.kept)
         if found and not kept:

@@ -1,11 +1,12 @@
 """Headings of documents: what one is, and those of Markdown."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-__all__ = ["Heading", "markdown_headings", "titled", "underlined"]
+__all__ = ["Heading", "code_headings", "diff_headings", "markdown_headings", "titled", "underlined"]
 
 LONGEST_TITLE = 120
 LONGEST_UNDERLINED = 200
@@ -75,3 +76,154 @@ def _unmarked(line: str) -> str:
     if not open_end or open_end[-1].isspace():
         line = open_end
     return titled(_MARKUP.sub("", _LINK.sub(r"\1", line)))
+
+
+# Definitions inside others are minor sections: small ones share a chunk with their class.
+INNER_LEVEL = 3
+TAB_WIDTH = 4
+
+_MODIFIERS = (
+    r"(?:(?:export|default|public|private|protected|internal|static|final|abstract|sealed|open|override|virtual|inline|"
+    r"async|unsafe|extern|declare|data|partial|readonly|pub(?:\([\w:]+\))?|const(?=[ \t]+fn)|local(?=[ \t]+function))[ \t]+){0,6}"
+)
+_KEYWORDS = (
+    r"def|class|function\*?|func|fn|fun|interface|struct|enum|union|trait|impl(?:<[^>\n]*>)?|module|namespace|object|"
+    r"protocol|extension|record|contract|defmodule|defp?|defmacro|sub|proc|procedure|macro_rules!|"
+    r"type(?=\s+\w+\s*(?:=|struct|interface))|CREATE\s+(?:OR\s+REPLACE\s+)?(?:TABLE|VIEW|FUNCTION|PROCEDURE|TRIGGER)"
+)
+_DEFINITION = re.compile(
+    r"^(?P<indent>[ \t]*)(?P<head>"
+    rf"{_MODIFIERS}(?:{_KEYWORDS})[ \t]+(?:\([^)\n]{{0,80}}\)[ \t]*)?[\w$.\"@~]+(?:::\w+)*[?!]?"
+    r"(?=[ \t]*(?:[({:<=\[;]|\r?$|(?:extends|implements|where|for|with|struct|interface|AS|is|do|as)\b))"
+    r"|(?:export\s+)?(?:const|let|var)[ \t]+[\w$]{1,80}(?=[ \t]*(?::[^=\n]{1,200})?=[ \t]*(?:async[ \t]*)?(?:function\b|\([^)\n]{0,400}\)[^=\n]{0,100}=>|\w{1,80}[ \t]*=>))"
+    r")",
+    re.MULTILINE,
+)
+# Functions without a keyword: a type, a name and arguments at the margin, opened on this line or the next (C, C++),
+# or with a modifier inside a class (Java, C#).
+_TYPED = re.compile(
+    r"^(?P<indent>(?:[ \t]+(?=(?:public|private|protected|internal|static|override)\b))?)"
+    r"(?!(?:if|for|while|switch|return|else|case|do|using|typedef|goto|throw|new|delete|import|from|assert|raise)\b)"
+    r"(?P<head>[A-Za-z_][\w:<>,*&\[\]]{0,80}(?:[ \t]{1,9}(?:[*&]{1,3}[ \t]?)?[\w:<>,~\[\]]{1,80}[*&]{0,3}){1,6})"
+    r"[ \t]{0,9}\([^;{}\n]{0,400}\)[^;{}=()\n]{0,100}(?:\{|\n\{)",
+    re.MULTILINE,
+)
+# An indented or closing line, and behind it one at the margin that is neither a bracket nor the rest of a statement.
+_AT_MARGIN = re.compile(
+    r"^(?:[ \t]+\S.*|[})\]].*)\n(?:[ \t\r]*\n)*(?!(?:else|elif|except|finally|catch|end)\b)[A-Za-z_$]", re.MULTILINE
+)
+# Lines that belong to the definition below them: decorators, attributes, comments.
+_LEADING = re.compile(r"[ \t]*(?:@|\#|//|/\*|\*|--|;;|\[[A-Z]\w*[\](])")
+
+
+def code_headings(text: str) -> Iterator[Heading]:
+    """Classes and functions in order, each from its decorators and comments on.
+
+    What stands at the margin behind a definition is no part of it: an untitled heading ends it.
+    """
+    margins = [found.end() - 1 for found in _AT_MARGIN.finditer(text)]
+    floor, after = 0, len(text)
+    for start, indent, head in sorted(_definitions(text)):
+        opens = _with_leading(text, start, floor)
+        if after < opens:
+            yield Heading(after, 1, "")
+        yield Heading(opens, 1 if indent == 0 else INNER_LEVEL + indent, titled(head))
+        floor = start + 1
+        place = bisect_right(margins, start)
+        after = margins[place] if place < len(margins) else len(text)
+    if after < len(text):
+        yield Heading(after, 1, "")
+
+
+def _definitions(text: str) -> list[tuple[int, int, str]]:
+    found = {match.start(): match for match in _TYPED.finditer(text)}
+    found.update((match.start(), match) for match in _DEFINITION.finditer(text))
+    return [(start, _width(match["indent"]), match["head"]) for start, match in found.items()]
+
+
+def _width(indent: str) -> int:
+    return len(indent.expandtabs(TAB_WIDTH))
+
+
+def _with_leading(text: str, start: int, floor: int) -> int:
+    """The start of the decorators and comments that stand directly above."""
+    while start > max(floor, 1):
+        above = text.rfind("\n", floor, start - 1) + 1
+        if above < floor or not _LEADING.match(text, above, start):
+            return start
+        start = above
+    return start
+
+
+# -- diffs
+
+COMMIT, FILE, HUNK = 1, 2, 3
+
+_DIFF_LINE = re.compile(
+    r"^(?:"
+    r"(?P<commit>commit [0-9a-f]{7,40}\b.*|From [0-9a-f]{40} .*)"
+    r"|(?P<git>diff --(?:git|cc|combined) .*)"
+    r"|(?P<index>Index: .*)"
+    r"|(?P<old>--- \S.*)\n(?P<new>\+\+\+ \S.*)"
+    r"|(?P<hunk>@@+ -(?P<counts>[\d, +-]+) @@+.*)"
+    r")$",
+    re.MULTILINE,
+)
+_GIT_PATHS = re.compile(r'diff --git "?a/(?P<old>.*?)"? "?b/(?P<new>.*?)"?\r?$')
+_HUNK_RANGE = re.compile(r"\d+(?:,(\d+))?")
+
+
+def diff_headings(text: str) -> Iterator[Heading]:
+    """Files and hunks in order. The lines of a hunk are counted off, so nothing in them is taken for a header."""
+    at, named = 0, ""
+    while found := _DIFF_LINE.search(text, at):
+        at = found.end()
+        if found["commit"]:
+            yield Heading(found.start(), COMMIT, _commit(found["commit"]))
+            named = ""
+        elif found["hunk"]:
+            yield Heading(found.start(), HUNK, titled(found["hunk"]))
+            at = _behind_hunk(text, at, found["counts"])
+        elif found["old"]:
+            path = _path_of(found["old"], found["new"])
+            if path != named:
+                yield Heading(found.start(), FILE, titled(path))
+            named = ""
+        else:
+            named = _diff_path(found["git"] or found["index"])
+            yield Heading(found.start(), FILE, titled(named))
+
+
+def _commit(line: str) -> str:
+    return f"commit {line.split()[1][:12]}"
+
+
+def _diff_path(line: str) -> str:
+    paths = _GIT_PATHS.match(line)
+    return paths["new"] if paths else line.split(maxsplit=2 if line.startswith("diff") else 1)[-1].strip()
+
+
+def _path_of(old: str, new: str) -> str:
+    path = _bare_path(new)
+    return _bare_path(old) if path == "/dev/null" else path
+
+
+def _bare_path(line: str) -> str:
+    path = line[4:].split("\t")[0].strip().strip('"')
+    return path[2:] if path.startswith(("a/", "b/")) else path
+
+
+def _behind_hunk(text: str, at: int, counts: str) -> int:
+    """Behind the lines the hunk's header announces, or where they stop being lines of a hunk."""
+    old, new = (int(count or 1) for count in _HUNK_RANGE.findall(counts)[:2]) if counts.count("+") == 1 else (0, 0)
+    while (old > 0 or new > 0) and at < len(text):
+        line = at + 1
+        mark = text[line : line + 1]
+        if mark not in ("+", "-", " ", "\\", "\n", "\r"):
+            return at
+        old -= mark not in ("+", "\\")
+        new -= mark not in ("-", "\\")
+        at = text.find("\n", line)
+        if at < 0:
+            return len(text)
+    return at

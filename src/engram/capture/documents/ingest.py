@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 from engram.capture.documents.chunk import Chunk, chunks_of
 from engram.capture.documents.quotes import quote_hash
-from engram.capture.documents.read import Document, Skipped, documents_in, kind_of, read_document
+from engram.capture.documents.read import Skipped, SourceDocument, documents_in, kind_of, read_document
 from engram.capture.documents.reingest import Reingest, ReingestResult
 from engram.capture.documents.source import MOST_FACTS, Chunks, DocumentFacts, SourceText, stated_in, without
 from engram.capture.learn import Learner
-from engram.gates.secrets import redact
+from engram.gates.secrets.scan import redact
 from engram.model.errors import InvalidInput
 from engram.model.event import DOCUMENT_ROLE, Event
 from engram.model.task import Checkpoint
-from engram.sessions.observing import storable
+from engram.sessions.observations import storable
 from engram.sessions.tasks import Tasks
 from engram.store.protocol import NewEvent, Store
 
@@ -93,7 +93,7 @@ class Recorder:
     def record(
         self,
         task_id: str,
-        document: Document,
+        document: SourceDocument,
         *,
         path: str = "",
         max_chunk_tokens: int = MAX_CHUNK_TOKENS,
@@ -200,7 +200,7 @@ def _clean(text: str) -> str:
     return redact(storable(text))[0]
 
 
-def check_document(document: Document, max_chunk_tokens: int, max_facts: int) -> None:
+def check_document(document: SourceDocument, max_chunk_tokens: int, max_facts: int) -> None:
     """`InvalidInput` for what cannot be recorded; nothing has been written then."""
     text: object = document.text
     if not isinstance(text, str) or not isinstance(document.title, str):
@@ -306,7 +306,7 @@ class FileIngest:
     def _files(self, place: Path, taken: Ingested) -> Iterable[Path]:
         return documents_in(place, skipped=taken.skipped) if place.is_dir() else [place]
 
-    def _read(self, file: Path, taken: Ingested, *, single: bool) -> Document | None:
+    def _read(self, file: Path, taken: Ingested, *, single: bool) -> SourceDocument | None:
         try:
             document = read_document(file, kind=self.kind)
             check_document(document, self.max_chunk_tokens, self.max_facts_per_chunk)

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engram.capture.admission import admit
-from engram.capture.consulting import FROM_THE_MODEL, read_facts
 from engram.capture.documents.facts import LONGEST
 from engram.capture.documents.quotes import quote_hash
 from engram.capture.documents.source import Chunks, StatedFact, is_harmless
 from engram.capture.extraction import Extracted
+from engram.capture.model_review import FROM_THE_MODEL, read_facts
 from engram.model.errors import ModelError, ModelNonsense, Refused
 from engram.model.event import DOCUMENT_ROLE, Event
 from engram.model.memory import Evidence, Memory

@@ -1,4 +1,4 @@
-"""SourceText documents: what is text, in which encoding, and of what kind.
+"""Source documents: what is text, in which encoding, and of what kind.
 
 An encoding is taken from the file's own mark or is UTF-8; it is never guessed, because a wrong guess would make every
 quote differ from its source.
@@ -19,7 +19,7 @@ from engram.model.errors import InvalidInput
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-__all__ = ["KINDS", "LARGEST", "Document", "Report", "Skipped", "documents_in", "kind_of", "read_document"]
+__all__ = ["KINDS", "LARGEST", "Report", "Skipped", "SourceDocument", "documents_in", "kind_of", "read_document"]
 
 LARGEST = 64 * 1024 * 1024
 """Bytes: a longer file is an archive or a dump, and is better split by who knows its parts."""
@@ -53,7 +53,7 @@ _ADVICE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class SourceDocument:
     """A text to be split: its title, its characters exactly as decoded (line ends kept), its kind.
 
     The kind is "markdown", "text", "code" or "diff".
@@ -120,7 +120,7 @@ def _patterns(line: str) -> "list[Any]":
         return []
 
 
-def read_document(path: Path, *, kind: str = "") -> Document:
+def read_document(path: Path, *, kind: str = "") -> SourceDocument:
     """The document in a file; its kind by name and look unless given.
 
     A file that is empty, binary, too large, not UTF-8 or not readable is refused with what to do about it.
@@ -130,7 +130,7 @@ def read_document(path: Path, *, kind: str = "") -> Document:
     text = _decoded(_bytes_of(path), path)
     if not text.strip():
         raise InvalidInput(f"{path} is empty: there is nothing to remember in it")
-    return Document(path.name, text, kind or kind_of(text, path.name))
+    return SourceDocument(path.name, text, kind or kind_of(text, path.name))
 
 
 def documents_in(folder: Path, *, progress: Report | None = None, skipped: Skipped | None = None) -> Iterator[Path]:

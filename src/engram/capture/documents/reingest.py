@@ -1,4 +1,4 @@
-"""SourceText a document again: what it still states stays, what it no longer states is out of force, what its owner decided stands.
+"""Reading a document again: what it still states stays, what it no longer states is out of force, what its owner decided stands.
 
 Nothing is destroyed, and every change is journaled as `reread`: `undo` takes it back.
 """

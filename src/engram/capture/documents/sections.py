@@ -3,11 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from engram.capture.documents.headings import Heading, markdown_headings
-from engram.capture.documents.headings_code import code_headings, diff_headings
+from engram.capture.documents.headings import Heading, code_headings, diff_headings, markdown_headings
 from engram.capture.documents.headings_text import text_headings
 
-__all__ = ["Section", "sections_of"]
+__all__ = ["DocumentSection", "sections_of"]
 
 # Sections of these levels are the document's own division: they are kept apart.
 MAJOR_LEVEL = 2
@@ -21,7 +20,7 @@ _READERS: dict[str, Callable[[str], Iterable[Heading]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class DocumentSection:
     """A heading and what follows it up to the next heading; the first may have none.
 
     `above` holds the heading and its ancestors, outermost first.
@@ -41,18 +40,18 @@ class Section:
         """The headings above it that divide the document."""
         return tuple(heading for heading in self.above if heading.level <= MAJOR_LEVEL)
 
-    def is_within(self, other: "Section") -> bool:
+    def is_within(self, other: "DocumentSection") -> bool:
         """Whether this section stands below the other's heading."""
         return self.above[: len(other.above)] == other.above
 
 
-def sections_of(text: str, kind: str) -> Iterator[Section]:
+def sections_of(text: str, kind: str) -> Iterator[DocumentSection]:
     """The sections of a text in order; together they are the whole text."""
     start, above = 0, ()  # type: tuple[int, tuple[Heading, ...]]
     for heading in _READERS[kind](text):
         if heading.start > start:
-            yield Section(start, heading.start, above)
+            yield DocumentSection(start, heading.start, above)
         above = (*(upper for upper in above if upper.level < heading.level), heading)
         start = heading.start
     if start < len(text):
-        yield Section(start, len(text), above)
+        yield DocumentSection(start, len(text), above)

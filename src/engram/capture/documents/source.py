@@ -11,7 +11,7 @@ from engram.capture.documents.chunk import Chunk
 from engram.capture.documents.facts import Anchored, by_weight
 from engram.capture.documents.quotes import quote_hash
 from engram.gates.instructions import injection_problem
-from engram.gates.secrets import Secret, find_secrets, secrets_problem
+from engram.gates.secrets.scan import Secret, find_secrets, secrets_problem
 from engram.model.event import Event
 from engram.model.memory import Evidence, Memory
 from engram.model.task import TaskRun

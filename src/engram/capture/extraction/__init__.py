@@ -4,7 +4,7 @@ Precision before recall: a sentence is taken when it says, in the first person o
 still hold in months and can be understood alone. In doubt it stays in the ledger, where search finds it.
 """
 
-from engram.capture.extraction.extracting import REDACTED, Extracted, extract
-from engram.capture.extraction.sentences import clauses
+from engram.capture.extraction.clauses import clauses
+from engram.capture.extraction.extractor import REDACTED, Extracted, extract
 
 __all__ = ["REDACTED", "Extracted", "clauses", "extract"]

@@ -2,7 +2,7 @@
 
 import re
 
-from engram.capture.extraction.sentences import HIDDEN
+from engram.capture.extraction.clauses import HIDDEN
 
 _FLAGS = re.IGNORECASE
 

@@ -3,7 +3,7 @@
 import re
 from datetime import date, datetime, timedelta
 
-from engram.capture.extraction.wording import as_told, swapped
+from engram.capture.extraction.rendering import as_told, swapped
 
 _MONTHS = (
     "january",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.capture.extraction.doubts import OVER, PASSING, POINTING
-from engram.capture.extraction.renderings import RENDERINGS, Rendering
+from engram.capture.extraction.rendering import RENDERINGS, Rendering
 from engram.gates.tables import phrases
 
 TABLES = ("changes", "sayings", "limits", "tastes", "things")

@@ -11,7 +11,7 @@ from engram.cli.verbs.options import Fusion, Mode
 Sizes = Annotated[str, Option("--n", metavar="N,N", help="How many memories, separated by commas.")]
 
 
-class Retrieval(Options):
+class RetrievalOptions(Options):
     """What the retrieval benchmarks take."""
 
     file: Annotated[Path, Argument("FILE", "The data set's JSON file.")]
@@ -26,7 +26,7 @@ class Retrieval(Options):
     ] = None
 
 
-def locomo(surface: Surface, asked: Retrieval) -> None:
+def locomo(surface: Surface, asked: RetrievalOptions) -> None:
     """LoCoMo: find the turns that answer a question.
 
     Turns and sessions of long conversations; recall, NDCG and latency.
@@ -34,7 +34,7 @@ def locomo(surface: Surface, asked: Retrieval) -> None:
     _retrieve("locomo", surface, asked)
 
 
-def longmemeval(surface: Surface, asked: Retrieval) -> None:
+def longmemeval(surface: Surface, asked: RetrievalOptions) -> None:
     """LongMemEval: find the sessions that answer a question.
 
     Takes the official JSON, the lite format, and sessions pooled in one store with many questions.
@@ -42,7 +42,7 @@ def longmemeval(surface: Surface, asked: Retrieval) -> None:
     _retrieve("longmemeval", surface, asked)
 
 
-def beam(surface: Surface, asked: Retrieval) -> None:
+def beam(surface: Surface, asked: RetrievalOptions) -> None:
     """BEAM: find the turns of long chats with an assistant that answer a question.
 
     One chat per line, or a JSON list of chats, with any speakers.
@@ -59,13 +59,13 @@ def speed(surface: Surface, n: Sizes = "1000,10000") -> None:
     surface.answer(reports, lambda: _write(*map(figures_text, reports)))
 
 
-def _retrieve(kind: str, surface: Surface, asked: Retrieval) -> None:
+def _retrieve(kind: str, surface: Surface, asked: RetrievalOptions) -> None:
     from importlib import import_module
 
     from engram.bench.report import progress_line, retrieval_text
-    from engram.bench.retrieval import Asking, measure
+    from engram.bench.retrieval import BenchQuestion, measure
 
-    asking = Asking(asked.mode, asked.fusion, asked.limit, kind != "longmemeval", asked.baseline)
+    asking = BenchQuestion(asked.mode, asked.fusion, asked.limit, kind != "longmemeval", asked.baseline)
     conversations = import_module(f"engram.bench.{kind}").load(asked.file)
     report = measure(conversations, asking, progress_line, asked.url)
     surface.answer(report, lambda: _write(retrieval_text(report)))

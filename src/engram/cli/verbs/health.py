@@ -122,7 +122,7 @@ def _diagnosed(surface: Surface, repair: bool = False) -> "Report":
 
 def _to_examine(home: Path | None) -> "tuple[Path | None, Callable[[Embedder | None], Store]]":
     """Where the settings are, and how the store is opened once they are read."""
-    from engram.store.opening import open_server, owner_config, server_asked
+    from engram.store.location import open_server, owner_config, server_asked
     from engram.store.sources import utc_now
 
     server = server_asked(home)
@@ -153,11 +153,11 @@ def _settings_finding(problems: list[str]) -> "Finding":
 
 def _repair(surface: Surface) -> list[str]:
     """A journal with an unreadable line keeps the store from opening, so this works on its files alone."""
+    from engram.store.files.health import accept_gaps
     from engram.store.files.home import open_home
     from engram.store.files.index.connection import discard
     from engram.store.files.journal import Journal
     from engram.store.files.lock import WriterLock
-    from engram.store.files.missing import accept_gaps
     from engram.store.files.purge_plan import set_aside_damaged
 
     surface.refuse_server("--repair works on a journal of files; repair a server with its own tools")

@@ -50,7 +50,7 @@ def _state(redacted: int) -> str:
 def show(surface: Surface, name: Name, last: Last = None, after: After = 0, scope: SeenFrom = None) -> None:
     """List the events of a session or a task in order, each with its number and its digest."""
     from engram.cli.records import plain
-    from engram.store.owners import sees_ledger
+    from engram.store.ledger import sees_ledger
 
     check_least("--last", last, 1)
     with surface.memory() as mem:
@@ -103,7 +103,7 @@ def redact(surface: Surface, event: EventId, yes: Yes = False) -> None:
 
 
 def _check_chain(surface: Surface, mem: Any, event_id: str) -> None:
-    from engram.store.ledgers import problems_of
+    from engram.store.ledger import problems_of
 
     event = mem.store.event(event_id)
     problems = problems_of(mem.store.events(event.session), event.session) if event is not None else []

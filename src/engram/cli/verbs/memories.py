@@ -103,7 +103,7 @@ def lineage(surface: Surface, ref: AnyVersion, scope: SeenFrom = None) -> None:
 
 def _current(memory: "Memory") -> str:
     """The id of the current version; "" where none is."""
-    from engram.store.lineages import IN_FORCE
+    from engram.store.lineage import IN_FORCE
 
     return memory.id if memory.status in IN_FORCE else ""
 

@@ -97,7 +97,7 @@ class Ranking(Options):
     explain: Annotated[bool, Option("--explain", help="Show how each score was computed.")] = False
 
 
-class MemoryFields(Options):
+class MemoryOptions(Options):
     """What a memory says about itself: learn, remember, add, update and revise."""
 
     scope: Annotated[
@@ -135,7 +135,7 @@ class MemoryFields(Options):
         return {name: value for name, value in fields.items() if value is not None}
 
 
-class NewMemory(MemoryFields):
+class NewMemory(MemoryOptions):
     """The fields of a memory that does not exist yet: learn, remember and add."""
 
     pin: Annotated[bool, Option("--pin", help="Never let it fade; offer it first.")] = False
@@ -147,7 +147,7 @@ class NewMemory(MemoryFields):
         return {name: value for name, value in fields.items() if value not in ("", None, False)}
 
 
-class ChangedMemory(MemoryFields):
+class ChangedMemory(MemoryOptions):
     """The fields of a memory that exists: update and revise. Lists replace the previous ones."""
 
     form: Annotated[
@@ -157,7 +157,7 @@ class ChangedMemory(MemoryFields):
     reason: Reason = ""
 
 
-class NewEvent(Options):
+class EventOptions(Options):
     """What goes into a ledger: session observe and task event."""
 
     role: Annotated[str, Argument("ROLE", "Who speaks: user, assistant, tool, …")] = ""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli.parser import Argument, Group, Option
 from engram.cli.surface import Surface, text_or_stdin
-from engram.cli.verbs.options import Limit, NewEvent, Scopes, SeenFrom, check_least
+from engram.cli.verbs.options import EventOptions, Limit, Scopes, SeenFrom, check_least
 from engram.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def start(surface: Surface, task: Task = "", scope: Scopes = None, budget: Budge
         surface.hint(f"engram: `engram session end {begun.id}` ends it")
 
 
-def observe(surface: Surface, session_id: Id, said: NewEvent, scope: OfOwner = "") -> None:
+def observe(surface: Surface, session_id: Id, said: EventOptions, scope: OfOwner = "") -> None:
     """Append to a session's ledger. Secrets are redacted first.
 
     A name of your own starts a session, too, which belongs to --scope. A session that has ended, or belongs to another scope,
@@ -66,7 +66,7 @@ def observe(surface: Surface, session_id: Id, said: NewEvent, scope: OfOwner = "
         surface.answer(plain(events), lambda: display.lines(*rows))
 
 
-def events_to_write(said: NewEvent) -> list[dict[str, Any]]:
+def events_to_write(said: EventOptions) -> list[dict[str, Any]]:
     """The events a command line describes: one of its own, or a batch on stdin."""
     if said.batch == bool(said.role):
         raise InvalidInput("Give a role and a text, or --batch with events on stdin")

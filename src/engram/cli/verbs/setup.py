@@ -23,7 +23,7 @@ def init(surface: Surface) -> None:
     On a Citus cluster it also distributes the tables by tenant, where it is allowed to, and reports what it did.
     """
     from engram.cli import display
-    from engram.store.opening import prepare_server, server_asked
+    from engram.store.location import prepare_server, server_asked
 
     made = _is_missing(surface.home)
     server = server_asked(surface.home)
@@ -41,7 +41,7 @@ def init(surface: Surface) -> None:
 def _is_missing(home: Path | None) -> bool:
     """Whether opening the store makes its directory."""
     from engram.store.files.home import default_root, expanded
-    from engram.store.opening import server_asked
+    from engram.store.location import server_asked
 
     if server_asked(home) is not None:
         return False
@@ -84,7 +84,7 @@ def config(surface: Surface, words: Words = None) -> None:
 def _config_file(home: Path | None) -> Path:
     """The settings' file. A server has none: there the owner's own settings apply, and no store is created for them."""
     from engram.store.files.home import DIRECTORY_MODE, default_root, open_home
-    from engram.store.opening import server_asked
+    from engram.store.location import server_asked
 
     if server_asked(home) is None:
         return open_home(home).config

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 from engram.cli.parser import Argument, Option
 from engram.cli.records import strict_json
 from engram.cli.surface import Surface, text_or_stdin
-from engram.cli.verbs.options import Limit, MinRelevance, Mode, NewEvent, Question, SeenFrom, Since, Until, check_least
+from engram.cli.verbs.options import (
+    EventOptions,
+    Limit,
+    MinRelevance,
+    Mode,
+    Question,
+    SeenFrom,
+    Since,
+    Until,
+    check_least,
+)
 from engram.cli.verbs.session import events_to_write
 from engram.model.errors import InvalidInput
 from engram.recall.cutoff import HELPFUL
@@ -56,7 +66,7 @@ def named(task_id: str, *said: str) -> tuple[str, ...]:
     return (task_id, *said)
 
 
-def event(surface: Surface, task_id: Id, said: NewEvent) -> None:
+def event(surface: Surface, task_id: Id, said: EventOptions) -> None:
     """Append to a task's ledger. Secrets are redacted first; a finished task accepts nothing.
 
     With --batch, all events on stdin are written, or none.

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from engram.client import Engram
     from engram.client.tenant_worker import AllTenantsWorker
     from engram.model.task import Job
-    from engram.sessions.jobs import Worked
-    from engram.sessions.round_robin import Turn
+    from engram.sessions.jobs import Worked, WorkerTurn
 
 IDLE_SECONDS = 1.0
 """How long an idle worker waits before it looks again."""
@@ -178,7 +177,7 @@ def _once_for_all(surface: Surface, everyone: "AllTenantsWorker", stop: threadin
         raise SystemExit(FAILED)
 
 
-def _tell_turn(surface: Surface, turn: "Turn") -> None:
+def _tell_turn(surface: Surface, turn: "WorkerTurn") -> None:
     if surface.as_json:
         _tell_program(turn.worked, turn.tenant)
         if turn.failed:
@@ -190,7 +189,7 @@ def _tell_turn(surface: Surface, turn: "Turn") -> None:
 
 
 def _screened(text: str) -> str:
-    from engram.gates.secrets import redact
+    from engram.gates.secrets.scan import redact
 
     return redact(text)[0]
 

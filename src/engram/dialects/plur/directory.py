@@ -1,19 +1,100 @@
 """A PLUR directory as a whole: what is in one, and a new one made of memories. One that is there is never changed."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from engram.dialects.engram_yaml import decode
+from engram.dialects.fields import plain_data
 from engram.dialects.plur.entry import from_plur, to_plur
-from engram.dialects.plur.episodes import from_episode, is_episode, to_episode
 from engram.dialects.plur.project import instant
-from engram.dialects.plur.records import read_records, records_text, write_new
-from engram.dialects.yaml_writer import check_text
-from engram.model.errors import InvalidInput, NotFound, StoreReadOnly, UnknownVersion
+from engram.dialects.plur.remainder import changes_in, remainder, with_changes
+from engram.dialects.plur.vocabulary import EPISODE_ID, OWN_KEY
+from engram.dialects.record import TEXT_KEYS, from_mapping, to_mapping
+from engram.dialects.yaml_parser import parse_yaml
+from engram.dialects.yaml_writer import check_text, emit_list
+from engram.model.errors import InvalidInput, NotFound, StoreCorrupt, StoreError, StoreReadOnly, UnknownVersion
 from engram.model.memory import Memory
+
+_MOVED = {"summary": "statement", "timestamp": "occurred_at", "session_id": "session"}
+
+
+def from_episode(entry: Mapping[str, Any], *, where: str = "") -> Memory:
+    """The memory an episode holds; agent and channel stay in `extra`. Raises `InvalidInput` naming the field."""
+    data = {_MOVED.get(key, key): value for key, value in entry.items()}
+    moment = data.get("occurred_at")
+    kind = {"type": "episodic", "memory_kind": "episode", "metadata": {"created": moment} if moment else None}
+    changes = changes_in(data.pop(OWN_KEY, None))
+    memory = from_mapping({**data, **kind}, where=where)
+    return (with_changes(to_mapping(memory), changes) or memory) if changes else memory
+
+
+def is_episode(memory: Memory) -> bool:
+    """Whether a memory is one of PLUR's episodes, or would be one there."""
+    return memory.type == "episodic" and EPISODE_ID.fullmatch(memory.id) is not None
+
+
+def to_episode(memory: Memory) -> dict[str, Any]:
+    """The episode for a memory that came from one."""
+    entry: dict[str, Any] = {"id": memory.id, "summary": memory.statement, **plain_data(memory.extra)}
+    if memory.session:
+        entry["session_id"] = memory.session
+    if memory.tags:
+        entry["tags"] = list(memory.tags)
+    if memory.when:
+        entry["timestamp"] = instant(memory.when)
+    kept = remainder(to_mapping(from_episode(entry)), to_mapping(memory))
+    return {**entry, OWN_KEY: kept} if kept else entry
+
+
+LONGEST_FILE = 256 * 1024 * 1024
+"""PLUR keeps every engram in one file; 30,000 of them are 60 MB."""
+
+
+def read_records(path: Path, key: str = "") -> tuple[list[Any], list[int]]:
+    """A file's records, under `key` or as a bare list, and the line of each. No file means no records.
+
+    Raises `StoreCorrupt` where a file cannot be parsed.
+    """
+    try:
+        text = decode(path.read_bytes(), where=str(path))
+    except FileNotFoundError:
+        return [], []
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read: {error.strerror}") from error
+    document = parse_yaml(text, where=str(path), longest=LONGEST_FILE, text_keys=TEXT_KEYS, list_key=key)
+    tree = document.tree
+    records = tree.get(key) if key and isinstance(tree, dict) else tree
+    if not isinstance(records, list) or (key and not isinstance(tree, dict)):
+        wanted = f"a mapping with the list `{key}:`" if key else "a list"
+        raise StoreCorrupt(f"{path}:1: no records; expected {wanted}. The file is unchanged")
+    return records, document.lines
+
+
+def records_text(records: Sequence[Mapping[str, Any]], key: str = "") -> str:
+    """A file's text for some records, under `key` or as a bare list."""
+    if not key:
+        return emit_list(records) if records else "[]\n"
+    return f"{key}:\n{emit_list(records, '  ')}" if records else f"{key}: []\n"
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write a file that is not there yet, durably. Raises `OSError`."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(text.encode())
+        file.flush()
+        os.fsync(handle)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
 
 IN_FORCE = ("active", "dormant")
 ENGRAMS, EPISODES, CANDIDATES, TENSIONS = "engrams.yaml", "episodes.yaml", "candidates.yaml", "tensions.yaml"

@@ -4,7 +4,7 @@ A `MemoryPolicy` is two tables of patterns. `default`, `legal` and `coding_agent
 this package; others are made in code, or in `config.toml` under `[policies.NAME]`.
 """
 
-from engram.gates.policies.loading import (
+from engram.gates.policies.catalog import (
     PRESETS,
     chosen_policy,
     custom_policies,

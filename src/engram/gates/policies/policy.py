@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from engram.gates.policies.applicability import ASIDE, Applicability, narrowed
 from engram.gates.policies.keys import filled
-from engram.gates.policies.narrowing import ASIDE, Found, narrowed
 from engram.gates.policies.rules import (
     READ_CHARS,
     SlotRule,
@@ -150,7 +150,7 @@ class MemoryPolicy:
         found = next((at for at in trying if self._typing.fits(at, text, lowered, stopwatch)), None)
         return "" if found is None else self.types[found].type
 
-    def _slots(self, text: str, kind: str, wanted: Sequence[str], whole: str, stopwatch: _Stopwatch) -> Found:
+    def _slots(self, text: str, kind: str, wanted: Sequence[str], whole: str, stopwatch: _Stopwatch) -> Applicability:
         """What the rules say about a text; the `unless` of a rule is looked for in the whole statement."""
         lowered, forbidding = text.lower(), (whole, whole.lower())
         found: dict[str, str] = {}
@@ -166,7 +166,7 @@ class MemoryPolicy:
                 asides += [match.span(name) for name in match.re.groupindex if name.startswith(ASIDE)]
             if len(found) == len(wanted):
                 break
-        return Found(found, tuple(asides))
+        return Applicability(found, tuple(asides))
 
 
 def _words(text: str) -> set[str]:

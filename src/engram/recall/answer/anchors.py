@@ -7,7 +7,7 @@ from engram.model.hit import Hit
 from engram.recall.cutoff import NEAREST
 from engram.recall.parse import ParsedQuestion
 from engram.recall.search import Ask, Searcher
-from engram.store.lineages import start_of
+from engram.store.lineage import start_of
 from engram.store.protocol import LIVE, Filters
 from engram.text.time.windows import Window
 from engram.text.time.words import words

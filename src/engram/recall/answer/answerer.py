@@ -40,10 +40,10 @@ from engram.recall.cutoff import (
     nearest,
     said_first,
 )
+from engram.recall.expansion import BY_RULES
 from engram.recall.parse import ParsedQuestion
-from engram.recall.refining import BY_RULES
 from engram.recall.search import Ask, Searcher
-from engram.recall.trace import Answer, first
+from engram.recall.trace import TracedAnswer, first
 from engram.store.protocol import LIVE, Store
 from engram.text.time.windows import Window
 from engram.text.time.words import words
@@ -75,12 +75,12 @@ class Answerer:
     floor: float = ABOUT
     """The least relevance of a hit of the answer."""
 
-    def answer(self, question: ParsedQuestion, ask: Ask) -> Answer:
+    def answer(self, question: ParsedQuestion, ask: Ask) -> TracedAnswer:
         """Search where the question's intent says, or where the caller's filters do."""
         if ask.narrowed:
             every = asks_for_all(question.subject or ask.text)
             hits = self.searcher.search(replace(ask, everything=every, purpose="where the filters say"))
-            return self._cut(question, ask, Answer(hits, question.window, remarks(question), AS_FILTERED))
+            return self._cut(question, ask, TracedAnswer(hits, question.window, remarks(question), AS_FILTERED))
         anchored = window_of(question, ask.filters, self.searcher)
         ask = replace(ask, text=question.subject or question.text)
         answered = self._cut(question, ask, self._answered(question, ask, anchored))
@@ -91,7 +91,7 @@ class Answerer:
         notes = (*remarks(question), *anchored.notes, *answered.notes, *nothing)
         return replace(answered, notes=notes, anchor=anchored.told_by)
 
-    def _cut(self, question: ParsedQuestion, ask: Ask, answered: Answer) -> Answer:
+    def _cut(self, question: ParsedQuestion, ask: Ask, answered: TracedAnswer) -> TracedAnswer:
         """The answer without what is not about the question; where nothing is, with what comes nearest."""
         hits = first(about(answered.hits, question.text, self.floor), ask.limit)
         if not hits:
@@ -108,25 +108,25 @@ class Answerer:
             near = nearest(self.searcher.search(now), LOOKED_UP)
         return among(found, near)
 
-    def _outside(self, question: ParsedQuestion, ask: Ask) -> Answer | None:
+    def _outside(self, question: ParsedQuestion, ask: Ask) -> TracedAnswer | None:
         """What holds, where nothing is known of the time asked about. A memory may say the time in so many words ("shipped at
         midnight") or tell how things are at any time; only what happened is bound to its own.
         """
         found = about(self.facts.search(replace(ask, text=question.text, purpose=SAYS)), question.text, self.floor)
         saying = kept(found, lambda hit: question.phrase.casefold() in hit.text.casefold())
         if saying:
-            return Answer(saying, None, (f"“{question.phrase}” is part of what is remembered",), SAYS)
+            return TracedAnswer(saying, None, (f"“{question.phrase}” is part of what is remembered",), SAYS)
         hits = kept(found, lambda hit: hit.memory is not None and not happened(hit.memory))
         if not hits or question.intent not in ("current", "event"):
             return None
-        return Answer(hits, question.window, ("nothing is known of that time; this holds now",), HOLDS)
+        return TracedAnswer(hits, question.window, ("nothing is known of that time; this holds now",), HOLDS)
 
     @property
     def facts(self) -> FactFinder:
         """What is known, by fact."""
         return FactFinder(self.searcher, self.store, self.clock)
 
-    def _answered(self, question: ParsedQuestion, ask: Ask, anchored: AnchoredWindow) -> Answer:
+    def _answered(self, question: ParsedQuestion, ask: Ask, anchored: AnchoredWindow) -> TracedAnswer:
         window, timelines = anchored.window, LineageAnswerer(self.facts)
         if asks_what_changed(ask.text, question.intent):
             return timelines.changed(ask, window)
@@ -145,14 +145,14 @@ class Answerer:
         # The ledger answers only where it is twice as likely; nothing can be, beside a memory of at least one half.
         return answered if best >= SURE else self._from_ledger(ask, window, best) or answered
 
-    def _when_changed(self, question: ParsedQuestion, ask: Ask, window: Window | None) -> Answer | None:
+    def _when_changed(self, question: ParsedQuestion, ask: Ask, window: Window | None) -> TracedAnswer | None:
         """The timeline of a fact whose change's time is asked for; None where no such fact ever changed."""
         if question.intent == "lineage" or not asks_when_it_changed(ask.text):
             return None
         _, histories = self.facts.histories(ask)
         return LineageAnswerer(self.facts).of(ask, window) if histories and histories[0].changed else None
 
-    def _thought(self, question: ParsedQuestion, ask: Ask, window: Window | None) -> Answer | None:
+    def _thought(self, question: ParsedQuestion, ask: Ask, window: Window | None) -> TracedAnswer | None:
         """What was known at the time of something held true then: "what did we think the date was in March"."""
         keys = [word.key for word in words(ask.text)]
         held = next((place for place, key in enumerate(keys) if key in _HELD_TRUE), len(keys))
@@ -161,7 +161,7 @@ class Answerer:
         then = replace(ask.filters, known_at=_moment(window, self.clock()))
         hits = self.searcher.search(replace(ask, filters=then, purpose=KNOWN_THEN))
         hits[:] = [replace(hit, note=self._since(hit.id)) for hit in hits]
-        return Answer(hits, window, (), KNOWN_THEN) if any(map(is_about, hits)) else None
+        return TracedAnswer(hits, window, (), KNOWN_THEN) if any(map(is_about, hits)) else None
 
     def _since(self, memory_id: str) -> str:
         """What became of a memory that was in force then."""
@@ -180,19 +180,19 @@ class Answerer:
         told = best is not None and (best.memory is None or (happened(best.memory) and not best.memory.conflict_key))
         return told and best is not None and is_about(best)
 
-    def _from_ledger(self, ask: Ask, window: Window | None, rival: float) -> Answer | None:
+    def _from_ledger(self, ask: Ask, window: Window | None, rival: float) -> TracedAnswer | None:
         """What was said about it, where no memory was made of it; `rival` is the relevance of the best memory found."""
         ledger = replace(ask.filters, kinds=("event",), valid_at=None, as_of=False)
         hits = self.facts.search(within(_wide(replace(ask, filters=ledger, purpose="the ledger")), window))
         best = best_of(hits)
         if not hits or best < self.floor or rival >= HALF * best:
             return None
-        return Answer(hits, window, ("no memory tells of this; from the ledger",), FROM_LEDGER)
+        return TracedAnswer(hits, window, ("no memory tells of this; from the ledger",), FROM_LEDGER)
 
-    def _current(self, question: ParsedQuestion, ask: Ask, anchored: AnchoredWindow) -> Answer:
+    def _current(self, question: ParsedQuestion, ask: Ask, anchored: AnchoredWindow) -> TracedAnswer:
         window = anchored.window
         if window is None:
-            return Answer(self.facts.search(_wide(ask)), window, (), HOLDS)
+            return TracedAnswer(self.facts.search(_wide(ask)), window, (), HOLDS)
         if question.phrase.lower().startswith("as of"):
             return self._historical(question, ask, anchored)
         every = asks_for_all(ask.text) and word_class("asking", "manner").isdisjoint(
@@ -200,20 +200,20 @@ class Answerer:
         )
         hits = self.facts.search(within(replace(ask, everything=every, purpose=CAME_THEN), window))
         if hits and every:
-            return Answer(hits, window, (), CAME_THEN)
+            return TracedAnswer(hits, window, (), CAME_THEN)
         now = replace(ask, text=question.text, purpose="what holds, whenever it came")
         elsewhen = Hits() if any(map(is_about, hits)) else self.facts.search(now)
         if hits and not any(map(is_about, elsewhen)):
-            return Answer(hits, window, (), CAME_THEN)
+            return TracedAnswer(hits, window, (), CAME_THEN)
         if window.until is not None and window.until <= self.clock():
             return self._historical(question, ask, anchored)
-        return Answer(elsewhen, window, ("nothing came in that time; this holds now",), HOLDS)
+        return TracedAnswer(elsewhen, window, ("nothing came in that time; this holds now",), HOLDS)
 
-    def _historical(self, question: ParsedQuestion, ask: Ask, anchored: AnchoredWindow) -> Answer:
+    def _historical(self, question: ParsedQuestion, ask: Ask, anchored: AnchoredWindow) -> TracedAnswer:
         window, keys = anchored.window, {word.key for word in words(question.text)}
         found, histories = self.facts.histories(ask)
         if window is None and keys & word_class("asking", "at_any_time"):
-            return Answer(found, window, (), EVER)
+            return TracedAnswer(found, window, (), EVER)
         if window is not None and window.until is not None and _is_before_an_event(question):
             event = window.until.astimezone(question.at.tzinfo)
             held = [self._just_before(history, event) for history in histories]
@@ -229,9 +229,9 @@ class Answerer:
         )
         if hits:
             method = f"the versions {'of that time' if window else 'that are over'}, {'oldest' if oldest_first else 'latest'} first"
-            return Answer(hits, window, (), method)
+            return TracedAnswer(hits, window, (), method)
         hits = self._past(ask, window)
-        return Answer(hits, window, (), OVER) if hits else self._not_superseded(ask, histories, window)
+        return TracedAnswer(hits, window, (), OVER) if hits else self._not_superseded(ask, histories, window)
 
     def _held(self, history: FactHistory, question: str, window: Window | None, left: str) -> list[Memory]:
         """The versions that were so in the window; without one, those that no longer are. Of these the one whose value is named."""
@@ -252,15 +252,15 @@ class Answerer:
 
         return kept(found, lambda hit: is_about(hit) and (window is None or overlaps(hit.memory, window, now)))
 
-    def _not_superseded(self, ask: Ask, histories: Sequence[FactHistory], window: Window | None) -> Answer:
+    def _not_superseded(self, ask: Ask, histories: Sequence[FactHistory], window: Window | None) -> TracedAnswer:
         hits = self.facts.search(replace(ask, purpose=HOLDS))
         best = histories[0].best.memory if histories else None
         if window is None and best is not None and happened(best) and best.id in {hit.id for hit in hits}:
-            return Answer(hits, window, (), HOLDS)
+            return TracedAnswer(hits, window, (), HOLDS)
         if not any(map(is_about, hits)):
-            return Answer(hits, window, ("nothing is known of that time",) if window else (), HOLDS)
+            return TracedAnswer(hits, window, ("nothing is known of that time",) if window else (), HOLDS)
         note = "nothing else is known of that time" if window else "nothing of this was superseded"
-        return Answer(hits, window, (f"{note}; this is what holds now",), HOLDS)
+        return TracedAnswer(hits, window, (f"{note}; this is what holds now",), HOLDS)
 
 
 def _is_before_an_event(question: ParsedQuestion) -> bool:
@@ -278,7 +278,7 @@ def _wide(ask: Ask) -> Ask:
     return replace(ask, limit=max(ask.limit, WIDE))
 
 
-def _said_first(answered: Answer) -> Answer:
+def _said_first(answered: TracedAnswer) -> TracedAnswer:
     """What was only read behind what somebody said; the method tells where that moved a hit."""
     hits, before = answered.hits, [hit.id for hit in answered.hits]
     hits[:] = said_first(hits)

@@ -10,7 +10,7 @@ from engram.recall.answer.anchors import EVERY_VERSION
 from engram.recall.answer.history import WIDE, FactFinder, of_that_value, shown, versions_of
 from engram.recall.cutoff import HALF, NEAREST, about, among, best_of, is_about, looked_up
 from engram.recall.search import Ask
-from engram.recall.trace import Answer, first, leaving_out
+from engram.recall.trace import TracedAnswer, first, leaving_out
 from engram.store.protocol import LIVE
 from engram.text.entities import entities
 from engram.text.time.windows import Window
@@ -46,7 +46,7 @@ class EventAnswerer:
 
     facts: FactFinder
 
-    def answer(self, ask: Ask, window: Window | None, but: str = "") -> Answer:
+    def answer(self, ask: Ask, window: Window | None, but: str = "") -> TracedAnswer:
         """What tells of it, and what there is to say of that. `but` is the event the time hangs on: it is not what came after it."""
         if window is not None and asks_for_all(ask.text):
             every, _ = self._told(within(replace(ask, limit=max(MOST_OF_A_TIME, ask.limit), everything=True), window))
@@ -55,19 +55,19 @@ class EventAnswerer:
                 every = leaving_out(every, lambda hit: hit.memory is not None, "a memory, and not what was said")
             if every:
                 hits, notes = _all_of_it(every, ask.limit)
-                return Answer(hits, window, notes, IN_TIME)
+                return TracedAnswer(hits, window, notes, IN_TIME)
         ask = replace(ask, text=_topic(ask.text))
         found, beaten = self._told(within(ask, window))
         told = about(found, ask.text)
         if told and not beaten:
-            return Answer(found, window, () if any(hit.event for hit in told) else (FROM_MEMORIES,), BEST_FIRST)
+            return TracedAnswer(found, window, () if any(hit.event for hit in told) else (FROM_MEMORIES,), BEST_FIRST)
         remembered = self._remembered(ask, window)
         if any(map(is_about, remembered)):
-            return Answer(remembered, window, (FROM_MEMORIES,), KNOWN)
+            return TracedAnswer(remembered, window, (FROM_MEMORIES,), KNOWN)
         if told or window is None:
-            return Answer(found, window, (), BEST_FIRST)
+            return TracedAnswer(found, window, (), BEST_FIRST)
         then = any(map(is_about, self._told(ask, "what happened at any time")[0]))
-        return Answer(found, window, (NOT_THEN if then else NOTHING_THEN,), BEST_FIRST)
+        return TracedAnswer(found, window, (NOT_THEN if then else NOTHING_THEN,), BEST_FIRST)
 
     def _told(self, ask: Ask, purpose: str = "what happened") -> tuple[Hits, bool]:
         """The ledger and what is remembered of happenings, by how well they match; and whether a memory of how things are matches

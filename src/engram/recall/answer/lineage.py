@@ -8,9 +8,9 @@ from engram.model.memory import Memory
 from engram.recall.answer.history import FactFinder, FactHistory, changes_within, overlaps, shown, versions_of
 from engram.recall.cutoff import LOOKED_UP, among
 from engram.recall.search import Ask
-from engram.recall.trace import Answer
+from engram.recall.trace import TracedAnswer
 from engram.rules.numbers import RELEVANCE_SCALE
-from engram.store.lineages import start_of
+from engram.store.lineage import start_of
 from engram.text.time.windows import Window
 from engram.text.time.words import words
 from engram.text.tokens import query_terms
@@ -36,20 +36,20 @@ class LineageAnswerer:
 
     facts: FactFinder
 
-    def of(self, ask: Ask, window: Window | None) -> Answer:
+    def of(self, ask: Ask, window: Window | None) -> TracedAnswer:
         """The history of every fact the question is about, one after the other, the likeliest first."""
         found, histories = self.facts.histories(ask)
         if not histories:
-            return Answer(found, window, (), VERSIONS)
+            return TracedAnswer(found, window, (), VERSIONS)
         told = [(history, self._within(history, window)) for history in _about(histories)]
         changed = window is None or any(changes_within(history.versions, window) for history, _ in told)
         notes = () if changed or not told else ("it did not change in that time",)
         hits, left = _cut(
             [[shown(version, history.best) for version in versions] for history, versions in told], ask.limit
         )
-        return Answer(among(found, hits), window, (*notes, *left), VERSIONS)
+        return TracedAnswer(among(found, hits), window, (*notes, *left), VERSIONS)
 
-    def changed(self, ask: Ask, window: Window | None) -> Answer:
+    def changed(self, ask: Ask, window: Window | None) -> TracedAnswer:
         """Everything that took another value in the window: before and after each change, what changed first first."""
         past = replace(ask.filters, kinds=("memory",), statuses=("superseded",), valid_at=None, as_of=False)
         gone = self.facts.store.listing(past, MOST_SUPERSEDED)
@@ -61,7 +61,7 @@ class LineageAnswerer:
             left = ("nothing that is known changed" + (" in that time" if window else ""),)
         if len(gone) == MOST_SUPERSEDED:
             left = (*left, f"only the newest {MOST_SUPERSEDED} superseded memories were looked through")
-        return Answer(Hits(hits), window, left, CHANGES)
+        return TracedAnswer(Hits(hits), window, left, CHANGES)
 
     def _versions(self, memory: Memory, ask: Ask) -> list[Memory]:
         return versions_of(memory, self.facts.store, ask.filters.scopes)

@@ -8,7 +8,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -97,3 +97,25 @@ def read_bytes(path: Path | str) -> bytes:
     """A plain file's bytes."""
     with reading(path) as file:
         return file.read()
+
+
+_FIRST_STEP, _LONGEST_STEP = 1 << 13, 1 << 22
+
+
+def lines_backwards(path: Path) -> Iterator[bytes]:
+    """A file's whole lines without their newlines, the last one first; what a crash left of a line is none."""
+    with os.fdopen(open_plain(path, os.O_RDONLY), "rb", buffering=0) as file:
+        position, step = file.seek(0, os.SEEK_END), _FIRST_STEP
+        rest, ended = b"", False
+        while position > 0:
+            step = min(step, position)
+            position -= step
+            file.seek(position)
+            rest, *lines = (file.read(step) + rest).split(b"\n")
+            if lines and not ended:
+                lines.pop()
+                ended = True
+            yield from reversed(lines)
+            step = min(step * 2, _LONGEST_STEP)
+        if ended:
+            yield rest

@@ -25,7 +25,7 @@ from engram.store.files.index.matrix import boot_id
 from engram.store.files.journal import LAST_SEQ, Change, Entry, Position, replace_file, sync_directory
 
 if TYPE_CHECKING:
-    from engram.store.files.parts import Parts
+    from engram.store.files.context import StoreContext
 
 FILE = "durable.json"
 AGE = 60.0
@@ -130,7 +130,7 @@ class Durability:
         return aged
 
 
-def make_durable(parts: "Parts", upto: int | None = None, *, together: bool = False) -> bool:
+def make_durable(parts: "StoreContext", upto: int | None = None, *, together: bool = False) -> bool:
     """Wait until the files of all decisions, or of those up to a number, are on disk; then say so.
 
     Of many it takes only the oldest, and says whether there are more; `together` takes all, and the whole system's with them. The lock is not held while the disk works. Where somebody
@@ -159,13 +159,13 @@ def make_durable(parts: "Parts", upto: int | None = None, *, together: bool = Fa
     return False
 
 
-def make_all_durable(parts: "Parts") -> None:
+def make_all_durable(parts: "StoreContext") -> None:
     """The same, however many there are."""
     while make_durable(parts):
         pass
 
 
-def make_durable_at_close(parts: "Parts") -> None:
+def make_durable_at_close(parts: "StoreContext") -> None:
     """The same for a store that is about to be closed by one that wrote: with it ends what a power loss could take."""
     waiting = parts.durability.waiting
     # Files of a process that was killed may come on top of its own.
@@ -177,7 +177,7 @@ def make_durable_at_close(parts: "Parts") -> None:
         make_all_durable(parts)
 
 
-def make_due_durable(parts: "Parts") -> None:
+def make_due_durable(parts: "StoreContext") -> None:
     """The same for what was written a while ago; after a decision, when the lock is free again."""
     with contextlib.suppress(sqlite3.Error):
         if parts.durability.waiting and (upto := parts.durability.due(parts.seq)):
@@ -230,7 +230,7 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _oldest(parts: "Parts", after: int, upto: int) -> tuple[int, set[str]]:
+def _oldest(parts: "StoreContext", after: int, upto: int) -> tuple[int, set[str]]:
     """The files of the oldest decisions after a number, and the last of these decisions."""
     files: set[str] = set()
     for entry in reversed(list(_between(parts, after, upto))):
@@ -240,7 +240,7 @@ def _oldest(parts: "Parts", after: int, upto: int) -> tuple[int, set[str]]:
     return upto, files
 
 
-def _between(parts: "Parts", after: int, upto: int) -> Iterator[Entry]:
+def _between(parts: "StoreContext", after: int, upto: int) -> Iterator[Entry]:
     for entry in parts.journal.backwards():
         if entry.seq <= after:
             return
@@ -248,7 +248,7 @@ def _between(parts: "Parts", after: int, upto: int) -> Iterator[Entry]:
             yield entry
 
 
-def _places(parts: "Parts", entry: Entry) -> Iterator[str]:
+def _places(parts: "StoreContext", entry: Entry) -> Iterator[str]:
     """The files a decision wrote, and those it took away."""
     for change in entry.changes:
         for stored in (change.file, _place_before(parts, change, entry) if entry.op in _MOVING else ""):
@@ -256,7 +256,7 @@ def _places(parts: "Parts", entry: Entry) -> Iterator[str]:
                 yield stored
 
 
-def _place_before(parts: "Parts", change: Change, entry: Entry) -> str:
+def _place_before(parts: "StoreContext", change: Change, entry: Entry) -> str:
     row = parts.index.db.execute(
         "SELECT month, offset FROM images WHERE id = ? AND seq < ? ORDER BY seq DESC LIMIT 1", (change.id, entry.seq)
     ).fetchone()

@@ -6,27 +6,26 @@ from collections.abc import Sequence
 from engram.model.errors import StoreCorrupt, StoreError
 from engram.model.event import Event
 from engram.store.files import recovery, tasks
-from engram.store.files.awaiting import Awaiting, is_untouched
-from engram.store.files.journal import Placed as PlacedEntry
+from engram.store.files.context import StoreContext, Tail, indexed_size, witness
+from engram.store.files.journal import JournalLine as PlacedEntry
 from engram.store.files.journal import Position
 from engram.store.files.ledger import ledger_name
-from engram.store.files.parts import Parts, Tail, indexed_size, witness
+from engram.store.files.pending_events import PendingEvents, is_untouched
 from engram.store.files.sessions import load_session
-from engram.store.ledgers import Head, decode_event, following_on, unrepeated
-from engram.store.owners import ledger_owner, owner_of_new
+from engram.store.ledger import Head, decode_event, following_on, ledger_owner, owner_of_new, unrepeated
+from engram.store.ledger_checkpoints import BEGUN, parsed_anchor
 from engram.store.protocol import Following, NewEvent, no_jobs
 from engram.store.tasks import refuse_closed, refuse_ended, tasks_named
-from engram.store.witnesses import BEGUN, parsed_anchor
 
 
 def append(
-    parts: Parts, session: str, events: Sequence[NewEvent], jobs: Following = no_jobs, scope: str = ""
+    parts: StoreContext, session: str, events: Sequence[NewEvent], jobs: Following = no_jobs, scope: str = ""
 ) -> list[Event]:
     """Write new events, return all: new ones, and for a repeated key the event it named before. The index takes them in later."""
     with parts.lock.held():
         tail, told = _looked_at(parts, session, keyed=any(event.key for event in events))
         # All that the index is asked for comes first: once the events are written, nothing may be tried again.
-        waiting = parts.awaiting or Awaiting(parts.index.db, parts.index.get("journal"), is_pressing=tail.others)
+        waiting = parts.awaiting or PendingEvents(parts.index.db, parts.index.get("journal"), is_pressing=tail.others)
         task = tasks.load_task(parts.home, session)
         refuse_closed(task)
         for named in tasks_named(session, events):
@@ -50,7 +49,7 @@ def append(
         return [written[i] if i in written else by_key[event.key] for i, event in enumerate(events)]
 
 
-def _looked_at(parts: Parts, session: str, *, keyed: bool) -> tuple[Tail, Head | None]:
+def _looked_at(parts: StoreContext, session: str, *, keyed: bool) -> tuple[Tail, Head | None]:
     """Where the journal ends, and where it saw a ledger end. Nothing is read where nobody else has written since the last append."""
     name, waiting = ledger_name(session), parts.awaiting
     newest = waiting.newest if waiting is not None else None
@@ -63,14 +62,14 @@ def _looked_at(parts: Parts, session: str, *, keyed: bool) -> tuple[Tail, Head |
     return Tail(newest.end, newest.entry.seq), anchor.head if anchor is not None else parts.anchors.told(session)
 
 
-def _is_as_left(parts: Parts, waiting: Awaiting, end: Position, ledger: str) -> bool:
+def _is_as_left(parts: StoreContext, waiting: PendingEvents, end: Position, ledger: str) -> bool:
     if not is_untouched(parts, waiting) or parts.journal.end() != end:
         return False
     size = waiting.sizes[ledger] if ledger in waiting.sizes else indexed_size(parts, ledger)
     return size == parts.ledger.size(ledger)
 
 
-def _end_of(parts: Parts, session: str, tail: Tail, told: Head | None) -> tuple[Head, Tail]:
+def _end_of(parts: StoreContext, session: str, tail: Tail, told: Head | None) -> tuple[Head, Tail]:
     """Where a ledger ends by its own file, which must not end before what the journal has seen of it."""
     head = parts.ledger.head(session)
     if told is not None and _ends_before(head, told):
@@ -89,7 +88,7 @@ def _ends_before(head: Head, told: Head) -> bool:
     return head.seq < told.seq or (head.seq == told.seq > 0 and head.digest != told.digest)
 
 
-def _anchored(parts: Parts, session: str, head: Event, tail: Tail) -> PlacedEntry | None:
+def _anchored(parts: StoreContext, session: str, head: Event, tail: Tail) -> PlacedEntry | None:
     """Tell the journal where the ledger ends, so that a tail that is cut off later shows. The events stand without it."""
     try:
         return witness(parts, session, Head(head.seq, head.digest), tail, durably=False)
@@ -98,7 +97,7 @@ def _anchored(parts: Parts, session: str, head: Event, tail: Tail) -> PlacedEntr
         return None
 
 
-def _known_keys(parts: Parts, session: str, events: Sequence[NewEvent]) -> dict[str, Event]:
+def _known_keys(parts: StoreContext, session: str, events: Sequence[NewEvent]) -> dict[str, Event]:
     known: dict[str, Event] = {}
     for key in dict.fromkeys(event.key for event in events if event.key):
         row = parts.index.db.execute("SELECT id FROM keys WHERE session = ? AND key = ?", (session, key)).fetchone()
@@ -108,7 +107,7 @@ def _known_keys(parts: Parts, session: str, events: Sequence[NewEvent]) -> dict[
     return known
 
 
-def find(parts: Parts, event_id: str) -> Event | None:
+def find(parts: StoreContext, event_id: str) -> Event | None:
     """An event by id."""
     row = parts.index.db.execute(
         "SELECT r.record FROM docs d JOIN records r ON r.n = d.n WHERE d.id = ? AND d.kind = 'event'", (event_id,)
@@ -116,7 +115,7 @@ def find(parts: Parts, event_id: str) -> Event | None:
     return decode_event(row[0]) if row else None
 
 
-def of_ledger(parts: Parts, session: str, last: int | None = None, after: int = 0) -> list[Event]:
+def of_ledger(parts: StoreContext, session: str, last: int | None = None, after: int = 0) -> list[Event]:
     """A ledger's events in order: those after a number, and of these the last so many."""
     rows = parts.index.all("events_of", session, after, -1 if last is None else last)
     return [decode_event(record) for (record,) in reversed(rows)]

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly
-from engram.store.files.backwards import lines_backwards
-from engram.store.files.confinement import MALFORMED, UNREADABLE, memory_file, open_plain, reading
+from engram.store.files.confinement import MALFORMED, UNREADABLE, lines_backwards, memory_file, open_plain, reading
 from engram.store.files.home import DIRECTORY_MODE, FILE_MODE, wait_for
 
 _serial = itertools.count()
@@ -60,7 +59,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class JournalLine:
     """An entry with the position where it starts and the one where the next starts."""
 
     entry: Entry
@@ -103,7 +102,7 @@ class Journal:
         """The file of a month."""
         return self._folder / f"{month}.jsonl"
 
-    def append(self, entry: Entry, end: Position | None = None, *, durably: bool = True) -> Placed:
+    def append(self, entry: Entry, end: Position | None = None, *, durably: bool = True) -> JournalLine:
         """Write one line and fsync it. On a failure the file is cut back to where it was, and nothing has happened.
 
         `end` is for whoever has just looked where the journal ends. What only witnesses, and changes nothing, need not wait
@@ -123,7 +122,7 @@ class Journal:
                 sync_directory(self._folder)
         except OSError as error:
             raise StoreReadOnly(f"cannot append to {path}: {error.strerror}; nothing was written") from error
-        return Placed(entry, Position(month, start), Position(month, start + len(line)))
+        return JournalLine(entry, Position(month, start), Position(month, start + len(line)))
 
     def last_seq(self) -> int:
         """The number of the last whole entry, from the journal itself."""
@@ -144,7 +143,7 @@ class Journal:
         """Take back what was appended from `position` on and never acknowledged. For the holder of the writer lock."""
         os.truncate(self.path(position.month), position.offset)
 
-    def read(self, since: Position = Position()) -> Iterator[Placed]:  # noqa: B008 -- frozen
+    def read(self, since: Position = Position()) -> Iterator[JournalLine]:  # noqa: B008 -- frozen
         """Entries from a position on, in order. A torn last line is not yielded; `mend` moves it away."""
         for month in self.months():
             if month < since.month:
@@ -152,12 +151,12 @@ class Journal:
             offset = since.offset if month == since.month else 0
             yield from self._read_month(month, offset)
 
-    def readable(self, problems: list[str]) -> Iterator[Placed]:
+    def readable(self, problems: list[str]) -> Iterator[JournalLine]:
         """Every entry that can be read, in order; what is wrong with the other lines is added to `problems`."""
         for month in self.months():
             yield from self._read_month(month, 0, problems)
 
-    def _read_month(self, month: str, offset: int, problems: list[str] | None = None) -> Iterator[Placed]:
+    def _read_month(self, month: str, offset: int, problems: list[str] | None = None) -> Iterator[JournalLine]:
         path = self.path(month)
         with reading(path) as file:
             file.seek(offset)
@@ -167,7 +166,9 @@ class Journal:
                     return
                 if line.strip():
                     try:
-                        yield Placed(self._parse(line, path, offset), Position(month, offset), Position(month, end))
+                        yield JournalLine(
+                            self._parse(line, path, offset), Position(month, offset), Position(month, end)
+                        )
                     except StoreCorrupt as error:
                         if problems is None:
                             raise

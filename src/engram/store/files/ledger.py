@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 from engram.model.errors import StoreCorrupt, StoreReadOnly
 from engram.model.event import Event
-from engram.store.files.backwards import lines_backwards
-from engram.store.files.confinement import MALFORMED, reading
+from engram.store.files.confinement import MALFORMED, lines_backwards, reading
 from engram.store.files.home import DIRECTORY_MODE
 from engram.store.files.journal import (
     LAST_SEQ,
@@ -24,7 +23,7 @@ from engram.store.files.journal import (
     torn_tail,
     whole_lines,
 )
-from engram.store.ledgers import NO_HEAD, Head, blanked, examined, from_fields, to_fields
+from engram.store.ledger import NO_HEAD, Head, blanked, examined, from_fields, to_fields
 
 _SAFE = re.compile(r"[^A-Za-z0-9._-]")
 _MOST_REMEMBERED = 4096

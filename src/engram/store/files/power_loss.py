@@ -8,6 +8,7 @@ Everything here is for the holder of the writer lock.
 """
 
 import contextlib
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC
@@ -17,19 +18,63 @@ from typing import Any
 from engram.model.errors import EngramError, StoreError, StoreReadOnly
 from engram.model.memory import Memory
 from engram.store.files import memories
+from engram.store.files.confinement import read_bytes
+from engram.store.files.context import StoreContext
 from engram.store.files.durability import Mark, is_own, read_mark, sync_files, write_mark
-from engram.store.files.home import DIRECTORY_MODE
-from engram.store.files.journal import Position, replace_file
-from engram.store.files.leftovers import Leftovers, is_torn
+from engram.store.files.home import DIRECTORY_MODE, Home
+from engram.store.files.journal import Position, keep_aside, replace_file
 from engram.store.files.memories import stamp_of
-from engram.store.files.parts import Parts
 from engram.store.records import from_image, image
+
+
+def is_torn(data: bytes, spellings: Sequence[bytes]) -> bool:
+    """Whether a file's bytes are what a crash leaves of one of ours: nothing, blanks, or a beginning."""
+    return not data.strip(b"\0 \r\n") or any(len(data) < len(s) and s.startswith(data) for s in spellings)
+
+
+class Leftovers:
+    """The temporary files of a crash; each folder is listed once."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._listed: dict[Path, list[str]] = {}
+
+    def clear(self, path: Path, spellings: Sequence[bytes]) -> None:
+        """Remove those of a memory's file; one that holds what a person saved meanwhile takes its place again."""
+        for name in self._in(path.parent):
+            if name.startswith(f".{path.name}."):
+                self._clear(path.parent / name, path, spellings)
+
+    def _in(self, folder: Path) -> list[str]:
+        if folder not in self._listed:
+            try:
+                names = os.listdir(folder)
+            except OSError:
+                names = []
+            self._listed[folder] = [name for name in names if name.startswith(".") and name.endswith(".tmp")]
+        return self._listed[folder]
+
+    def _clear(self, leftover: Path, path: Path, spellings: Sequence[bytes]) -> None:
+        try:
+            data = read_bytes(leftover)
+        except OSError:
+            return  # no plain file: none of ours
+        if is_torn(data, spellings) or data in spellings:
+            leftover.unlink()
+            return
+        try:
+            memories.parse(data, path)
+            leftover.replace(path)
+        except EngramError as error:
+            keep_aside(path, data, self._home.quarantine, str(error))
+            leftover.unlink()
+
 
 Image = Mapping[str, Any]
 MOST_NAMED = 50
 
 
-def look_after_restart(parts: Parts) -> None:
+def look_after_restart(parts: StoreContext) -> None:
     """Once in a process, before anything in the files counts as a person's work."""
     known = parts.durability
     if known.is_checked:
@@ -62,7 +107,7 @@ def look_after_restart(parts: Parts) -> None:
         _note(parts, mark)
 
 
-def _note(parts: Parts, mark: Mark) -> None:
+def _note(parts: StoreContext, mark: Mark) -> None:
     """Until this can be said, it is looked at again."""
     try:
         write_mark(parts.home, mark)
@@ -93,7 +138,7 @@ class _Past:
 class _Window:
     """The decisions after the mark, and what their files look like."""
 
-    def __init__(self, parts: Parts, after: int) -> None:
+    def __init__(self, parts: StoreContext, after: int) -> None:
         self._parts = parts
         self._last: dict[str, tuple[Position, str]] = {}
         self._past: dict[str, _Past] = {}

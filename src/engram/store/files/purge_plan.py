@@ -14,15 +14,15 @@ from typing import Any
 from engram.model.errors import EngramError, StoreCorrupt
 from engram.model.event import Event
 from engram.model.memory import Memory
-from engram.store.files import events, following, memories
+from engram.store.files import events, file_sync, memories
 from engram.store.files.confinement import UNREADABLE, memory_file, read_bytes
+from engram.store.files.context import StoreContext
 from engram.store.files.home import DIRECTORY_MODE, Home
 from engram.store.files.journal import make_folder, replace_file, sync_directory
 from engram.store.files.ledger import ledger_name
-from engram.store.files.parts import Parts
 from engram.store.files.tasks import load_task
-from engram.store.ledgers import blanked
-from engram.store.purged_words import (
+from engram.store.ledger import blanked
+from engram.store.purge import (
     EVENT,
     goes_with,
     is_foreign,
@@ -100,7 +100,7 @@ def write_marker(home: Home, plan: PurgePlan) -> None:
     replace_file(home.state / MARKER, json.dumps(asdict(plan)).encode() + b"\n")
 
 
-def read_marker(parts: Parts) -> PurgePlan:
+def read_marker(parts: StoreContext) -> PurgePlan:
     """The purge that was begun; one of an older Engram, which kept the ids alone, is planned anew and noted so."""
     begun, is_planned = _begun(parts.home)
     if is_planned:
@@ -159,7 +159,7 @@ def _texts(given: Any, *, empty: bool = False) -> tuple[str, ...]:
 # -- planning
 
 
-def plan_purge(parts: Parts, ids: Sequence[str], drawn: Collection[str], actor: str) -> PurgePlan:
+def plan_purge(parts: StoreContext, ids: Sequence[str], drawn: Collection[str], actor: str) -> PurgePlan:
     """Read everything that a purge of these needs to know. Nothing is written."""
     wanted = frozenset(ids)
     asked = frozenset(i for i in wanted - frozenset(drawn) if events.find(parts, i) is None)
@@ -177,7 +177,7 @@ def plan_purge(parts: Parts, ids: Sequence[str], drawn: Collection[str], actor: 
 class _Known:
     """What the journal, the index and the files know of the memories and events that are wanted."""
 
-    def __init__(self, parts: Parts, wanted: frozenset[str]) -> None:
+    def __init__(self, parts: StoreContext, wanted: frozenset[str]) -> None:
         self._parts = parts
         self.events = {i: event for i in wanted if (event := events.find(parts, i)) is not None}
         self.memories: dict[str, list[Memory]] = {}
@@ -191,7 +191,7 @@ class _Known:
             row = parts.index.one("by_ref", memory_id)
             if row is not None:
                 self.memories.setdefault(memory_id, []).extend(_as_it_stands(parts, row))
-            if place := following.place_of(parts, memory_id):
+            if place := file_sync.place_of(parts, memory_id):
                 self.files.append(place)
 
     def _image(self, memory_id: str, after: Mapping[str, Any]) -> None:
@@ -228,15 +228,15 @@ class _Known:
         return _union(held, (scope for event in blank if (scope := scope_of(self._parts, event.id))))
 
 
-def _as_it_stands(parts: Parts, row: tuple[int, str, str]) -> Iterator[Memory]:
+def _as_it_stands(parts: StoreContext, row: tuple[int, str, str]) -> Iterator[Memory]:
     """A memory as the index has it and as its file does: an edit may not have been taken in yet."""
     yield decode_record(row[2])
-    place = following.place_of(parts, row[1])
+    place = file_sync.place_of(parts, row[1])
     with contextlib.suppress(EngramError, OSError):
         yield from (memory for memory in memories.read(parts.path(place)) if memory.id == row[1])
 
 
-def _other_events(parts: Parts, known: Collection[str]) -> Iterator[Event]:
+def _other_events(parts: StoreContext, known: Collection[str]) -> Iterator[Event]:
     """The events of every ledger besides these; of one that cannot be read whole, those the index has of it, too."""
     for name in parts.ledger.sizes():
         whole = True
@@ -251,19 +251,19 @@ def _other_events(parts: Parts, known: Collection[str]) -> Iterator[Event]:
             yield from (event for event in _indexed(parts, name) if event.id not in known)
 
 
-def _indexed(parts: Parts, ledger: str) -> Iterator[Event]:
+def _indexed(parts: StoreContext, ledger: str) -> Iterator[Event]:
     rows = parts.index.db.execute("SELECT DISTINCT parent FROM docs WHERE kind = 'event'").fetchall()
     for session in (parent for (parent,) in rows if ledger_name(parent) == ledger):
         yield from events.of_ledger(parts, session)
 
 
-def scope_of(parts: Parts, document_id: str) -> str:
+def scope_of(parts: StoreContext, document_id: str) -> str:
     """The scope a memory or an event belongs to, as the index has it."""
     row = parts.index.db.execute("SELECT scope FROM docs WHERE id = ?", (document_id,)).fetchone()
     return str(row[0]) if row else ""
 
 
-def owner_of(parts: Parts, fields: Mapping[str, Any]) -> str:
+def owner_of(parts: StoreContext, fields: Mapping[str, Any]) -> str:
     """Whose a session, a task, a checkpoint or a job is; "" where that is not known."""
     if "scope" in fields or "scopes" in fields:
         return str(fields.get("scope") or next(iter(fields.get("scopes") or ()), ""))

@@ -15,16 +15,9 @@ from typing import Any
 from engram.model.errors import EngramError, StoreCorrupt, StoreError
 from engram.model.memory import Memory
 from engram.store.documents import event_document
-from engram.store.files import following, memories
-from engram.store.files.awaiting import take_in, vectors_of
-from engram.store.files.index.writing import DocumentWriter
-from engram.store.files.journal import Change, Position
-from engram.store.files.journal import Placed as PlacedEntry
-from engram.store.files.ledger import ledger_name
-from engram.store.files.leftovers import Leftovers, is_torn
-from engram.store.files.memories import UNSEEN, stamp_of
-from engram.store.files.parts import (
-    Parts,
+from engram.store.files import file_sync, memories
+from engram.store.files.context import (
+    StoreContext,
     Tail,
     append_entry,
     forget_memory,
@@ -36,10 +29,16 @@ from engram.store.files.parts import (
     note_ledger,
     note_place,
 )
-from engram.store.files.power_loss import look_after_restart
+from engram.store.files.index.writer import DocumentWriter
+from engram.store.files.journal import Change, Position
+from engram.store.files.journal import JournalLine as PlacedEntry
+from engram.store.files.ledger import ledger_name
+from engram.store.files.memories import UNSEEN, stamp_of
+from engram.store.files.pending_events import take_in, vectors_of
+from engram.store.files.power_loss import Leftovers, is_torn, look_after_restart
 from engram.store.files.sessions import session_scope
+from engram.store.ledger_checkpoints import ANCHOR, TASK
 from engram.store.records import from_image, image
-from engram.store.witnesses import ANCHOR, TASK
 
 Images = Sequence[Mapping[str, Any]]
 FEW = 512
@@ -52,7 +51,7 @@ class IndexOutdated(sqlite3.DatabaseError):
     sqlite_errorcode = sqlite3.SQLITE_CORRUPT
 
 
-def catch_up(parts: Parts, *, ledger: str | None = None) -> Tail:
+def catch_up(parts: StoreContext, *, ledger: str | None = None) -> Tail:
     """Finish what another writer's crash, or another version's index, left for us: journal first, then ledgers.
 
     A decision about memories needs no ledger (""), an event only its own; all of them are looked at when a store is opened.
@@ -76,23 +75,23 @@ def catch_up(parts: Parts, *, ledger: str | None = None) -> Tail:
 _READ_SO_FAR = "SELECT key, value FROM meta WHERE key IN ('seq', 'journal') UNION ALL SELECT 'size', size FROM ledgers WHERE name = ?"
 
 
-def _follow_journal(parts: Parts) -> None:
+def _follow_journal(parts: StoreContext) -> None:
     check_continuity(parts)
     parts.warnings += parts.journal.mend()
     pending = list(parts.journal.read(parts.position))
     _redo_files(parts, pending)
     touched = [change.file for placed in pending for change in placed.entry.changes if change.file]
-    touched += [following.place_of(parts, c.id) for p in pending if p.entry.op == "split" for c in p.entry.changes]
+    touched += [file_sync.place_of(parts, c.id) for p in pending if p.entry.op == "split" for c in p.entry.changes]
     # Their events first: once the index has read the journal, nobody looks for them any more.
     follow_ledgers(parts, {ledger_name(placed.entry.session) for placed in pending if placed.entry.op == ANCHOR})
     for _, together in groupby(pending, lambda placed: placed.entry.seq if placed.entry.changes else 0):
         with parts.index.writing() as writer:
             for placed in together:
                 _replay(parts, writer, placed)
-    following.pick_up(parts, [stored for stored in touched if stored])
+    file_sync.pick_up(parts, [stored for stored in touched if stored])
 
 
-def witness_task(parts: Parts, task_id: str, what: str) -> None:
+def witness_task(parts: StoreContext, task_id: str, what: str) -> None:
     """Tell the journal of a task or checkpoint that was written, so that it is missed should it get lost. It stands without."""
     try:
         tail = catch_up(parts, ledger="")
@@ -103,14 +102,14 @@ def witness_task(parts: Parts, task_id: str, what: str) -> None:
         parts.warnings.append(f"{task_id}: the journal was not told of it: {error}")
 
 
-def check_continuity(parts: Parts) -> None:
+def check_continuity(parts: StoreContext) -> None:
     """Raise `IndexOutdated` unless the entry the index read last still stands where it stood."""
     month, end, start = [*json.loads(parts.index.get("journal") or '["", 0]'), -1][:3]
     if start >= 0 and not parts.journal.stands(Position(month, start), end, parts.seq):
         raise IndexOutdated(f"the index does not fit the journal in {parts.home.journal}")
 
 
-def _redo_files(parts: Parts, pending: Sequence[PlacedEntry]) -> None:
+def _redo_files(parts: StoreContext, pending: Sequence[PlacedEntry]) -> None:
     """Write each memory's newest image to its file, unless its owner wrote something there since."""
     newest: dict[str, tuple[str, Change]] = {}
     older: dict[str, list[Mapping[str, Any]]] = {}
@@ -123,13 +122,13 @@ def _redo_files(parts: Parts, pending: Sequence[PlacedEntry]) -> None:
     leftovers = Leftovers(parts.home)
     for memory_id, (op, change) in newest.items():
         # What a person's edit says was in the file before it was in the journal.
-        if op != following.EDIT:
+        if op != file_sync.EDIT:
             row = parts.index.one("by_ref", memory_id)
             before = [*older.get(memory_id, []), *([json.loads(row[2])] if row else [])]
             redo_file(parts, change, before, leftovers)
 
 
-def redo_file(parts: Parts, change: Change, older: Images, leftovers: Leftovers) -> None:
+def redo_file(parts: StoreContext, change: Change, older: Images, leftovers: Leftovers) -> None:
     """Write a file that is missing, torn or older than its journal entry. Anything else in it is its owner's.
 
     A repository's file is written only while that repository's store is in use: a journal alone must not make files there.
@@ -138,7 +137,7 @@ def redo_file(parts: Parts, change: Change, older: Images, leftovers: Leftovers)
     if (
         memory is None
         or not change.file
-        or (following.is_team(change.file) and not following.team_of(parts, change.file))
+        or (file_sync.is_team(change.file) and not file_sync.team_of(parts, change.file))
     ):
         return
     try:
@@ -146,7 +145,7 @@ def redo_file(parts: Parts, change: Change, older: Images, leftovers: Leftovers)
     except StoreError as error:
         parts.warnings.append(str(error))
         return
-    if following.is_team(change.file) and not path.parent.is_dir():
+    if file_sync.is_team(change.file) and not path.parent.is_dir():
         return
     spellings = [memories.rendered([memory]), *(memories.rendered([from_image(old)]) for old in older)]
     leftovers.clear(path, spellings)
@@ -178,7 +177,7 @@ def _is_ours(path: Path, spellings: Sequence[bytes], older: Images, change: Chan
     return False
 
 
-def readable_image(parts: Parts, change: Change) -> Memory | None:
+def readable_image(parts: StoreContext, change: Change) -> Memory | None:
     """The memory of an image; None, with a warning, for one that only a newer Engram can read."""
     if change.after is None:
         return None
@@ -189,7 +188,7 @@ def readable_image(parts: Parts, change: Change) -> Memory | None:
         return None
 
 
-def _replay(parts: Parts, writer: DocumentWriter, placed: PlacedEntry) -> None:
+def _replay(parts: StoreContext, writer: DocumentWriter, placed: PlacedEntry) -> None:
     """Put a journaled decision into the index; its files are read afterwards, so no stamp of them is known yet."""
     for change in placed.entry.changes:
         memory = readable_image(parts, change)
@@ -204,7 +203,7 @@ def _replay(parts: Parts, writer: DocumentWriter, placed: PlacedEntry) -> None:
     index_entry(parts, placed)
 
 
-def follow_ledgers(parts: Parts, names: Collection[str] | None = None) -> None:
+def follow_ledgers(parts: StoreContext, names: Collection[str] | None = None) -> None:
     """Index events that were written and not indexed; forget those of ledgers that are gone. Of these ledgers, or of all."""
     known = dict(parts.index.all("ledger_sizes", None if names is None else json.dumps(list(names))))
     sizes = parts.ledger.sizes(names)
@@ -222,7 +221,7 @@ def follow_ledgers(parts: Parts, names: Collection[str] | None = None) -> None:
     forget_ledgers(parts, [name for name in known if name not in sizes])
 
 
-def _index_ledger(parts: Parts, name: str, offset: int, size: int) -> None:
+def _index_ledger(parts: StoreContext, name: str, offset: int, size: int) -> None:
     events, broken = parts.ledger.readable(name, offset)
     _warn(parts, broken)
     documents = [event_document(event, session_scope(parts.home, event.session)) for event in events]
@@ -234,12 +233,12 @@ def _index_ledger(parts: Parts, name: str, offset: int, size: int) -> None:
         note_ledger(parts, name, size)
 
 
-def _warn(parts: Parts, problem: str) -> None:
+def _warn(parts: StoreContext, problem: str) -> None:
     if problem and problem not in parts.warnings:
         parts.warnings.append(problem)
 
 
-def forget_ledgers(parts: Parts, names: Sequence[str]) -> None:
+def forget_ledgers(parts: StoreContext, names: Sequence[str]) -> None:
     """Take the events of ledgers that no longer exist out of the index."""
     if not names:
         return

@@ -12,21 +12,16 @@ from typing import TYPE_CHECKING
 
 from engram.model.errors import EmbedderError, StoreBusy, StoreError, StoreReadOnly
 from engram.store.documents import stored_meaning
-from engram.store.files import (
-    awaiting,
-    following,
-    purging,
-    recovery,
-)
+from engram.store.files import file_sync, pending_events, purge, recovery
+from engram.store.files.context import StoreContext
 from engram.store.files.durability import make_durable_at_close
-from engram.store.files.healing import Mendable, explained, healing, is_damage, raise_explained
 from engram.store.files.home import Home
 from engram.store.files.index.index import Index
+from engram.store.files.index_repair import RepairableIndex, explained, healing, is_damage, raise_explained
 from engram.store.files.journal import Journal
 from engram.store.files.ledger import Ledger
 from engram.store.files.lock import DEFAULT_DEADLINE, WriterLock
 from engram.store.files.memories import Stamp, stamp_of
-from engram.store.files.parts import Parts
 from engram.store.files.purge_plan import unfinished
 from engram.store.files.usage import Usage
 from engram.store.protocol import (
@@ -54,7 +49,7 @@ PATIENCE = 2.0
 EMBEDDED_AT_ONCE = 256
 
 
-class RefreshedStore(Mendable):
+class RefreshedStore(RepairableIndex):
     """Opens the parts, finishes what a crash left, and takes in what changed since it last looked."""
 
     def __init__(
@@ -71,7 +66,7 @@ class RefreshedStore(Mendable):
         self._noticed_at = self._ledgers_at = float("-inf")
         self._unread_teams: dict[Path, None] = {}
         """Team stores that were not read when the store was opened: somebody else was writing."""
-        self._parts = Parts(
+        self._parts = StoreContext(
             home=home,
             journal=Journal(home.journal, home.quarantine),
             usage=Usage(home.usage),
@@ -115,7 +110,7 @@ class RefreshedStore(Mendable):
 
     def _fill_unlocked(self) -> None:
         """Where the home cannot be written nobody needs to be kept out."""
-        from engram.store.files.rebuilding import read_in
+        from engram.store.files.rebuild import read_in
 
         self.parts.warnings += read_in(self.parts).problems
         self.parts.index.fresh = False
@@ -132,7 +127,7 @@ class RefreshedStore(Mendable):
 
     @healing
     def _read_provisionally(self) -> None:
-        from engram.store.files.rebuilding import read_in
+        from engram.store.files.rebuild import read_in
 
         self.parts.warnings += read_in(self.parts, provisionally=True).problems
         self.parts.index.fresh = False
@@ -150,7 +145,7 @@ class RefreshedStore(Mendable):
             with self.parts.lock.held(deadline):
                 self._finish(ledger="")
                 for folder in list(self._unread_teams):
-                    following.sync_folder(self.parts, folder)
+                    file_sync.sync_folder(self.parts, folder)
                     del self._unread_teams[folder]
         except (StoreBusy, StoreReadOnly) as error:
             self._warn(f"what changed in {', '.join(map(str, self._unread_teams))} is not found yet: {error}")
@@ -169,9 +164,9 @@ class RefreshedStore(Mendable):
         if self.parts.awaiting is None:
             return
         try:
-            if awaiting.is_untouched(self.parts, self.parts.awaiting):
+            if pending_events.is_untouched(self.parts, self.parts.awaiting):
                 with self.parts.lock.held(OWN_PATIENCE):
-                    awaiting.take_in(self.parts)
+                    pending_events.take_in(self.parts)
             self.parts.awaiting = None
         except (StoreBusy, StoreReadOnly) as error:
             self._warn(f"what was appended last is not found yet: {error}")
@@ -192,7 +187,7 @@ class RefreshedStore(Mendable):
             raise_explained(again, self.parts.home)
 
     def _catch_up_if_free(self) -> None:
-        if not self._is_behind() and not purging.to_hide(self.parts):
+        if not self._is_behind() and not purge.to_hide(self.parts):
             return
         try:
             with contextlib.suppress(StoreBusy), self.parts.lock.held(BRIEFLY):
@@ -216,14 +211,14 @@ class RefreshedStore(Mendable):
     def _follow(self, ledger: str | None = None) -> None:
         """Take in what others wrote; for a reader that holds the writer lock. An interrupted purge is hidden, not ended."""
         recovery.catch_up(self.parts, ledger=ledger)
-        self._see_to_purge(purging.hide)
+        self._see_to_purge(purge.hide)
 
     def _finish(self, ledger: str | None = None) -> None:
         """What a crash left undone; for a writer, who holds the writer lock."""
         recovery.catch_up(self.parts, ledger=ledger)
-        self._see_to_purge(purging.resume)
+        self._see_to_purge(purge.resume)
 
-    def _see_to_purge(self, work: Callable[[Parts], None]) -> None:
+    def _see_to_purge(self, work: Callable[[StoreContext], None]) -> None:
         """An interrupted purge that cannot be ended keeps nobody from reading or writing; its owner hears of it."""
         if not unfinished(self.parts.home):
             return
@@ -252,14 +247,14 @@ class RefreshedStore(Mendable):
     def rebuild(self, progress: Progress = lambda *_: None) -> Noticed:
         """Make the index anew."""
         with self.guard, self.parts.lock.held(self._deadline):
-            from engram.store.files.rebuilding import rebuild
+            from engram.store.files.rebuild import rebuild
 
             if not self.parts.index.fresh:
                 # Others read the old one until the new one is whole.
                 with contextlib.suppress(StoreError, sqlite3.Error, OSError):
                     self._finish()
             noticed = rebuild(self.parts, progress)
-            self._see_to_purge(purging.hide)
+            self._see_to_purge(purge.hide)
             self.parts.index.fresh = False
         self.parts.warnings += noticed.problems
         return noticed
@@ -274,7 +269,7 @@ class RefreshedStore(Mendable):
             if stamp_of(path if path.startswith(os.sep) else root + path) != Stamp(*stamp)
         ]
         if changed:
-            self._under_lock(lambda: following.pick_up(self.parts, changed))
+            self._under_lock(lambda: file_sync.pick_up(self.parts, changed))
 
     def _under_lock(self, work: Callable[[], Noticed]) -> Noticed | None:
         """Do small upkeep on the way of a read; a reader that cannot write answers from what it has, and says so."""
@@ -304,7 +299,7 @@ class RefreshedStore(Mendable):
         self._noticed_at = now
         self._read_teams(BRIEFLY)
         self._fill_if_free()
-        changed = following.changed_folders(self.parts, following.roots(self.parts))
+        changed = file_sync.changed_folders(self.parts, file_sync.roots(self.parts))
         if not changed:
             return False
         noticed = self._under_lock(lambda: self._list(changed))
@@ -313,7 +308,7 @@ class RefreshedStore(Mendable):
     def _list(self, folders: Iterable[Path]) -> Noticed:
         noticed = Noticed()
         for folder in folders:
-            following.list_folder(self.parts, folder, noticed)
+            file_sync.list_folder(self.parts, folder, noticed)
         return noticed
 
     def _ready_to_write(self) -> None:
@@ -351,7 +346,7 @@ class RefreshedStore(Mendable):
             self._parts.index.close()
 
 
-def fill_vectors(parts: Parts, deadline: float) -> None:
+def fill_vectors(parts: StoreContext, deadline: float) -> None:
     """Embed what lacks a vector, a few at a time; the lock is taken only to write. Raises `EmbedderError` half-way."""
     if parts.embedder is None or not parts.index.get("lacking") or not parts.index.can_embed():
         return

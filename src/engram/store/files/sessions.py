@@ -14,7 +14,7 @@ from engram.store.files.confinement import UNREADABLE, read_bytes
 from engram.store.files.home import Home
 from engram.store.files.journal import make_folder, replace_file
 from engram.store.files.tasks import load_task
-from engram.store.owners import ledger_owner
+from engram.store.ledger import ledger_owner
 
 _PLAIN = re.compile(r"(?:S-|(?!s-)[a-z0-9])[a-z0-9._-]{0,99}")
 """Ids that are file names as they are, each in one case only: some file systems do not tell capitals from small letters."""

@@ -12,29 +12,18 @@ from engram.model.errors import InvalidInput, StoreBusy, StoreError, StoreReadOn
 from engram.model.event import Event, Session
 from engram.model.usage import Use
 from engram.rules.scopes import shows
-from engram.store.files import (
-    events,
-    examining,
-    following,
-    missing,
-    pausing,
-    purging,
-    sessions,
-    tasks,
-    uses,
-    verdicts,
-    verifying,
-)
+from engram.store.files import events, file_sync, health, ledger_verification, sessions, state, tasks, usage_index
+from engram.store.files import purge as purging
+from engram.store.files.context import indexed_size
 from engram.store.files.durability import make_all_durable, make_due_durable, sync_folders
-from engram.store.files.healing import healing, healing_append
+from engram.store.files.index_repair import healing, healing_append
 from engram.store.files.ledger import ledger_name
-from engram.store.files.parts import indexed_size
 from engram.store.files.purge_plan import unfinished
-from engram.store.files.reading import Reading
+from engram.store.files.reader import FilesReader
 from engram.store.files.refresh import PATIENCE
 from engram.store.files.task_store import FileTaskStore
 from engram.store.files.transaction import FilesTransaction
-from engram.store.owners import ledger_owner
+from engram.store.ledger import ledger_owner
 from engram.store.protocol import (
     Check,
     Following,
@@ -45,11 +34,11 @@ from engram.store.protocol import (
     Purged,
     no_jobs,
 )
-from engram.store.scope_of import trusted_of
+from engram.store.scopes import trusted_of
 from engram.store.screen import LATEST, Screen, Unscreened, screened_jobs
 
 
-class FilesStore(Reading, FileTaskStore):
+class FilesStore(FilesReader, FileTaskStore):
     """Implements `protocol.Store` on plain files."""
 
     screen: Screen = Unscreened()
@@ -68,7 +57,7 @@ class FilesStore(Reading, FileTaskStore):
         """Bring the index in step with all files, or with as many as the time allows."""
         with self.parts.lock.held(self._deadline):
             self._finish()
-            noticed = following.sync(self.parts, seconds=seconds)
+            noticed = file_sync.sync(self.parts, seconds=seconds)
         self._fill_vectors()
         return noticed
 
@@ -77,7 +66,7 @@ class FilesStore(Reading, FileTaskStore):
         """The same for whoever only looks and does not wait for long: an interrupted purge is left to writers."""
         with self.parts.lock.held(PATIENCE):
             self._follow()
-            noticed = following.sync(self.parts)
+            noticed = file_sync.sync(self.parts)
         self._fill_if_free()
         return noticed
 
@@ -129,22 +118,22 @@ class FilesStore(Reading, FileTaskStore):
     @healing
     def uses_of(self, memory_ids: Iterable[str]) -> list[Use]:
         """Every noted use of these memories, oldest first."""
-        return uses.of(self.parts, memory_ids)
+        return usage_index.of(self.parts, memory_ids)
 
     @healing
     def uses_in(self, session: str) -> list[Use]:
         """Every use noted in a session."""
-        return uses.in_session(self.parts, session)
+        return usage_index.in_session(self.parts, session)
 
     @healing
     def used_since(self, position: int) -> list[str]:
         """Ids of memories used after a position."""
-        return uses.since(self.parts, position)
+        return usage_index.since(self.parts, position)
 
     @healing
     def last_use(self, kind: str) -> Use | None:
         """The newest use of a kind, with all its ids."""
-        return uses.last(self.parts, kind)
+        return usage_index.last(self.parts, kind)
 
     # -- events and sessions
 
@@ -222,11 +211,11 @@ class FilesStore(Reading, FileTaskStore):
     @property
     def paused(self) -> bool:
         """Whether the owner has paused learning and injection."""
-        return pausing.is_paused(self.parts.home)
+        return state.is_paused(self.parts.home)
 
     def pause(self, paused: bool) -> None:
         """Begin or end a pause."""
-        pausing.pause(self.parts.home, paused)
+        state.pause(self.parts.home, paused)
 
     @healing
     def sync_team(self, folder: Path, *, again: bool = False) -> Noticed:
@@ -235,8 +224,8 @@ class FilesStore(Reading, FileTaskStore):
             self._finish(ledger="")
             if again:
                 with self.parts.index.writing():
-                    following.forget_stamps(self.parts, folder)
-            noticed = following.sync_folder(self.parts, folder)
+                    file_sync.forget_stamps(self.parts, folder)
+            noticed = file_sync.sync_folder(self.parts, folder)
         self._fill_vectors()
         return noticed
 
@@ -268,12 +257,12 @@ class FilesStore(Reading, FileTaskStore):
     @healing
     def prune(self, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
         """Let go of history older than so many days, or say what would go."""
-        from engram.store.files import pruning
+        from engram.store.files import retention
 
         make_all_durable(self.parts)
         with self.parts.lock.held(self._deadline):
             self._finish()
-            return (pruning.plan if dry_run else pruning.prune)(self.parts, now, journal, usage, ledger)
+            return (retention.plan if dry_run else retention.prune)(self.parts, now, journal, usage, ledger)
 
     def backup(self, target: Path, now: datetime) -> dict[str, int]:
         """Write everything the store holds to one archive."""
@@ -283,22 +272,22 @@ class FilesStore(Reading, FileTaskStore):
 
     def note_verdict(self, gate: str, outcome: str, at: datetime) -> None:
         """Count what the gates said of an autonomous proposal."""
-        verdicts.note(self.parts.home, gate, outcome, at)
+        state.note(self.parts.home, gate, outcome, at)
 
     def verdicts(self, since: datetime) -> list[tuple[str, str]]:
         """Gate and outcome of the proposals since then."""
-        return verdicts.read(self.parts.home, since)
+        return state.read(self.parts.home, since)
 
     @healing
     def verify_ledgers(self) -> list[str]:
         """What is wrong with the ledgers' chains, and with their ends as the journal has them."""
-        return verifying.verify(self.parts)
+        return ledger_verification.verify(self.parts)
 
     @healing
     def facts(self) -> Mapping[str, Any]:
         """What `status` and `doctor` say of the store."""
         self._notice()
-        return examining.facts(self.parts)
+        return health.facts(self.parts)
 
     def examine(self) -> list[Check]:
         """What the files, the index and the embedder are like; changes made by hand are taken in first."""
@@ -306,9 +295,9 @@ class FilesStore(Reading, FileTaskStore):
         try:
             noticed = self._looked_through()
         except StoreReadOnly as error:
-            closed = [examining.read_only(error)]
+            closed = [health.read_only(error)]
         except StoreBusy as error:
-            closed = [examining.busy(error)]
+            closed = [health.busy(error)]
         damaged = [*tasks.damage(self.parts.home), *sessions.damage(self.parts.home)]
-        found = examining.checks(self.facts(), [*noticed.problems, *damaged])
-        return [*closed, *found, *missing.checks(self.parts), *examining.interrupted(self.parts)]
+        found = health.checks(self.facts(), [*noticed.problems, *damaged])
+        return [*closed, *found, *health.missing_records(self.parts), *health.interrupted(self.parts)]

@@ -7,13 +7,13 @@ from engram.llm.spend import SpendFolder
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.rules.scopes import GLOBAL, shows
 from engram.store.files import tasks
-from engram.store.files.healing import Mendable
-from engram.store.files.missing import BEGUN, CHECKPOINT
+from engram.store.files.health import BEGUN, CHECKPOINT
+from engram.store.files.index_repair import RepairableIndex
 from engram.store.files.recovery import witness_task
 from engram.store.screen import Screen
 
 
-class FileTaskStore(Mendable):
+class FileTaskStore(RepairableIndex):
     """Runs, checkpoints and jobs of a store on files."""
 
     screen: Screen

@@ -9,10 +9,10 @@ from pathlib import Path
 from engram.model.errors import EngramError, NotFound, Refused, StoreReadOnly
 from engram.model.memory import Memory
 from engram.store.files import memories
-from engram.store.files.parts import Parts
+from engram.store.files.context import StoreContext
 from engram.store.files.store import FilesStore
 from engram.store.files.trust import content, digest_of, save_trust, trusted_digests
-from engram.store.scope_of import decoded_settings, is_plain_folder, repository_of, team_folder
+from engram.store.scopes import decoded_settings, is_plain_folder, repository_of, team_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,13 @@ def begin_team(store: FilesStore, directory: Path) -> Path:
     return folder
 
 
-def team_files(parts: Parts, folder: Path) -> list[TeamFile]:
+def team_files(parts: StoreContext, folder: Path) -> list[TeamFile]:
     """Every file of a team store, and the repository's settings, with their trust."""
     known = trusted_digests(parts, folder)
     return [_team_file(path, known) for path in _paths(folder)]
 
 
-def waiting_files(parts: Parts, folder: Path) -> list[TeamFile]:
+def waiting_files(parts: StoreContext, folder: Path) -> list[TeamFile]:
     """Those that are not trusted as they are now."""
     return [file for file in team_files(parts, folder) if not file.trusted]
 

@@ -11,23 +11,16 @@ from typing import TYPE_CHECKING
 
 from engram.model.errors import EngramError, NotFound, StoreCorrupt, StoreError
 from engram.model.memory import Memory
-from engram.store.files import following, memories
+from engram.store.files import file_sync, memories
 from engram.store.files.confinement import refuse_links
+from engram.store.files.context import StoreContext, append_entry, index_entry, index_memory, note_file, note_place
 from engram.store.files.durability import sync_path
-from engram.store.files.index.writing import DocumentWriter
+from engram.store.files.index.writer import DocumentWriter
 from engram.store.files.journal import Change, Entry, to_json
-from engram.store.files.journal import Placed as PlacedEntry
+from engram.store.files.journal import JournalLine as PlacedEntry
 from engram.store.files.memories import UNSEEN, Stamp, relative_path
-from engram.store.files.parts import (
-    Parts,
-    append_entry,
-    index_entry,
-    index_memory,
-    note_file,
-    note_place,
-)
 from engram.store.files.trust import trust_own_writes
-from engram.store.lineages import heads_among, versions_among
+from engram.store.lineage import heads_among, versions_among
 from engram.store.protocol import Foreseen
 from engram.store.records import decode_record, image, readable_image
 
@@ -54,7 +47,7 @@ class _Pending:
 class FilesTransaction:
     """Collects what a decision changes; `commit` makes it so."""
 
-    def __init__(self, parts: Parts, op: str, actor: str, reason: str, session: str) -> None:
+    def __init__(self, parts: StoreContext, op: str, actor: str, reason: str, session: str) -> None:
         self._parts = parts
         self._op, self._actor, self._reason, self._session = op, actor, reason, session
         self._pending: dict[str, _Pending] = {}
@@ -80,7 +73,7 @@ class FilesTransaction:
         self._new_names.difference_update(n for n, _ in index.all("taken_names", json.dumps([*self._new_names])))
 
     def _pick_up(self, place: str) -> None:
-        following.pick_up(self._parts, [place])
+        file_sync.pick_up(self._parts, [place])
         # A hand edit may bring any content and name.
         self._new_hashes, self._new_names = set(), set()
 
@@ -88,7 +81,7 @@ class FilesTransaction:
         """A memory as it stands, with what this decision has put so far."""
         if memory_id in self._pending:
             return self._pending[memory_id].memory
-        place = following.place_of(self._parts, memory_id)
+        place = file_sync.place_of(self._parts, memory_id)
         if place:
             self._pick_up(place)
         row = self._parts.index.one("by_ref", memory_id)
@@ -177,20 +170,20 @@ class FilesTransaction:
         if known is not None:
             known.memory, known.vector = memory, vector if vector is not None else known.vector
             return
-        place = "" if memory.id in self._minted else following.place_of(self._parts, memory.id)
+        place = "" if memory.id in self._minted else file_sync.place_of(self._parts, memory.id)
         if not place:
             self._refuse_purged(memory.id)
             root = team or str(self._parts.home.engrams)
             self._pending[memory.id] = _Pending(memory, vector, self._free_place(root, memory), None)
             return
         place = self._split_if_shared(place, memory.id)
-        if following.stamp_known(self._parts, place) is None:
+        if file_sync.stamp_known(self._parts, place) is None:
             self._pick_up(place)
-        if following.is_broken(self._parts, place) and self._op not in UNDECIDED:
+        if file_sync.is_broken(self._parts, place) and self._op not in UNDECIDED:
             raise StoreCorrupt(
                 f"{self._parts.path(place)} cannot be read as it stands; mend it first, nothing was changed"
             )
-        expected, broken = following.stamp_known(self._parts, place), following.is_broken(self._parts, place)
+        expected, broken = file_sync.stamp_known(self._parts, place), file_sync.is_broken(self._parts, place)
         self._pending[memory.id] = _Pending(memory, vector, place, expected, broken)
 
     def _refuse_purged(self, memory_id: str) -> None:
@@ -210,7 +203,7 @@ class FilesTransaction:
     def _has_come_back(self, path: str, memory_id: str) -> bool:
         """Whether the owner of a removed memory has put its file back: then what they wrote wins."""
         known = self._parts.index.one("by_ref", memory_id) is not None
-        if not known or following.place_of(self._parts, memory_id):
+        if not known or file_sync.place_of(self._parts, memory_id):
             return False
         try:
             return any(found.id == memory_id for found in memories.read(Path(path)))
@@ -224,17 +217,17 @@ class FilesTransaction:
         if len(ids) < 2:
             return place
         path = parts.confined(place)
-        root = following.team_of(parts, place) or str(parts.home.engrams)
+        root = file_sync.team_of(parts, place) or str(parts.home.engrams)
         found = [decode_record(parts.index.one("by_ref", i)[2]) for i in ids]
         moved = [(memory, self._free_place(root, memory)) for memory in found]
         # A second name first, the removal last: at no moment does a crash leave the memories without a file.
         with parts.index.writing():
             note_file(parts, place, UNSEEN)
-        following.keep_original(path)
+        file_sync.keep_original(path)
         entry = append_entry(parts, "split", "engram", f"{place} held {len(ids)} memories",
                              [Change(m.id, image(m), file) for m, file in moved])  # fmt: skip
         write_through(parts, entry, [_Pending(m, None, file, None) for m, file in moved])
-        following.drop_split(parts, place)
+        file_sync.drop_split(parts, place)
         return next(file for memory, file in moved if memory.id == memory_id)
 
     def commit(self) -> None:
@@ -252,11 +245,11 @@ class FilesTransaction:
         write_through(self._parts, placed, pending)
 
 
-def write_through(parts: Parts, placed: PlacedEntry, pending: Sequence[_Pending]) -> None:
+def write_through(parts: StoreContext, placed: PlacedEntry, pending: Sequence[_Pending]) -> None:
     """Files, then index. If a file cannot be written the decision is taken back: it was never acknowledged."""
     places = dict.fromkeys(item.file.rpartition("/")[0] for item in pending if item.file)
     folders = _with_parents(parts, {parts.path(place): None for place in places})
-    steady = [folder for folder in folders if following.is_steady(parts, folder)]
+    steady = [folder for folder in folders if file_sync.is_steady(parts, folder)]
     written: list[_Pending] = []
     root = f"{parts.home.root}{os.sep}"
     try:
@@ -267,7 +260,7 @@ def write_through(parts: Parts, placed: PlacedEntry, pending: Sequence[_Pending]
                 path = item.file if item.file.startswith(os.sep) else root + item.file
                 item.stamp = memories.write(path, item.memory, item.expected, change.after)
                 written.append(item)
-                if following.is_team(item.file):
+                if file_sync.is_team(item.file):
                     # What git takes away or sets back looks like a power loss: here nothing may be uncertain.
                     _wait_for(parts.path(item.file))
     except EngramError:
@@ -276,11 +269,11 @@ def write_through(parts: Parts, placed: PlacedEntry, pending: Sequence[_Pending]
     with parts.index.writing() as writer:
         _index_pending(parts, writer, placed.entry, pending)
         index_entry(parts, placed)
-        following.note_folders(parts, steady)
+        file_sync.note_folders(parts, steady)
     trust_own_writes(
-        parts, [(item.file, item.stamp) for item in written if item.stamp and following.is_team(item.file)]
+        parts, [(item.file, item.stamp) for item in written if item.stamp and file_sync.is_team(item.file)]
     )
-    following.pick_up(parts, [item.file for item in written if item.stamp is None])
+    file_sync.pick_up(parts, [item.file for item in written if item.stamp is None])
 
 
 def _wait_for(path: Path) -> None:
@@ -288,7 +281,7 @@ def _wait_for(path: Path) -> None:
         sync_path(path)
 
 
-def _index_pending(parts: Parts, writer: DocumentWriter, entry: Entry, pending: Sequence[_Pending]) -> None:
+def _index_pending(parts: StoreContext, writer: DocumentWriter, entry: Entry, pending: Sequence[_Pending]) -> None:
     writer.look_up([item.memory.id for item in pending])
     for item, change in zip(pending, entry.changes, strict=True):
         index_memory(writer, item.memory, change.text or change.after or {}, item.vector)
@@ -301,15 +294,15 @@ def _index_pending(parts: Parts, writer: DocumentWriter, entry: Entry, pending: 
     run_many(parts.index.statement("put_file"), [(file, s.mtime_ns, s.size, s.inode, "") for file, s in stamps])
 
 
-def _with_parents(parts: Parts, folders: dict[Path, None]) -> list[Path]:
+def _with_parents(parts: StoreContext, folders: dict[Path, None]) -> list[Path]:
     known = dict(folders)
     for folder in folders:
         known[folder.parent] = known[folder.parent.parent] = None
-    roots = following.roots(parts)
+    roots = file_sync.roots(parts)
     return [folder for folder in known if any(folder == root or root in folder.parents for root in roots)]
 
 
-def _take_back(parts: Parts, placed: PlacedEntry, written: Sequence[_Pending]) -> None:
+def _take_back(parts: StoreContext, placed: PlacedEntry, written: Sequence[_Pending]) -> None:
     """Undo an unacknowledged decision. If even this fails, recovery completes the decision instead: whole either way."""
     with contextlib.suppress(OSError, EngramError):
         for item in written:

@@ -9,10 +9,10 @@ from pathlib import Path
 from engram.model.errors import StoreCorrupt
 from engram.store.files import memories
 from engram.store.files.confinement import read_bytes
+from engram.store.files.context import StoreContext
 from engram.store.files.home import write_private
 from engram.store.files.memories import Stamp, stamp_of
-from engram.store.files.parts import Parts
-from engram.store.scope_of import TRUST_FILE, trusted_by_folder
+from engram.store.scopes import TRUST_FILE, trusted_by_folder
 
 LARGEST_FILE = 4_000_000
 """Bytes of a team's file that are read at all: a clone is opened before anyone has looked at it."""
@@ -31,7 +31,7 @@ def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def trusted_digests(parts: Parts, folder: Path | str) -> frozenset[str]:
+def trusted_digests(parts: StoreContext, folder: Path | str) -> frozenset[str]:
     """The digests of the contents a reader trusts in a folder, as any process left them last."""
     stamp = stamp_of(parts.home.state / TRUST_FILE)
     if parts.trust is None or parts.trust[0] != stamp:
@@ -40,7 +40,7 @@ def trusted_digests(parts: Parts, folder: Path | str) -> frozenset[str]:
     return parts.trust[1].get(str(folder), frozenset())
 
 
-def save_trust(parts: Parts, folder: Path, digests: Iterable[str]) -> None:
+def save_trust(parts: StoreContext, folder: Path, digests: Iterable[str]) -> None:
     """Trust exactly these contents of a folder from now on."""
     with parts.lock.held():
         everything = trusted_by_folder(parts.home.state)
@@ -52,7 +52,7 @@ def save_trust(parts: Parts, folder: Path, digests: Iterable[str]) -> None:
     parts.trust = None
 
 
-def trust_own_writes(parts: Parts, written: Iterable[tuple[str, Stamp]]) -> None:
+def trust_own_writes(parts: StoreContext, written: Iterable[tuple[str, Stamp]]) -> None:
     """What the reader's own decision wrote to a team's file needs no second look by the same reader.
 
     `written` are files with their stamps: one that changed since holds what someone else wrote, which does.

@@ -4,14 +4,14 @@ import json
 
 from engram.model.errors import EmbedderError
 from engram.store.documents import stored_meaning
-from engram.store.files.index.writing import to_blob
-from engram.store.files.parts import Parts
+from engram.store.files.context import StoreContext
+from engram.store.files.index.writer import to_blob
 from engram.store.protocol import Progress
 
 SLICE = 256
 
 
-def reembed(parts: Parts, deadline: float, progress: Progress) -> int:
+def reembed(parts: StoreContext, deadline: float, progress: Progress) -> int:
     """Embed every document with this process's embedder. Interrupted, it continues where it was; searches use the old vectors."""
     if parts.embedder is None:
         raise EmbedderError("this process has no embedder; set one with `engram config embedder static`")
@@ -36,7 +36,7 @@ def reembed(parts: Parts, deadline: float, progress: Progress) -> int:
         progress("vectors", done, max(total, done))
 
 
-def _pending_generation(parts: Parts, name: str, deadline: float) -> int:
+def _pending_generation(parts: StoreContext, name: str, deadline: float) -> int:
     index = parts.index
     with parts.lock.held(deadline), index.writing():
         stored = json.loads(index.get("pending") or "null")
@@ -50,12 +50,12 @@ def _pending_generation(parts: Parts, name: str, deadline: float) -> int:
         return generation
 
 
-def _missing(parts: Parts, generation: int) -> list[tuple[int, str]]:
+def _missing(parts: StoreContext, generation: int) -> list[tuple[int, str]]:
     rows = parts.index.db.execute(parts.index.statement("without_vector"), (generation, 0, SLICE)).fetchall()
     return [(n, stored_meaning(kind, record)) for n, kind, record in rows]
 
 
-def _switch(parts: Parts, generation: int) -> bool:
+def _switch(parts: StoreContext, generation: int) -> bool:
     """Make a generation current; False if a new document has no vector of it yet."""
     index = parts.index
     with index.writing():

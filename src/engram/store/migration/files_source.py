@@ -15,21 +15,20 @@ from urllib.parse import quote
 from engram.model.errors import EngramError, StoreCorrupt, StoreError
 from engram.model.event import Event
 from engram.model.usage import Use
-from engram.store.files import memories, pausing, sessions, tasks, verdicts
+from engram.store.files import memories, sessions, state, tasks
 from engram.store.files.confinement import MALFORMED, read_bytes
-from engram.store.files.following import is_team
+from engram.store.files.file_sync import is_team
 from engram.store.files.home import Home
-from engram.store.files.index.writing import from_blob
-from engram.store.files.journal import Change, Journal, Placed, Position
+from engram.store.files.index.writer import from_blob
+from engram.store.files.journal import Change, Journal, JournalLine, Position
 from engram.store.files.ledger import Ledger
 from engram.store.files.lock import WriterLock
 from engram.store.files.memories import Stamp, stamp_of
 from engram.store.files.purge_plan import unfinished
 from engram.store.files.usage import Usage
-from engram.store.id_numbers import highest_numbers
 from engram.store.migration.records import GateVerdict, JournalRecord, MemoryImage, StateSnapshot, digest, portable
 from engram.store.migration.stream import Counts, VectorsById
-from engram.store.records import image
+from engram.store.records import highest_numbers, image
 
 LOCK_SECONDS = 10.0
 """How long to wait for a decision that is being written."""
@@ -126,7 +125,7 @@ class FilesSource:
                 self._latest[change.id] = LatestImage(placed.start, change.file, made)
         return decisions, images
 
-    def _entries(self, since: Position) -> Iterator[Placed]:
+    def _entries(self, since: Position) -> Iterator[JournalLine]:
         for placed in self._journal.read(since):
             if placed.end > self._journal_end:
                 return
@@ -142,7 +141,7 @@ class FilesSource:
             verdicts=list(_verdicts(self.home)),
             tombstones=self._purged,
             numbers=highest_numbers(self._latest),
-            paused=pausing.is_paused(self.home),
+            paused=state.is_paused(self.home),
             tasks=runs,
             checkpoints=[point for task in runs for point in tasks.checkpoints(self.home, task.id)],
             jobs=tasks.all_jobs(self.home),
@@ -270,7 +269,7 @@ class FilesSource:
             pending.append(f"{path} no longer contains {min(expected - there.keys())}")
 
 
-def _last_of_each(placed: Placed) -> list[Change]:
+def _last_of_each(placed: JournalLine) -> list[Change]:
     """The images of a decision, one for each memory."""
     return list({change.id: change for change in placed.entry.changes}.values())
 
@@ -285,7 +284,7 @@ def _memory_files(home: Home) -> Iterator[str]:
 
 def _verdicts(home: Home) -> Iterator[GateVerdict]:
     try:
-        lines = read_bytes(home.state / verdicts.FILE).decode("utf-8", "replace").splitlines()
+        lines = read_bytes(home.state / state.FILE).decode("utf-8", "replace").splitlines()
     except OSError:
         return
     for line in lines:

@@ -10,7 +10,7 @@ import os
 import shutil
 import sqlite3
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC
 from functools import partial
@@ -22,17 +22,19 @@ from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.model.usage import Use
 from engram.store.documents import meaning_digest
-from engram.store.files import journal, memories, pausing, sessions, tasks, verdicts
+from engram.store.files import journal, memories, sessions, tasks
+from engram.store.files import state as pausing
+from engram.store.files import state as verdicts
 from engram.store.files.confinement import UNREADABLE, read_bytes
+from engram.store.files.context import StoreContext
+from engram.store.files.durability import FILE as MARK
 from engram.store.files.home import Home, open_home
 from engram.store.files.index.index import Index
-from engram.store.files.index.writing import from_blob, to_blob
-from engram.store.files.journal import Journal, append_durably, replace_file, torn_tail
+from engram.store.files.index.writer import from_blob, to_blob
+from engram.store.files.journal import Journal, append_durably, replace_file, sync_directory, torn_tail
 from engram.store.files.ledger import Ledger
 from engram.store.files.lock import WriterLock
 from engram.store.files.memories import stamp_of
-from engram.store.files.parts import Parts
-from engram.store.files.placing import check_empty, put_in_place
 from engram.store.files.usage import Usage
 from engram.store.migration.records import JournalRecord, MemoryImage, StateSnapshot
 from engram.store.migration.stream import MigrationState, VectorsById
@@ -41,6 +43,40 @@ from engram.store.records import from_image
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder, Vectors
+
+
+_FOLDERS = ("engrams", "journal", "usage", "ledger", "tasks", "state", "quarantine")
+_FILES = (("store.json",), ("config.toml",), ("lock",), ("state", MARK))
+
+
+def check_empty(root: Path) -> None:
+    """Refuse a directory that holds anything but an empty store."""
+    held = [path.relative_to(root) for path in _files_in(root)]
+    if held:
+        raise Refused(
+            f"{root} is not empty ({held[0]}); a store is moved to a new or an empty directory, give another one"
+        )
+
+
+def _files_in(root: Path) -> Iterator[Path]:
+    if root.is_file():
+        raise Refused(f"{root} is a file; give a directory")
+    for path in sorted(root.rglob("*")) if root.exists() else ():
+        named = path.relative_to(root).parts
+        if not (path.is_dir() and named[0] in _FOLDERS) and named not in _FILES:
+            yield path
+
+
+def put_in_place(staging: Path, root: Path) -> None:
+    """Rename the whole store to its place; of an empty store that is there only the settings stay."""
+    if root.exists():
+        if (root / "config.toml").exists():
+            shutil.copy2(root / "config.toml", staging / "config.toml")
+        check_empty(root)
+        shutil.rmtree(root)
+    staging.rename(root)
+    sync_directory(root.parent)
+
 
 STATE, VECTORS = "moving.json", "moved-vectors.db"
 
@@ -126,10 +162,10 @@ class FilesTarget:
         (home.state / VECTORS).unlink(missing_ok=True)
 
     def _build_index(self, home: Home, progress: Progress) -> None:
-        from engram.store.files.rebuilding import rebuild
+        from engram.store.files.rebuild import rebuild
 
         vectors = VectorCache(home.state / VECTORS, self._embedder)
-        parts = Parts(
+        parts = StoreContext(
             home=home,
             journal=Journal(home.journal, home.quarantine),
             usage=Usage(home.usage),

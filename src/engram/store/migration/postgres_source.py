@@ -10,13 +10,13 @@ from typing import Any
 from engram.model.event import Event
 from engram.model.task import Checkpoint
 from engram.model.usage import Use
-from engram.store.ledgers import decode_event
+from engram.store.ledger import decode_event
 from engram.store.migration.records import GateVerdict, JournalRecord, MemoryImage, StateSnapshot, portable
 from engram.store.migration.stream import BATCH, Counts, VectorsById, batches
-from engram.store.postgres import events
+from engram.store.postgres import ledger
+from engram.store.postgres.adapters import from_binary
 from engram.store.postgres.sql import statement
 from engram.store.postgres.store import PostgresStore
-from engram.store.postgres.vectors import from_binary
 from engram.store.tasks import from_fields
 
 PATIENCE = 10.0
@@ -132,7 +132,7 @@ class PostgresSource:
         """Events after what is known of each ledger."""
         ranges = (
             (session, after, min(head.seq, after + BATCH))
-            for session, head in events.heads(self._store.parts)
+            for session, head in ledger.heads(self._store.parts)
             for after in range(known.get(session, 0), head.seq, BATCH)
         )
         for some in batches(ranges, lambda wanted: (wanted[2] - wanted[1], 0)):

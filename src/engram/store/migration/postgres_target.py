@@ -15,17 +15,16 @@ from engram.model.memory import Memory
 from engram.model.usage import Use
 from engram.rules.scopes import GLOBAL
 from engram.store.documents import Document, event_document, meaning_digest, memory_document
-from engram.store.ledgers import to_fields
+from engram.store.ledger import ledger_owner, to_fields
 from engram.store.migration.records import JournalRecord, StateSnapshot
 from engram.store.migration.stream import BATCH, MigrationState, VectorsById
-from engram.store.owners import ledger_owner
-from engram.store.postgres import events
+from engram.store.postgres import ledger as events
 from engram.store.postgres.connections import Connection
 from engram.store.postgres.sql import statement
 from engram.store.postgres.statistics import count_slice
 from engram.store.postgres.store import PostgresStore
 from engram.store.postgres.task_store import checkpoint_values, job_columns, task_values
-from engram.store.postgres.writing import Places, Row, dumped, places, put_documents, put_memories
+from engram.store.postgres.write import DocumentRow, Places, dumped, places, put_documents, put_memories
 from engram.store.protocol import Progress
 from engram.store.records import from_image
 
@@ -177,7 +176,7 @@ class PostgresTarget:
         rows = self._rows([memory_document(memory) for memory, _ in memories], vectors)
         return partial(self._load_journal, records, images, memories, rows)
 
-    def _rows(self, documents: Sequence[Document], carried: VectorsById) -> list[Row]:
+    def _rows(self, documents: Sequence[Document], carried: VectorsById) -> list[DocumentRow]:
         """Documents with their vectors: the one that came with each, if it was made of this text, else a new one."""
         found: dict[str, Vectors] = {}
         for document in documents:
@@ -192,14 +191,14 @@ class PostgresTarget:
             self._embedder_failed, made = True, None
         if made is not None:
             found |= {document.id: vector for document, vector in zip(missing, made, strict=True)}
-        return [Row(document, found.get(document.id)) for document in documents]
+        return [DocumentRow(document, found.get(document.id)) for document in documents]
 
     def _load_journal(
         self,
         records: Sequence[JournalRecord],
         images: list[str | None],
         memories: list[tuple[Memory, str]],
-        rows: list[Row],
+        rows: list[DocumentRow],
     ) -> None:
         """The journal, and the memories as they are now."""
         texts = zip((one.id for record in records for one in record.images), images, strict=True)
@@ -214,7 +213,7 @@ class PostgresTarget:
             self._save_state(connection)
 
     @contextlib.contextmanager
-    def _documents(self, connection: Connection, rows: Sequence[Row]) -> Iterator[None]:
+    def _documents(self, connection: Connection, rows: Sequence[DocumentRow]) -> Iterator[None]:
         """Write documents on connections of their own while the block writes the records.
 
         Their numbers are taken before, in order: what was written at the same moment is listed in it. The records commit last,
@@ -230,7 +229,7 @@ class PostgresTarget:
         for done in work:
             done.result()
 
-    def _put_index(self, rows: Sequence[Row], placed: Places) -> None:
+    def _put_index(self, rows: Sequence[DocumentRow], placed: Places) -> None:
         with self._database.transaction() as connection:
             put_documents(self._database, connection, rows, self._parts.facts.generation, placed=placed)
 

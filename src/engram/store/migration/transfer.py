@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput, StoreBusy, StoreError
 from engram.settings import load_settings
+from engram.store.location import Server, owner_config, server_asked
 from engram.store.migration.records import localized
 from engram.store.migration.stream import (
     Counts,
@@ -19,7 +20,6 @@ from engram.store.migration.stream import (
     prefetch,
 )
 from engram.store.migration.verification import verify
-from engram.store.opening import Server, owner_config, server_asked
 from engram.store.protocol import Progress
 from engram.store.sources import utc_now
 
@@ -43,7 +43,7 @@ class Endpoint:
         """Where it is, safe to show."""
         if self.server is None:
             return str(self.directory)
-        from engram.store.postgres.explaining import shown_url
+        from engram.store.postgres.errors import shown_url
 
         return f"{shown_url(self.server.url)} (tenant {self.server.tenant})"
 
@@ -236,7 +236,7 @@ def _open_target(end: Endpoint) -> Iterator[MigrationTarget]:
 
 @contextmanager
 def _server_store(server: Server, embedder: "Embedder | None", *, create: bool = False) -> "Iterator[PostgresStore]":
-    from engram.store.postgres.opening import open_store
+    from engram.store.postgres.setup import open_store
 
     with closing(open_store(server.url, server.tenant, embedder, clock=utc_now, create=create)) as store:
         yield store

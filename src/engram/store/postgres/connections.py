@@ -17,8 +17,8 @@ import psycopg
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from engram.model.errors import StoreClosed
-from engram.store.postgres import texts, vectors
-from engram.store.postgres.explaining import explained, explanation, shown_url
+from engram.store.postgres import adapters
+from engram.store.postgres.errors import explained, explanation, shown_url
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -139,8 +139,8 @@ def _configure(connection: PooledConnection) -> None:
     if is_pooled(connection):
         # The next transaction may be another server process's, which knows nothing of what was prepared by this one.
         connection.prepare_threshold = None
-    vectors.register(connection)
-    texts.register(connection)
+    adapters.register_vectors(connection)
+    adapters.register_texts(connection)
     connection.commit()
 
 

@@ -27,8 +27,8 @@ from engram.store.postgres.connections import (
     shared,
     warning_in,
 )
-from engram.store.postgres.explaining import explained, explanation, shown_url
-from engram.store.postgres.migrating import LATEST
+from engram.store.postgres.errors import explained, explanation, shown_url
+from engram.store.postgres.schema import LATEST
 from engram.store.postgres.sql import statement
 
 Row = tuple[Any, ...]

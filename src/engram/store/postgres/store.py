@@ -12,17 +12,20 @@ from engram.model.event import Event, Session
 from engram.model.memory import Memory
 from engram.model.usage import Use
 from engram.rules.scopes import shows
-from engram.store.ledgers import decode_event
-from engram.store.lineages import versions_among
-from engram.store.postgres import events, images, searching, traversal, uses, verifying
+from engram.store.ledger import decode_event
+from engram.store.lineage import versions_among
+from engram.store.postgres import images, search
+from engram.store.postgres import ledger as events
+from engram.store.postgres import ledger as verifying
+from engram.store.postgres import usage as uses
+from engram.store.postgres.context import Numbers, TenantContext
 from engram.store.postgres.database import Database
-from engram.store.postgres.facts import Facts
 from engram.store.postgres.filters import where
-from engram.store.postgres.parts import Numbers, Parts
 from engram.store.postgres.sql import statement
+from engram.store.postgres.state import StoreState
 from engram.store.postgres.statistics import Statistics
 from engram.store.postgres.task_store import PostgresTaskStore
-from engram.store.postgres.transaction import Decision, PostgresTransaction, day_of
+from engram.store.postgres.transaction import DecisionResult, PostgresTransaction, day_of
 from engram.store.protocol import (
     COMMON,
     Candidates,
@@ -67,9 +70,9 @@ class PostgresStore(PostgresTaskStore):
         token: Callable[[int], str] = random_hex,
     ) -> None:
         database = Database(url, tenant)
-        self.parts = Parts(
+        self.parts = TenantContext(
             database=database,
-            facts=Facts(database, embedder.name if embedder else "", embedder.dim if embedder else 0),
+            facts=StoreState(database, embedder.name if embedder else "", embedder.dim if embedder else 0),
             numbers=Numbers(database),
             embedder=embedder,
             clock=clock,
@@ -170,7 +173,7 @@ class PostgresStore(PostgresTaskStore):
 
     def candidates(self, query: Query, filters: Filters) -> Candidates:
         """What each retriever finds."""
-        return searching.candidates(self.parts, self._statistics, query, filters)
+        return search.candidates(self.parts, self._statistics, query, filters)
 
     def stands(self, numbers: Sequence[int]) -> dict[int, Stand]:
         """Where each document stands."""
@@ -180,7 +183,7 @@ class PostgresStore(PostgresTaskStore):
         self, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters
     ) -> "tuple[list[Placed], Vectors | None]":
         """These documents, then every document of these stretches; with their vectors."""
-        return searching.passages(self.parts, numbers, stretches, filters)
+        return search.passages(self.parts, numbers, stretches, filters)
 
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
         """In how many documents each term occurs."""
@@ -200,7 +203,7 @@ class PostgresStore(PostgresTaskStore):
 
     def vectors(self, numbers: Sequence[int]) -> "Vectors | None":
         """Vectors of documents."""
-        return searching.vectors_of(self.parts, numbers)
+        return search.vectors_of(self.parts, numbers)
 
     def history(self, memory_id: str) -> list[Image]:
         """Everything that was decided about a memory."""
@@ -233,7 +236,7 @@ class PostgresStore(PostgresTaskStore):
     ) -> list[Step]:
         """What is linked to these memories."""
         hops = Hops(direction, types, min_weight, filters, self.parts.clock())
-        return traversal.walk(self.parts.database, seeds, depth, hops, per_seed)
+        return search.walk(self.parts.database, seeds, depth, hops, per_seed)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
@@ -260,7 +263,9 @@ class PostgresStore(PostgresTaskStore):
         lacking = False
         reason = self.screen.decision(actor, reason, session)
         with self._reserved(ids_for) as reserved, self.parts.database.transaction() as connection:
-            transaction = PostgresTransaction(self.parts, connection, Decision(op, actor, reason, session), reserved)
+            transaction = PostgresTransaction(
+                self.parts, connection, DecisionResult(op, actor, reason, session), reserved
+            )
             transaction.lock_scopes(scopes)
             transaction.lock_memories(about)
             yield transaction
@@ -386,7 +391,7 @@ class PostgresStore(PostgresTaskStore):
 
     def rebuild(self, progress: Progress = lambda *_: None) -> Noticed:
         """Make documents, words and vectors anew from the records, beside whoever reads."""
-        from engram.store.postgres.rebuilding import rebuild
+        from engram.store.postgres.rebuild import rebuild
 
         rebuild(self.parts, progress)
         self._statistics = Statistics(self.parts.database)
@@ -400,13 +405,13 @@ class PostgresStore(PostgresTaskStore):
 
     def build_nearest(self, progress: Progress = lambda *_: None) -> str:
         """Make this tenant's HNSW index; for the owner of the tables, and worth it for a large tenant."""
-        from engram.store.postgres import nearest
+        from engram.store.postgres import neighbours
 
-        return nearest.build(self.parts, progress)
+        return neighbours.build(self.parts, progress)
 
     def purge(self, ids: Sequence[str], *, actor: str, drawn: Collection[str] = ()) -> Purged:
         """Destroy memories and events, and prove it."""
-        from engram.store.postgres.purging import purge
+        from engram.store.postgres.purge import purge
 
         self.screen.decision(actor, "", "")
         purged = purge(self.parts, ids, actor, drawn)
@@ -415,7 +420,7 @@ class PostgresStore(PostgresTaskStore):
 
     def prune(self, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
         """Let go of history older than so many days, or say what would go."""
-        from engram.store.postgres.pruning import prune
+        from engram.store.postgres.retention import prune
 
         return prune(self.parts, now, journal, usage, ledger, dry_run=dry_run)
 
@@ -440,7 +445,7 @@ class PostgresStore(PostgresTaskStore):
 
     def examine(self) -> list[Check]:
         """What the server, the schema and the role look like."""
-        from engram.store.postgres.examining import examine
+        from engram.store.postgres.health import examine
 
         return examine(self.parts)
 

@@ -7,9 +7,9 @@ from datetime import date, datetime
 from engram.model.errors import NotFound
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.store.postgres.connections import Connection
-from engram.store.postgres.parts import Parts
+from engram.store.postgres.context import TenantContext
 from engram.store.postgres.sql import statement
-from engram.store.postgres.writing import Work, dumped
+from engram.store.postgres.write import Work, dumped
 from engram.store.screen import Screen
 from engram.store.tasks import from_fields, leased, same_lease, to_fields
 
@@ -17,7 +17,7 @@ from engram.store.tasks import from_fields, leased, same_lease, to_fields
 class PostgresTaskStore:
     """Runs, checkpoints and jobs of a tenant."""
 
-    parts: Parts
+    parts: TenantContext
     screen: Screen
 
     def save_task(self, task: TaskRun) -> None:
@@ -128,7 +128,7 @@ class PostgresTaskStore:
         return [_job(record) for (record,) in rows]
 
 
-def held_task(parts: Parts, connection: Connection, task_id: str, how: str) -> TaskRun | None:
+def held_task(parts: TenantContext, connection: Connection, task_id: str, how: str) -> TaskRun | None:
     """A task under a lock, or None."""
     rows = parts.database.within(connection, statement(how), {"id": task_id})
     return _task(rows[0][0]) if rows else None

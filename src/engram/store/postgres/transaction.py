@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.memory import Memory
 from engram.store.documents import meaning_of, memory_document
-from engram.store.lineages import heads_among, versions_among
+from engram.store.lineage import heads_among, versions_among
+from engram.store.postgres.adapters import Texts
 from engram.store.postgres.connections import Connection
-from engram.store.postgres.parts import Parts
+from engram.store.postgres.context import TenantContext
 from engram.store.postgres.sql import statement
-from engram.store.postgres.texts import Texts
-from engram.store.postgres.writing import Row, Work, at_once, documents_work, dumped, memories_work, places
+from engram.store.postgres.write import DocumentRow, Work, at_once, documents_work, dumped, memories_work, places
 from engram.store.protocol import Foreseen
 from engram.store.records import decode_record, readable_image
 
@@ -25,7 +25,7 @@ _COMPARED = ("active", "dormant", "candidate")
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class DecisionResult:
     """What a decision is called, who takes it and why."""
 
     op: str
@@ -47,7 +47,9 @@ class PostgresTransaction:
     is why a decision names both when it begins. What it meets on the way is locked as it is met.
     """
 
-    def __init__(self, parts: Parts, connection: Connection, decision: Decision, reserved: dict[str, range]) -> None:
+    def __init__(
+        self, parts: TenantContext, connection: Connection, decision: DecisionResult, reserved: dict[str, range]
+    ) -> None:
         self._parts, self._connection, self._decision = parts, connection, decision
         self._pending: dict[str, _Pending] = {}
         self._held: dict[str, Memory | None] = {}
@@ -255,8 +257,8 @@ class PostgresTransaction:
             self._send(self._journal_work(seq, ids, images))
         parts.numbers.raise_to(self._connection, [i for i in fresh if i not in self._minted])
 
-    def _row(self, item: _Pending) -> Row:
-        return Row(memory_document(item.memory), item.vector, self._changes.get(item.memory.scope))
+    def _row(self, item: _Pending) -> DocumentRow:
+        return DocumentRow(memory_document(item.memory), item.vector, self._changes.get(item.memory.scope))
 
     def _journal_work(self, seq: int, ids: Texts, images: Texts) -> Work:
         decision = self._decision

@@ -4,17 +4,17 @@ import time
 
 from engram.model.errors import EmbedderError
 from engram.store.documents import meaning_digest, stored_meaning
-from engram.store.postgres import nearest
-from engram.store.postgres.facts import REMEMBERED
-from engram.store.postgres.parts import Parts
+from engram.store.postgres import neighbours
+from engram.store.postgres.context import TenantContext
 from engram.store.postgres.sql import statement
-from engram.store.postgres.writing import vector_columns
+from engram.store.postgres.state import REMEMBERED
+from engram.store.postgres.write import vector_columns
 from engram.store.protocol import Progress
 
 SLICE = 256
 
 
-def fill(parts: Parts) -> int:
+def fill(parts: TenantContext) -> int:
     """Embed what lacks a vector of the current generation, a slice at a time; returns how many there were."""
     if parts.embedder is None or not parts.facts.can_embed():
         return 0
@@ -24,7 +24,7 @@ def fill(parts: Parts) -> int:
     return done
 
 
-def _embed_slice(parts: Parts, generation: int, after: int) -> tuple[int, int] | None:
+def _embed_slice(parts: TenantContext, generation: int, after: int) -> tuple[int, int] | None:
     """Embed the next documents without a vector; returns the last number looked at and how many were written."""
     assert parts.embedder is not None
     rows = parts.database.run("without_vector", generation=generation, after=after, limit=SLICE)
@@ -44,7 +44,7 @@ def _embed_slice(parts: Parts, generation: int, after: int) -> tuple[int, int] |
     return rows[-1][0], len(still)
 
 
-def reembed(parts: Parts, progress: Progress) -> int:
+def reembed(parts: TenantContext, progress: Progress) -> int:
     """Embed every document with this process's embedder. Interrupted, it continues where it was; searches use the old vectors."""
     if parts.embedder is None:
         raise EmbedderError("this process has no embedder; set one with `engram config embedder static`")
@@ -69,7 +69,7 @@ def reembed(parts: Parts, progress: Progress) -> int:
             after = 0
 
 
-def _pending_generation(parts: Parts) -> int:
+def _pending_generation(parts: TenantContext) -> int:
     assert parts.embedder is not None
     with parts.database.transaction() as connection:
         parts.database.within(connection, statement("lock_facts"), {})
@@ -82,7 +82,7 @@ def _pending_generation(parts: Parts) -> int:
     return generation
 
 
-def _switch(parts: Parts, generation: int) -> bool:
+def _switch(parts: TenantContext, generation: int) -> bool:
     """Make a generation current if nothing lacks a vector of it; one statement decides for every process."""
     assert parts.embedder is not None
     with parts.database.transaction() as connection:
@@ -101,7 +101,7 @@ def _switch(parts: Parts, generation: int) -> bool:
     return True
 
 
-def _drop_old(parts: Parts, generation: int) -> None:
-    nearest.drop_others(parts, generation)
+def _drop_old(parts: TenantContext, generation: int) -> None:
+    neighbours.drop_others(parts, generation)
     while parts.database.change("drop_generation_slice", generation=generation):
         pass

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from engram.store.files.index import searching
+from engram.store.documents import POSTINGS_BUDGET, prune
+from engram.store.files.index import search
 from engram.store.files.index.connection import (
     announce,
     connect,
@@ -21,9 +22,8 @@ from engram.store.files.index.connection import (
 )
 from engram.store.files.index.filters import where
 from engram.store.files.index.matrix import UNFINISHED, Matrix, boot_id
-from engram.store.files.index.writing import DocumentWriter, from_blob
+from engram.store.files.index.writer import DocumentWriter, from_blob
 from engram.store.protocol import Candidates, Filters, Placed, Query, Stand, Stretch
-from engram.store.pruned_terms import POSTINGS_BUDGET, prune
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -246,11 +246,11 @@ class Index:
             kept = prune(found.frequency)
             found.pruned = tuple(term for term in found.frequency if term not in kept)
             between = self._between(filters) or self._newest(kept, found.frequency)
-            found.lexical = searching.lexical(self.db, kept, clause, query.limit, between)
+            found.lexical = search.lexical(self.db, kept, clause, query.limit, between)
             if between is not None and filters.parents is None and len(found.lexical) < query.limit:
-                found.lexical = searching.lexical(self.db, kept, clause, query.limit)
+                found.lexical = search.lexical(self.db, kept, clause, query.limit)
         if query.vector is not None and self.can_embed():
-            found.semantic = searching.semantic(
+            found.semantic = search.semantic(
                 self.db,
                 self.matrix_rows(count),
                 query.vector,
@@ -299,7 +299,7 @@ class Index:
         found = [_placed(row, True) for row in self.all("alone", json.dumps(numbers))]
         if stretches:
             rows = self.all("together", json.dumps([(s.parent, s.first, s.last) for s in stretches]))
-            passing = searching.allowed_among(self.db, [row[0] for row in rows], where(filters))
+            passing = search.allowed_among(self.db, [row[0] for row in rows], where(filters))
             found += [_placed(row, row[0] in passing) for row in rows]
         return found, self.vectors([place.n for place in found])
 
@@ -311,7 +311,7 @@ class Index:
         if not self._counted <= total <= self._counted * _RECOUNT:
             self._frequency, self._counted = {}, total
         missing = [term for term in terms if term not in self._frequency]
-        found = searching.document_frequencies(self.db, missing, total)
+        found = search.document_frequencies(self.db, missing, total)
         # A term nobody has used yet is not remembered: the next memory may bring it.
         self._frequency.update(found)
         return {term: self._frequency[term] for term in terms if term in self._frequency}

@@ -1,0 +1,100 @@
+"""What a language model adds to a turn: facts the rules did not see, and how each fact stands to what is known.
+
+A model's word is checked before it counts: a fact must quote words that were said, and a choice must name a memory it was shown.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from engram.capture.extraction import Extracted
+from engram.llm.schemas import Choice, Choices, ExtractedFacts
+from engram.model.event import Event
+from engram.model.memory import Memory
+from engram.text.quote import quoted, word
+
+if TYPE_CHECKING:
+    from engram.llm.model import LanguageModel
+
+FROM_THE_MODEL = 0.7
+"""The confidence of what a model reads out of a turn: implied (DESIGN §10)."""
+MOST_FACTS = 40
+"""Of one exchange; a model that finds more is rambling."""
+_OVERLAP = 0.5
+
+
+@dataclass(slots=True)
+class ModelReview:
+    """The facts a model found that can be used, and those that cannot, each with why."""
+
+    facts: list[Extracted] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
+
+
+def read_facts(
+    model: "LanguageModel", events: Sequence[Event], known: Sequence[Extracted], roles: frozenset[str]
+) -> ModelReview:
+    """What the model finds in the turns of these roles, beyond what the rules know already. Raises `ModelError`."""
+    turns = "\n\n".join(f"{event.role}: {event.content}" for event in events)
+    answer = model.ask("facts", ExtractedFacts, {"today": events[0].at.date().isoformat(), "turns": turns})
+    reading = ModelReview()
+    for place, fact in enumerate(answer.facts):
+        if place >= MOST_FACTS:
+            reading.refused.append((fact.statement, f"the model found more than {MOST_FACTS} facts in one exchange"))
+            continue
+        found = _where(fact.quote, events)
+        problem = _problem(found, events, known, roles)
+        if found is None or problem or not fact.statement.strip():
+            reading.refused.append((fact.statement, problem or "the model stated nothing"))
+            continue
+        turn, span = found
+        reading.facts.append(
+            Extracted(fact.statement.strip(), fact.type, FROM_THE_MODEL, events[turn].role, turn, span, "model")
+        )
+    return reading
+
+
+def choices_for(model: "LanguageModel", facts: Sequence[Extracted], known: Mapping[str, Memory]) -> dict[int, Choice]:
+    """What the model would do with each fact, in one call for all of them. Raises `ModelError`."""
+    if not facts or not known:
+        return {}
+    values = {
+        "facts": "\n".join(f"{number}: {quoted(fact.statement)}" for number, fact in enumerate(facts)),
+        "known": "\n".join(f"{word(memory.id)}: {quoted(memory.statement[:500])}" for memory in known.values()),
+    }
+    answer = model.ask("decisions", Choices, values)
+    return {choice.fact: choice for choice in reversed(answer.choices) if 0 <= choice.fact < len(facts)}
+
+
+def _where(quote: str, events: Sequence[Event]) -> tuple[int, tuple[int, int]] | None:
+    """The turn and the place of a quote; only its spaces and capitals may differ."""
+    words = quote.strip(' \n\t"“”').split()
+    if not words:
+        return None
+    pattern = re.compile(r"\s+".join(map(re.escape, words)), re.IGNORECASE)
+    for turn, event in enumerate(events):
+        if found := pattern.search(event.content):
+            return turn, found.span()
+    return None
+
+
+def _problem(
+    found: tuple[int, tuple[int, int]] | None,
+    events: Sequence[Event],
+    known: Sequence[Extracted],
+    roles: frozenset[str],
+) -> str:
+    if found is None:
+        return "the model quotes words that nobody said"
+    turn, span = found
+    if events[turn].role not in roles:
+        return f"it rests on what the {events[turn].role} said"
+    twin = next((fact for fact in known if fact.turn == turn and _shared(fact.span, span) >= _OVERLAP), None)
+    return f"the rules took it from the same words: {twin.statement}" if twin else ""
+
+
+def _shared(one: tuple[int, int], other: tuple[int, int]) -> float:
+    """How much of the shorter of two spans lies in both."""
+    common = min(one[1], other[1]) - max(one[0], other[0])
+    return max(0, common) / max(1, min(one[1] - one[0], other[1] - other[0]))

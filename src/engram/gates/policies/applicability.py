@@ -1,0 +1,155 @@
+"""Statements that hold somewhere only: "the cap for data breaches" does not take the place of "the cap".
+
+A phrase that can be left out without another key coming of it narrows what is said, and becomes part of the key. What cannot
+be left out is the statement's own: of "I live in Berlin" without its phrase nothing remains.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from engram.gates.policies.keys import folded
+
+__all__ = ["ASIDE", "Applicability", "narrowed"]
+
+ASIDE = "aside"
+"""The group of a pattern whose words the rule knows to narrow nothing: "for formatting" of a formatter."""
+_MOST_PHRASES = 3
+_MOST_CHARS = 200
+"""A longer statement is no plain one; nothing is looked for that its own reading does not have."""
+_MOST_PLACES = 4
+# "I use Vim if …" is no statement of now, and "for A and B" is two.
+_OPEN = re.compile(
+    r"[?;:]|\b(?:if|unless|until|till|while|and|or|but|not|no|never|would|could|might|maybe|perhaps)\b|n't\b"
+)
+
+
+class Applicability(NamedTuple):
+    """What the rules make of a text: its slots, and the places of words they know to narrow nothing."""
+
+    values: Mapping[str, str]
+    asides: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The conflict key, or ""."""
+        return self.values.get("conflict_key", "")
+
+
+class _Phrase(NamedTuple):
+    text: str
+    start: int
+    rest: str
+    """The statement without it."""
+
+
+class _Grammar(NamedTuple):
+    spellings: Mapping[str, str]
+    plain: frozenset[str]
+    trailing: re.Pattern[str]
+    leading: re.Pattern[str]
+    infix: re.Pattern[str]
+    opening: re.Pattern[str]
+    tail: re.Pattern[str]
+    neutral: re.Pattern[str]
+    change: re.Pattern[str]
+    times: re.Pattern[str]
+
+
+def narrowed(text: str, read: Callable[[str], Applicability]) -> Mapping[str, str]:
+    """What `read` makes of a text, its key with the phrases that narrow it.
+
+    A statement that says several things, asks or supposes has the key its own words give it, or none.
+    """
+    found, left, phrases = read(text), text, list[str]()
+    for _ in range(_MOST_PHRASES):
+        step = _without_one(left, found, read)
+        if step is None:
+            break
+        phrase, left, found = step
+        if phrase:
+            phrases.append(phrase)
+    if not phrases:
+        return found.values
+    parts = [folded(phrase) for phrase in sorted(phrases)]
+    values = dict(found.values)
+    values["conflict_key"] = ":".join((found.key, *parts)) if all(parts) else ""
+    return {name: value for name, value in values.items() if value}
+
+
+def _without_one(
+    text: str, found: Applicability, read: Callable[[str], Applicability]
+) -> tuple[str, str, Applicability] | None:
+    """A phrase that can be left out of a text, what is left, and how that reads; the phrase is "" where it narrows nothing."""
+    if not found.key and (len(text) > _MOST_CHARS or "?" in text):
+        return None
+    for phrase in _phrases(text):
+        if not found.key and _OPEN.search(phrase.text.lower()):
+            continue
+        rest = read(phrase.rest)
+        if rest.key and rest.key == (found.key or rest.key):
+            neutral = _narrows_nothing(phrase, text, found)
+            return "" if neutral else _spelled(phrase.text), phrase.rest, rest
+    return None
+
+
+def _narrows_nothing(phrase: _Phrase, text: str, found: Applicability) -> bool:
+    grammar, end = _grammar(), phrase.start + len(phrase.text)
+    if any(first <= phrase.start and end <= last for first, last in found.asides):
+        return True
+    said = phrase.text.lower()
+    if grammar.neutral.fullmatch(said):
+        return True
+    return grammar.times.fullmatch(said) is not None and grammar.change.search(text.lower()) is not None
+
+
+def _phrases(text: str) -> Iterator[_Phrase]:
+    """The phrases of a statement that may narrow it: at its end, the last one first, before its verb, and at its head."""
+    grammar = _grammar()
+    tail = grammar.tail.search(text)
+    body, after = (text[: tail.start()], text[tail.start() :]) if tail else (text.rstrip(" .!"), "")
+    places = [place.start() for place in grammar.opening.finditer(body)][-_MOST_PLACES:]
+    for start in reversed(places):
+        if start and grammar.trailing.fullmatch(body, start):
+            yield _Phrase(body[start:], start, body[:start].rstrip(" ,") + after)
+    for start in reversed(places):
+        if start and (found := grammar.infix.match(body, start)):
+            yield _Phrase(found[1], start, body[:start] + body[found.end() :].lstrip() + after)
+    for found in grammar.leading.finditer(body):
+        yield _Phrase(found[1], found.start(), body[: found.start()] + body[found.end() :] + after)
+
+
+def _spelled(phrase: str) -> str:
+    """A phrase as it stands in a key: "for data breaches" is "data breaches", "before a release" "before release"."""
+    said, grammar = phrase.lower(), _grammar()
+    opening = next((words for words in grammar.spellings if said.startswith(f"{words} ")), said.split()[0])
+    word, what = grammar.spellings.get(opening, opening), said[len(opening) :].strip()
+    bare = folded(what).replace("_", " ")
+    return bare if word in grammar.plain else f"{word} {bare}" if bare else ""
+
+
+@lru_cache(maxsize=1)
+def _grammar() -> _Grammar:
+    """Compiled when a statement first calls for it."""
+    import tomllib
+
+    table = tomllib.loads((Path(__file__).parent / "qualifiers.toml").read_text("utf-8"))
+    spellings: dict[str, str] = table["spellings"]
+    words = sorted({*spellings, *table["plain"].split(), *table["telling"].split()}, key=len, reverse=True)
+    opening = rf"\b(?:{'|'.join(map(re.escape, words))})\b"
+    verb = r" (?:is|are|was|were|shall|will|must|may|can|should|has|have|had|runs?|uses?|goes?)\b|:"
+    subject = r"(?:I|we|my|our|the|it|all|use|run|always|please)\b"
+    return _Grammar(
+        spellings,
+        frozenset(table["plain"].split()),
+        re.compile(rf"{opening} [^;:?!]{{2,80}}", re.IGNORECASE),
+        re.compile(rf"(?:^|(?<=[:,] ))({opening} [^,;:.?!]{{2,60}}?)(?:,|(?= {subject})) ", re.IGNORECASE),
+        re.compile(rf"({opening} [^,;:.?!]{{2,60}}?)(?={verb})", re.IGNORECASE),
+        re.compile(opening, re.IGNORECASE),
+        re.compile(table["tail"]["pattern"], re.IGNORECASE),
+        re.compile("|".join(f"(?:{pattern})" for pattern in table["neutral"].values())),
+        re.compile(table["change"]["verbs"]),
+        re.compile(table["change"]["times"]),
+    )

@@ -1,0 +1,292 @@
+"""Secrets: keys, tokens, passwords, numbers of cards and people, found by pattern and by what stands around them.
+
+`find_secrets` gives spans, `redact` cuts them out. No reason or message repeats what was found.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import count
+from typing import Any
+
+from engram.gates.secrets.assignments import named, names_in
+from engram.gates.secrets.credentials import codes, continued_key, ends_in_key, pairs, private_keys, tabled
+from engram.gates.secrets.numbers import numbers
+from engram.gates.secrets.values import is_masked, is_placeholder, is_said
+from engram.gates.secrets.words import Secret, apart, columns, places, stretches
+from engram.gates.shape import RECORD, labels, listed, texts
+from engram.model.errors import InvalidInput
+from engram.model.memory import Memory
+from engram.text.confusables import Folded, readings
+
+__all__ = [
+    "Secret",
+    "continued_key",
+    "ends_in_key",
+    "find_secrets",
+    "redact",
+    "redact_all",
+    "refuse_secret",
+    "secrets_problem",
+    "suspects",
+]
+
+# Names and paths: random parts are usual in them, so only what is a secret by itself counts.
+_NAMES = frozenset((
+    "id", "scope", "lineage", "supersedes", "superseded_by", "conflict_key", "critical_slot", "source",
+    "evidence", "associations", "box", "trace", "session",
+))  # fmt: skip
+_COUNTED_ID = re.compile(r"ENG-2\d{3}-[01]\d[0-3]\d-\d{3,6}")
+_LONG_CHARS = 24
+_LONG_RUN = re.compile(rf"[A-Za-z0-9_~-]{{{_LONG_CHARS}}}")
+
+
+_SAID = frozenset(("password", "security-answer", "netrc-password"))
+"""Kinds whose value may be any word, and so also one that only stands for it."""
+_HEAD = re.compile(r"[a-z0-9à-ÿ]+[_.:/-]*")
+_BEFORE_HINT = 200
+_BEHIND_HINT = 400
+"""How much of the text around a hint is searched."""
+_READ_AT_ONCE = 200
+"""Memories searched together."""
+_LONG = "LONG"
+"""The hint of a shape without a telling beginning: it is tried where some run of letters and digits is long."""
+
+
+@lru_cache(maxsize=512)
+def _pattern(row: int) -> tuple[str, re.Pattern[str]]:
+    """A row's kind and pattern, compiled when it is first needed: most never are."""
+    kind, _, pattern = columns("secretshapes.txt")[row]
+    return kind, re.compile(pattern)
+
+
+@lru_cache(maxsize=1)
+def _hints() -> tuple[dict[str, list[str]], dict[str, list[str]], dict[str, list[int]]]:
+    """The hints where a token begins, by their first characters; the others, by a sign in them; the rows each leads to."""
+    heads: dict[str, list[str]] = {}
+    signs: dict[str, list[str]] = {}
+    rows: dict[str, list[int]] = {}
+    inside: set[str] = set()
+    for row, (_, hints, pattern) in enumerate(columns("secretshapes.txt")):
+        for hint in hints.split("¦"):
+            rows.setdefault(hint, []).append(row)
+            if not pattern.startswith(("(?<![A-Za-z0-9_-])", r"(?i:\b")):
+                inside.add(hint)
+    for hint in rows:
+        if hint[0] == "^" and hint not in inside and len(hint) > 3 and _HEAD.fullmatch(hint[1:4]):
+            heads.setdefault(hint[1:4], []).append(hint)
+        elif hint != _LONG:
+            signs.setdefault(next((sign for sign in "_$=:/-.(12345678" if sign in hint), ""), []).append(hint)
+    return heads, signs, rows
+
+
+def find_secrets(text: str, *, nearby: bool = True) -> list[Secret]:
+    """Every secret in a text, in order, without overlaps. `nearby=False`, for names, takes only what is a secret by itself."""
+    return apart(secret for plain in readings(text) for secret in _found(plain, nearby))
+
+
+def _found(plain: Folded, nearby: bool) -> Iterator[Secret]:
+    lowered = _lowered(plain.text)
+    words = list(names_in(lowered))
+    found = [
+        *_known_shapes(plain.text, lowered),
+        *private_keys(plain.text),
+        *named(plain.text, lowered, words, nearby=nearby),
+    ]
+    found += numbers(plain.text, lowered, bare=nearby)
+    if nearby:
+        found += [*codes(plain.text, lowered), *pairs(plain.text, lowered), *tabled(plain.text, words)]
+    for secret in found:
+        yield Secret(secret.kind, *plain.span(secret.start, secret.end))
+
+
+def _lowered(text: str) -> str:
+    """Lower case at the same places; a few letters change their length when lowered."""
+    lowered = text.lower()
+    if len(lowered) == len(text):
+        return lowered
+    return "".join(low if len(low := char.lower()) == 1 else char for char in text)
+
+
+def redact(text: str) -> tuple[str, list[Secret]]:
+    """The text with `[redacted:kind]` for each secret, and where the secrets stood."""
+    found = find_secrets(text)
+    return _without(text, found), found
+
+
+def redact_all(value: Any, key: str = "") -> Any:
+    """The same value with every secret in it redacted: texts, keys and what stands behind a telling key, to any depth."""
+    if isinstance(value, str):
+        return _redacted_behind(key, value)
+    if isinstance(value, Mapping):
+        redacted: dict[str, Any] = {}
+        for name, label, item in labels(value, key):
+            redacted[_unused(redact(name)[0], redacted)] = redact_all(item, label)
+        return redacted
+    if isinstance(value, list | tuple | set | frozenset):
+        return [redact_all(item, label) for label, item in listed(value, key)]
+    if key and isinstance(value, int | float) and not isinstance(value, bool):
+        redacted_number = _redacted_behind(key, str(value))
+        return value if redacted_number == str(value) else redacted_number
+    return value
+
+
+def refuse_secret(text: str, what: str) -> None:
+    """`InvalidInput` when an id or key holds a secret: redacting what tells things apart would make two things one."""
+    if text and (kinds := _kinds_in_name(text)):
+        raise InvalidInput(f"{what} holds what looks like a secret ({kinds}); nothing was stored. Use another name")
+
+
+@lru_cache(maxsize=1024)
+def _kinds_in_name(text: str) -> str:
+    return _kinds(find_secrets(text, nearby=False))
+
+
+class _CleanTexts:
+    """Texts lately found to hold no secret: what one gate has read, the next need not read again."""
+
+    def __init__(self, most: int, longest: int) -> None:
+        self._most, self._longest = most, longest
+        self._new: set[str] = set()
+        self._old: set[str] = set()
+
+    def __contains__(self, text: str) -> bool:
+        return text in self._new or text in self._old
+
+    def add(self, text: str) -> None:
+        """Remember a text, and forget the oldest when there are too many."""
+        if len(text) <= self._longest:
+            self._new.add(text)
+        if len(self._new) > self._most:
+            self._old, self._new = self._new, set()
+
+
+_clean = _CleanTexts(most=10_000, longest=600)
+
+
+def suspects(memories: Sequence[Memory]) -> list[Memory]:
+    """The memories that have to be asked for their `secrets_problem`, in order; the others have none.
+
+    Nearly every memory holds no secret, and reading all texts at once costs a fraction of reading them one by one.
+    """
+    found: list[Memory] = []
+    for start in range(0, len(memories), _READ_AT_ONCE):
+        some = [(memory, _own_texts(memory)) for memory in memories[start : start + _READ_AT_ONCE]]
+        telling = _telling({text: None for _, held in some for text in held if text not in _clean})
+        if telling:
+            found += [memory for memory, held in some if not telling.isdisjoint(held)]
+    return found
+
+
+def _own_texts(memory: Memory) -> list[str]:
+    """What was written by somebody: an id as the store counts them hides nothing."""
+    return [text for field, text in texts(memory) if field != "id" or not _COUNTED_ID.fullmatch(text)]
+
+
+def _telling(unread: Iterable[str]) -> set[str]:
+    """The texts in which something looks like a secret; the others are remembered as clean."""
+    telling: set[str] = set()
+    spans = [(secret.start, secret.end) for secret in find_secrets(RECORD.join(unread))]
+    begin = 0
+    for text in unread:
+        end = begin + len(text)
+        if any(start < end + len(RECORD) and stop > begin for start, stop in spans):
+            telling.add(text)
+        else:
+            _clean.add(text)
+        begin = end + len(RECORD)
+    return telling
+
+
+def secrets_problem(memory: Memory, before: Memory | None = None) -> str:
+    """Why a memory must not be stored: the kinds of secrets found and the fields they are in; "" when there are none.
+
+    What it held before, in a file that somebody wrote by hand, is no reason.
+    """
+    if not suspects([memory]):
+        return ""
+    known = set(texts(before)) if before is not None else set()
+    for field, text in texts(memory):
+        if (field, text) in known:
+            continue
+        if found := find_secrets(text, nearby=field not in _NAMES):
+            return (
+                f"{field} holds what looks like a secret ({_kinds(found)}); nothing was stored. "
+                "Say where the secret is kept instead of what it is"
+            )
+    return ""
+
+
+def _kinds(found: list[Secret]) -> str:
+    return ", ".join(dict.fromkeys(secret.kind for secret in found))
+
+
+def _without(text: str, found: list[Secret]) -> str:
+    pieces, position = [], 0
+    for secret in found:
+        pieces += [text[position : secret.start], f"[redacted:{secret.kind}]"]
+        position = secret.end
+    return "".join([*pieces, text[position:]])
+
+
+def _redacted_behind(key: str, text: str) -> str:
+    """What stands behind a key, redacted with the key in view: "hunter2" alone says nothing."""
+    lead = f"{key}: " if key else ""
+    found = [secret for secret in find_secrets(lead + text) if secret.end > len(lead)]
+    return _without(text, [Secret(s.kind, max(0, s.start - len(lead)), s.end - len(lead)) for s in found])
+
+
+def _unused(name: str, taken: Mapping[str, Any]) -> str:
+    """Two keys that held a secret stay two."""
+    return name if name not in taken else next(n for i in count(2) if (n := f"{name} {i}") not in taken)
+
+
+def _known_shapes(text: str, lowered: str) -> Iterator[Secret]:
+    rows: dict[int, list[str]] = {}
+    for hint in _given(text, lowered):
+        for row in _hints()[2][hint]:
+            rows.setdefault(row, []).append(hint)
+    for row in sorted(rows):
+        kind, pattern = _pattern(row)
+        for match in _matches(pattern, text, lowered, rows[row]):
+            group = "secret" if "secret" in pattern.groupindex and match["secret"] else 0
+            value = match[group]
+            if not value or (is_placeholder(value) if group else is_masked(value)):
+                continue
+            if kind not in _SAID or not is_said(value):
+                yield Secret(kind, match.start(group), match.end(group))
+
+
+def _given(text: str, lowered: str) -> Iterator[str]:
+    """The hints that stand in a text. Nearly all texts hold none, and then no pattern is tried."""
+    heads, signs, _ = _hints()
+    for token in set(_HEAD.findall(lowered)):
+        for hint in heads.get(token[:3], ()):
+            if (hint.startswith(token, 1) or token.startswith(hint[1:])) and hint[1:] in lowered:
+                yield hint
+    for sign, hints in signs.items():
+        if sign in lowered:
+            yield from (hint for hint in hints if hint.removeprefix("^") in lowered)
+    if max(map(len, text.split()), default=0) >= _LONG_CHARS and _LONG_RUN.search(text):
+        yield _LONG
+
+
+def _matches(pattern: re.Pattern[str], text: str, lowered: str, hints: list[str]) -> Iterator[re.Match[str]]:
+    """What the pattern finds at its hints, or around them."""
+    if _LONG in hints:
+        yield from pattern.finditer(text)
+        return
+    passed = 0
+    for place in sorted(place for hint in hints if hint[0] == "^" for place in places(hint[1:], lowered)):
+        match = pattern.match(text, place) if place >= passed else None
+        if match is not None:
+            passed = match.end()
+            yield match
+    around = (place for hint in hints if hint[0] != "^" for place in places(hint, lowered))
+    for begin, stop in stretches(around, _BEFORE_HINT, _BEHIND_HINT):
+        while match := pattern.search(text, begin, stop):
+            begin = max(match.end(), match.start() + 1)
+            # What was cut off at the end of the stretch is read again in full.
+            whole = pattern.match(text, match.start()) if match.end() == stop else match
+            if whole is not None:
+                yield whole

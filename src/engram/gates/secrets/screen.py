@@ -1,0 +1,127 @@
+"""The secrets' screen: what every record passes on its way into a store, whichever verb sent it.
+
+Three answers, by what a text is for. Words of a memory are refused: the caller says them again without the secret. Names
+(ids, scopes, sessions, actors, keys) are refused: redacting what tells things apart would make two things one. What was
+said or done (events, goals, summaries, reasons, a caller's own data) is kept with the secret redacted.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from engram.gates.secrets.scan import (
+    continued_key,
+    ends_in_key,
+    find_secrets,
+    redact,
+    redact_all,
+    refuse_secret,
+    secrets_problem,
+    suspects,
+)
+from engram.gates.shape import RECORD, strings
+from engram.model.errors import SecretRefused
+from engram.model.event import Event, Session
+from engram.model.memory import Memory
+from engram.model.task import Checkpoint, Job, TaskRun
+from engram.model.usage import Use
+from engram.store.protocol import NewEvent
+from engram.store.screen import LATEST
+
+__all__ = ["SecretScreen"]
+
+
+class SecretScreen:
+    """Keeps secrets out of a store (`store.screen.Screen`)."""
+
+    def decision(self, actor: str, reason: str, session: str) -> str:
+        """The reason, redacted; an actor or session that holds a secret is refused."""
+        refuse_secret(actor, "the actor")
+        refuse_secret(session, "the session's id")
+        return redact(reason)[0] if reason else reason
+
+    def memories(self, memories: Sequence[Memory], before: Callable[[str], Memory | None]) -> None:
+        """`SecretRefused` where a memory holds a secret that the store does not hold in it already.
+
+        A file edited by hand may hold one: its owner can still rate, move or forget the memory.
+        """
+        for memory in suspects(memories):
+            problem = secrets_problem(memory, before(memory.id))
+            if problem:
+                raise SecretRefused(problem)
+
+    def use(self, use: Use) -> Use:
+        """A use; its session is a name."""
+        refuse_secret(use.session, "the session's id")
+        return use
+
+    def events(
+        self, ledger: str, events: Sequence[NewEvent], latest: Callable[[], Sequence[Event]], *, scope: str = ""
+    ) -> list[NewEvent]:
+        """Events, redacted. A private key that was cut between two of them is followed from one into the next."""
+        refuse_secret(ledger, "the session's id")
+        refuse_secret(scope, "the session's scope")
+        kept: list[NewEvent] = []
+        for event in events:
+            clean = _redacted(event)
+            size = continued_key(clean.content)
+            if size and _follows_a_key(kept, latest):
+                clean = replace(clean, content=f"[redacted:private-key]{clean.content[size:]}")
+            kept.append(clean)
+        return kept
+
+    def session(self, session: Session) -> Session:
+        """A session, its task and summary redacted."""
+        for name in (session.id, *session.scopes):
+            refuse_secret(name, "the session's id" if name == session.id else "the session's scope")
+        return replace(session, task=redact(session.task)[0], summary=redact(session.summary)[0])
+
+    def task(self, task: TaskRun) -> TaskRun:
+        """A task, its goal, outcome and metadata redacted."""
+        refuse_secret(task.scope, "the task's scope")
+        refuse_secret(task.session, "the session's id")
+        goal, outcome = redact(task.goal)[0], redact(task.outcome)[0]
+        return replace(task, goal=goal, outcome=outcome, metadata=_clean_data(task.metadata))
+
+    def checkpoint(self, checkpoint: Checkpoint) -> Checkpoint:
+        """A checkpoint, its words and data redacted."""
+        if not find_secrets(RECORD.join(strings(checkpoint))):
+            return checkpoint
+        lists = ("completed_steps", "pending_steps", "decisions", "blockers", "artifacts")
+        lines: dict[str, Any] = {name: tuple(redact(line)[0] for line in getattr(checkpoint, name)) for name in lists}
+        summary, data = redact(checkpoint.summary)[0], _clean_data(checkpoint.data)
+        return replace(checkpoint, summary=summary, data=data, **lines)
+
+    def job(self, job: Job) -> Job:
+        """A job, its payload and error redacted."""
+        return replace(job, payload=_clean_data(job.payload), error=redact(job.error)[0] if job.error else "")
+
+
+def _redacted(event: NewEvent) -> NewEvent:
+    # Nearly every event holds no secret, and reading all its texts at once is cheaper than one by one.
+    texts = (event.role, event.content, event.task, event.key, *strings(event.payload), *strings(event.metadata))
+    if not find_secrets(RECORD.join(texts)):
+        return event
+    refuse_secret(event.key, "the event's key")
+    return replace(
+        event,
+        role=redact(event.role)[0],
+        content=redact(event.content)[0],
+        task=redact(event.task)[0],
+        payload=_clean_data(event.payload),
+        metadata=_clean_data(event.metadata),
+    )
+
+
+def _clean_data(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not data or not find_secrets(RECORD.join(strings(data))):
+        return data
+    clean: dict[str, Any] = redact_all(data)
+    return clean
+
+
+def _follows_a_key(kept: Sequence[NewEvent], latest: Callable[[], Sequence[Event]]) -> bool:
+    """Whether one of the last few events of a ledger, of this batch or stored, ends within a private key."""
+    return any(ends_in_key(event.content) for event in kept[-LATEST:]) or any(
+        ends_in_key(event.content) for event in latest()
+    )

@@ -1,0 +1,80 @@
+"""What a model is asked to answer with: plain records, which become the JSON schema the answer must keep to."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+FactType = Literal[
+    "preference", "correction", "behavioral", "convention", "constraint", "decision", "profile", "factual", "commitment"
+]
+"""The types a model may give a fact; a policy may say otherwise afterwards."""
+Operation = Literal["ADD", "UPDATE", "SUPERSEDE", "NOOP"]
+Intent = Literal["current", "historical", "event", "lineage"]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One lasting fact, with the words of the conversation it rests on."""
+
+    statement: str
+    type: FactType
+    quote: str
+
+
+@dataclass(frozen=True)
+class ExtractedFacts:
+    """Every fact of a turn that is worth keeping; often none."""
+
+    facts: list[Fact]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What to do with one fact, by its number; `target` is the id of the known memory it is about, or ""."""
+
+    fact: int
+    operation: Operation
+    target: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Choices:
+    """One choice for each fact of a turn."""
+
+    choices: list[Choice]
+
+
+@dataclass(frozen=True)
+class QuestionReading:
+    """What a question asks for; `since` and `until` are ISO dates, or ""."""
+
+    intent: Intent
+    since: str
+    until: str
+
+
+@dataclass(frozen=True)
+class Permutations:
+    """The same question in other words."""
+
+    queries: list[str]
+
+
+@dataclass(frozen=True)
+class SessionSummary:
+    """What a session was about and where it stands."""
+
+    goal: str
+    constraints: list[str]
+    progress: list[str]
+    decisions: list[str]
+    next_steps: list[str]
+    critical_context: list[str]
+
+
+@dataclass(frozen=True)
+class ComposedAnswer:
+    """A question answered from what is known, with the ids of what the answer rests on; "" where that says nothing of it."""
+
+    answer: str
+    sources: list[str]

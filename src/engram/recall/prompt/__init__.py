@@ -1,0 +1,1 @@
+"""What an agent is given before a task: memories chosen, phrased and fitted into a token budget."""

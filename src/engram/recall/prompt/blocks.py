@@ -1,0 +1,141 @@
+"""Prompt-ready blocks of memories within a token budget, and the account of how one came about."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from engram.model.errors import InvalidInput
+from engram.model.hit import Filtered, Hit, Hits
+from engram.model.memory import Memory
+from engram.model.types import type_or_default
+from engram.recall.cutoff import HELPFUL, is_about, said_first
+from engram.recall.missing_terms import missing_terms
+from engram.recall.prompt.budget import Assembled, BudgetItem, Counter, PromptSection, assemble
+from engram.recall.recaller import Recall, label_of, remark_of
+from engram.recall.search import Ask, Searcher
+from engram.rules.sources import EVIDENCE, is_evidence
+from engram.store.protocol import Filters
+from engram.text.quote import quoted, word
+
+CRITICAL = "Critical facts"
+RELEVANT = "Relevant memories"
+POOL = 40
+"""Hits looked at for a block."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecallTrace:
+    """A recall with its account, its text within a token budget, and which of the expected words that text lacks."""
+
+    recall: Recall
+    """The answer, as `recall` gives it; `recall.trace` tells how it came about."""
+    text: str
+    tokens: int
+    kept: tuple[str, ...]
+    trimmed: tuple[str, ...]
+    """What the budget cut."""
+    superseded: tuple[str, ...]
+    """What matches, is no longer current, and is not in the answer."""
+    missing_expected_terms: tuple[str, ...]
+
+    @property
+    def query(self) -> str:
+        """The question."""
+        return self.recall.question
+
+    @property
+    def ranked(self) -> Hits:
+        """The hits of the answer, in its order."""
+        return self.recall.hits
+
+    @property
+    def irrelevant(self) -> tuple[Filtered, ...]:
+        """What was found and is not in the answer, with the reason."""
+        return self.recall.trace.filtered if self.recall.trace is not None else ()
+
+
+@dataclass(slots=True)
+class Blocks:
+    """Builds blocks from what a search finds."""
+
+    searcher: Searcher
+    clock: Callable[[], datetime]
+    count: Counter
+
+    def block(
+        self,
+        query: str,
+        filters: Filters,
+        max_tokens: int,
+        *,
+        header: str = "",
+        by_type: bool = False,
+        summary: str = "",
+        count: Counter | None = None,
+        min_relevance: float = HELPFUL,
+    ) -> Assembled:
+        """Critical facts and what the query needs, the session's summary first."""
+        _check(max_tokens)
+        hits = self._found(query, filters, min_relevance)
+        sections = [
+            *(
+                [PromptSection("Conversation so far", (BudgetItem("", summary, multiline=True),), required=True)]
+                if summary
+                else []
+            ),
+            *self._critical(filters),
+            *(_by_type(hits) if by_type else [PromptSection(RELEVANT, tuple(item_of(hit) for hit in hits))]),
+        ]
+        return assemble(sections, max_tokens, count or self.count, header=header)
+
+    def trace(
+        self, found: Recall, filters: Filters, max_tokens: int, expected: str | Sequence[str] = ()
+    ) -> RecallTrace:
+        """The account of a recall: its text within the budget, what that trimmed, what is superseded and missing."""
+        _check(max_tokens)
+        dated = found.intent != "current"
+        items = tuple(BudgetItem(hit.id, f"{quoted(hit.stretch or hit.text)}{remark_of(hit, dated=dated)}", f"{label_of(hit)}:")
+                      for hit in found.hits)  # fmt: skip
+        built = assemble([PromptSection("", items)], max_tokens, self.count)
+        past = replace(filters, statuses=("superseded",), valid_at=None, as_of=False)
+        gone = [hit.id for hit in self.searcher.search(Ask(found.question, POOL, filters=past)) if is_about(hit)]
+        answered = {hit.id for hit in found.hits}
+        superseded = tuple(memory_id for memory_id in gone if memory_id not in answered)
+        lacking = missing_terms([expected] if isinstance(expected, str) else expected, built.text)
+        return RecallTrace(found, built.text, built.tokens, built.kept, built.trimmed, superseded, lacking)
+
+    def _found(self, query: str, filters: Filters, floor: float) -> list[Hit]:
+        ask = Ask(query, POOL, filters=filters, min_relevance=floor).checked()
+        return said_first(self.searcher.search(ask)) if query.strip() else []
+
+    def _critical(self, filters: Filters) -> list[PromptSection]:
+        listed = self.searcher.store.listing(replace(filters, critical=True))
+        found = [memory for memory in listed if not is_evidence(memory)]
+        return [PromptSection(CRITICAL, tuple(memory_item(memory) for memory in found), required=True)] if found else []
+
+
+def _check(max_tokens: int) -> None:
+    if type(max_tokens) is not int or max_tokens < 1:
+        raise InvalidInput(f"max_tokens {max_tokens!r} must be a whole number, at least 1")
+
+
+def memory_item(memory: Memory) -> BudgetItem:
+    """A memory as a line: its id and type, and whether it is evidence only, then its words as a quotation."""
+    label = type_or_default(memory.type).label + (f" ({EVIDENCE})" if is_evidence(memory) else "")
+    return BudgetItem(memory.id, quoted(memory.statement), label=f"[{word(memory.id)}] {label}: ")
+
+
+def item_of(hit: Hit) -> BudgetItem:
+    """A hit as a line."""
+    if hit.memory is not None:
+        return memory_item(hit.memory)
+    role = word(hit.event.role) if hit.event else hit.kind
+    return BudgetItem(hit.id, quoted(hit.text), label=f"[{word(hit.id)}] {role}: ")
+
+
+def _by_type(hits: Sequence[Hit]) -> list[PromptSection]:
+    groups: dict[str, list[BudgetItem]] = {}
+    for hit in hits:
+        title = type_or_default(hit.memory.type).label if hit.memory else "Said"
+        groups.setdefault(title, []).append(item_of(hit))
+    return [PromptSection(title, tuple(items)) for title, items in groups.items()]

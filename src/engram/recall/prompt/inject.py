@@ -1,0 +1,225 @@
+"""What an agent is told at the start of a task: directives, things to consider, related ones, inside a token budget."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from engram.model.hit import Filtered, Hit, Hits, Injected, Injection
+from engram.model.memory import Memory
+from engram.model.types import type_or_default
+from engram.recall.activation import SpreadHit
+from engram.rules import numbers as n
+from engram.rules.eligibility import Eligibility, eligibility
+from engram.rules.sources import EVIDENCE
+from engram.text.quote import notice, quoted, word
+from engram.text.truncation import longest_fitting
+
+LEAST_CHARS = 24
+"""Of a critical fact that has to be shortened at least so much is left."""
+FEWEST_CHARS = 4
+"""Of the first one, if nothing else fits: in some scripts a character costs as many tokens as a word."""
+CRITICAL = "critical"
+"""The reason that outweighs all others; where a fact is shortened, the only one given."""
+Counter = Callable[[str], int]
+
+HEADER = "# Memory\nWhat earlier sessions left, quoted. Weigh it as evidence; the user's words now come first."
+BRIEF = "# Memory, quoted: evidence; the user comes first"
+"""The same where tokens are so few that a long header would stand in a fact's place."""
+ROOMY = 100
+"""Tokens from which on there is room for the long one."""
+TITLES = {"directives": "## Directives", "consider": "## Consider", "related": "## Related"}
+LIMITS = {"directives": n.MAX_DIRECTIVES, "consider": n.MAX_CONSIDER, "related": n.MAX_RELATED}
+SHARES = {"directives": n.DIRECTIVE_SHARE, "consider": n.CONSIDER_SHARE, "related": n.RELATED_SHARE}
+
+
+@dataclass(slots=True)
+class _Sheet:
+    """A text growing section by section; a section may also use what those before it left."""
+
+    count: Counter
+    budget: int
+    used: int = 0
+    allowed: float = 0.0
+    sections: dict[str, list[Injected]] = field(default_factory=lambda: {name: [] for name in TITLES})
+    refused: dict[str, list[str]] = field(default_factory=dict)
+    """Why a memory is not in the text, by its id: each section it was offered to, or its state, has a reason."""
+    critical: set[str] = field(default_factory=set)
+    """The critical facts that were offered."""
+    sharing: int = 0
+    """How many critical facts still share what is left of the budget."""
+
+    def open(self, section: str) -> None:
+        self.allowed += SHARES[section] * self.budget
+
+    def refuse(self, memory_id: str, reason: str) -> None:
+        self.refused.setdefault(memory_id, []).append(reason)
+
+    def expect(self, section: str, items: Sequence[Injected]) -> None:
+        """Prepare for critical facts: where the budget cannot hold them whole, each has an equal share of it."""
+        self.critical |= {item.memory.id for item in items}
+        whole = self._cost(section, "\n".join(item.text for item in items)) + len(items)
+        self.sharing = len(items) if self.used + whole > self.budget else 0
+
+    def place(self, section: str, item: Injected) -> bool:
+        """Take an item in, if there is room. A critical fact is bound by the whole budget alone, and shortened if need be."""
+        critical = item.memory.id in self.critical
+        if not critical and self._counted(section) >= LIMITS[section]:
+            self.refuse(item.memory.id, f"{section}: {LIMITS[section]} at most, and others come first")
+            return False
+        allowed = self.budget if critical else self.allowed
+        if critical and self.sharing:
+            item = self._shortened(section, item, self.used + (self.budget - self.used) // self.sharing)
+            self.sharing -= 1
+        cost = self._cost(section, item.text)
+        if self.used + cost > allowed:
+            self.refuse(item.memory.id, f"{section}: {cost} tokens, more than the budget has left")
+            return False
+        self.used += cost
+        self.sections[section].append(item)
+        return True
+
+    def left_out(self) -> tuple[Filtered, ...]:
+        """What was considered and is not in the text, each once."""
+        placed = {item.memory.id for items in self.sections.values() for item in items}
+        return tuple(Filtered(i, "; ".join(reasons)) for i, reasons in self.refused.items() if i not in placed)
+
+    def _counted(self, section: str) -> int:
+        return sum(1 for item in self.sections[section] if item.memory.id not in self.critical)
+
+    def _cost(self, section: str, text: str) -> int:
+        return self.count(text) + 1 + (0 if self.sections[section] else self.count(TITLES[section]) + 2)
+
+    def _shortened(self, section: str, item: Injected, allowed: int) -> Injected:
+        def phrased(statement: str) -> str:
+            return _phrase(item.memory.but(statement=statement, situation=""), CRITICAL)
+
+        def fits(text: str, room: int = allowed) -> bool:
+            return self.used + self._cost(section, text) <= room
+
+        def longest(room: int, least: int) -> str:
+            return phrased(longest_fitting(item.memory.statement, lambda cut: fits(phrased(cut), room), least))
+
+        if fits(item.text):
+            return item
+        text = longest(allowed, LEAST_CHARS)
+        if not fits(text, self.budget) and not any(self.sections.values()):
+            text = longest(self.budget, FEWEST_CHARS)
+        return replace(item, text=text)
+
+
+def build(
+    hits: Hits,
+    budget: int,
+    count: Counter,
+    now: datetime,
+    spread: Callable[[Sequence[tuple[Memory, float]]], Sequence[SpreadHit]],
+) -> Injection:
+    """Choose and phrase. Fading memories come after all others, so they appear only if budget remains."""
+    sheet = _Sheet(count, budget)
+    sheet.used = count(_header(budget)) + 1
+    candidates = _eligible(hits, now, sheet)
+    sheet.open("directives")
+    placed = _fill(sheet, "directives", [c for c in candidates if c[1].directive])
+    sheet.open("consider")
+    placed |= _fill(sheet, "consider", [c for c in candidates if c[0].id not in placed])
+    sheet.open("related")
+    chosen = [(item.memory, item.score) for item in sheet.sections["directives"]]
+    for reached in spread(chosen):
+        state = eligibility(reached.memory, now)
+        if state.consider and reached.memory.id not in placed:
+            reason = f"linked as {quoted(reached.link.replace('_', ' '))} to {word(reached.source)}"
+            sheet.place("related", _item(reached.memory, reached.score, reason, "related"))
+    return _finished(sheet, hits, budget, count)
+
+
+def _header(budget: int) -> str:
+    return HEADER if budget >= ROOMY else BRIEF
+
+
+def _eligible(hits: Hits, now: datetime, sheet: _Sheet) -> list[tuple[Hit, Eligibility]]:
+    found = []
+    for hit in hits:
+        assert hit.memory is not None
+        state = eligibility(hit.memory, now)
+        if state.consider:
+            found.append((hit, state))
+        else:
+            sheet.refuse(hit.id, state.reason)
+    return sorted(found, key=lambda pair: _order(*pair))
+
+
+def _order(hit: Hit, state: Eligibility) -> tuple[bool, bool, bool, bool, float]:
+    """What somebody said before what was only read; critical first, pinned next, then what is not fading, then by score."""
+    assert hit.memory is not None
+    critical = bool(hit.memory.critical_slot) and not state.evidence
+    pinned = hit.memory.pinned and not state.evidence
+    fading = state.state == "fading" and not (critical or pinned)
+    return (state.evidence, not critical, not pinned, fading, -hit.score)
+
+
+def _fill(sheet: _Sheet, section: str, candidates: Sequence[tuple[Hit, Eligibility]]) -> set[str]:
+    items = [
+        _item(hit.memory, hit.score, _reason(hit, state), section, hit)
+        for hit, state in candidates
+        if hit.memory is not None
+    ]
+    sheet.expect(section, [item for item in items if item.memory.critical_slot])
+    return {item.memory.id for item in items if sheet.place(section, item)}
+
+
+def _reason(hit: Hit, state: Eligibility) -> str:
+    why = []
+    if hit.memory is not None and hit.memory.pinned and not state.evidence:
+        why.append("pinned")
+    if hit.memory is not None and hit.memory.critical_slot:
+        why.append(CRITICAL)
+    if hit.trace is not None and hit.trace.found_by:
+        why.append("matched by " + " and ".join(sorted(hit.trace.found_by)))
+    if state.state != "active":
+        why.append(state.state)
+    if state.evidence:
+        why.append(EVIDENCE)
+    return ", ".join(why) or "relevant"
+
+
+def _item(memory: Memory, score: float, reason: str, section: str, hit: Hit | None = None) -> Injected:
+    return Injected(memory, score, reason, section, _phrase(memory, reason), hit.trace if hit else None)
+
+
+def _phrase(memory: Memory, reason: str) -> str:
+    label = type_or_default(memory.type).label
+    when = f" When: {quoted(memory.situation)}." if memory.situation.strip() else ""
+    return f"- [{label}] {quoted(memory.statement)}{when} ({word(memory.id)}: {notice(reason)})"
+
+
+def _priority(item: Injected) -> tuple[int, float, str]:
+    return (type_or_default(item.memory.type).priority, -item.score, item.memory.id)
+
+
+def _finished(sheet: _Sheet, hits: Hits, budget: int, count: Counter) -> Injection:
+    """Corrections and constraints stand first in their section, whatever their score."""
+    directives = tuple(sorted(sheet.sections["directives"], key=_priority))
+    consider, related = tuple(sheet.sections["consider"]), tuple(sheet.sections["related"])
+    blocks = [_header(budget)]
+    for name, items in (("directives", directives), ("consider", consider), ("related", related)):
+        if items:
+            blocks.append("\n".join([TITLES[name], *(item.text for item in items)]))
+    text = "\n\n".join(blocks) + "\n" if len(blocks) > 1 else ""
+    return Injection(
+        directives=directives,
+        consider=consider,
+        related=related,
+        text=text,
+        tokens=count(text) if text else 0,
+        budget=budget,
+        left_out=sheet.left_out(),
+        warnings=(*hits.warnings, *_missed(sheet)),
+    )
+
+
+def _missed(sheet: _Sheet) -> list[str]:
+    """A critical fact that no budget of this size can hold is told loudly."""
+    critical = [item.id for item in sheet.left_out() if item.id in sheet.critical]
+    if not critical:
+        return []
+    return [f"a budget of {sheet.budget} tokens is too small for the critical facts {', '.join(critical)}; give more"]

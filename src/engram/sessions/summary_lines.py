@@ -1,0 +1,422 @@
+"""What a summary is made of: the sentences of events, and what each tells: a goal, a rule, a decision, an open step.
+
+English is read by the tables below; in any other language a sentence is judged by its place, its speaker and its rare
+words, which harms nothing.
+"""
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+
+from engram.gates.comparison import relation
+from engram.gates.tables import phrases, plain
+from engram.model.event import Event
+from engram.text.display import one_line
+from engram.text.tokens import query_terms, tokens
+from engram.text.truncation import cut
+
+__all__ = [
+    "KINDS",
+    "Line",
+    "content_terms",
+    "is_durable",
+    "kind_of",
+    "lines_of",
+    "sentences",
+    "settled",
+    "signal",
+    "small_talk",
+    "weights",
+    "with_goal",
+]
+
+KINDS = ("goal", "constraints", "progress", "decisions", "next", "critical")
+"""What a line may tell, in the order a summary tells it; whatever has no sign of its own is context."""
+
+LONGEST_LINE = 240
+"""Characters of one extract; a longer sentence is cut at a word's end."""
+_READ_CHARS = 20_000
+_OUTPUT_CHARS = 2_000
+"""Read at each end of a tool's output: what failed stands at its end, what ran at its beginning."""
+_MOST_LINES = 12
+_MOST_OUTPUT_LINES = 3
+_OUTPUTS = frozenset(("tool_result", "error"))
+_PROMPTS = frozenset(("system", "developer"))
+
+SIGNALS: dict[str, tuple[str, ...]] = {
+    "goal": (
+        r"(?:the|our|my|your|main|overall) (?:goal|aim|objective|task|mission)\b",
+        r"goal:|objective:|task:|what (?:i|we) want\b",
+    ),
+    "request": (
+        r"^(?:so |ok(?:ay)?,? |now |also |then |and )*(?:please |let's |can you |could you |would you |help me )*(?:{imperative})\b",
+        r"^(?:hi|hello|hey)?\W*(?:can|could|would) you\b|\bhelp me\b",
+        r"\b(?:i|we) (?:need|want|would like|'d like)\b|\bi'd like\b|\bwe'd like\b",
+    ),
+    "constraints": (
+        r"\b(?:must|mustn't|never|always|shall|forbidden|prohibited|mandatory|cannot exceed|not allowed)\b",
+        r"\b(?:do not|don't)(?! (?:know|think|have|see|worry|remember|understand|need|mind|believe|get)\b)",
+        r"\bonly (?:use|touch|change|edit|write|read|run|in|on|for|by|with|via|allowed|support)\b|\buse only\b",
+        r"\b(?:no more than|at most|at least|under no circumstances|required to|has to be|have to be|make sure|avoid)\b",
+        r"\b(?:constraint|requirement|rule):",
+    ),
+    "decisions": (
+        r"\b(?:decided|decision|agreed|settled on|opted for|opt for|chose|chosen|picked|going with|go with)\b",
+        r"\b(?:let's|we'll|we will|i'll|i will) (?:use|keep|stick|adopt|stay|take|switch|move to)\b",
+        r"\b(?:switch|switched|switching|moving|moved) to\b|\binstead of\b|\brather than\b",
+    ),
+    "next": (
+        r"\b(?:next|todo|to-do|remaining|outstanding|pending|follow[- ]up)\b",
+        r"\b(?:still|yet) (?:need|needs|have|has|to|missing|open|left)\b|\bleft to do\b|\bnot yet\b|\bafter that\b",
+        r"\b(?:plan to|will need to|i'll then|we should then|need to follow)\b",
+    ),
+    "did": (r"^(?:(?:i|we|i've|we've|i have|we have|ok(?:ay)?|and|also|now|just|great)\b[ ,:.—-]*)*(?:{done})\b",),
+    "progress": (r"\b(?:{done})\b", r"\b(?:works now|all green|is ready|are ready|succeeded|exit code 0)\b"),
+    "error": (
+        r"\b(?:\w*error|\w*exception|traceback|panic|fatal|segfault|fail(?:s|ed|ing|ure|ures)?|crash(?:es|ed|ing)?)\b",
+        r"\b(?:blocked|blocker|outage|urgent|data loss|timed out|denied|exit code [1-9])\b",
+    ),
+    "deadline": (
+        r"\b(?:deadline|due (?:on|by|date)|expires?|no later than)\b",
+        r"\bby (?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\bby (?:end of|eod|tomorrow|noon|\d)",
+    ),
+    "fact": (r"(?:\w+/){1,}[\w.-]+|\w+\.(?:py|ts|js|rs|go|md|sql|toml|ya?ml|json|txt)\b|https?://|\d",),
+    "hedge": (r"\b(?:maybe|perhaps|possibly|might|not sure|i guess|i think|wondering|kind of|sort of)\b",),
+    "open": (
+        r"(?:\b(?:not|never|to be|yet to|unable to)|n't)(?: \w+){0,2} (?:{done}|decided|agreed|chosen|settled)\b",
+    ),
+    "no_error": (
+        r"\b(?:0|no|zero|without(?: any)?) (?:error|failure|fail|warning|exception|crash|problem)(?:s|es|ed|ures)?\b",
+    ),
+    "tests": (r"\btests?\b|\btests?[/_]|::|\bassert|\b\d+ (?:failed|passed|errors?)\b",),
+}
+"""Patterns by what they are a sign of, tried on lower-cased text."""
+IMPERATIVES = (
+    "add|analyse|analyze|audit|build|change|check|clean|compare|configure|convert|create|debug|deploy|describe|design|"
+    "document|draft|explain|extend|find|fix|generate|implement|improve|install|integrate|investigate|make|migrate|move|"
+    "optimise|optimize|organise|organize|plan|port|prepare|refactor|remove|rename|replace|research|review|rewrite|set|ship|"
+    "simplify|sort|summarise|summarize|support|test|translate|update|upgrade|use|verify|wire|write"
+)
+"""Verbs a message to an agent begins with."""
+DONE = (
+    "done|fixed|passed|passes|passing|merged|completed|finished|implemented|added|deployed|shipped|resolved|committed|"
+    "created|updated|released|migrated|removed|wrote|written|refactored|renamed|installed|verified|built|closed|published"
+)
+"""Words of something that is behind us."""
+_ABBREVIATIONS = re.compile(
+    r"e\.g|i\.e|a\.m|p\.m|etc|vs|mr|mrs|ms|dr|prof|st|no|fig|approx|cf|al|inc|ltd|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec"
+)
+
+_FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_MARK = re.compile(r"\s*(?:[-*+•>]\s+|#{1,6}\s+|\d{1,3}[.)]\s+|\[[ xX]\]\s+|>)+")
+_ENDING = re.compile(r"(?<=[。！？])|(?<=[.!?…])[\"'”’)\]*]*\s+")
+_LAST_WORD = re.compile(r"([\w.]+)\.$")
+_SPEAKER = re.compile(r"[^\w-]+")
+_PROBE = "zzqx"
+_LETTER = re.compile(r"[^\W\d_]")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One extract: who said it in which event (0 where nobody knows), and what it tells."""
+
+    seq: int
+    place: int
+    speaker: str
+    text: str
+    kind: str
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    alternatives = "|".join(f"(?:{entry})" for entry in SIGNALS[name])
+    return re.compile(alternatives.replace("{imperative}", IMPERATIVES).replace("{done}", DONE))
+
+
+@lru_cache(maxsize=4096)
+def signal(name: str, text: str) -> bool:
+    """Whether a text shows the sign."""
+    return bool(_pattern(name).search(text.lower().replace("’", "'")))
+
+
+def kind_of(text: str, speaker: str) -> str:
+    """Which of `KINDS` a sentence is; a tool decides and demands nothing."""
+    told = _pattern("no_error").sub(" ", text.lower().replace("’", "'"))
+    if speaker in _OUTPUTS or speaker == "tool":
+        return "progress" if signal("progress", told) and not signal("error", told) else "critical"
+    if text.rstrip().endswith(("?", "？", "؟")):
+        return "goal" if signal("request", told) and speaker == "user" else "critical"
+    return _told(told, speaker)
+
+
+def _told(told: str, speaker: str) -> str:
+    """The first kind whose sign shows; what is said to be not done, fixed or decided yet is an open step."""
+    if signal("open", told):
+        return "next"
+    if signal("did", told) and not signal("next", told):
+        return "progress"
+    for kind in ("goal", "decisions", "next", "constraints", "progress"):
+        if signal(kind, told):
+            return kind
+    asks = speaker == "user" and signal("request", told) and not signal("error", told)
+    return "goal" if asks else "critical"
+
+
+def lines_of(event: Event) -> list[Line]:
+    """The extracts an event offers, in order; a tool's output offers only lines that say how it went.
+
+    Calls of tools offer none, nor do system prompts: an agent has those before it anyway.
+    """
+    if event.event_type == "tool_call" or event.role in _PROMPTS or not event.content.strip():
+        return []
+    speaker = _speaker(event)
+    if event.event_type in _OUTPUTS or speaker == "tool":
+        found = _output_lines(event.content, speaker)
+    else:
+        found = [text for text in sentences(event.content[:_READ_CHARS]) if not small_talk(text)]
+        found = _best(found, speaker, _MOST_LINES)
+    return [Line(event.seq, place, speaker, text, kind_of(text, speaker)) for place, text in enumerate(found)]
+
+
+def _speaker(event: Event) -> str:
+    """One word for who speaks: the role, or what kind of event it is where the role says no more."""
+    name = event.event_type if event.event_type in (*_OUTPUTS, "artifact") else event.role
+    return _SPEAKER.sub("", name)[:24].lower() or "unknown"
+
+
+def _output_lines(content: str, speaker: str) -> list[str]:
+    ends = content if len(content) <= 2 * _OUTPUT_CHARS else f"{content[:_OUTPUT_CHARS]}\n{content[-_OUTPUT_CHARS:]}"
+    found = [one_line(line) for line in ends.splitlines() if _LETTER.search(line)]
+    telling = [line for line in found if signal("error", line) or signal("progress", line)]
+    if not telling and speaker == "error":
+        telling = found[-1:]
+    # The last lines name the exception and count what passed; "Traceback (most recent call last)" tells nothing.
+    return [cut(line, LONGEST_LINE) for line in telling[-_MOST_OUTPUT_LINES:]]
+
+
+def _best(found: list[str], speaker: str, most: int) -> list[str]:
+    """So many sentences of a long message: those with a sign first, then from the beginning, in their order."""
+    if len(found) <= most:
+        return found
+    ranked = sorted(range(len(found)), key=lambda place: (_unmarked(found[place], speaker), place))
+    return [found[place] for place in sorted(ranked[:most])]
+
+
+def _unmarked(text: str, speaker: str) -> bool:
+    return kind_of(text, speaker) == "critical" and not signal("error", text) and not signal("deadline", text)
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, each on one line and bounded: without code, tables and the marks of lists and headings."""
+    found = []
+    for paragraph in _paragraphs(_FENCED.sub("\n\n", text)):
+        for sentence in _split(paragraph):
+            if _LETTER.search(sentence):
+                found.append(cut(one_line(sentence), LONGEST_LINE))
+    return found
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """Lines that go on are joined; a list's entry, a heading and an empty line begin anew."""
+    current: list[str] = []
+    for line in text.splitlines():
+        mark = _MARK.match(line)
+        if (mark or not line.strip() or line.lstrip().startswith("|")) and current:
+            yield " ".join(current)
+            current = []
+        rest = (line[mark.end() :] if mark else line).strip()
+        if rest and not rest.startswith("|"):
+            current.append(rest)
+        if line.lstrip().startswith("#") and current:
+            yield " ".join(current)
+            current = []
+    if current:
+        yield " ".join(current)
+
+
+def _split(paragraph: str) -> Iterator[str]:
+    begin = 0
+    for end in _ENDING.finditer(paragraph):
+        last = _LAST_WORD.search(paragraph, max(begin, end.start() - 12), end.start())
+        word = last[1].lower() if last else ""
+        if _ABBREVIATIONS.fullmatch(word) or (
+            len(word) == 1 and word.isalpha() and paragraph[end.start() - 2].isupper()
+        ):
+            continue
+        yield paragraph[begin : end.end()].strip()
+        begin = end.end()
+    yield paragraph[begin:].strip()
+
+
+def small_talk(text: str) -> bool:
+    """Greetings, thanks and acknowledgements: nothing of them is worth a line."""
+    filler = phrases("trivial.txt", "filler")
+    return all(word.strip("'-") in filler.words or word in filler.runs for word in plain(text).split())
+
+
+@cache
+def _signal_terms() -> frozenset[str]:
+    """Stems that say what a sentence is, not what it is about."""
+    verbs = f"{IMPERATIVES} {DONE}".replace("|", " ")
+    return frozenset(
+        tokens(f"{verbs} next todo remaining pending still need must never always agreed decided error fail run let we")
+    )
+
+
+@lru_cache(maxsize=4096)
+def content_terms(text: str) -> frozenset[str]:
+    """The stems of what a sentence is about, without the words that say what kind of sentence it is."""
+    # A question of stop words alone is searched by them; a word more, taken out again, keeps them out here.
+    return frozenset(query_terms(f"{text} {_PROBE}")) - _signal_terms()
+
+
+WEIGHTS = {"goal": 4.0, "constraints": 6.0, "decisions": 6.0, "next": 5.0, "progress": 3.5, "critical": 1.0}
+"""What a line is worth by what it tells."""
+OPENING, STATED_GOAL = 12.0, 7.0
+"""The goal a session opened with, and one that is called a goal."""
+USERS_WORD = 1.0
+"""What a person says counts for more than what an agent says."""
+UNSOLVED, DATED, FACT = 3.5, 3.0, 1.0
+"""On top of mere context: an error, a deadline, a path or a number."""
+DOUBT = -1.5
+RECENT, HALVED_AFTER = 1.5, 20
+"""What happened last is worth this more, half of it so many events later. What was ruled does not age, nor does chatter."""
+REPEATED, CLOSED, SOLVED = 0.8, 0.6, 0.5
+"""Shared terms over all, over those of the open step, over those of the error, from where a later line replaces it."""
+
+PERSON = 2
+"""The authority of a person's words; an agent's have 1, a tool's output none. Nothing overrules what has more."""
+_DURABLE = frozenset(("goal", "constraints", "decisions", "next"))
+_RULINGS = frozenset(("constraints", "decisions"))
+_TOOL_OUTPUTS = frozenset(("tool", "tool_result", "error"))
+_INSTEAD = re.compile(
+    r"\b(?:instead of|rather than|no longer(?: using| use)?|drop(?:ping)?|replac(?:e|ing)|not)\s+((?:[\w.+#/-]+\s*){1,3})",
+    re.IGNORECASE,
+)
+_DENIAL = re.compile(r"\b(?:not|never|no longer|avoid|without|forbidden)\b|n't\b", re.IGNORECASE)
+
+
+def is_durable(line: Line) -> bool:
+    """Whether losing the line would lose something that still holds, not only something that happened."""
+    return line.kind in _DURABLE or signal("deadline", line.text)
+
+
+def with_goal(lines: Sequence[Line]) -> tuple[list[Line], frozenset[Line]]:
+    """The lines, those that open the session as its goal, and which they are.
+
+    A user's first words that say anything are the goal, whatever their form. The number 0 marks a line that came from a
+    model's summary: its goal is older than any event at hand.
+    """
+    goals = [line for line in lines if line.seq == 0 and line.kind == "goal"]
+    if not goals:
+        asked = [line for line in lines if _authority(line) == PERSON and line.seq]
+        opening = [line for line in asked if line.seq == asked[0].seq]
+        goals = [line for line in opening if line.kind == "goal"] or opening[:1]
+    chosen = {id(line) for line in goals}
+    marked = [replace(line, kind="goal") if id(line) in chosen else line for line in lines]
+    return marked, frozenset(line for line, old in zip(marked, lines, strict=True) if id(old) in chosen)
+
+
+def settled(lines: Sequence[Line], kept: frozenset[Line]) -> list[Line]:
+    """Lines in order, without those that another repeats, a later one contradicts, or later work closes.
+
+    A run of tests that passes closes the failures of every run before it. Lines in `kept` stay. Looked up by shared terms,
+    so that a session of thousands of lines costs no square of them.
+    """
+    terms = [content_terms(line.text) for line in lines]
+    later: defaultdict[str, list[int]] = defaultdict(list)
+    gone: set[int] = set()
+    runs = {line.seq for line in lines if line.speaker in _TOOL_OUTPUTS and signal("tests", line.text)}
+    passed = False
+    for place in range(len(lines) - 1, -1, -1):
+        line = lines[place]
+        shared = Counter(other for term in terms[place] for other in later[term] if other not in gone)
+        for other, common in shared.items():
+            loser = _loser(line, lines[other], common, terms[place], terms[other])
+            if loser is not None and loser not in kept:
+                gone.add(place if loser is line else other)
+        if passed and line.seq in runs and line.kind == "critical":
+            gone.add(place)
+        passed = passed or (line.seq in runs and line.kind == "progress")
+        if place not in gone:
+            for term in terms[place]:
+                later[term].append(place)
+    return [line for place, line in enumerate(lines) if place not in gone]
+
+
+def _loser(old: Line, new: Line, common: int, old_terms: frozenset[str], new_terms: frozenset[str]) -> Line | None:
+    """Which of two lines falls for the other, if any."""
+    if old.kind == new.kind and common / len(old_terms | new_terms) >= REPEATED and not _turned(old, new):
+        return new if old.kind == "goal" or _authority(old) > _authority(new) else old
+    if _echoes(new, old) and common == len(new_terms):
+        return new
+    if new.kind in _RULINGS and old.kind in _RULINGS and _authority(new) >= _authority(old):
+        contradicted = relation(old.text, new.text).relation == "opposite" or _replaces(new, old)
+        return old if contradicted else None
+    if new.kind != "progress":
+        return None
+    least = CLOSED if old.kind == "next" else SOLVED if _is_unsolved(old) else math.inf
+    return old if common / len(old_terms) >= least else None
+
+
+def _echoes(new: Line, old: Line) -> bool:
+    """Whether the new line could be an assent: a ruling by no one greater, to the same effect."""
+    return (
+        old.kind in _RULINGS and new.kind in _RULINGS and _authority(new) <= _authority(old) and not _turned(old, new)
+    )
+
+
+def _turned(old: Line, new: Line) -> bool:
+    """The same words with and without a "not" are no repetition."""
+    return bool(_DENIAL.search(old.text)) != bool(_DENIAL.search(new.text))
+
+
+def _authority(line: Line) -> int:
+    return PERSON if line.speaker in ("user", "human") else 0 if line.speaker in _TOOL_OUTPUTS else 1
+
+
+def _replaces(new: Line, old: Line) -> bool:
+    """Whether the new line names, behind "instead of" or "not", what the old one had chosen."""
+    chosen = _INSTEAD.sub(" ", old.text)
+    if _DENIAL.search(chosen):
+        return False
+    named = [content_terms(found[1]) for found in _INSTEAD.finditer(new.text)]
+    return any(terms and terms <= content_terms(chosen) for terms in named)
+
+
+def _is_unsolved(line: Line) -> bool:
+    return line.kind == "critical" and signal("error", line.text)
+
+
+def weights(lines: Sequence[Line], goals: frozenset[Line]) -> list[float]:
+    """What each line is worth: by its kind, its speaker, its age, and how rare its words are in this session."""
+    terms = [content_terms(line.text) for line in lines]
+    held = Counter(term for own in terms for term in own)
+    last = max((line.seq for line in lines), default=0)
+    return [
+        _worth(line, line in goals, last - line.seq) + _rarity(own, held, len(lines))
+        for line, own in zip(lines, terms, strict=True)
+    ]
+
+
+def _worth(line: Line, opens: bool, age: int) -> float:
+    if opens:
+        return OPENING - min(line.place, 10) / 10
+    worth = STATED_GOAL if line.kind == "goal" and signal("goal", line.text) else WEIGHTS[line.kind]
+    if line.kind == "critical":
+        worth += UNSOLVED if signal("error", line.text) else DATED if signal("deadline", line.text) else 0.0
+    worth += USERS_WORD * (_authority(line) == PERSON)
+    worth += FACT * signal("fact", line.text) + DOUBT * (signal("hedge", line.text) or line.text.endswith("?"))
+    ageless = line.kind in _RULINGS or worth < FACT + WEIGHTS["critical"]
+    return worth if ageless else worth + RECENT * 0.5 ** (age / HALVED_AFTER)
+
+
+def _rarity(terms: frozenset[str], held: Counter[str], lines: int) -> float:
+    """0 to 1; nothing for a sentence that is about nothing."""
+    if not terms:
+        return 0.0
+    spread = math.log(lines + 1)
+    return sum(1 - math.log(held[term]) / spread for term in terms) / (len(terms) + 2)

@@ -1,0 +1,478 @@
+"""Keeping the index in step with the files: what a person edited, added or removed.
+
+Everything here is for the holder of the writer lock.
+"""
+
+import contextlib
+import glob
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from engram.dialects.record import hand_problem
+from engram.model.errors import EngramError
+from engram.model.memory import Memory
+from engram.rules.limits import excess
+from engram.store.files import memories
+from engram.store.files.context import StoreContext, append_entry, index_entry, index_memory, note_file, note_place
+from engram.store.files.durability import sync_files
+from engram.store.files.journal import Change
+from engram.store.files.journal import JournalLine as PlacedEntry
+from engram.store.files.memories import UNSEEN, Stamp, stamp_of
+from engram.store.files.trust import content, digest_of, trusted_digests
+from engram.store.protocol import Noticed
+from engram.store.records import decode_record, image
+
+HAND = "hand"
+"""The actor of what a person did to the files with an editor."""
+EDIT = "edit"
+"""The decision that a person's save is."""
+_SUFFIXES = (".yaml", ".yml")
+SETTLED_SECONDS = 2.0
+"""An empty file younger than this may be in the middle of an editor's save."""
+
+
+def pick_up(parts: StoreContext, stored_paths: Iterable[str], noticed: Noticed | None = None) -> Noticed:
+    """Read files that changed; what a person wrote wins, is journaled, and goes into the index."""
+    noticed = Noticed() if noticed is None else noticed
+    for stored in dict.fromkeys(stored_paths):
+        _pick_up_one(parts, stored, noticed)
+    return noticed
+
+
+def _pick_up_one(parts: StoreContext, stored: str, noticed: Noticed) -> None:
+    team = team_of(parts, stored)
+    if is_team(stored) and not team:
+        # Another repository's: which of its contents are trusted is known only while it is attached.
+        return
+    if stored in parts.durability.unrepaired:
+        return
+    path = parts.path(stored)
+    stamp = stamp_of(path)
+    try:
+        parts.confined(stored)
+    except EngramError as error:
+        if not team:
+            _unreadable(parts, stored, stamp or UNSEEN, str(error), noticed)
+        return
+    if stamp is None:
+        _removed(parts, stored, noticed)
+        return
+    if stamp_known(parts, stored) == stamp:
+        return
+    if team:
+        _pick_up_team_file(parts, stored, stamp, noticed)
+        return
+    try:
+        found = memories.read(path)
+    except EngramError as error:
+        _unreadable(parts, stored, stamp, str(error), noticed)
+        return
+    _index_hand_edit(parts, stored, stamp, found, noticed)
+
+
+def stamp_known(parts: StoreContext, stored: str) -> Stamp | None:
+    """How a file looked when it was last read or written."""
+    row = parts.index.db.execute("SELECT mtime_ns, size, inode FROM files WHERE path = ?", (stored,)).fetchone()
+    return Stamp(*row) if row else None
+
+
+def is_broken(parts: StoreContext, stored: str) -> bool:
+    """Whether a file could not be read, or not all of it counted, when it was last looked at."""
+    row = parts.index.db.execute("SELECT error FROM files WHERE path = ?", (stored,)).fetchone()
+    return bool(row and row[0])
+
+
+def _unreadable(parts: StoreContext, stored: str, stamp: Stamp, error: str, noticed: Noticed) -> None:
+    """Leave the file where it is; its last good version stays in force. A settled empty file is filled again."""
+    settled = stamp.size == 0 and stamp != UNSEEN and time.time() - stamp.mtime_ns / 1e9 > SETTLED_SECONDS
+    if settled and _restore(parts, stored, noticed):
+        return
+    with parts.index.writing():
+        note_file(parts, stored, stamp, error)
+    noticed.problems.append(error)
+
+
+def _restore(parts: StoreContext, stored: str, noticed: Noticed) -> bool:
+    rows = parts.index.db.execute("SELECT id FROM places WHERE path = ?", (stored,)).fetchall()
+    if len(rows) != 1:
+        return False
+    record = parts.index.one("by_ref", rows[0][0])[2]
+    written = memories.write(parts.confined(stored), decode_record(record), stamp_of(parts.path(stored)))
+    with parts.index.writing():
+        note_file(parts, stored, written or UNSEEN)
+    noticed.restored.append(rows[0][0])
+    return True
+
+
+def _index_hand_edit(parts: StoreContext, stored: str, stamp: Stamp, found: list[Memory], noticed: Noticed) -> None:
+    accepted, problems = _sort_edits(parts, stored, found, noticed)
+    if problems and not accepted and _is_split(parts.path(stored)):
+        drop_split(parts, stored)
+        return
+    gone = _gone_from(parts, stored, {memory.id for memory in found})
+    changes = [Change(memory.id, image(memory), stored) for memory in accepted]
+    changes += [Change(memory.id, image(memory), "") for memory in gone]
+    placed = _journaled(parts, EDIT, "", stored, changes)
+    with parts.index.writing() as writer:
+        for memory, change in zip([*accepted, *gone], changes, strict=True):
+            index_memory(writer, memory, change.after or {})
+            note_place(parts, memory.id, change.file)
+        if placed is not None:
+            index_entry(parts, placed)
+        note_file(parts, stored, stamp, "; ".join(problems))
+    noticed.problems += problems
+
+
+def _journaled(parts: StoreContext, op: str, reason: str, stored: str, changes: list[Change]) -> PlacedEntry | None:
+    """Journal what a person did. Their file is on disk by then: a cut one in their own layout could not be told from an edit."""
+    if not changes:
+        return None
+    with contextlib.suppress(OSError):
+        sync_files(parts.home, [stored])
+    return append_entry(parts, op, HAND, reason, changes)
+
+
+def _sort_edits(
+    parts: StoreContext, stored: str, found: list[Memory], noticed: Noticed
+) -> tuple[list[Memory], list[str]]:
+    """Which memories of a file are new or changed, and what is wrong with the others."""
+    accepted: list[Memory] = []
+    problems: list[str] = []
+    seen: set[str] = set()
+    for memory in found:
+        row = parts.index.one("by_ref", memory.id)
+        before = decode_record(row[2]) if row else None
+        problem = _objection(parts, stored, memory, seen) or hand_problem(memory, before) or excess(memory)
+        seen.add(memory.id)
+        if problem:
+            problems.append(f"{parts.path(stored)}: {problem}")
+            continue
+        if before is None:
+            noticed.added.append(memory.id)
+            accepted.append(memory)
+        elif image(before) != image(memory):
+            noticed.edited.append(memory.id)
+            accepted.append(memory)
+        elif place_of(parts, memory.id) != stored:
+            accepted.append(memory)
+    return accepted, problems
+
+
+def _objection(parts: StoreContext, stored: str, memory: Memory, seen: set[str]) -> str:
+    if memory.id in seen:
+        return f"id {memory.id} stands twice in this file; the first one counts"
+    if parts.index.db.execute("SELECT 1 FROM tombstones WHERE id = ?", (memory.id,)).fetchone():
+        return f"{memory.id} was purged and does not come back; give it a new id or remove the file"
+    place = place_of(parts, memory.id)
+    if place and place != stored and parts.path(place).exists():
+        return f"id {memory.id} is already taken by {place}; give this one another id or remove it"
+    return ""
+
+
+def place_of(parts: StoreContext, memory_id: str) -> str:
+    """The file that holds a memory, or ""."""
+    row = parts.index.db.execute("SELECT path FROM places WHERE id = ?", (memory_id,)).fetchone()
+    return row[0] if row else ""
+
+
+def _gone_from(parts: StoreContext, stored: str, present: set[str]) -> list[Memory]:
+    """Memories that stood in a file before and were taken out of it, retired."""
+    rows = parts.index.db.execute("SELECT id FROM places WHERE path = ?", (stored,)).fetchall()
+    gone = [parts.index.one("by_ref", memory_id) for (memory_id,) in rows if memory_id not in present]
+    return [decode_record(row[2]).but(status="retired") for row in gone if row]
+
+
+def _removed(parts: StoreContext, stored: str, noticed: Noticed) -> None:
+    """A file its owner removed retires its memories; in a team store it only takes them out of sight."""
+    if not is_team(stored) and not parts.home.engrams.is_dir():
+        noticed.problems.append(f"{parts.home.engrams} is not there; what it holds stays in force")
+        return
+    gone = _gone_from(parts, stored, set())
+    if team_of(parts, stored):
+        with parts.index.writing() as writer:
+            for memory in gone:
+                writer.delete(memory.id)
+                note_place(parts, memory.id, "")
+            note_file(parts, stored, None)
+        return
+    changes = [Change(memory.id, image(memory), "") for memory in gone]
+    placed = _journaled(parts, "remove", f"{stored} was removed", stored, changes)
+    with parts.index.writing() as writer:
+        for memory, change in zip(gone, changes, strict=True):
+            index_memory(writer, memory, change.after or {})
+            note_place(parts, memory.id, "")
+        if placed is not None:
+            index_entry(parts, placed)
+        note_file(parts, stored, None)
+        # A file that was passed over because this one held its id may now count.
+        parts.index.db.execute("UPDATE files SET mtime_ns = 0 WHERE error <> ''")
+    noticed.removed += [memory.id for memory in gone]
+
+
+# -- a file of many, split
+
+
+def keep_original(path: Path) -> None:
+    """Give a file that is about to be split a second name, beside the first."""
+    number = 1
+    while True:
+        try:
+            os.link(path, path.with_name(f"{path.name}.orig{f'-{number}' if number > 1 else ''}"))
+            return
+        except FileExistsError:
+            if _is_split(path):
+                return
+            number += 1
+
+
+def _is_split(path: Path) -> bool:
+    """Whether a file is the first name of one whose memories have moved to files of their own."""
+    originals = path.parent.glob(f"{glob.escape(path.name)}.orig*")
+    return any(path.exists() and original.samefile(path) for original in originals)
+
+
+def drop_split(parts: StoreContext, stored: str) -> None:
+    """Take the first name of a split file away; the second keeps its content."""
+    parts.confined(stored).unlink(missing_ok=True)
+    with parts.index.writing():
+        note_file(parts, stored, None)
+
+
+# -- looking for changes
+
+
+def changed_folders(parts: StoreContext, roots: Iterable[Path]) -> list[Path]:
+    """Folders whose listing may differ from what the index knows: one stat each."""
+    known = dict(parts.index.db.execute("SELECT path, mtime_ns FROM folders").fetchall())
+    changed = [parts.path(stored) for stored in known if _mtime(parts.path(stored)) != known[stored]]
+    changed += [root for root in roots if parts.stored(root) not in known and root.is_dir()]
+    return changed
+
+
+def _mtime(folder: Path) -> int:
+    try:
+        return folder.stat().st_mtime_ns
+    except (FileNotFoundError, NotADirectoryError):
+        return -1
+
+
+def is_steady(parts: StoreContext, folder: Path) -> bool:
+    """Whether nobody has added or removed anything in a folder since it was last listed."""
+    row = parts.index.db.execute("SELECT mtime_ns FROM folders WHERE path = ?", (parts.stored(folder),)).fetchone()
+    return _mtime(folder) == (row[0] if row else -1)
+
+
+def list_folder(parts: StoreContext, folder: Path, noticed: Noticed) -> None:
+    """Compare a folder's listing with the index: new files, removed files, new folders, conflicted copies."""
+    stored = parts.stored(folder)
+    mtime = _mtime(folder)
+    try:
+        with os.scandir(folder) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+    except (FileNotFoundError, NotADirectoryError):
+        found = []
+    except OSError as error:
+        noticed.problems.append(f"{team_of(parts, stored) or folder}: cannot be listed: {error.strerror}")
+        return
+    names = [entry.name for entry in found]
+    # A name in a team's folder is text of whoever wrote it: nothing is said of it before it is trusted.
+    noticed.problems += [f"{folder / name}: a conflicted copy; merge it by hand and remove it"
+                         for name in names if not is_team(stored)
+                         and name.endswith(_SUFFIXES) and memories.is_conflicted_copy(name)]  # fmt: skip
+    here = {f"{stored}/{name}" for name in names if memories.is_memory_file(name)}
+    known = _files_in(parts, stored)
+    pick_up(parts, sorted(here - known), noticed)
+    pick_up(parts, sorted(known - here), noticed)
+    _note_listed(parts, stored, mtime)
+    for entry in found:
+        if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+            path = Path(entry.path)
+            if not parts.index.db.execute("SELECT 1 FROM folders WHERE path = ?", (parts.stored(path),)).fetchone():
+                list_folder(parts, path, noticed)
+
+
+def _files_in(parts: StoreContext, stored: str) -> set[str]:
+    rows = parts.index.db.execute("SELECT path FROM files WHERE path >= ? AND path < ?", (stored + "/", stored + "0"))
+    return {path for (path,) in rows if "/" not in path[len(stored) + 1 :]}
+
+
+def _note_listed(parts: StoreContext, stored: str, mtime: int) -> None:
+    with parts.index.writing():
+        if mtime < 0:
+            parts.index.db.execute("DELETE FROM folders WHERE path = ?", (stored,))
+        else:
+            parts.index.db.execute("INSERT OR REPLACE INTO folders (path, mtime_ns) VALUES (?, ?)", (stored, mtime))
+
+
+def sync(parts: StoreContext, *, seconds: float | None = None) -> Noticed:
+    """Bring the index in step with every file, or with as many as the time allows."""
+    started = time.monotonic()
+    noticed = Noticed()
+    folders = dict.fromkeys(changed_folders(parts, roots(parts)))
+    if seconds is None:
+        # A folder's time can miss what came within one tick of the clock; whoever asks for all of it gets all of it.
+        folders |= dict.fromkeys(folder for root in roots(parts) for folder in memories.walk(root))
+    for folder in folders:
+        list_folder(parts, folder, noticed)
+    changed = []
+    for i, (stored, *stamp) in enumerate(
+        parts.index.db.execute("SELECT path, mtime_ns, size, inode FROM files").fetchall()
+    ):
+        if seconds is not None and i % 256 == 0 and time.monotonic() - started > seconds:
+            noticed.complete = False
+            break
+        if stamp_of(parts.path(stored)) != Stamp(*stamp):
+            changed.append(stored)
+    pick_up(parts, changed, noticed)
+    _add_known_problems(parts, noticed)
+    return noticed
+
+
+def _add_known_problems(parts: StoreContext, noticed: Noticed) -> None:
+    for (error,) in parts.index.db.execute("SELECT error FROM files WHERE error <> ''"):
+        if error not in noticed.problems:
+            noticed.problems.append(error)
+
+
+def forget_stamps(parts: StoreContext, folder: Path) -> None:
+    """Read every file of a folder again at the next look; inside a transaction."""
+    parts.index.db.execute(
+        "UPDATE files SET mtime_ns = 0 WHERE substr(path, 1, ?) = ?", (len(str(folder)) + 1, f"{folder}/")
+    )
+
+
+def sync_folder(parts: StoreContext, folder: Path) -> Noticed:
+    """Bring the index in step with the files below one folder."""
+    noticed = Noticed()
+    known = changed_folders(parts, [folder])
+    for changed in [f for f in known if f == folder or folder in f.parents]:
+        list_folder(parts, changed, noticed)
+    rows = parts.index.db.execute(
+        "SELECT path FROM files WHERE substr(path, 1, ?) = ?", (len(str(folder)) + 1, f"{folder}/")
+    )
+    pick_up(parts, [path for (path,) in rows.fetchall()], noticed)
+    return noticed
+
+
+def roots(parts: StoreContext) -> list[Path]:
+    """The folders that hold memory files: the store's own, then the team stores in use."""
+    return [parts.home.engrams, *(Path(team) for team in parts.teams)]
+
+
+def note_folders(parts: StoreContext, folders: Iterable[Path]) -> None:
+    """Remember folders as they are after our own writes; inside a transaction."""
+    for folder in folders:
+        mtime = _mtime(folder)
+        if mtime >= 0:
+            parts.index.db.execute(
+                "INSERT OR REPLACE INTO folders (path, mtime_ns) VALUES (?, ?)", (parts.stored(folder), mtime)
+            )
+
+
+# -- team stores
+
+
+def team_of(parts: StoreContext, stored: str) -> str:
+    """The team store a file lies in, or ""."""
+    return next((team for team in parts.teams if stored.startswith(team + "/")), "")
+
+
+def is_team(stored: str) -> bool:
+    """Whether a file lies in a repository's store, attached or not: its path is not below the home."""
+    return stored.startswith("/")
+
+
+def is_trusted(parts: StoreContext, stored: str, team: str = "") -> bool:
+    """Whether a team's file holds, right now, a content that its reader trusts; `team` names one that is not in use."""
+    try:
+        data = content(parts.path(stored))
+    except EngramError:
+        return False
+    return digest_of(data) in trusted_digests(parts, team or team_of(parts, stored))
+
+
+def _pick_up_team_file(parts: StoreContext, stored: str, stamp: Stamp, noticed: Noticed) -> None:
+    """A team's file goes into the index alone, and only while its reader trusts its very content."""
+    path = parts.path(stored)
+    try:
+        data = content(path)
+        trusted = digest_of(data) in trusted_digests(parts, team_of(parts, stored))
+        found = memories.parse(data, path) if trusted or _holds_memories(parts, stored) else []
+    except EngramError:
+        _keep_last_trusted(parts, stored, stamp, noticed)
+        return
+    if trusted:
+        _index_team_file(parts, stored, stamp, found)
+    else:
+        _hold_back(parts, stored, stamp, noticed)
+
+
+def _holds_memories(parts: StoreContext, stored: str) -> bool:
+    return parts.index.db.execute("SELECT 1 FROM places WHERE path = ? LIMIT 1", (stored,)).fetchone() is not None
+
+
+def _keep_last_trusted(parts: StoreContext, stored: str, stamp: Stamp, noticed: Noticed) -> None:
+    """In the middle of a merge the version that was trusted last stays in force; not a word of the file itself is told."""
+    held = _holds_memories(parts, stored)
+    problem = (
+        f"{team_of(parts, stored)}: a file there cannot be read as it stands; what was trusted of it last stays in force. "
+        "`engram trust` says which, and why"
+    )
+    with parts.index.writing():
+        note_file(parts, stored, stamp, problem if held else "")
+    if held and problem not in noticed.problems:
+        noticed.problems.append(problem)
+
+
+def _hold_back(parts: StoreContext, stored: str, stamp: Stamp, noticed: Noticed) -> None:
+    """What is not trusted takes part in nothing: all that is remembered of its file is how it looked."""
+    with parts.index.writing() as writer:
+        for memory in _gone_from(parts, stored, set()):
+            writer.delete(memory.id)
+            note_place(parts, memory.id, "")
+        note_file(parts, stored, stamp)
+    problem = (
+        f"{team_of(parts, stored)}: something there is new or has changed, and you have not trusted it; nothing of it is used. "
+        "`engram trust` lists it"
+    )
+    if problem not in noticed.problems:
+        noticed.problems.append(problem)
+
+
+def _index_team_file(parts: StoreContext, stored: str, stamp: Stamp, found: list[Memory]) -> None:
+    gone = _gone_from(parts, stored, {memory.id for memory in found})
+    problems = []
+    seen: set[str] = set()
+    with parts.index.writing() as writer:
+        for memory in gone:
+            writer.delete(memory.id)
+            note_place(parts, memory.id, "")
+        for memory in found:
+            if _stands_elsewhere(parts, stored, memory):
+                continue
+            problem = hand_problem(memory) or excess(memory)
+            problem = problem or _objection(parts, stored, memory, seen) or _taken_here(parts, memory)
+            seen.add(memory.id)
+            if problem:
+                problems.append(f"{parts.path(stored)}: {problem}")
+                continue
+            index_memory(writer, memory, image(memory))
+            note_place(parts, memory.id, stored)
+        note_file(parts, stored, stamp, "; ".join(problems))
+
+
+def _stands_elsewhere(parts: StoreContext, stored: str, memory: Memory) -> bool:
+    """Whether another checkout of the repository has brought this very memory already."""
+    place = place_of(parts, memory.id)
+    if place == stored or not is_team(place) or not parts.path(place).exists():
+        return False
+    row = parts.index.one("by_ref", memory.id)
+    return row is not None and image(decode_record(row[2])) == image(memory)
+
+
+def _taken_here(parts: StoreContext, memory: Memory) -> str:
+    """A team's file never takes the id of a memory of the owner's own, not even of one whose file was removed."""
+    own = parts.index.one("by_ref", memory.id) is not None and not is_team(place_of(parts, memory.id))
+    return f"id {memory.id} is that of a memory of your own; yours stays" if own else ""

@@ -1,0 +1,165 @@
+"""A damaged index costs one rebuild, never an answer; and what a store needs to survive a fork."""
+
+import errno
+import os
+import sqlite3
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
+
+from engram.model.arguments import half_character
+from engram.model.errors import StoreBusy, StoreClosed, StoreCorrupt, StoreError, StoreReadOnly
+from engram.store.files.home import Home
+from engram.store.files.index.connection import is_busy, is_damaged, is_unwritable
+
+if TYPE_CHECKING:
+    from engram.store.files.context import StoreContext
+
+P = ParamSpec("P")
+R = TypeVar("R")
+ATTEMPTS = 3
+"""How often a read is tried on an index that someone keeps damaging."""
+_FORK_PATIENCE = 5.0
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NO_RIGHT = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+
+
+class RepairableIndex(ABC):
+    """A store whose index can be made anew. One thread at a time passes its guard."""
+
+    _parts: "StoreContext"
+
+    def __init__(self) -> None:
+        self.guard = threading.RLock()
+        self._is_closed = False
+        _living.add(self)
+
+    @property
+    def parts(self) -> "StoreContext":
+        """What the store consists of. Whatever a store does begins here, so nothing is done once it is closed."""
+        if self._is_closed:
+            raise StoreClosed(f"the store in {self._parts.home.root} is closed; open it again with `Engram.open()`")
+        return self._parts
+
+    @abstractmethod
+    def follow_replacement(self) -> None:
+        """Use the index that lies at its place, should another process have put a new one there."""
+
+    @abstractmethod
+    def take_in(self) -> None:
+        """Put what this process has appended and not indexed yet into the index."""
+
+    @abstractmethod
+    def mend(self, error: sqlite3.DatabaseError | OSError) -> None:
+        """Make a damaged index anew, or raise what the caller should know."""
+
+
+def healing(method: Callable[P, R]) -> Callable[P, R]:
+    """A damaged index costs one rebuild, never an answer: everything in it is derived. It has what this process appended."""
+    return _healed(method, taking_in=True)
+
+
+def healing_append(method: Callable[P, R]) -> Callable[P, R]:
+    """The same for an append, which need not wait until the index has the ones before it."""
+    return _healed(method, taking_in=False)
+
+
+def _healed(method: Callable[P, R], *, taking_in: bool) -> Callable[P, R]:
+    @wraps(method)
+    def healed(*args: P.args, **kwargs: P.kwargs) -> R:
+        store = args[0]
+        assert isinstance(store, RepairableIndex)
+        with store.guard:
+            for attempt in range(1, ATTEMPTS + 1):
+                try:
+                    store.follow_replacement()
+                    if taking_in:
+                        store.take_in()
+                    return method(*args, **kwargs)
+                except UnicodeEncodeError as error:
+                    raise half_character(error) from None
+                except (sqlite3.DatabaseError, OSError) as error:
+                    if attempt == ATTEMPTS:
+                        raise_explained(error, store.parts.home)
+                    store.mend(error)
+            raise AssertionError("the last attempt returns or raises")
+
+    return healed
+
+
+def is_damage(error: Exception, home: Home) -> bool:
+    """Whether the index is at fault, not the disk, a neighbour or the caller: then making it anew helps."""
+    if isinstance(error, OSError):
+        return isinstance(error, FileNotFoundError) and _is_of_index(error, home)
+    return is_damaged(error)
+
+
+def _is_of_index(error: OSError, home: Home) -> bool:
+    return str(error.filename).startswith(str(home.index))
+
+
+def explained(error: sqlite3.Error | OSError, home: Home) -> Exception:
+    """What a failure means to the caller; the error itself where it has nothing to do with the store."""
+    if isinstance(error, OSError):
+        return _explained_file(error, home)
+    if is_busy(error):
+        return StoreBusy(f"another process has been busy with the index for too long ({error}); try again")
+    if is_unwritable(error):
+        return _no_index(error)
+    return StoreError(
+        f"the index could not do this: {error}; `engram index --rebuild` makes it anew, nothing is lost by it"
+    )
+
+
+def raise_explained(error: sqlite3.Error | OSError, home: Home) -> NoReturn:
+    """Raise what a failure means to the caller."""
+    meaning = explained(error, home)
+    if meaning is error:
+        raise error
+    raise meaning from error
+
+
+def _explained_file(error: OSError, home: Home) -> Exception:
+    if _is_of_index(error, home) or error.errno in _NO_ROOM:
+        return _no_index(error.strerror)
+    if not str(error.filename).startswith(f"{home.root}/"):
+        return error
+    kind = StoreReadOnly if error.errno in _NO_RIGHT else StoreCorrupt
+    return kind(f"{error.filename} cannot be used: {error.strerror}")
+
+
+def _no_index(why: object) -> StoreReadOnly:
+    return StoreReadOnly(
+        f"the index cannot be written: {why}; make room or set ENGRAM_CACHE. What reached the journal is kept and is "
+        "indexed as soon as that is possible"
+    )
+
+
+_living: "weakref.WeakSet[RepairableIndex]" = weakref.WeakSet()
+
+
+_guards: list[Any] = []
+
+
+def _before_fork() -> None:
+    """No thread may be inside SQLite while the process is copied: its own locks would stay locked in the child."""
+    guards = [store.guard for store in list(_living)]
+    _guards[:] = [guard for guard in guards if guard.acquire(timeout=_FORK_PATIENCE)]
+
+
+def _after_fork_in_parent() -> None:
+    while _guards:
+        _guards.pop().release()
+
+
+def _after_fork_in_child() -> None:
+    """Threads that hold a guard do not exist in the child; nobody there would ever release it."""
+    _after_fork_in_parent()
+    for store in list(_living):
+        store.guard = threading.RLock()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

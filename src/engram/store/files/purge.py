@@ -1,0 +1,360 @@
+"""Destroying a memory or an event: every byte of it that the store holds, with proof. For the holder of the writer lock.
+
+All that has to be known is read first (`purge_plan`). Then one transaction takes it out of the index and a marker begins the
+purge: from there on no reader sees it, and the next writer carries an interrupted one to its end. A damaged file stops nothing;
+it is cleaned as bytes and named in `remaining`.
+"""
+
+import contextlib
+import json
+import re
+import shutil
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from engram.model.errors import EngramError
+from engram.store.documents import event_document
+from engram.store.files import events, file_sync, memories
+from engram.store.files.confinement import MALFORMED, read_bytes, reading
+from engram.store.files.context import (
+    StoreContext,
+    append_entry,
+    forget_memory,
+    index_entry,
+    note_file,
+    note_ledger,
+    reindex_journal,
+)
+from engram.store.files.index.writer import DocumentWriter, IndexRow
+from engram.store.files.journal import Change, replace_file
+from engram.store.files.purge_plan import (
+    MARKER,
+    PurgePlan,
+    owner_of,
+    plan_purge,
+    read_marker,
+    scope_of,
+    stamp,
+    unfinished,
+    write_marker,
+)
+from engram.store.files.purge_scan import Quotations, files_below, left_over
+from engram.store.files.recovery import remove_stray
+from engram.store.files.tasks import quoting_files
+from engram.store.ledger import blanked, to_fields
+from engram.store.ledger_checkpoints import ANCHOR, REDACTED, redaction_text
+from engram.store.protocol import Purged
+from engram.store.purge import without
+
+OUT_OF_REACH = ("git history of a team store", "backups and copies made earlier", "other machines")
+_ID = re.compile(rb'"id": ?"((?:[^"\\]|\\.)*)"')
+_OF_LEDGERS = tuple(f'"op":"{op}"'.encode() for op in (ANCHOR, REDACTED))
+HIDDEN = "hidden"
+"""The index's own fact: the purge whose records it no longer has."""
+
+
+def purge(parts: StoreContext, ids: Sequence[str], actor: str, drawn: Collection[str] = ()) -> Purged:
+    """Remove memories and events from files, journal, ledger, quarantine and index; leave tombstones; prove absence."""
+    plan = plan_purge(parts, ids, drawn, actor)
+    joined = plan.joined(read_marker(parts)) if unfinished(parts.home) else plan
+    with parts.index.writing() as writer:
+        _take_out_of_index(parts, writer, joined)
+        write_marker(parts.home, joined)
+        parts.index.set(HIDDEN, stamp(parts.home))
+    return _carry_out(parts, joined)
+
+
+def resume(parts: StoreContext) -> None:
+    """Carry an interrupted purge to its end; for writers."""
+    hide(parts)
+    _carry_out(parts, read_marker(parts))
+
+
+def to_hide(parts: StoreContext) -> bool:
+    """Whether the index may still hold what an interrupted purge has begun to destroy."""
+    return unfinished(parts.home) and parts.index.get(HIDDEN) != stamp(parts.home)
+
+
+def hide(parts: StoreContext) -> None:
+    """Take what an interrupted purge is about out of the index, and nothing more; for readers."""
+    if to_hide(parts):
+        plan = read_marker(parts)
+        with parts.index.writing() as writer:
+            _take_out_of_index(parts, writer, plan)
+            parts.index.set(HIDDEN, stamp(parts.home))
+
+
+def _carry_out(parts: StoreContext, plan: PurgePlan) -> Purged:
+    quotes = Quotations(plan.said)
+    _clean_sessions(parts, plan, quotes)
+    for path, lines in quoting_files(parts.home):
+        quotes.reword(path, partial(_is_spared, parts, plan), lines=lines)
+    _clean_quarantine(parts, plan, quotes)
+    _note_redactions(parts, plan)
+    _blank_ledgers(parts, plan, quotes)
+    _remove_files(parts, plan, quotes)
+    _clean_leftovers(parts, plan, quotes)
+    _blank_journal(parts, plan, quotes)
+    reindex_journal(parts)
+    _drop_other_indexes(parts)
+    _squeeze(parts)
+    (parts.home.state / MARKER).unlink()
+    return Purged(tuple(sorted({*plan.ids, *plan.events})), left_over(parts, plan, quotes), OUT_OF_REACH)
+
+
+# -- the index
+
+
+def _take_out_of_index(parts: StoreContext, writer: DocumentWriter, plan: PurgePlan) -> None:
+    """From here on nobody finds it; inside a transaction."""
+    run = parts.index.db.execute
+    for memory_id in plan.wanted - plan.events.keys():
+        known = run("SELECT 1 FROM images WHERE id = ?", (memory_id,)).fetchone()
+        forget_memory(parts, writer, memory_id)
+        run("DELETE FROM images WHERE id = ?", (memory_id,))
+        if known:
+            run("INSERT OR IGNORE INTO tombstones (id) VALUES (?)", (memory_id,))
+    for event_id in plan.events:
+        event, scope = events.find(parts, event_id), scope_of(parts, event_id)
+        if event is not None:
+            # Its place stays, in the chain and among the documents: what is said next follows it.
+            empty = blanked(event)
+            writer.put(IndexRow(event_document(empty, scope), to_fields(empty)))
+        run("DELETE FROM keys WHERE id = ?", (event_id,))
+
+
+def _drop_other_indexes(parts: StoreContext) -> None:
+    """Those of other versions, and those made before the store was moved here, hold the words too; they are made anew."""
+    own = parts.home.index
+    store = re.compile(re.escape(parts.home.store_id.rpartition("-")[0]) + r"-[0-9a-f]{8}\Z")
+    for folder in own.parent.parent.iterdir():
+        if store.match(folder.name) and folder != own.parent:
+            shutil.rmtree(folder, ignore_errors=True)
+    for folder in own.parent.iterdir():
+        if folder != own:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _squeeze(parts: StoreContext) -> None:
+    """Deleted words stay in FTS segments, free pages and the WAL until each is written anew."""
+    database = parts.index.db
+    database.execute("INSERT INTO words (words) VALUES ('optimize')")
+    database.execute("VACUUM")
+    busy, *_ = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        parts.warnings.append(
+            "another process is reading the index; run `engram purge` again, or `engram index --rebuild`"
+        )
+
+
+# -- small files that quote it
+
+
+def _is_spared(parts: StoreContext, plan: PurgePlan, fields: Mapping[str, Any]) -> bool:
+    return plan.spares(owner_of(parts, fields))
+
+
+def _clean_sessions(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
+    """A session's task or summary may quote what is purged."""
+    for path in files_below(parts.home.state / "sessions", quotes.note):
+        if path.suffix == ".json":
+            quotes.reword(path, partial(_is_spared, parts, plan), lines=False)
+        elif quotes.in_file(path):
+            path.unlink(missing_ok=True)
+
+
+def _clean_quarantine(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
+    """Torn lines are kept verbatim: those that hold the words, or that were about one of the records, go."""
+    marks = [record_id.encode() for record_id in (*plan.ids, *plan.events)]
+    for path in files_below(parts.home.quarantine, quotes.note):
+        try:
+            before = read_bytes(path)
+        except OSError as error:
+            quotes.note(path, error)
+            continue
+        lines = before.splitlines(keepends=True)
+        kept = [line for line in lines if not (quotes.in_bytes(line) or any(mark in line for mark in marks))]
+        # The first line says where the others came from.
+        if len(kept) < len(lines) and len(kept) <= 1:
+            path.unlink()
+        elif len(kept) < len(lines):
+            replace_file(path, b"".join(kept))
+
+
+# -- ledgers
+
+
+def _note_redactions(parts: StoreContext, plan: PurgePlan) -> None:
+    """The journal is told first: words that went without its knowing would count as taken away by somebody else."""
+    for session in sorted(set(plan.events.values())):
+        ids = [event_id for event_id, ledger in plan.events.items() if ledger == session]
+        placed = append_entry(parts, REDACTED, plan.actor, redaction_text(ids), (), session)
+        with parts.index.writing():
+            index_entry(parts, placed)
+
+
+def _blank_ledgers(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
+    """Events lose what was said; lines that cannot be read, in any ledger, lose the words."""
+    ids = frozenset(plan.events)
+    for name in parts.ledger.sizes():
+        path = parts.home.ledger / name
+        try:
+            parts.ledger.blank(name, ids, partial(_damaged, path, quotes))
+        except OSError as error:
+            quotes.note(path, error)
+    with parts.index.writing():
+        for session in set(plan.events.values()):
+            name = parts.ledger.path(session).name
+            if (size := parts.ledger.size(name)) is not None:
+                note_ledger(parts, name, size)
+
+
+def _damaged(path: Path, quotes: Quotations, line: bytes) -> bytes:
+    quotes.note(path, ValueError("a line of it is no event"))
+    return quotes.blanked(line)
+
+
+# -- memory files
+
+
+def _remove_files(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
+    for place in plan.files:
+        if file_sync.is_team(place) and not file_sync.team_of(parts, place):
+            # A marker alone must not reach into a repository: it may have come with a store of someone else's.
+            left = f"{place}: left as it is, its repository's store is not in use here; purge again from there"
+            parts.warnings.append(left)
+            quotes.unread.append(left)
+            continue
+        try:
+            path = parts.confined(place)
+        except EngramError:
+            continue  # behind a link, where nothing of the store lies
+        understood = take_out(path, plan.wanted, quotes)
+        with parts.index.writing():
+            # What nobody could read is looked at again, so that it is reported for what it is now.
+            stands = memories.stamp_of(path)
+            note_file(parts, place, stands if understood or stands is None else memories.UNSEEN)
+
+
+def take_out(path: Path, wanted: Collection[str], quotes: Quotations) -> bool:
+    """Write a file again without some of its memories; one that holds nothing else goes.
+
+    A file that is none of memories, or cannot be read as one, loses the words and keeps the rest: False.
+    """
+    try:
+        found = memories.read(path)
+    except EngramError as error:
+        quotes.blank(path, error)
+        return False
+    kept = [memory for memory in found if memory.id not in wanted]
+    if not kept:
+        path.unlink(missing_ok=True)
+    elif len(kept) < len(found):
+        replace_file(path, memories.rendered(kept))
+    return True
+
+
+def _clean_leftovers(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
+    """What editors, sync tools and crashes left beside the memory files, where it holds the words, or a second copy."""
+    for root in file_sync.roots(parts):
+        for folder in memories.walk(root):
+            for path in list(folder.iterdir()) if folder.is_dir() else []:
+                plain = path.is_file() and not path.is_symlink()
+                if plain and not memories.is_memory_file(path.name) and _concerns(path, plan.wanted, quotes):
+                    take_out(path, plan.wanted, quotes)
+    for (stored,) in parts.index.db.execute("SELECT path FROM files WHERE error <> ''").fetchall():
+        with contextlib.suppress(EngramError):  # behind a link, where nothing of the store lies
+            path = parts.confined(stored)
+            if _concerns(path, plan.wanted, quotes):
+                take_out(path, plan.wanted, quotes)
+    state = parts.home.state
+    for folder in (parts.home.journal, parts.home.ledger, parts.home.tasks, state, state / "jobs"):
+        remove_stray(folder)
+
+
+def _concerns(path: Path, wanted: frozenset[str], quotes: Quotations) -> bool:
+    """Whether a file beside the memory files holds the words, or a version of one of the memories."""
+    return quotes.in_file(path) or _holds_one(path, wanted)
+
+
+def _holds_one(path: Path, wanted: frozenset[str]) -> bool:
+    try:
+        return any(memory.id in wanted for memory in memories.read(path))
+    except (EngramError, OSError):
+        return False
+
+
+# -- the journal
+
+
+def _blank_journal(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
+    """Note the purge, then take the images out of every entry; the entries stay, so that order and audit do."""
+    unread: list[str] = []
+    standing = {
+        change.id
+        for placed in parts.journal.readable(unread)
+        for change in placed.entry.changes
+        if change.after is not None
+    }
+    quotes.unread += [problem for problem in unread if problem not in quotes.unread]
+    ids = frozenset(_spelled(i) for i in plan.ids)
+    if named := sorted(i for i in plan.ids if i in standing):
+        placed = append_entry(parts, "purge", plan.actor, "", [Change(i, None) for i in named])
+        with parts.index.writing():
+            index_entry(parts, placed)
+    for month in parts.journal.months():
+        path = parts.journal.path(month)
+        before = list(_lines(path))
+        after = [_blanked(line, ids, plan, quotes, damaged=bool(unread)) for line in before]
+        if after != before:
+            replace_file(path, b"".join(after))
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    with reading(path) as file:
+        yield from file
+
+
+def _blanked(line: bytes, ids: frozenset[bytes], plan: PurgePlan, quotes: Quotations, *, damaged: bool) -> bytes:
+    """A line of the journal without the images of what is purged, and without its words in the reasons of others."""
+    concerned = not ids.isdisjoint(_ID.findall(line))
+    quoting = b'"reason":' in line and not any(op in line for op in _OF_LEDGERS) and quotes.in_bytes(line)
+    if not (concerned or quoting or damaged):
+        return line
+    try:
+        fields = json.loads(line)
+        changes = list(fields["changes"])
+    except MALFORMED:
+        return quotes.blanked(line)
+    before = json.dumps(fields)
+    if "reason" in fields and not all(map(plan.spares, _owners(changes))):
+        fields["reason"] = without(str(fields["reason"]), quotes.said)
+    if concerned:
+        _take_away(fields, changes, ids)
+    if json.dumps(fields) == before:
+        return line
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def _owners(changes: Sequence[dict[str, Any]]) -> set[str]:
+    """Whose memories a decision was about; "" where that is not known."""
+    return {str(change["after"].get("scope", "")) for change in changes if change["after"] is not None} or {""}
+
+
+def _take_away(fields: dict[str, Any], changes: Sequence[dict[str, Any]], ids: frozenset[bytes]) -> None:
+    """Images, files and the reason go. Who decided stays by kind (`human`, `document`) where nothing else was decided with it."""
+    gone = [change for change in changes if _spelled(str(change["id"])) in ids]
+    for change in gone:
+        change["after"] = None
+        change.pop("file", None)
+    if gone:
+        fields.pop("reason", None)
+        if all(change["after"] is None for change in changes):
+            fields["actor"] = str(fields.get("actor", "")).partition(":")[0]
+
+
+def _spelled(record_id: str) -> bytes:
+    """An id as the journal spells it."""
+    return json.dumps(record_id, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")

@@ -1,0 +1,244 @@
+"""The proof behind a purge: every file of the store is searched, and what still says the words is named.
+
+A file that holds some of the words is read as what it is: a record that says a whole text is named, one that shares a line or
+a word with it is not.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from engram.model.errors import EngramError
+from engram.store.files import file_sync, memories
+from engram.store.files.confinement import MALFORMED, UNREADABLE, read_bytes, reading
+from engram.store.files.context import StoreContext
+from engram.store.files.journal import replace_file
+from engram.store.files.memories import is_memory_file
+from engram.store.files.purge_plan import MARKER, PurgePlan, owner_of, scope_of
+from engram.store.purge import BLANK, Holder, lines_of, named, reworded, says, strings_in, without
+from engram.store.records import image
+
+CHUNK = 1 << 20
+
+
+def spellings(text: str) -> list[bytes]:
+    """The ways a text may stand in the store's files: as it is, as JSON or YAML quotes it, and line by line."""
+    return [spelling for part in lines_of(text) for spelling in quoted(part)]
+
+
+def quoted(text: str) -> list[bytes]:
+    """The ways a text may stand in one line of a file."""
+    found = {text, json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1], text.replace("'", "''")}
+    return [spelling.encode("utf-8", "surrogatepass") for spelling in found]
+
+
+class Quotations:
+    """The words of one purge, as files may hold them. `unread` names the files that could not be read."""
+
+    def __init__(self, said: Sequence[str]) -> None:
+        self.said = said
+        self.needles = sorted({needle for text in said for needle in spellings(text)}, key=len, reverse=True)
+        self.unread: list[str] = []
+
+    def in_bytes(self, data: bytes) -> bool:
+        """Whether some bytes hold any of the words."""
+        return any(needle in data for needle in self.needles)
+
+    def in_file(self, path: Path) -> bool:
+        """Whether a file holds any of the words; False, and reported, for one that cannot be read."""
+        overlap = max((len(needle) for needle in self.needles), default=1)
+        tail = b""
+        try:
+            with reading(path) as file:
+                while chunk := file.read(CHUNK):
+                    block = tail + chunk
+                    if self.in_bytes(block):
+                        return True
+                    tail = block[-overlap:]
+        except OSError as error:
+            self.note(path, error)
+        return False
+
+    def note(self, path: Path, error: Exception) -> None:
+        """Remember that a file could not be read as what it should be."""
+        why = (error.strerror if isinstance(error, OSError) else "".join(str(error).splitlines()[:1])) or "damaged"
+        line = (
+            f"{path}: cannot be read ({why.removeprefix(str(path)).lstrip(': ')}), so nobody can tell what it holds; "
+            "mend it, restore it from a backup or remove it"
+        )
+        if line not in self.unread:
+            self.unread.append(line)
+
+    def blanked(self, data: bytes) -> bytes:
+        """Bytes that nobody can read, without the words."""
+        for needle in self.needles:
+            data = data.replace(needle, BLANK.encode())
+        return data
+
+    def blank(self, path: Path, problem: Exception) -> None:
+        """Take the words out of a file that holds no records; the rest is somebody's, and stays.
+
+        It is reported, unless it is a text of its own, in which the words are found as they are.
+        """
+        before = self._content(path)
+        if before is None:
+            return
+        after = self.blanked(before)
+        if not after.replace(BLANK.encode(), b"").strip():
+            path.unlink()
+            return
+        if after != before:
+            replace_file(path, after)
+        if is_memory_file(path.name) or not _is_text(before):
+            self.note(path, ValueError(self.blanked(str(problem).encode()).decode()))
+
+    def _content(self, path: Path) -> bytes | None:
+        """What a file holds; None, and reported, where it cannot be read."""
+        try:
+            with reading(path) as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self.note(path, error)
+            return None
+
+    def reword(self, path: Path, spared: Callable[[Mapping[str, Any]], bool], *, lines: bool) -> None:
+        """Take the words out of a file of JSON, one object or one on each line; those that are `spared` keep them."""
+        before = self._content(path)
+        if before is None:
+            return
+        pieces = before.splitlines(keepends=True) if lines else [before]
+        after = b"".join(self._piece(path, piece, spared) for piece in pieces)
+        if after != before:
+            replace_file(path, after)
+
+    def _piece(self, path: Path, piece: bytes, spared: Callable[[Mapping[str, Any]], bool]) -> bytes:
+        if not piece.strip():
+            return piece
+        try:
+            fields = json.loads(piece)
+            if not isinstance(fields, dict):
+                raise ValueError("no JSON object")
+        except (ValueError, RecursionError) as error:
+            self.note(path, error)
+            return self.blanked(piece)
+        if not self.in_bytes(piece) or spared(fields):
+            return piece
+        changed = reworded(fields, lambda text: without(text, self.said))
+        return piece if changed == fields else _dumped(changed) + b"\n"
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        return "\0" not in data.decode()
+    except UnicodeDecodeError:
+        return False
+
+
+def _dumped(fields: Any) -> bytes:
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def files_below(folder: Path, report: Callable[[Path, Exception], None]) -> Iterator[Path]:
+    """Every plain file below a folder, whatever folders it holds; links are left alone."""
+
+    def failed(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            report(Path(str(error.filename)), error)
+
+    for place, folders, names in os.walk(folder, onerror=failed):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(place, name)
+            if path.is_file() and not path.is_symlink():
+                yield path
+
+
+Records = Iterator[tuple[Holder, Iterable[str]]]
+
+
+def left_over(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> tuple[str, ...]:
+    """Records and files that still say any of the texts, files that could not be read, and an index that is being read."""
+    holders: list[Holder] = []
+    places: list[str] = []
+    held: set[str] = set()
+    gone = {*plan.ids, *plan.events}
+    for path in files_below(parts.home.root, quotes.note) if quotes.needles else ():
+        if path.name == MARKER or not quotes.in_file(path):
+            continue
+        try:
+            for holder, told in _records(parts, path):
+                words = list(told)
+                found = {text for text in quotes.said if any(text in one for one in words)}
+                held |= found
+                if not any(says(one, text) for text in found for one in words):
+                    continue
+                if holder.id in gone:  # a copy of what was destroyed, which its id would not lead to
+                    places.append(f"{path}: it holds a copy of {holder.id}; remove the file")
+                else:
+                    holders.append(holder)
+        except (EngramError, *UNREADABLE):
+            places.append(str(path))
+    places += _in_index(parts, [text for text in quotes.said if text not in held])
+    return tuple(dict.fromkeys([*named(holders, plan.scopes), *places, *quotes.unread]))
+
+
+def _records(parts: StoreContext, path: Path) -> Records:
+    """The records of a file, each with all that it says."""
+    folder = path.parent
+    if folder == parts.home.journal:
+        return _lines(path, _decided)
+    if folder == parts.home.ledger:
+        return _lines(path, lambda fields: _event(parts, fields))
+    if folder in (parts.home.tasks, parts.home.state / "jobs"):
+        return _lines(path, lambda fields: _small(parts, fields))
+    if folder == parts.home.state / "sessions":
+        return _small(parts, json.loads(read_bytes(path)))
+    if any(root in path.parents for root in file_sync.roots(parts)) and memories.is_memory_file(path.name):
+        return ((Holder(m.id, m.scope), strings_in(image(m))) for m in memories.read(path))
+    raise ValueError("no record's file")
+
+
+def _lines(path: Path, parse: Callable[[Any], Records]) -> Records:
+    """The records of a file's lines; those that cannot be read were reported when they were cleaned."""
+    with reading(path) as file:
+        for line in file:
+            with contextlib.suppress(*MALFORMED):
+                yield from parse(json.loads(line))
+
+
+def _decided(fields: Mapping[str, Any]) -> Records:
+    """Each memory of a decision; and the decision itself, whose reason or actor may quote."""
+    scope = ""
+    for change in fields["changes"]:
+        if change["after"] is not None:
+            scope = str(change["after"].get("scope", ""))
+            yield Holder(str(change["id"]), scope), strings_in(change["after"])
+    told = [str(fields.get(name, "")) for name in ("reason", "actor", "session")]
+    yield Holder(f"decision {fields['seq']} of the journal", scope), told
+
+
+def _event(parts: StoreContext, fields: Mapping[str, Any]) -> Records:
+    yield Holder(str(fields["id"]), scope_of(parts, str(fields["id"]))), strings_in(fields)
+
+
+def _small(parts: StoreContext, fields: Mapping[str, Any]) -> Records:
+    yield Holder(str(fields["id"]), owner_of(parts, fields)), strings_in(fields)
+
+
+def _in_index(parts: StoreContext, texts: Iterable[str]) -> list[str]:
+    """The index, should it hold texts that no record says any more."""
+    needles = [needle for text in texts for needle in quoted(text)]
+    found = []
+    # Through SQLite: opening and closing its file by other means would drop the locks of this process on it.
+    database = parts.index.db.serialize() if needles else b""
+    if any(needle in database for needle in needles):
+        found.append(str(parts.home.index / "index.db"))
+    log = parts.home.index / "index.db-wal"
+    if log.exists() and log.stat().st_size:
+        found.append(str(log))
+    return found

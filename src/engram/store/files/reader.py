@@ -1,0 +1,279 @@
+"""Past images of memories, read back from the journal where the index says they lie."""
+
+import contextlib
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from engram.model.errors import InvalidInput
+from engram.model.event import Event
+from engram.model.memory import Memory
+from engram.rules.scopes import shows
+from engram.store.files import events, file_sync, health, traversal
+from engram.store.files.context import StoreContext
+from engram.store.files.index_repair import healing
+from engram.store.files.journal import Entry, Position
+from engram.store.files.recovery import IndexOutdated
+from engram.store.files.refresh import RefreshedStore
+from engram.store.ledger import decode_event
+from engram.store.lineage import heads_among, versions_among
+from engram.store.protocol import (
+    COMMON,
+    Candidates,
+    Filters,
+    Found,
+    Image,
+    Placed,
+    Query,
+    Stand,
+    Step,
+    Stretch,
+)
+from engram.store.records import decode_record, from_image
+from engram.store.traversal import PLAIN, Hops
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Vectors
+
+
+def history(parts: StoreContext, memory_id: str) -> list[Image]:
+    """Everything that was decided about a memory, oldest first."""
+    rows = parts.index.db.execute("SELECT seq, month, offset FROM images WHERE id = ? ORDER BY seq", (memory_id,))
+    return [_image(_entry(parts, memory_id, *row), memory_id) for row in rows.fetchall()]
+
+
+def known_at(parts: StoreContext, moment: datetime) -> dict[str, Memory | None]:
+    """What Engram held at a moment of every memory it has decided about since; None where it knew nothing of it."""
+    rows = parts.index.db.execute(
+        "SELECT l.id, i.seq, i.month, i.offset FROM (SELECT DISTINCT id FROM images WHERE at > ?1) l LEFT JOIN images i "
+        "ON i.id = l.id AND i.seq = (SELECT max(o.seq) FROM images o WHERE o.id = l.id AND o.at <= ?1)",
+        (moment.timestamp(),),
+    )
+    held: dict[str, Memory | None] = {}
+    for memory_id, seq, *place in rows.fetchall():
+        held[memory_id] = _image(_entry(parts, memory_id, seq, *place), memory_id).memory if seq is not None else None
+    return held
+
+
+def _entry(parts: StoreContext, memory_id: str, seq: int, month: str, offset: int) -> Entry:
+    entry = parts.journal.at(Position(month, offset))
+    if entry.seq != seq:
+        raise IndexOutdated(f"{memory_id}: the journal was rewritten since it was indexed")
+    return entry
+
+
+def _image(entry: Entry, memory_id: str) -> Image:
+    after = next((change.after for change in entry.changes if change.id == memory_id), None)
+    memory = from_image(after) if after is not None else None
+    ids = tuple(change.id for change in entry.changes)
+    return Image(entry.seq, entry.at, entry.op, entry.actor, entry.reason, memory, ids)
+
+
+LOOKED_AT = 200
+"""Up to so many listed memories have their files looked at for edits; `engram sync` looks at all."""
+
+
+class FilesReader(RefreshedStore):
+    """What is asked of a store on files."""
+
+    @healing
+    def get(self, ref: str, scopes: Collection[str] | None = None) -> Memory | None:
+        """A memory by id, name or alias."""
+        row = self._row(ref, scopes)
+        if row is None and self._notice(force=True):
+            row = self._row(ref, scopes)
+        if row is None:
+            return None
+        found = self._fresh_records([row[0]])
+        memory = found[0].record if found else None
+        return memory if isinstance(memory, Memory) and shows(scopes, memory.scope) else None
+
+    def _row(self, ref: str, scopes: Collection[str] | None) -> tuple[int, str] | None:
+        row = self.parts.index.one("by_ref", ref)
+        if row is not None:
+            return row[0], row[1]
+        rows = [row for row in self.parts.index.all("by_name", ref) if shows(scopes, row[4])]
+        live = [r for r in rows if r[2] in ("active", "dormant", "candidate")] or rows
+        if len(live) > 1:
+            raise InvalidInput(f"{ref!r} names {len(live)} memories: {', '.join(r[1] for r in live)}; use the id")
+        return (live[0][0], live[0][1]) if live else None
+
+    @healing
+    def get_many(self, numbers: Sequence[int]) -> list[Found]:
+        """Records by document number; those whose file changed are read anew."""
+        return self._fresh_records(numbers)
+
+    def _fresh_records(self, numbers: Sequence[int]) -> list[Found]:
+        self._pick_up_changed(numbers)
+        rows = self.parts.index.records(numbers)
+        return [self._found(n, *rows[n]) for n in numbers if n in rows]
+
+    def _found(self, n: int, kind: str, record: str) -> Found:
+        return Found(n, kind, decode_record(record) if kind == "memory" else decode_event(record))
+
+    @healing
+    def exact(self, content_hash: str, scope: str) -> Memory | None:
+        """The live memory with this content in this scope."""
+        row = self.parts.index.one("exact", content_hash, scope) if content_hash else None
+        return decode_record(row[1]) if row else None
+
+    @healing
+    def owned(self, memory_ids: Iterable[str]) -> list[str]:
+        """Those of the memories that live in the owner's own store."""
+        return [i for i in memory_ids if not file_sync.is_team(file_sync.place_of(self.parts, i))]
+
+    @healing
+    def named(self, name: str, scope: str) -> str:
+        """The id of the memory that goes by this name in a scope, or ""."""
+        row = self.parts.index.db.execute("SELECT id FROM names WHERE name = ? AND scope = ?", (name, scope)).fetchone()
+        return row[0] if row else ""
+
+    @healing
+    def mark(self, scope: str) -> int:
+        """The number of the last change; all scopes share one count."""
+        return self.parts.index.change
+
+    @healing
+    def file_of(self, memory_id: str) -> str:
+        """The file that holds a memory, or ""."""
+        place = file_sync.place_of(self.parts, memory_id)
+        return str(self.parts.path(place)) if place else ""
+
+    @healing
+    def event(self, event_id: str) -> Event | None:
+        """An event by id."""
+        found = events.find(self.parts, event_id)
+        if found is None and self.parts.awaiting is None and self._is_behind():
+            self._catch_up()
+            found = events.find(self.parts, event_id)
+        return found
+
+    @healing
+    def owner_of(self, document_id: str) -> str | None:
+        """The scope a document belongs to."""
+        row = self.parts.index.db.execute("SELECT scope FROM docs WHERE id = ?", (document_id,)).fetchone()
+        return row[0] if row else None
+
+    @healing
+    def listing(self, filters: Filters, limit: int | None = None, offset: int = 0) -> list[Memory]:
+        """Memories, newest first."""
+        self._notice()
+        listed = self.parts.index.listed(filters, limit, offset)
+        if len(listed) > LOOKED_AT:
+            return [decode_record(record) for record in listed]
+        numbers = self.numbers([json.loads(record)["id"] for record in listed])
+        return [f.record for f in self._fresh_records(list(numbers.values())) if isinstance(f.record, Memory)]
+
+    @healing
+    def count(self, filters: Filters) -> int:
+        """How many documents pass the filters."""
+        self._notice()
+        return self.parts.index.counted(filters)
+
+    @healing
+    def candidates(self, query: Query, filters: Filters) -> Candidates:
+        """What each retriever finds."""
+        self._notice()
+        found = self.parts.index.candidates(query, filters)
+        if not found.semantic and (query.vector is None or not self.parts.index.can_embed()):
+            found.warnings += health.foreign_vectors(self.parts)
+        return found
+
+    @healing
+    def stands(self, numbers: Sequence[int]) -> dict[int, Stand]:
+        """Where each document stands."""
+        return self.parts.index.stands(numbers)
+
+    @healing
+    def passages(
+        self, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters
+    ) -> "tuple[list[Placed], Vectors | None]":
+        """These documents, then every document of these stretches; with their vectors."""
+        return self.parts.index.passages(numbers, stretches, filters)
+
+    @healing
+    def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
+        """In how many documents each term occurs."""
+        return self.parts.index.frequencies(terms)
+
+    @healing
+    def said(self, terms: Sequence[str], scopes: Collection[str]) -> frozenset[str]:
+        """Those of the terms that a document of these scopes holds."""
+        seen = json.dumps(list(scopes))
+        return frozenset(term for term in terms if self.parts.index.all("said", f'"{term}"', seen, COMMON))
+
+    @healing
+    def numbers(self, memory_ids: Sequence[str]) -> dict[str, int]:
+        """The document numbers of memories."""
+        rows = self.parts.index.db.execute(
+            "SELECT d.id, d.n FROM json_each(?) j CROSS JOIN docs d ON d.id = j.value", (json.dumps(list(memory_ids)),)
+        )
+        return dict(rows.fetchall())
+
+    @healing
+    def heads(self, conflict_key: str, scope: str) -> list[Memory]:
+        """The memories in force that hold a conflict key in a scope."""
+        self._notice()
+        ids = [i for (i,) in self.parts.index.all("heads", conflict_key, scope)]
+        found = self._fresh_records(list(self.numbers(ids).values()))
+        return heads_among((f.record for f in found if isinstance(f.record, Memory)), conflict_key, scope)
+
+    @healing
+    def lineage(self, lineage_id: str) -> list[Memory]:
+        """Every version of a fact, by revision."""
+        self._notice()
+        return versions_among((decode_record(r) for (r,) in self.parts.index.all("lineage", lineage_id)), lineage_id)
+
+    @healing
+    def known_at(self, moment: datetime) -> dict[str, Memory | None]:
+        """What Engram held then of every memory it has decided about since."""
+        return known_at(self.parts, moment)
+
+    @healing
+    def vectors(self, numbers: Sequence[int]) -> "Vectors | None":
+        """Vectors of documents."""
+        return self.parts.index.vectors(numbers)
+
+    def embed(self, texts: Sequence[str]) -> "Vectors | None":
+        """Vectors of texts in the store's space, or None."""
+        return self.parts.embedder.embed(texts) if self.parts.embedder and self._can_embed() else None
+
+    def embedder_name(self) -> str:
+        """The model this process embeds with."""
+        return self.parts.embedder.name if self.parts.embedder else ""
+
+    @healing
+    def _can_embed(self) -> bool:
+        return self.parts.index.can_embed()
+
+    @healing
+    def history(self, memory_id: str) -> list[Image]:
+        """Everything that was decided about a memory."""
+        return history(self.parts, memory_id)
+
+    @healing
+    def links_to(self, memory_ids: Iterable[str]) -> list[tuple[str, str, str, float]]:
+        """Links that point at these memories."""
+        return self.parts.index.all("links_to", json.dumps(list(memory_ids)))
+
+    @healing
+    def walk(
+        self,
+        seeds: Sequence[str],
+        *,
+        depth: int,
+        direction: str,
+        types: tuple[str, ...] | None,
+        min_weight: float,
+        per_seed: int,
+        filters: Filters = PLAIN,
+    ) -> list[Step]:
+        """What is linked to these memories."""
+        self._notice()
+        hops = Hops(direction, types, min_weight, filters, self.parts.clock())
+        return traversal.walk(self.parts.index.db, seeds, depth, hops, per_seed)
+
+    def reading(self) -> contextlib.AbstractContextManager[None]:
+        """The index is at hand: there is nothing to spare."""
+        return contextlib.nullcontext()

@@ -1,0 +1,108 @@
+"""Letting go of old history: journal images no longer in force, uses already folded in, ledgers of ended sessions."""
+
+import json
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from engram.store.files.confinement import reading
+from engram.store.files.context import StoreContext, index_entry, journal_tail, reindex_journal, witness
+from engram.store.files.durability import read_mark, write_mark
+from engram.store.files.journal import decode, replace_file
+from engram.store.files.recovery import forget_ledgers
+from engram.store.files.sessions import load_session
+from engram.store.files.usage import after_month
+from engram.store.ledger import Head
+from engram.store.ledger_checkpoints import PRUNED
+from engram.store.protocol import Pruned
+
+
+def plan(parts: StoreContext, now: datetime, journal_days: int, usage_days: int, ledger_days: int) -> Pruned:
+    """What pruning by these ages would take away; 0 keeps all of that kind."""
+    return Pruned(
+        images=len(_old_images(parts, now - timedelta(days=journal_days))) if journal_days else 0,
+        usage_months=_old_months(parts, now - timedelta(days=usage_days)) if usage_days else (),
+        ledgers=_old_ledgers(parts, now - timedelta(days=ledger_days)) if ledger_days else (),
+    )
+
+
+def prune(parts: StoreContext, now: datetime, journal_days: int, usage_days: int, ledger_days: int) -> Pruned:
+    """Do it. Uses must have been folded in before. For the holder of the writer lock."""
+    planned = plan(parts, now, journal_days, usage_days, ledger_days)
+    if planned.images:
+        _drop_images(parts, _old_images(parts, now - timedelta(days=journal_days)))
+        reindex_journal(parts)
+    for month in planned.usage_months:
+        (parts.home.usage / f"{month}.jsonl").unlink(missing_ok=True)
+    if planned.usage_months:
+        with parts.index.writing():
+            parts.index.db.execute("DELETE FROM uses WHERE position < ?", (after_month(planned.usage_months[-1]),))
+    for name in planned.ledgers:
+        _drop_ledger(parts, name)
+    forget_ledgers(parts, planned.ledgers)
+    return planned
+
+
+def _drop_ledger(parts: StoreContext, name: str) -> None:
+    """The journal is told first: a ledger that went without its word would count as lost."""
+    first = next(parts.ledger.read(name), None)
+    if first is not None:
+        placed = witness(parts, first.session, Head(0, PRUNED), journal_tail(parts), durably=True)
+        with parts.index.writing():
+            index_entry(parts, placed)
+    (parts.home.ledger / name).unlink(missing_ok=True)
+
+
+def _old_images(parts: StoreContext, cutoff: datetime) -> set[tuple[int, str]]:
+    """(seq, id) of images older than the cutoff that a later image replaced. The last one stays, and so do tombstones."""
+    rows = parts.index.db.execute(
+        "SELECT i.seq, i.id FROM images i WHERE i.at < ? AND i.op <> 'purge' "
+        "AND EXISTS (SELECT 1 FROM images l WHERE l.id = i.id AND l.seq > i.seq)",
+        (cutoff.timestamp(),),
+    )
+    return {(seq, memory_id) for seq, memory_id in rows}
+
+
+def _drop_images(parts: StoreContext, old: set[tuple[int, str]]) -> None:
+    mark = read_mark(parts.home)
+    if mark is not None:
+        # First: decisions that went without this would count as lost.
+        pruned = max(mark.unbroken_since, *(seq for seq, _ in old))
+        write_mark(parts.home, replace(mark, unbroken_since=pruned))
+    for month in parts.journal.months():
+        path = parts.journal.path(month)
+        kept = []
+        with reading(path) as file:
+            for line in file:
+                fields = json.loads(line)
+                thinned = _thinned(fields, old)
+                if thinned is not None:
+                    kept.append(line if thinned is fields else _line(thinned))
+        replace_file(path, b"".join(kept))
+
+
+def _thinned(fields: dict[str, Any], old: set[tuple[int, str]]) -> dict[str, Any] | None:
+    seq = decode(fields).seq
+    changes = [change for change in fields["changes"] if (seq, change["id"]) not in old]
+    if len(changes) == len(fields["changes"]):
+        return fields
+    return {**fields, "changes": changes} if changes else None
+
+
+def _line(fields: dict[str, Any]) -> bytes:
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def _old_months(parts: StoreContext, cutoff: datetime) -> tuple[str, ...]:
+    """Whole months only, and never the newest: positions must not begin anew should the clock be set back."""
+    return tuple(month for month in parts.usage.months()[:-1] if month < cutoff.strftime("%Y-%m"))
+
+
+def _old_ledgers(parts: StoreContext, cutoff: datetime) -> tuple[str, ...]:
+    found = []
+    for name in parts.ledger.sizes():
+        first = next(parts.ledger.read(name), None)
+        session = load_session(parts.home, first.session) if first else None
+        if session is not None and session.ended is not None and session.ended < cutoff:
+            found.append(name)
+    return tuple(found)

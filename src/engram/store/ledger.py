@@ -1,0 +1,286 @@
+"""The chain of a session's events, alike on every backend.
+
+`body` is a salted digest of what was said; `digest` covers `prev`, the event's place, its task, its owner's scope and `body`. Purging an event
+takes its content and salt away and leaves `body`, so the chain still verifies and the words cannot be guessed from it.
+A digest without the mark `2:` is of the first kind, which did not cover the task.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from engram.model.errors import InvalidInput, KeyConflict, Refused
+from engram.model.event import Event, Session
+from engram.model.task import TaskRun
+from engram.rules.scopes import GLOBAL, is_person, parse_scope, seen_from, shows
+from engram.store.protocol import NewEvent
+
+if TYPE_CHECKING:
+    from engram.store.protocol import Store
+
+
+MARK = "2:"
+"""What the digests of this kind begin with."""
+
+
+class Head(NamedTuple):
+    """Where a ledger ends: the number and the digest of its last event."""
+
+    seq: int = 0
+    digest: str = ""
+
+
+NO_HEAD = Head()
+
+
+def following_on(
+    head: Head, session: str, events: Sequence[NewEvent], token: Callable[[int], str], scope: str = ""
+) -> list[Event]:
+    """New events of an owner with id, number and digests, chained to the last event of their session."""
+    made: list[Event] = []
+    prev = head.digest
+    for seq, new in enumerate(events, head.seq + 1):
+        day = new.at.astimezone(UTC)
+        # strftime takes longer than the rest of the id.
+        event_id = f"EVT-{day.year:04}{day.month:02}{day.day:02}-{token(6)}"
+        salt = os.urandom(16).hex()
+        body = _body(salt, new)
+        digest = _marked_digest(new, event_id, session, seq, prev, body, scope)
+        said = new.role, new.content, new.at, new.event_type, new.task, new.key, new.payload, new.metadata
+        made.append(Event(event_id, session, seq, *said, salt, body, prev, digest, scope))
+        prev = digest
+    return made
+
+
+def unrepeated(events: Sequence[NewEvent], known: Mapping[str, Event]) -> list[int]:
+    """Places of the events that are new: those without a key, and the first of each key not known yet.
+
+    A repeated key is the same event; one that comes with other words is refused before anything is written.
+    """
+    seen: dict[str, Event | NewEvent] = dict(known)
+    fresh = []
+    for i, event in enumerate(events):
+        if event.key and event.key in seen:
+            _refuse_other_words(event, seen[event.key])
+            continue
+        seen[event.key] = event
+        fresh.append(i)
+    return fresh
+
+
+def _refuse_other_words(event: NewEvent, known: Event | NewEvent) -> None:
+    if isinstance(known, Event) and not known.salt:
+        return  # purged: what it said is nobody's to compare
+    if (event.role, event.event_type, event.content) != (known.role, known.event_type, known.content):
+        named = f"event {known.id}" if isinstance(known, Event) else "another event of the same batch"
+        raise KeyConflict(
+            f"the key {event.key!r} names {named}, which says something else; nothing was written. "
+            "Give a new event a key of its own; a repeat keeps its role, type and words"
+        )
+
+
+def problems_of(events: Iterable[Event], name: str, redacted: Container[str] | None = None) -> list[str]:
+    """What is wrong with a chain: altered, reordered or dropped events. `name` is what its owner knows it by.
+
+    `redacted` are the events whose words the journal knows to be destroyed; without it, none is asked for.
+    """
+    problems = []
+    prev, seq, session = "", 0, None
+    for event in events:
+        seq += 1
+        if event.seq != seq:
+            problems.append(f"{name}: event {event.id} has number {event.seq} where {seq} was due")
+            seq = event.seq
+        if event.prev != prev:
+            problems.append(f"{name}: event {event.id} does not follow the one before it")
+        if session is not None and event.session != session:
+            problems.append(f"{name}: event {event.id} belongs to another ledger, {event.session}")
+        problems += [f"{name}: {problem}" for problem in _altered(event, redacted)]
+        prev, session = event.digest, event.session
+    return problems
+
+
+def _altered(event: Event, redacted: Container[str] | None) -> list[str]:
+    found = []
+    if event.salt:
+        if event.body != body_digest(event):
+            found.append(f"the content of event {event.id} was altered")
+    elif event.content or event.payload or event.metadata or event.key:
+        found.append(f"the content of event {event.id} was altered")
+    elif redacted is not None and is_marked(event) and event.id not in redacted:
+        found.append(f"the content of event {event.id} was taken away, and the journal knows of no redaction")
+    if event.digest != chain_digest(event):
+        found.append(f"event {event.id} was altered")
+    return found
+
+
+def is_marked(event: Event) -> bool:
+    """Whether an event was written when the journal was already told of every ledger and every redaction."""
+    return event.digest.startswith(MARK)
+
+
+def blanked(event: Event) -> Event:
+    """An event without what was said; `body` and `digest` stay."""
+    return replace(event, content="", payload={}, metadata={}, key="", salt="")
+
+
+def body_digest(event: Event) -> str:
+    """Salted digest of what was said."""
+    return _body(event.salt, event)
+
+
+def chain_digest(event: Event) -> str:
+    """Digest of an event's place in its chain and its body, of the kind that the event's own is."""
+    place = event.id, event.session, event.seq, event.prev, event.body
+    return _marked_digest(event, *place, event.scope) if is_marked(event) else _sha256(*_placed(event, *place))
+
+
+_sorted_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+
+
+def _body(salt: str, event: Event | NewEvent) -> str:
+    return _sha256(salt, _sorted_json([event.content, event.payload, event.metadata, event.key]))
+
+
+def _marked_digest(
+    event: Event | NewEvent, event_id: str, session: str, seq: int, prev: str, body: str, scope: str
+) -> str:
+    # An event of before has no scope, and its digest none either.
+    owned = (scope,) if scope else ()
+    return MARK + _sha256(*_placed(event, event_id, session, seq, prev, body), event.task, *owned)
+
+
+def _placed(event: Event | NewEvent, event_id: str, session: str, seq: int, prev: str, body: str) -> tuple[str, ...]:
+    at = event.at.astimezone(UTC).isoformat()
+    return prev, event_id, session, str(seq), event.role, event.event_type, at, body
+
+
+def _sha256(*parts: str) -> str:
+    return hashlib.sha256("\x00".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def to_fields(event: Event) -> dict[str, Any]:
+    """An event as JSON-safe data; what is empty is left out."""
+    fields: dict[str, Any] = {
+        "id": event.id,
+        "seq": event.seq,
+        "session": event.session,
+        "role": event.role,
+        "type": event.event_type,
+        "at": event.at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        "content": event.content,
+    }
+    if event.scope:
+        fields["scope"] = event.scope
+    if event.task:
+        fields["task"] = event.task
+    if event.key:
+        fields["key"] = event.key
+    if event.payload:
+        fields["payload"] = event.payload
+    if event.metadata:
+        fields["metadata"] = event.metadata
+    if event.salt:
+        fields["salt"] = event.salt
+    if event.body:
+        fields["body"] = event.body
+    if event.prev:
+        fields["prev"] = event.prev
+    if event.digest:
+        fields["digest"] = event.digest
+    return fields
+
+
+def from_fields(fields: Mapping[str, Any]) -> Event:
+    """The event of parsed data."""
+    return Event(
+        id=fields["id"],
+        seq=int(fields["seq"]),
+        session=fields["session"],
+        role=fields["role"],
+        event_type=fields.get("type", "message"),
+        at=datetime.fromisoformat(fields["at"]),
+        content=fields.get("content", ""),
+        task=fields.get("task", ""),
+        key=fields.get("key", ""),
+        payload=fields.get("payload", {}),
+        metadata=fields.get("metadata", {}),
+        salt=fields.get("salt", ""),
+        body=fields.get("body", ""),
+        prev=fields.get("prev", ""),
+        digest=fields.get("digest", ""),
+        scope=fields.get("scope", ""),
+    )
+
+
+def decode_event(text: str) -> Event:
+    """An event from its JSON."""
+    return from_fields(json.loads(text))
+
+
+def examined(text: str | bytes) -> tuple[Event, str]:
+    """An event from its JSON, and what is wrong with the way it is written: no digest covers a field nobody knows."""
+    fields = json.loads(text, object_pairs_hook=_Fields)
+    event = from_fields(fields)
+    if dict(fields) == to_fields(event) and not _Fields.doubled(fields):
+        return event, ""
+    return event, f"event {event.id} holds what Engram did not write"
+
+
+class _Fields(dict[str, Any]):
+    """A JSON object that remembers whether a name stood in it twice: readers differ in which one they take."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.twice = len(self) < len(pairs)
+
+    @classmethod
+    def doubled(cls, value: Any) -> bool:
+        """Whether any object in there does."""
+        if isinstance(value, cls):
+            return value.twice or any(cls.doubled(item) for item in value.values())
+        return isinstance(value, list) and any(cls.doubled(item) for item in value)
+
+
+CONVERSATION = "conversation:"
+"""How the ledger of a conversation begins that belongs to a scope and to no session."""
+
+
+def ledger_owner(name: str, task: TaskRun | None, session: Session | None, last: str = "") -> str:
+    """The scope a ledger belongs to: its task's, its session's, that of its last event, or the one it is named after.
+
+    "" where none of them says: nobody has written to it, or only an Engram that did not note whose events were.
+    """
+    if task is not None:
+        return task.scope
+    if session is not None and session.scopes:
+        return session.scopes[0]
+    return last or _named_after(name)
+
+
+def _named_after(name: str) -> str:
+    if not name.startswith(CONVERSATION):
+        return ""
+    try:
+        return parse_scope(name.removeprefix(CONVERSATION))
+    except InvalidInput:
+        return ""
+
+
+def owner_of_new(name: str, owner: str, scope: str) -> str:
+    """The owner of new events in a ledger; `Refused` where the writer names another than the ledger's.
+
+    In a project's session one may speak for what the project sees, such as the store's own `user`: the words stay the project's.
+    """
+    if scope and owner and scope != owner and (is_person(owner) or scope not in seen_from([owner])):
+        raise Refused(f"{name!r} belongs to another owner; nothing was written. Choose another name for the session")
+    return owner or scope or GLOBAL
+
+
+def sees_ledger(store: "Store", name: str, scopes: Collection[str] | None) -> bool:
+    """Whether someone who sees these scopes sees a ledger, and the session or task it is the ledger of."""
+    return scopes is None or shows(scopes, store.ledger_scope(name) or GLOBAL)

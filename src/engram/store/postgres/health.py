@@ -1,0 +1,330 @@
+"""What the doctor looks at on a server: its version, the extension, the schema, its indexes, and whose rows the role sees."""
+
+import re
+import select
+import time
+from contextlib import closing
+from typing import Any
+
+import psycopg
+from psycopg import pq
+
+from engram.store.postgres import distribution, neighbours
+from engram.store.postgres.context import TenantContext
+from engram.store.postgres.distribution import Cluster
+from engram.store.postgres.schema import LATEST, LEAST_SERVER, LEAST_VECTOR, migrations, vector_version, version_of
+from engram.store.protocol import Check
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+ANSWER_SECONDS = 5.0
+"""How long a pooler may take to find a second connection to the server."""
+TRIES = 5
+"""How often two clients look for the same server process: others may take it in between."""
+
+
+def examine_topology(parts: TenantContext) -> list[Check]:
+    """The checks of everything around the server; none changes anything."""
+    return [_cluster(parts), _pooler(parts), _standbys(parts), _jit(parts)]
+
+
+# -- the cluster
+
+
+def _cluster(parts: TenantContext) -> Check:
+    with parts.database.reading() as connection:
+        cluster = distribution.find_cluster(connection)
+    if cluster is None:
+        return Check("cluster", True, "none: one server")
+    problem = _undistributed(cluster) or _left_behind(cluster) or _unreached(parts)
+    if problem is not None:
+        return problem
+    place = f"Citus {cluster.version}"
+    if not cluster.distributed:
+        advice = distribution.obstacle(cluster) or "`engram init` distributes the tables over its nodes"
+        return Check("cluster", True, f"{place}; the store is on this server alone", advice)
+    return Check("cluster", True, f"{place}, {len(cluster.distributed)} tables over {_nodes(cluster.nodes)}")
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node" if count == 1 else f"{count} nodes"
+
+
+def _undistributed(cluster: Cluster) -> Check | None:
+    """A worker, tables that were forgotten, or tables that do not lie together."""
+    if not cluster.is_coordinator:
+        return Check("cluster", False, f"a worker of Citus {cluster.version}", "connect to the coordinator")
+    if cluster.distributed and cluster.local:
+        names = ", ".join(table.name for table in cluster.local)
+        advice = f"`engram init` as {cluster.local[0].owner} distributes them"
+        return Check("cluster", False, f"not distributed: {names}", advice)
+    first = next(iter(cluster.distributed), None)
+    apart = [table.name for table in cluster.distributed if first is not None and table.group != first.group]
+    if first is not None and apart:
+        advice = (
+            f"SELECT update_distributed_table_colocation('engram.{apart[0]}', colocate_with => '{first.full_name}')"
+        )
+        return Check("cluster", False, f"not colocated with {first.name}: {', '.join(apart)}", advice)
+    return None
+
+
+def _left_behind(cluster: Cluster) -> Check | None:
+    if not cluster.left_behind:
+        return None
+    names = ", ".join(table.name for table in cluster.left_behind)
+    advice = f"`engram init` as {cluster.left_behind[0].owner} empties them"
+    return Check("cluster", False, f"rows left behind on the coordinator, out of purge's reach: {names}", advice)
+
+
+def _unreached(parts: TenantContext) -> Check | None:
+    """Whether the servers that hold the tenant's rows are told its name; without it their policies hide every row."""
+    ((told, _),) = parts.database.run("citus_reached")
+    if told == parts.database.tenant:
+        return None
+    advice = "citus.propagate_set_commands must be 'local'; look for a pooler between coordinator and workers"
+    return Check("cluster", False, "the tenant's name does not reach the workers: its rows are hidden there", advice)
+
+
+# -- the pooler
+
+
+def _pooler(parts: TenantContext) -> Check:
+    with parts.database.reading() as connection:
+        direct = _pid(connection) == connection.info.backend_pid
+        place, password = connection.info.dsn, connection.info.password
+    if direct:
+        return Check("pooler", True, "none: connected directly")
+    mode = _mode(parts, place, password)
+    return Check("pooler", True, f"a pooler {mode}; nothing is prepared behind it", _ADVICE.get(mode, ""))
+
+
+_SHARED = "in transaction mode"
+_OWN = "in session mode, as far as can be seen"
+_UNKNOWN = f"whose mode cannot be told: no second connection came free within {ANSWER_SECONDS:g} s"
+_ADVICE = {
+    _SHARED: "send `engram index --nearest` and the owner's purges to the server directly: they need longer timeouts",
+    _OWN: "each client keeps a connection of the server; in transaction mode many more clients share them",
+}
+
+
+def _mode(parts: TenantContext, place: str, password: str) -> str:
+    """Two clients that are both connected and get the same server process do not have it to themselves."""
+    # Closed, not left: one that still waits for an answer cannot be asked to commit.
+    with closing(psycopg.connect(place, password=password, autocommit=True)) as second:
+        seen: set[int] = set()
+        for _ in range(TRIES):
+            pid = _pid_within(second, ANSWER_SECONDS)
+            if pid is None:
+                return _UNKNOWN
+            seen.add(pid)
+            with parts.database.reading() as first:
+                shared = _pid(first) in seen
+            if shared or len(seen) > 1:
+                return _SHARED
+    return _OWN
+
+
+def _pid(connection: Connection) -> int:
+    row = connection.execute("SELECT pg_backend_pid()").fetchone()
+    return int(row[0]) if row else 0
+
+
+def _pid_within(connection: Connection, seconds: float) -> int | None:
+    """Which server process answers; None where none does in time: the connection cannot be used any more then."""
+    server, deadline = connection.pgconn, time.monotonic() + seconds
+    server.send_query(b"SELECT pg_backend_pid()")
+    while server.is_busy():
+        ready, _, _ = select.select([server.socket], [], [], max(0.0, deadline - time.monotonic()))
+        if not ready:
+            return None
+        server.consume_input()
+    answer = server.get_result()
+    while server.get_result() is not None:
+        pass
+    known = answer is not None and answer.status == pq.ExecStatus.TUPLES_OK
+    return int(answer.get_value(0, 0) or 0) if answer is not None and known else None
+
+
+# -- standbys
+
+
+def _standbys(parts: TenantContext) -> Check:
+    with parts.database.reading() as connection:
+        replica = parts.database.is_replica(connection)
+    if replica:
+        return _following(parts)
+    rows = parts.database.run("standbys")
+    ((names, level),) = parts.database.run("commit_waits_for")
+    hidden = [row for row in rows if row[1] is None]
+    waited_for = [row for row in rows if row[2] in ("sync", "quorum")]
+    detail = ", ".join(_standby(*row) for row in rows) or "none"
+    if names and not rows:
+        advice = "start it, or: ALTER SYSTEM SET synchronous_standby_names = ''; SELECT pg_reload_conf()"
+        return Check("standbys", False, f"none, and every commit waits for one ({names})", advice)
+    if hidden:
+        waiting = "commits wait for one of them" if names else "no commit waits for them"
+        return Check(
+            "standbys", True, f"{detail}; {waiting}", f"their state is shown to members of pg_monitor: {_GRANT}"
+        )
+    if names and not waited_for:
+        advice = f"every commit waits until one of synchronous_standby_names ({names}) follows"
+        return Check("standbys", False, detail, advice)
+    if names and level in ("off", "local"):
+        return Check("standbys", True, detail, f"no commit waits for them: synchronous_commit is {level}")
+    if rows and not waited_for:
+        return Check("standbys", True, detail, _MAY_LOSE)
+    return Check("standbys", True, detail)
+
+
+_GRANT = "GRANT pg_monitor TO the role"
+_MAY_LOSE = "none is synchronous: a failover loses what it had not received, acknowledged or not; docs/scaling.md has the setting"
+
+
+def _standby(name: str, state: str | None, sync: str | None, behind: int | None) -> str:
+    known = [word for word in (state, {"async": "asynchronous", "sync": "synchronous"}.get(sync or "", sync)) if word]
+    lag = [] if behind is None else [f"{behind:,} bytes behind"]
+    return " ".join([f"{name}:", ", ".join([*known, *lag])]) if known or lag else name
+
+
+def _following(parts: TenantContext) -> Check:
+    ((unplayed, seconds, connected),) = parts.database.run("following")
+    known = [f"{unplayed:,} bytes received and not yet replayed"] if unplayed is not None else []
+    known += [f"last change {seconds:,.0f} s ago"] if seconds is not None else []
+    detail = f"this is one; {', '.join(known) or 'its lag cannot be told'}"
+    if connected:
+        return Check("standbys", True, detail)
+    advice = "it is not connected to its primary, and grows old; only one that is fed from an archive should be"
+    return Check("standbys", True, detail, advice)
+
+
+# -- compiling
+
+
+def _jit(parts: TenantContext) -> Check:
+    ((value,),) = parts.database.run("jit")
+    return Check(
+        "jit", True, "off" if value == "off" else "on at the server; every transaction of Engram switches it off"
+    )
+
+
+_INDEX = re.compile(r"CREATE (?:UNIQUE )?INDEX (\w+) ON|CREATE TABLE engram\.(\w+) \((?:[^;]*?)PRIMARY KEY", re.DOTALL)
+
+
+def examine(parts: TenantContext) -> list[Check]:
+    """Every check, worst news included; none changes anything."""
+    return [
+        _server(parts),
+        _extension(parts),
+        _schema(parts),
+        _indexes(parts),
+        _role(parts),
+        _privileges(parts),
+        *examine_topology(parts),
+        _index(parts),
+        _embedder(parts),
+    ]
+
+
+def _server(parts: TenantContext) -> Check:
+    with parts.database.reading() as connection:
+        version = connection.info.server_version
+        replica = parts.database.is_replica(connection)
+    detail = f"Postgres {version // 10000}.{version % 10000}, {'a replica: reads only' if replica else 'a primary'}"
+    if version // 10000 < LEAST_SERVER:
+        return Check("server", False, detail, f"Engram needs Postgres {LEAST_SERVER} or newer")
+    return Check("server", True, detail)
+
+
+def _extension(parts: TenantContext) -> Check:
+    rows = parts.database.run("extension")
+    if not rows:
+        return Check("extension", False, "pgvector is missing", "an administrator runs: CREATE EXTENSION vector")
+    if vector_version(rows[0][0]) < LEAST_VECTOR:
+        return Check("extension", False, f"pgvector {rows[0][0]}", "ALTER EXTENSION vector UPDATE")
+    return Check("extension", True, f"pgvector {rows[0][0]}")
+
+
+def _schema(parts: TenantContext) -> Check:
+    with parts.database.reading() as connection:
+        version = version_of(connection)
+    if version < LATEST:
+        return Check(
+            "schema", False, f"version {version} of {LATEST}", "`engram init` with the owner's role migrates it"
+        )
+    return Check("schema", True, f"version {version}")
+
+
+def expected_indexes() -> set[str]:
+    """Names of the indexes the migrations make."""
+    found = set()
+    for text in migrations().values():
+        found |= {index or f"{table}_pkey" for index, table in _INDEX.findall(text)}
+    return found
+
+
+def _indexes(parts: TenantContext) -> Check:
+    known: dict[str, bool] = dict(parts.database.run("indexes"))
+    missing = sorted(expected_indexes() - set(known))
+    broken = sorted(name for name, valid in known.items() if not valid)
+    if missing:
+        advice = "make them again: the statements are in the migrations, docs/postgres.md says where"
+        return Check("indexes", False, f"missing: {', '.join(missing)}", advice)
+    if broken:
+        return Check(
+            "indexes", False, f"not valid: {', '.join(broken)}", f"REINDEX INDEX CONCURRENTLY engram.{broken[0]}"
+        )
+    return Check("indexes", True, f"{len(known)}, all valid")
+
+
+def _role(parts: TenantContext) -> Check:
+    ((name, superuser, bypasses, *_),) = parts.database.run("role")
+    unsecured = [table for (table,) in parts.database.run("unsecured")]
+    if unsecured:
+        advice = "ALTER TABLE … ENABLE ROW LEVEL SECURITY; ALTER TABLE … FORCE ROW LEVEL SECURITY"
+        return Check("tenants", False, f"row security is off on {', '.join(unsecured)}", advice)
+    if superuser or bypasses:
+        power = "is a superuser" if superuser else "bypasses row security"
+        return Check(
+            "tenants", True, f"{name} {power}", "connect as an ordinary role, so that the server keeps tenants apart"
+        )
+    return Check("tenants", True, f"{name} sees only tenant {parts.database.tenant}")
+
+
+def _privileges(parts: TenantContext) -> Check:
+    lacking: dict[str, list[str]] = dict(parts.database.run("lacking"))
+    if not lacking:
+        return Check("privileges", True, "may read and write")
+    if not any("SELECT" in what for what in lacking.values()) and not parts.database.run("writable"):
+        return Check("privileges", True, "may read; every write is refused")
+    named = ", ".join(f"{' and '.join(what)} on {table}" for table, what in lacking.items())
+    return Check("privileges", False, f"lacks {named}", "roles.sql grants what is needed, docs/postgres.md says how")
+
+
+def _index(parts: TenantContext) -> Check:
+    generation = parts.facts.generation
+    documents = int(parts.database.run("document_count")[0][0])
+    vectors = int(parts.database.run("vector_count", generation=generation)[0][0])
+    detail = f"{documents} documents, {vectors} vectors"
+    if strays := parts.database.run("stray_documents", limit=10):
+        return Check(
+            "index", False, f"{detail}; {len(strays)} or more without a record", "run `engram index --rebuild`"
+        )
+    name = neighbours.index_name(parts.database.tenant, generation)
+    if parts.facts.get("hnsw") == generation and name not in neighbours.indexes_of(parts.database):
+        return Check("index", False, f"{detail}; the HNSW index {name} is gone", "run `engram index --nearest`")
+    if vectors < documents and parts.embedder is not None and parts.facts.can_embed():
+        missing = documents - vectors
+        return Check("index", False, f"{detail}; {missing} lack a vector", "run `engram index --reembed`")
+    if vectors >= neighbours.WORTHWHILE and parts.facts.get("hnsw") != generation:
+        advice = "`engram index --nearest` makes an HNSW index for this tenant"
+        return Check("index", True, f"{detail}, searched one by one", advice)
+    return Check("index", True, detail)
+
+
+def _embedder(parts: TenantContext) -> Check:
+    there = parts.facts.get("embedder")
+    if parts.embedder is None:
+        return Check("embedder", True, "none: search is by keyword")
+    if not parts.facts.can_embed():
+        detail = f"configured {parts.embedder.name}, the store holds {there or 'none'}; search is by keyword"
+        return Check("embedder", False, detail, "run `engram index --reembed`")
+    return Check("embedder", True, parts.embedder.name)

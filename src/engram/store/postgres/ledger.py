@@ -1,0 +1,249 @@
+"""A session's ledger: events chained under its head's lock, keys that make a repeat harmless."""
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from engram.model.errors import StoreCorrupt
+from engram.model.event import Event, Session
+from engram.model.task import Job, TaskRun
+from engram.rules.scopes import GLOBAL
+from engram.store.documents import MAX_INDEXED_CHARS, event_document, spoken
+from engram.store.ledger import (
+    NO_HEAD,
+    Head,
+    decode_event,
+    examined,
+    following_on,
+    ledger_owner,
+    owner_of_new,
+    problems_of,
+    to_fields,
+    unrepeated,
+)
+from engram.store.ledger_checkpoints import (
+    ANCHOR,
+    FIRST,
+    REDACTED,
+    anchor_text,
+    broken_links,
+    link_to,
+    missing_events,
+    redaction_text,
+    unwitnessed,
+)
+from engram.store.postgres.connections import Connection
+from engram.store.postgres.context import TenantContext
+from engram.store.postgres.sql import statement
+from engram.store.postgres.task_store import held_task, job_columns
+from engram.store.postgres.write import DocumentRow, Work, dumped, put_documents
+from engram.store.protocol import Following, NewEvent, no_jobs
+from engram.store.tasks import from_fields, refuse_closed, refuse_ended, tasks_named
+
+
+def witness(parts: TenantContext, connection: Connection, session: str, head: Head) -> tuple[str, dict[str, Any]]:
+    """The journal's word on where a ledger ends, to be written.
+
+    It is linked to the newest one that is committed; writers to different ledgers do not wait for each other.
+    """
+    # A number comes from no table, so it is a question of its own; both are one round trip.
+    ((seq,),), newest = parts.database.answers(
+        connection, [(statement("next_decision"), {}), (statement("newest_anchor"), {})]
+    )
+    link = link_to(*newest[0]) if newest else FIRST
+    told = {"op": ANCHOR, "actor": "engram", "reason": anchor_text(head, link), "session": session}
+    return "put_decision", {"seq": seq, "at": parts.clock(), "ids": [], **told}
+
+
+def redactions(
+    parts: TenantContext, connection: Connection, events: Iterable[Event], actor: str
+) -> list[tuple[str, dict[str, Any]]]:
+    """The journal's words on events whose content is about to be destroyed, to be written."""
+    ordered = sorted((event for event in events if event.salt), key=lambda event: event.session)
+    work = []
+    for session, redacted in groupby(ordered, key=lambda event: event.session):
+        ((seq,),) = parts.database.within(connection, statement("next_decision"), {})
+        reason = redaction_text(event.id for event in redacted)
+        told = {"op": REDACTED, "actor": actor, "reason": reason, "session": session}
+        work.append(("put_decision", {"seq": seq, "at": parts.clock(), "ids": [], **told}))
+    return work
+
+
+def append(
+    parts: TenantContext, session: str, events: Sequence[NewEvent], jobs: Following = no_jobs, scope: str = ""
+) -> list[Event]:
+    """Write new events, return all: new ones, and for a repeated key the event it named before."""
+    vectors = parts.embed([spoken(event.role, event.content[:MAX_INDEXED_CHARS]) for event in events])
+    with parts.database.transaction() as connection:
+        task = held_task(parts, connection, session, "share_task")
+        refuse_closed(task)
+        for named in tasks_named(session, events):
+            refuse_closed(held_task(parts, connection, named, "share_task"))
+        ((seq, digest),) = parts.database.within(connection, statement("lock_ledger"), {"session": session})
+        last = _last(parts, connection, session, Head(seq, digest))
+        kept = _kept(parts, connection, session) if task is None else None
+        refuse_ended(kept)
+        scope = owner_of_new(session, ledger_owner(session, task, kept, last.scope if last else ""), scope)
+        keys = [event.key for event in events if event.key]
+        rows = parts.database.within(connection, statement("events_by_key"), {"session": session, "keys": keys})
+        known = {key: decode_event(record) for key, record in rows}
+        fresh = unrepeated(events, known)
+        head = Head(last.seq, last.digest) if last else NO_HEAD
+        new = following_on(head, session, [events[i] for i in fresh], parts.token, scope)
+        if new:
+            _write(parts, connection, session, new, jobs(new))
+            documents = [
+                DocumentRow(event_document(event, scope), vectors[i] if vectors is not None else None)
+                for i, event in zip(fresh, new, strict=True)
+            ]
+            put_documents(parts.database, connection, documents, parts.facts.generation)
+    written = dict(zip(fresh, new, strict=True))
+    by_key = known | {event.key: event for event in new if event.key}
+    return [written[i] if i in written else by_key[event.key] for i, event in enumerate(events)]
+
+
+def _last(parts: TenantContext, connection: Connection, session: str, head: Head) -> Event | None:
+    """Where a ledger ends: its last event must be the one that its head speaks of."""
+    if not head.seq:
+        return None
+    rows = parts.database.within(connection, statement("event_at"), {"session": session, "seq": head.seq})
+    last = decode_event(rows[0][0]) if rows else None
+    if last is None or last.digest != head.digest:
+        raise StoreCorrupt(
+            f"event {head.seq}, the last one of the ledger {session}, is not there as it was; nothing was written. Restore the "
+            "database from a backup, or go on in another session or task; `engram ledger verify` says more"
+        )
+    return last
+
+
+def _kept(parts: TenantContext, connection: Connection, session: str) -> Session | None:
+    rows = parts.database.within(connection, statement("session"), {"id": session})
+    return session_of(rows[0]) if rows else None
+
+
+def _write(
+    parts: TenantContext, connection: Connection, session: str, new: Sequence[Event], jobs: Sequence[Job]
+) -> None:
+    values = {
+        "session": session,
+        "ids": [event.id for event in new],
+        "seqs": [event.seq for event in new],
+        "keys": [event.key for event in new],
+        "records": [dumped(to_fields(event)) for event in new],
+    }
+    head = Head(new[-1].seq, new[-1].digest)
+    work: Work = [("put_events", values), ("move_head", {"session": session, **head._asdict()})]
+    work.append(witness(parts, connection, session, head))
+    work += [("put_jobs", job_columns(jobs))] if jobs else []
+    parts.database.all_of(connection, work)
+
+
+def heads(parts: TenantContext) -> Iterator[tuple[str, Head]]:
+    """Where each ledger ends, as its head says."""
+    after = ""
+    while rows := parts.database.run("ledgers", after=after):
+        yield from ((session, Head(seq, digest)) for session, seq, digest in rows)
+        after = rows[-1][0]
+
+
+def find(parts: TenantContext, event_id: str) -> Event | None:
+    """An event by id."""
+    rows = parts.database.run("event", id=event_id)
+    return decode_event(rows[0][0]) if rows else None
+
+
+def of_ledger(parts: TenantContext, session: str, last: int | None = None, after: int = 0) -> list[Event]:
+    """A ledger's events in order: those after a number, and of these the last so many."""
+    rows = parts.database.run("events_of", session=session, after=after, limit=last)
+    return [decode_event(record) for (record,) in reversed(rows)]
+
+
+def save_session(parts: TenantContext, session: Session) -> None:
+    """Create or update a session."""
+    parts.database.change("save_session", **session_values(session))
+
+
+def session_values(session: Session) -> dict[str, object]:
+    """A session as its row has it."""
+    return {
+        "id": session.id,
+        "task": session.task,
+        "scopes": list(session.scopes),
+        "started": session.started,
+        "ended": session.ended,
+        "summary": session.summary,
+        "through": session.summary_through,
+        "style": session.summary_style,
+        "by": session.summary_by,
+    }
+
+
+def load_session(parts: TenantContext, session_id: str) -> Session | None:
+    """A session, or None."""
+    rows = parts.database.run("session", id=session_id)
+    return session_of(rows[0]) if rows else None
+
+
+def sessions(parts: TenantContext, limit: int | None, scopes: Collection[str] | None) -> list[Session]:
+    """Sessions, newest first."""
+    rows = parts.database.run("sessions", limit=limit, any=scopes is None, scopes=list(scopes or ()))
+    return [session_of(row) for row in rows]
+
+
+def session_of(row: tuple[object, ...]) -> Session:
+    """A session from its row."""
+    session_id, task, scopes, *rest = row
+    return Session(session_id, task, tuple(scopes), *rest)  # type: ignore[arg-type]
+
+
+def ledger_scope(parts: TenantContext, name: str, *, with_last: bool = True) -> str:
+    """Whose a ledger is; `with_last` asks its last event, too."""
+    rows = parts.database.run("task", id=name)
+    task = from_fields(TaskRun, json.loads(rows[0][0])) if rows else None
+    last = of_ledger(parts, name, last=1) if with_last and task is None else []
+    return ledger_owner(name, task, load_session(parts, name), last[0].scope if last else "")
+
+
+def session_scope(parts: TenantContext, session_id: str) -> str:
+    """The scope of events that carry none of their own: their task's, or their session's first, else global."""
+    return ledger_scope(parts, session_id, with_last=False) or GLOBAL
+
+
+def verify(parts: TenantContext) -> list[str]:
+    """What is wrong, ledger by ledger."""
+    run = parts.database.run
+    redacted = frozenset(event_id for (reason,) in run("redactions") for event_id in reason.split())
+    ends = {
+        session: {reason: digest for _, reason, digest in rows}
+        for session, rows in groupby(run("anchors"), key=lambda row: str(row[0]))
+    }
+    problems: list[str] = []
+    for session, head in _heads(parts):
+        problems += _of_ledger(parts, session, head, list(ends.get(session, ())), redacted)
+    for session, told in ends.items():
+        counts = {reason: reason.partition(" ")[0] for reason in told}
+        standing = {int(counts[reason]): digest for reason, digest in told.items() if counts[reason].isdigit()}
+        problems += missing_events(session, told, standing.get)
+    return problems + broken_links((session, reason) for session, reason in run("words"))
+
+
+def _heads(parts: TenantContext) -> Iterator[tuple[str, Head]]:
+    yield from heads(parts)
+    yield from ((session, NO_HEAD) for (session,) in parts.database.run("headless"))
+
+
+def _of_ledger(parts: TenantContext, session: str, head: Head, ends: list[str], redacted: frozenset[str]) -> list[str]:
+    found: list[Event] = []
+    problems: list[str] = []
+    for event_id, seq, key, record in parts.database.run("rows_of", session=session):
+        event, wrong = examined(record)
+        if (event.id, event.seq, event.key, event.session) != (event_id, seq, key, session):
+            wrong = f"event {event_id} stands where event {event.seq} of {event.session} belongs"
+        problems += [f"{session}: {wrong}"] if wrong else []
+        found.append(event)
+    problems += problems_of(found, session, redacted) + unwitnessed(session, found, ends)
+    last = Head(found[-1].seq, found[-1].digest) if found else NO_HEAD
+    if last != head:
+        problems.append(f"{session}: the ledger ends at {last.seq} where {head.seq} was written")
+    return problems

@@ -1,0 +1,239 @@
+"""Destroying a memory or an event: every row and word of it, in one transaction, with proof.
+
+Postgres keeps the bytes of a deleted row until it reuses their place; a VACUUM at the end makes that soon. What lies in
+the write-ahead log, on replicas and in backups is out of reach, and said to be.
+"""
+
+import contextlib
+import json
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+
+from engram.model.errors import EngramError
+from engram.model.event import Event
+from engram.model.memory import Memory
+from engram.store.documents import event_document
+from engram.store.ledger import blanked, decode_event, to_fields
+from engram.store.postgres import images, ledger
+from engram.store.postgres.connections import Connection
+from engram.store.postgres.context import TenantContext
+from engram.store.postgres.ledger import redactions
+from engram.store.postgres.sql import statement
+from engram.store.postgres.write import DocumentRow, dumped, known_documents, put_documents
+from engram.store.protocol import Purged
+from engram.store.purge import (
+    Holder,
+    goes_with,
+    is_foreign,
+    is_sentence,
+    named,
+    quoted_spellings,
+    reworded,
+    said_elsewhere,
+    says,
+    spoken_in,
+    strings_in,
+    texts_of,
+    without,
+    words_of,
+)
+
+OUT_OF_REACH = (
+    "the server's write-ahead log and replicas, until they have moved on",
+    "backups and copies made earlier",
+    "space of deleted rows the server has not reused yet (VACUUM FULL rewrites it at once)",
+)
+Spares = Callable[[str], bool]
+"""Whether the words stay where they are said for a scope."""
+_TABLES = (
+    "documents",
+    "postings",
+    "terms",
+    "memory_vectors",
+    "agent_memory",
+    "agent_events",
+    "journal_images",
+    "memory_names",
+    "memory_relations",
+    "memory_uses",
+    "journal",
+    "agent_sessions",
+    "agent_task_runs",
+    "agent_checkpoints",
+    "memory_jobs",
+)
+
+
+def purge(parts: TenantContext, ids: Sequence[str], actor: str, drawn: Collection[str] = ()) -> Purged:
+    """Remove memories and events from every table; leave tombstones; prove absence."""
+    wanted = sorted(set(ids))
+    with parts.database.transaction() as connection:
+        # One at a time: two that blank the same events or count down the same terms would wait for each other.
+        for name in ("begin_statistics", "await_statistics"):
+            parts.database.within(connection, statement(name), {})
+        parts.database.within(connection, statement("lock_memories"), {"ids": wanted})
+        asked = [i for i in wanted if i not in drawn and ledger.find(parts, i) is None]
+        owners = _owners(parts, connection, wanted)
+        everywhere = _everything_said(parts, asked)
+        own = [text for text in _everything_said(parts, sorted({*wanted} - {*asked})) if text not in everywhere]
+        evidence = _events_to_blank(parts, connection, wanted, asked, everywhere)
+        quoting = (event for event in _quoting(parts, connection, own) if event.id not in evidence)
+        said = [*everywhere, *said_elsewhere(quoting, own, evidence.values())]
+        # What a person has destroyed by id goes wherever it stands; what goes with its owner, or with an event, is theirs alone.
+        spares: Spares = (lambda _: False) if asked else partial(is_foreign, own=owners)
+        _blank_sessions(parts, connection, said, spares)
+        _blank_tasks(parts, connection, said, spares)
+        _blank_reasons(parts, connection, said, spares)
+        _blank_journal(parts, connection, wanted, actor)
+        _remove(parts, connection, [*wanted, *evidence])
+        _blank_events(parts, connection, evidence, actor)
+    _vacuum(parts)
+    return Purged(tuple(sorted({*wanted, *evidence})), _remaining(parts, said, owners), OUT_OF_REACH)
+
+
+def _owners(parts: TenantContext, connection: Connection, ids: Sequence[str]) -> set[str]:
+    """Whose all that is."""
+    rows = [row for i in ids for row in parts.database.within(connection, statement("owner_of"), {"id": i})]
+    return {str(scope) for (scope,) in rows}
+
+
+def _everything_said(parts: TenantContext, wanted: Sequence[str]) -> list[str]:
+    """Every text the memories ever held, and the events' words."""
+    texts: list[str] = []
+    for wanted_id in wanted:
+        for image in images.history(parts.database, wanted_id):
+            texts += texts_of(image.memory) if image.memory is not None else []
+        event = ledger.find(parts, wanted_id)
+        texts += spoken_in(event) if event is not None else []
+    return list(dict.fromkeys(texts))
+
+
+def _events_to_blank(
+    parts: TenantContext, connection: Connection, wanted: Sequence[str], asked: Sequence[str], everywhere: Sequence[str]
+) -> dict[str, Event]:
+    """Events that are wanted, those a memory asked for was derived from, and those that hold its very words."""
+    named = list(wanted)
+    for memory_id in asked:
+        cited = [(e.event, m.scope) for m in _versions(parts, memory_id) for e in m.evidence]
+        named += [i for i, scope in cited if goes_with(next(iter(_owners(parts, connection, [i])), ""), scope)]
+    found = {event.id: event for i in dict.fromkeys(named) if (event := ledger.find(parts, i)) is not None}
+    return found | {event.id: event for event in _quoting(parts, connection, [*filter(is_sentence, everywhere)])}
+
+
+def _quoting(parts: TenantContext, connection: Connection, said: Sequence[str]) -> list[Event]:
+    """The events that hold any of the texts."""
+    if not said:
+        return []
+    rows = parts.database.within(connection, statement("quoting_events"), {"needles": quoted_spellings(said)})
+    found = [decode_event(record) for (record,) in rows]
+    return [event for event in found if any(says(words_of(event), text) for text in said)]
+
+
+def _versions(parts: TenantContext, memory_id: str) -> list[Memory]:
+    return [image.memory for image in images.history(parts.database, memory_id) if image.memory is not None]
+
+
+def _blank_sessions(parts: TenantContext, connection: Connection, said: Sequence[str], spares: Spares) -> None:
+    """A session's task or summary may quote what is purged."""
+    if not said:
+        return
+    for row in parts.database.within(connection, statement("quoting_sessions"), {"texts": list(said)}):
+        session = ledger.session_of(row)
+        if session.scopes and spares(session.scopes[0]):
+            continue
+        blank = {"id": session.id, "task": without(session.task, said), "summary": without(session.summary, said)}
+        parts.database.within(connection, statement("blank_session"), blank)
+
+
+def _blank_tasks(parts: TenantContext, connection: Connection, said: Sequence[str], spares: Spares) -> None:
+    """So may a task's goal, a checkpoint, or the error of a job."""
+    needles = quoted_spellings(said)
+    found = parts.database.within(connection, statement("quoting_tasks"), {"needles": needles}) if said else []
+    for kind, task_id, number, scope, record in found:
+        if spares(scope):
+            continue
+        fields = reworded(json.loads(record), lambda text: without(text, said))
+        blank = {"id": task_id, "number": number, "record": dumped(fields)}
+        parts.database.within(connection, statement(f"blank_{kind}"), blank)
+
+
+def _blank_reasons(parts: TenantContext, connection: Connection, said: Sequence[str], spares: Spares) -> None:
+    """The reason of a decision about another memory may quote it, too."""
+    rows = parts.database.within(connection, statement("quoting_reasons"), {"texts": list(said)}) if said else []
+    for seq, reason, scopes in rows:
+        if scopes and all(map(spares, scopes)):
+            continue
+        parts.database.within(connection, statement("blank_reason"), {"seq": seq, "reason": without(reason, said)})
+
+
+def _blank_journal(parts: TenantContext, connection: Connection, wanted: Sequence[str], actor: str) -> None:
+    """Take the images out of every entry, then note the purge; the entries stay, so that order and audit do."""
+    parts.database.within(connection, statement("blank_reasons"), {"ids": list(wanted)})
+    blank = parts.database.within(connection, statement("blank_images"), {"ids": list(wanted)})
+    known = sorted({memory_id for (memory_id,) in blank})
+    if not known:
+        return
+    ((seq,),) = parts.database.within(connection, statement("next_decision"), {})
+    entry = {"seq": seq, "at": parts.clock(), "op": "purge", "ids": known}
+    told = {"actor": actor, "reason": "", "session": ""}
+    parts.database.all_of(
+        connection,
+        [
+            ("put_decision", {**entry, **told}),
+            ("put_images", {**entry, "images": [None] * len(known)}),
+            ("put_tombstones", {"ids": known}),
+        ],
+    )
+
+
+def _remove(parts: TenantContext, connection: Connection, ids: Sequence[str]) -> None:
+    known = known_documents(parts.database, connection, ids)
+    numbers = [held.n for held in known.values()]
+    terms = [term for held in known.values() for term in set(" ".join(held.texts).split())]
+    parts.database.all_of(
+        connection,
+        [
+            ("drop_postings", {"numbers": numbers}),
+            ("uncount_terms", {"terms": terms}),
+            ("drop_gone_terms", {"terms": terms}),
+            ("drop_vectors", {"numbers": numbers}),
+            ("drop_documents", {"numbers": numbers}),
+            ("drop_names", {"ids": list(ids)}),
+            ("drop_relations", {"ids": list(ids)}),
+            ("drop_uses", {"ids": list(ids)}),
+            ("drop_memories", {"ids": list(ids)}),
+        ],
+    )
+
+
+def _blank_events(parts: TenantContext, connection: Connection, evidence: dict[str, Event], actor: str) -> None:
+    """Their places in the chains stay: what is said next follows them."""
+    if not evidence:
+        return
+    parts.database.all_of(connection, redactions(parts, connection, evidence.values(), actor))
+    empty = [blanked(event) for event in evidence.values()]
+    records = {"ids": [event.id for event in empty], "records": [dumped(to_fields(event)) for event in empty]}
+    parts.database.within(connection, statement("blank_events"), records)
+    rows = [DocumentRow(event_document(event, ledger.session_scope(parts, event.session))) for event in empty]
+    put_documents(parts.database, connection, rows, parts.facts.generation)
+
+
+def _vacuum(parts: TenantContext) -> None:
+    """Let the server reuse the deleted rows' space; only their owner may ask for that."""
+    with contextlib.suppress(EngramError):
+        parts.database.vacuum(_TABLES)
+
+
+def _remaining(parts: TenantContext, said: Sequence[str], owners: Collection[str]) -> tuple[str, ...]:
+    """Records that still say a whole text, by id; those of other owners are only counted."""
+    if not said:
+        return ()
+    try:
+        rows = parts.database.run("still_said", needles=quoted_spellings(said))
+    except EngramError as error:
+        return (f"not known: the search for what is left failed ({error}); purge again to prove it",)
+    return named([Holder(row_id, scope) for row_id, scope, words in rows if _says_any(words, said)], owners)
+
+
+def _says_any(record: str, said: Sequence[str]) -> bool:
+    return any(says(words, text) for words in strings_in(json.loads(record)) for text in said)

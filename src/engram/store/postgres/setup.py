@@ -1,0 +1,153 @@
+"""Opening a store on a server: the schema brought up to date, the tenant's name checked, the embedder claimed."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from engram.model.errors import InvalidInput, NotFound, StoreError
+from engram.store.sources import utc_now
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Embedder
+    from engram.store.postgres.store import PostgresStore
+    from engram.store.postgres.tenants import DueTenants
+
+SCHEMES = ("postgresql://", "postgres://")
+_NO_DRIVER = "Postgres needs psycopg ({}): pip install 'engram[postgres]'"
+_TENANT = re.compile(r"[\w.@:/+-]{1,200}")
+
+
+def open_store(
+    url: str,
+    tenant: str,
+    embedder: "Embedder | None" = None,
+    *,
+    clock: Callable[[], datetime] = utc_now,
+    create: bool = True,
+) -> "PostgresStore":
+    """A tenant's store; `create` makes or migrates the schema, without it a missing schema is an error."""
+    _check(url, tenant)
+    try:
+        from engram.store.postgres.store import PostgresStore
+    except ImportError as error:
+        raise StoreError(_NO_DRIVER.format(error)) from None
+    with _prepared(url, create):
+        store = PostgresStore(url, tenant, embedder, clock=clock)
+        try:
+            store.parts.facts.claim()
+        except BaseException:
+            store.close()
+            raise
+    return store
+
+
+def open_due_tenants(url: str, kinds: Sequence[str]) -> "DueTenants":
+    """Who asks which tenants have work of these kinds; the schema is made or migrated first."""
+    _check(url, "all")
+    try:
+        from engram.store.postgres.tenants import DueTenants
+    except ImportError as error:
+        raise StoreError(_NO_DRIVER.format(error)) from None
+    with _prepared(url, create=True):
+        return DueTenants(url, kinds)
+
+
+def prepare_server(url: str) -> list[str]:
+    """Make or migrate the schema, and distribute it where the server is a Citus coordinator; what there is to say of that."""
+    try:
+        from engram.store.postgres import distribution
+        from engram.store.postgres.connections import connect
+        from engram.store.postgres.errors import explained, shown_url
+    except ImportError as error:
+        raise StoreError(_NO_DRIVER.format(error)) from None
+    _check_url(url)
+    _check_readable(url)
+    _prepare(url, create=True)
+    where = shown_url(url)
+    with explained(where), connect(url) as connection:
+        return distribution.distribute(connection, where)
+
+
+def _check(url: str, tenant: str) -> None:
+    _check_url(url)
+    if not _TENANT.fullmatch(tenant):
+        raise InvalidInput(f"{tenant!r} is no tenant; letters, digits and . _ @ : / + - only, 200 at most")
+
+
+def _check_url(url: str) -> None:
+    if not url.startswith(SCHEMES):
+        raise InvalidInput("a store's URL begins with postgresql://; for files name a directory instead")
+
+
+def _check_readable(url: str) -> None:
+    from engram.store.postgres.errors import is_readable
+
+    if not is_readable(url):
+        raise InvalidInput(
+            "the store's URL cannot be read; it is postgresql://user:password@host:5432/database, "
+            "with %2F for a / in user or password, %40 for @ and %25 for %"
+        )
+
+
+@contextmanager
+def _prepared(url: str, create: bool) -> Iterator[None]:
+    """The schema as this Engram needs it, and this process's connections held meanwhile.
+
+    The first store of a process looks on a connection outside of the pool, which says at once what is wrong with the server; one
+    at a time, so that many opened at once are not as many connections. Later ones look on a connection they share.
+    """
+    from engram.store.postgres.connections import CONNECT_SECONDS, release, shared
+
+    _check_readable(url)
+    connections = shared(url)
+    try:
+        was_open = connections.is_open
+        if not was_open or not _is_current(url):
+            in_turn = connections.opening.acquire(timeout=CONNECT_SECONDS)
+            try:
+                if was_open or not connections.is_open or not _is_current(url):
+                    _prepare(url, create)
+                connections.is_open = True
+            finally:
+                if in_turn:
+                    connections.opening.release()
+        yield
+    finally:
+        release(connections)
+
+
+def _is_current(url: str) -> bool:
+    """Whether the schema is this Engram's, asked on a connection of the pool."""
+    from engram.store.postgres.database import Database
+    from engram.store.postgres.schema import LATEST, version_of
+
+    database = Database(url, "")
+    try:
+        with database.reading() as connection:
+            return version_of(connection) == LATEST
+    except StoreError:
+        return False
+    finally:
+        database.close()
+
+
+def _prepare(url: str, create: bool) -> None:
+    from engram.store.postgres.connections import connect
+    from engram.store.postgres.errors import explained, shown_url
+    from engram.store.postgres.schema import LATEST, check_server, migrate, version_of
+
+    where = shown_url(url)
+    with explained(where), connect(url) as connection:
+        if create:
+            migrate(connection, where)
+            return
+        check_server(connection, where)
+        version = version_of(connection)
+        if version == 0:
+            raise NotFound(f"{where} holds no Engram store; `engram init` makes one")
+        if version < LATEST:
+            raise StoreError(
+                f"{where} has schema {version}, this Engram needs {LATEST}; `engram init` with the owner's role migrates it"
+            )

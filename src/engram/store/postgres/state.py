@@ -1,0 +1,74 @@
+"""What a tenant's store knows about itself: who made its vectors, which generation is in force, whether it is paused."""
+
+import json
+import time
+from contextlib import suppress
+from typing import Any
+
+from engram.model.errors import EmbedderError, StoreDenied, StoreReadOnly
+from engram.store.postgres.connections import Connection
+from engram.store.postgres.database import Database
+from engram.store.postgres.sql import statement
+
+REMEMBERED = 2.0
+"""Seconds a fact is believed: another process may re-embed or pause the store at any time."""
+
+
+class StoreState:
+    """Facts by key, read again every other second."""
+
+    def __init__(self, database: Database, embedder_name: str, dim: int) -> None:
+        self._database = database
+        self._embedder, self._dim = embedder_name, dim
+        self._known: dict[str, Any] = {}
+        self._read_at = float("-inf")
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """A fact, or the default."""
+        if time.monotonic() - self._read_at > REMEMBERED:
+            self.refresh()
+        return self._known.get(key, default)
+
+    def refresh(self) -> None:
+        """Read all facts."""
+        self._known = {key: json.loads(value) for key, value in self._database.run("facts")}
+        self._read_at = time.monotonic()
+
+    def set(self, connection: Connection, **facts: Any) -> None:
+        """Write facts, inside a transaction; None takes one away."""
+        for key, value in facts.items():
+            name, values = ("drop_fact", {}) if value is None else ("put_fact", {"value": json.dumps(value)})
+            self._database.within(connection, statement(name), {"key": key, **values})
+            self._known[key] = value
+
+    @property
+    def generation(self) -> int:
+        """Which set of vectors is in force."""
+        return int(self.get("generation", 1))
+
+    def can_embed(self) -> bool:
+        """Whether the vectors in force come from this process's embedder."""
+        return self.in_force() is not None
+
+    def in_force(self) -> int | None:
+        """The generation in force, if it comes from this process's embedder; read at one moment, for a whole search."""
+        self.get("embedder")
+        known = self._known
+        same = bool(self._embedder) and known.get("embedder") == self._embedder
+        return int(known.get("generation", 1)) if same else None
+
+    def claim(self) -> None:
+        """A store without vectors takes this process's embedder; one made with another length of vectors refuses it."""
+        self.refresh()
+        if self._embedder and self.get("embedder") is None:
+            # On a replica or for a role that only reads, it stays unclaimed: there is nothing to find by meaning yet.
+            with suppress(StoreReadOnly, StoreDenied), self._database.transaction() as connection:
+                self._database.within(connection, statement("lock_facts"), {})
+                self.refresh()
+                if self.get("embedder") is None:
+                    self.set(connection, embedder=self._embedder, dim=self._dim, generation=1)
+        if self.can_embed() and self.get("dim") != self._dim:
+            raise EmbedderError(
+                f"the store's vectors by {self._embedder} have {self.get('dim')} dimensions, this embedder makes "
+                f"{self._dim}; give it another name, or run `engram index --reembed` with the right one"
+            )
