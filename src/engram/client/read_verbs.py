@@ -14,8 +14,8 @@ from engram.model.hit import Hits, Injection
 from engram.model.memory import Memory
 from engram.model.times import aware
 from engram.recall.cutoff import ABOUT, HELPFUL
+from engram.recall.query import SearchQuery
 from engram.recall.recaller import Recall
-from engram.recall.search import Ask
 from engram.rules.sources import is_evidence
 from engram.store.protocol import LIVE, Image
 
@@ -97,12 +97,12 @@ class ReadVerbs(Facets):
         past: bool,
         filters: Mapping[str, Any],
         floor: float,
-    ) -> Ask:
+    ) -> SearchQuery:
         if past and "status" in filters:
             raise InvalidInput("include_superseded says which states are looked at; give that or status, not both")
         if past:
             filters = {**filters, "status": EVERY_VERSION}
-        return Ask(query, limit, mode, fusion, self._filters(**filters), explain, min_relevance=floor)
+        return SearchQuery(query, limit, mode, fusion, self._filters(**filters), explain, min_relevance=floor)
 
     def recall(
         self,
@@ -147,9 +147,9 @@ class ReadVerbs(Facets):
         scope: ScopeLike,
         filters: Mapping[str, Any],
         floor: float,
-    ) -> Ask:
+    ) -> SearchQuery:
         narrowed = not _AS_ASKED.isdisjoint(filters)
-        return Ask(text, limit, mode, fusion, self._seen(scope, filters), explain, narrowed, floor).checked()
+        return SearchQuery(text, limit, mode, fusion, self._seen(scope, filters), explain, narrowed, floor).checked()
 
     def _composed(self, found: Recall) -> Recall:
         from engram.recall.composition import answering, composed

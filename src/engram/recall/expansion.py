@@ -11,7 +11,8 @@ from engram.model.hit import Hit, Hits, HitTrace, Part
 from engram.recall.cutoff import at_least, is_about
 from engram.recall.fusion import RRF_K
 from engram.recall.parse import ParsedQuestion
-from engram.recall.search import Ask, Searcher
+from engram.recall.query import SearchQuery
+from engram.recall.search import Searcher
 from engram.recall.trace import first
 from engram.text.entities import entities
 from engram.text.time.windows import Window
@@ -88,16 +89,18 @@ def permutations(question: str, count: int) -> list[str]:
     return list(found)[:count]
 
 
-def deep_search(searcher: Searcher, ask: Ask, n_queries: int = 4, permute: Permute | None = None) -> Hits:
+def deep_search(searcher: Searcher, query: SearchQuery, n_queries: int = 4, permute: Permute | None = None) -> Hits:
     """The question and its wordings, each searched by itself. A model that fails costs its wordings, not the answer."""
     if type(n_queries) is not int or not 1 <= n_queries <= MOST_QUERIES:
         raise InvalidInput(f"n_queries {n_queries!r} must lie between 1 and {MOST_QUERIES}")
-    ask = ask.checked()
-    wordings, warning = _wordings(ask.text, n_queries - 1, permute)
-    asks = [replace(ask, text=text, limit=max(ask.limit * 2, 20), min_relevance=0.0) for text in (ask.text, *wordings)]
-    with ThreadPoolExecutor(len(asks)) as pool:
-        results = list(pool.map(searcher.search, asks))
-    fused = first(at_least(_fused(results), ask.min_relevance), ask.limit)
+    query = query.checked()
+    wordings, warning = _wordings(query.text, n_queries - 1, permute)
+    queries = [
+        replace(query, text=text, limit=max(query.limit * 2, 20), min_relevance=0.0) for text in (query.text, *wordings)
+    ]
+    with ThreadPoolExecutor(len(queries)) as pool:
+        results = list(pool.map(searcher.search, queries))
+    fused = first(at_least(_fused(results), query.min_relevance), query.limit)
     fused.warnings = list(dict.fromkeys(w for hits in results for w in hits.warnings)) + ([warning] if warning else [])
     fused.mode, fused.terms = results[0].mode, tuple(dict.fromkeys(t for hits in results for t in hits.terms))
     return fused

@@ -14,7 +14,8 @@ from engram.recall.answer.answerer import Answerer
 from engram.recall.answer.history import time_of
 from engram.recall.cutoff import HELPFUL, is_about, is_read
 from engram.recall.parse import ParsedQuestion, parse
-from engram.recall.search import Ask, Searcher
+from engram.recall.query import SearchQuery
+from engram.recall.search import Searcher
 from engram.rules.sources import EVIDENCE, is_evidence
 from engram.store.protocol import Filters, Store
 from engram.text.quote import notice, quoted, word
@@ -64,28 +65,28 @@ class Recaller:
     clock: Callable[[], datetime]
     refine: "Callable[[ParsedQuestion, datetime], ParsedQuestion] | None" = None
 
-    def recall(self, ask: Ask, session: str = "", at: datetime | None = None) -> Recall:
+    def recall(self, query: SearchQuery, session: str = "", at: datetime | None = None) -> Recall:
         """Answer a question and note the use of what is about it."""
-        found = self.answered(ask, at)
-        # A caller may ask for less relevant hits, too; they are not strengthened by it.
+        found = self.answered(query, at)
+        # A caller may query for less relevant hits, too; they are not strengthened by it.
         meant = [hit.id for hit in found.hits if hit.memory is not None and is_about(hit)]
         warning = self._note("recalled", meant, session)
         return replace(found, warnings=(*found.warnings, warning)) if warning else found
 
-    def answered(self, ask: Ask, at: datetime | None = None) -> Recall:
+    def answered(self, query: SearchQuery, at: datetime | None = None) -> Recall:
         """Understand, search, phrase the answer, and tell how it came about if that was asked for."""
         moment = at or self.clock()
-        question = parse(ask.text, moment) if ask.narrowed else self.understood(ask.text, moment)
-        searcher = replace(self.searcher, log=[]) if ask.explain else self.searcher
-        floor, ask = ask.min_relevance, replace(ask.checked(), min_relevance=0.0)
-        answer = Answerer(searcher, self.store, self.clock, floor).answer(question, ask)
+        question = parse(query.text, moment) if query.narrowed else self.understood(query.text, moment)
+        searcher = replace(self.searcher, log=[]) if query.explain else self.searcher
+        floor, query = query.min_relevance, replace(query.checked(), min_relevance=0.0)
+        answer = Answerer(searcher, self.store, self.clock, floor).answer(question, query)
         trace = None
         if searcher.log is not None:
             from engram.recall.trace import traced
 
             trace = traced(question, answer, searcher.log)
         hits, text = answer.hits, lines_of(answer.hits, question.intent) or NOTHING_KNOWN
-        return Recall(ask.text, hits, text, (*answer.notes, *hits.warnings), question.intent, answer.window, question,
+        return Recall(query.text, hits, text, (*answer.notes, *hits.warnings), question.intent, answer.window, question,
                       trace=trace, nearest=answer.nearest)  # fmt: skip
 
     def understood(self, text: str, at: datetime) -> ParsedQuestion:
@@ -103,17 +104,17 @@ class Recaller:
         from engram.recall.prompt import inject
 
         now = self.clock()
-        hits = self._offered(Ask(task, INJECT_POOL, filters=filters, min_relevance=min_relevance).checked())
+        hits = self._offered(SearchQuery(task, INJECT_POOL, filters=filters, min_relevance=min_relevance).checked())
         chosen = inject.build(
             hits, budget, count_tokens, now, lambda directives: self._spread(directives, hits, filters, now)
         )
         warning = self._note("injected", chosen.ids, session)
         return replace(chosen, warnings=(*chosen.warnings, warning)) if warning else chosen
 
-    def _offered(self, ask: Ask) -> Hits:
-        hits = self.searcher.search(ask) if ask.text.strip() else Hits()
+    def _offered(self, query: SearchQuery) -> Hits:
+        hits = self.searcher.search(query) if query.text.strip() else Hits()
         known = {hit.id for hit in hits}
-        for memory in self._always(ask.filters):
+        for memory in self._always(query.filters):
             if memory.id not in known:
                 known.add(memory.id)
                 hits.append(Hit(memory.id, "memory", 0.0, memory.statement, memory))

@@ -17,7 +17,8 @@ from engram.model.task import Checkpoint, TaskRun
 from engram.recall.cutoff import HELPFUL, said_first
 from engram.recall.prompt.blocks import item_of, memory_item
 from engram.recall.prompt.budget import Assembled, BudgetItem, Counter, PromptSection, assemble
-from engram.recall.search import Ask, Searcher
+from engram.recall.query import SearchQuery
+from engram.recall.search import Searcher
 from engram.rules.scopes import seen_from
 from engram.rules.sources import is_evidence
 from engram.store.protocol import Filters
@@ -122,7 +123,7 @@ class ContextBuilder:
         return [PromptSection("Critical facts", tuple(memory_item(m) for m in found), required=True)] if found else []
 
     def _facts(self, query: str, filters: Filters, limit: int, floor: float) -> list[Hit]:
-        ask = Ask(query, max(limit, 1), filters=filters, min_relevance=floor).checked()
+        ask = SearchQuery(query, max(limit, 1), filters=filters, min_relevance=floor).checked()
         return said_first(self.searcher.search(ask)) if limit else []
 
     def _graph(self, facts: Sequence[Hit], scopes: Sequence[str]) -> list[PromptSection]:

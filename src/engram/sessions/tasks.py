@@ -12,7 +12,8 @@ from engram.model.event import Event
 from engram.model.fields import CheckpointSteps, EventFields
 from engram.model.hit import Hits
 from engram.model.task import CHECKPOINT_KINDS, TASK_STATES, Checkpoint, Job, TaskRun, checked_state, moved
-from engram.recall.search import Ask, Searcher
+from engram.recall.query import SearchQuery
+from engram.recall.search import Searcher
 from engram.rules.scopes import parse_scope, seen_from, shows
 from engram.sessions.observations import json_data, new_event, storable
 from engram.store.protocol import Filters, Following, Store, no_jobs
@@ -167,7 +168,7 @@ class Tasks:
             since=first,
             until=last,
         )
-        return self.searcher.search(Ask(query, limit, mode, filters=filters))
+        return self.searcher.search(SearchQuery(query, limit, mode, filters=filters))
 
     # -- checkpoints
 

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from engram.model.hit import Hit
 from engram.recall.cutoff import NEAREST
 from engram.recall.parse import ParsedQuestion
-from engram.recall.search import Ask, Searcher
+from engram.recall.query import SearchQuery
+from engram.recall.search import Searcher
 from engram.store.lineage import start_of
 from engram.store.protocol import LIVE, Filters
 from engram.text.time.windows import Window
@@ -60,7 +61,7 @@ def _told(anchor: str, filters: Filters, searcher: Searcher) -> Hit | None:
     """
     wide = replace(filters, kinds=("memory", "event"), statuses=EVERY_VERSION, valid_at=None, as_of=False, types=None,
                    since=None, until=None)  # fmt: skip
-    found = searcher.search(Ask(anchor, 5, filters=wide, min_relevance=NEAREST, purpose=f"when “{anchor}” was"))
+    found = searcher.search(SearchQuery(anchor, 5, filters=wide, min_relevance=NEAREST, purpose=f"when “{anchor}” was"))
     return max(found, key=lambda hit: hit.relevance, default=None)
 
 

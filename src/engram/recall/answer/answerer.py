@@ -42,7 +42,8 @@ from engram.recall.cutoff import (
 )
 from engram.recall.expansion import BY_RULES
 from engram.recall.parse import ParsedQuestion
-from engram.recall.search import Ask, Searcher
+from engram.recall.query import SearchQuery
+from engram.recall.search import Searcher
 from engram.recall.trace import TracedAnswer, first
 from engram.store.protocol import LIVE, Store
 from engram.text.time.windows import Window
@@ -75,44 +76,44 @@ class Answerer:
     floor: float = ABOUT
     """The least relevance of a hit of the answer."""
 
-    def answer(self, question: ParsedQuestion, ask: Ask) -> TracedAnswer:
+    def answer(self, question: ParsedQuestion, query: SearchQuery) -> TracedAnswer:
         """Search where the question's intent says, or where the caller's filters do."""
-        if ask.narrowed:
-            every = asks_for_all(question.subject or ask.text)
-            hits = self.searcher.search(replace(ask, everything=every, purpose="where the filters say"))
-            return self._cut(question, ask, TracedAnswer(hits, question.window, remarks(question), AS_FILTERED))
-        anchored = window_of(question, ask.filters, self.searcher)
-        ask = replace(ask, text=question.subject or question.text)
-        answered = self._cut(question, ask, self._answered(question, ask, anchored))
+        if query.narrowed:
+            every = asks_for_all(question.subject or query.text)
+            hits = self.searcher.search(replace(query, everything=every, purpose="where the filters say"))
+            return self._cut(question, query, TracedAnswer(hits, question.window, remarks(question), AS_FILTERED))
+        anchored = window_of(question, query.filters, self.searcher)
+        query = replace(query, text=question.subject or question.text)
+        answered = self._cut(question, query, self._answered(question, query, anchored))
         if not answered.hits and question.phrase:
-            answered = self._outside(question, ask) or answered
-        unknown = [name for name in self.facts.unknown(ask) if not any(name in time for time in question.unread)]
+            answered = self._outside(question, query) or answered
+        unknown = [name for name in self.facts.unknown(query) if not any(name in time for time in question.unread)]
         nothing = tuple(f"nothing that is known says “{name}”" for name in unknown)
         notes = (*remarks(question), *anchored.notes, *answered.notes, *nothing)
         return replace(answered, notes=notes, anchor=anchored.told_by)
 
-    def _cut(self, question: ParsedQuestion, ask: Ask, answered: TracedAnswer) -> TracedAnswer:
+    def _cut(self, question: ParsedQuestion, query: SearchQuery, answered: TracedAnswer) -> TracedAnswer:
         """The answer without what is not about the question; where nothing is, with what comes nearest."""
-        hits = first(about(answered.hits, question.text, self.floor), ask.limit)
+        hits = first(about(answered.hits, question.text, self.floor), query.limit)
         if not hits:
-            return replace(answered, hits=hits, nearest=self._nearest(question, ask, answered.hits))
+            return replace(answered, hits=hits, nearest=self._nearest(question, query, answered.hits))
         answered = replace(answered, hits=hits)
-        return _said_first(answered) if question.intent == "current" or ask.narrowed else answered
+        return _said_first(answered) if question.intent == "current" or query.narrowed else answered
 
-    def _nearest(self, question: ParsedQuestion, ask: Ask, found: Hits) -> Hits:
+    def _nearest(self, question: ParsedQuestion, query: SearchQuery, found: Hits) -> Hits:
         """What comes nearest to a question that nothing answers: of what was found where it looks, else of what holds."""
         near = nearest(found, self.floor)
-        if not near and not ask.narrowed:
-            anywhere = replace(ask.filters, kinds=("memory", "event"))
-            now = replace(ask, text=question.text, filters=anywhere, purpose="what comes nearest")
+        if not near and not query.narrowed:
+            anywhere = replace(query.filters, kinds=("memory", "event"))
+            now = replace(query, text=question.text, filters=anywhere, purpose="what comes nearest")
             near = nearest(self.searcher.search(now), LOOKED_UP)
         return among(found, near)
 
-    def _outside(self, question: ParsedQuestion, ask: Ask) -> TracedAnswer | None:
+    def _outside(self, question: ParsedQuestion, query: SearchQuery) -> TracedAnswer | None:
         """What holds, where nothing is known of the time asked about. A memory may say the time in so many words ("shipped at
         midnight") or tell how things are at any time; only what happened is bound to its own.
         """
-        found = about(self.facts.search(replace(ask, text=question.text, purpose=SAYS)), question.text, self.floor)
+        found = about(self.facts.search(replace(query, text=question.text, purpose=SAYS)), question.text, self.floor)
         saying = kept(found, lambda hit: question.phrase.casefold() in hit.text.casefold())
         if saying:
             return TracedAnswer(saying, None, (f"“{question.phrase}” is part of what is remembered",), SAYS)
@@ -126,40 +127,40 @@ class Answerer:
         """What is known, by fact."""
         return FactFinder(self.searcher, self.store, self.clock)
 
-    def _answered(self, question: ParsedQuestion, ask: Ask, anchored: AnchoredWindow) -> TracedAnswer:
+    def _answered(self, question: ParsedQuestion, query: SearchQuery, anchored: AnchoredWindow) -> TracedAnswer:
         window, timelines = anchored.window, LineageAnswerer(self.facts)
-        if asks_what_changed(ask.text, question.intent):
-            return timelines.changed(ask, window)
-        special = self._when_changed(question, ask, window) or self._thought(question, ask, window)
+        if asks_what_changed(query.text, question.intent):
+            return timelines.changed(query, window)
+        special = self._when_changed(question, query, window) or self._thought(question, query, window)
         if special is not None:
             return special
-        if question.intent == "event" or (question.intent == "historical" and self._tells_when(ask, window)):
-            return EventAnswerer(self.facts).answer(ask, window, anchored.after)
+        if question.intent == "event" or (question.intent == "historical" and self._tells_when(query, window)):
+            return EventAnswerer(self.facts).answer(query, window, anchored.after)
         if question.intent == "current":
-            answered = self._current(question, ask, anchored)
+            answered = self._current(question, query, anchored)
         elif question.intent == "historical":
-            answered = self._historical(question, ask, anchored)
+            answered = self._historical(question, query, anchored)
         else:
-            answered = timelines.of(ask, window)
+            answered = timelines.of(query, window)
         best = best_of(answered.hits)
         # The ledger answers only where it is twice as likely; nothing can be, beside a memory of at least one half.
-        return answered if best >= SURE else self._from_ledger(ask, window, best) or answered
+        return answered if best >= SURE else self._from_ledger(query, window, best) or answered
 
-    def _when_changed(self, question: ParsedQuestion, ask: Ask, window: Window | None) -> TracedAnswer | None:
+    def _when_changed(self, question: ParsedQuestion, query: SearchQuery, window: Window | None) -> TracedAnswer | None:
         """The timeline of a fact whose change's time is asked for; None where no such fact ever changed."""
-        if question.intent == "lineage" or not asks_when_it_changed(ask.text):
+        if question.intent == "lineage" or not asks_when_it_changed(query.text):
             return None
-        _, histories = self.facts.histories(ask)
-        return LineageAnswerer(self.facts).of(ask, window) if histories and histories[0].changed else None
+        _, histories = self.facts.histories(query)
+        return LineageAnswerer(self.facts).of(query, window) if histories and histories[0].changed else None
 
-    def _thought(self, question: ParsedQuestion, ask: Ask, window: Window | None) -> TracedAnswer | None:
+    def _thought(self, question: ParsedQuestion, query: SearchQuery, window: Window | None) -> TracedAnswer | None:
         """What was known at the time of something held true then: "what did we think the date was in March"."""
-        keys = [word.key for word in words(ask.text)]
+        keys = [word.key for word in words(query.text)]
         held = next((place for place, key in enumerate(keys) if key in _HELD_TRUE), len(keys))
         if window is None or question.intent == "current" or _CLAUSE.isdisjoint(keys[held:]):
             return None
-        then = replace(ask.filters, known_at=_moment(window, self.clock()))
-        hits = self.searcher.search(replace(ask, filters=then, purpose=KNOWN_THEN))
+        then = replace(query.filters, known_at=_moment(window, self.clock()))
+        hits = self.searcher.search(replace(query, filters=then, purpose=KNOWN_THEN))
         hits[:] = [replace(hit, note=self._since(hit.id)) for hit in hits]
         return TracedAnswer(hits, window, (), KNOWN_THEN) if any(map(is_about, hits)) else None
 
@@ -168,70 +169,70 @@ class Answerer:
         memory = self.store.get(memory_id)
         return memory.status if memory is not None and memory.status not in LIVE else ""
 
-    def _tells_when(self, ask: Ask, window: Window | None) -> bool:
+    def _tells_when(self, query: SearchQuery, window: Window | None) -> bool:
         """Whether a "when" is best answered by a happening and not by how long something was so."""
-        if [word.key for word in words(ask.text)][:1] != ["when"]:
+        if [word.key for word in words(query.text)][:1] != ["when"]:
             return False
-        both = replace(ask.filters, kinds=("event", "memory"), statuses=EVERY_VERSION, valid_at=None, as_of=False)
+        both = replace(query.filters, kinds=("event", "memory"), statuses=EVERY_VERSION, valid_at=None, as_of=False)
         found = self.searcher.search(
-            within(replace(ask, filters=both, purpose="whether it happened or was so"), window)
+            within(replace(query, filters=both, purpose="whether it happened or was so"), window)
         )
         best = max(found, key=lambda hit: hit.relevance, default=None)
         told = best is not None and (best.memory is None or (happened(best.memory) and not best.memory.conflict_key))
         return told and best is not None and is_about(best)
 
-    def _from_ledger(self, ask: Ask, window: Window | None, rival: float) -> TracedAnswer | None:
+    def _from_ledger(self, query: SearchQuery, window: Window | None, rival: float) -> TracedAnswer | None:
         """What was said about it, where no memory was made of it; `rival` is the relevance of the best memory found."""
-        ledger = replace(ask.filters, kinds=("event",), valid_at=None, as_of=False)
-        hits = self.facts.search(within(_wide(replace(ask, filters=ledger, purpose="the ledger")), window))
+        ledger = replace(query.filters, kinds=("event",), valid_at=None, as_of=False)
+        hits = self.facts.search(within(_wide(replace(query, filters=ledger, purpose="the ledger")), window))
         best = best_of(hits)
         if not hits or best < self.floor or rival >= HALF * best:
             return None
         return TracedAnswer(hits, window, ("no memory tells of this; from the ledger",), FROM_LEDGER)
 
-    def _current(self, question: ParsedQuestion, ask: Ask, anchored: AnchoredWindow) -> TracedAnswer:
+    def _current(self, question: ParsedQuestion, query: SearchQuery, anchored: AnchoredWindow) -> TracedAnswer:
         window = anchored.window
         if window is None:
-            return TracedAnswer(self.facts.search(_wide(ask)), window, (), HOLDS)
+            return TracedAnswer(self.facts.search(_wide(query)), window, (), HOLDS)
         if question.phrase.lower().startswith("as of"):
-            return self._historical(question, ask, anchored)
-        every = asks_for_all(ask.text) and word_class("asking", "manner").isdisjoint(
-            word.key for word in words(ask.text)
+            return self._historical(question, query, anchored)
+        every = asks_for_all(query.text) and word_class("asking", "manner").isdisjoint(
+            word.key for word in words(query.text)
         )
-        hits = self.facts.search(within(replace(ask, everything=every, purpose=CAME_THEN), window))
+        hits = self.facts.search(within(replace(query, everything=every, purpose=CAME_THEN), window))
         if hits and every:
             return TracedAnswer(hits, window, (), CAME_THEN)
-        now = replace(ask, text=question.text, purpose="what holds, whenever it came")
+        now = replace(query, text=question.text, purpose="what holds, whenever it came")
         elsewhen = Hits() if any(map(is_about, hits)) else self.facts.search(now)
         if hits and not any(map(is_about, elsewhen)):
             return TracedAnswer(hits, window, (), CAME_THEN)
         if window.until is not None and window.until <= self.clock():
-            return self._historical(question, ask, anchored)
+            return self._historical(question, query, anchored)
         return TracedAnswer(elsewhen, window, ("nothing came in that time; this holds now",), HOLDS)
 
-    def _historical(self, question: ParsedQuestion, ask: Ask, anchored: AnchoredWindow) -> TracedAnswer:
+    def _historical(self, question: ParsedQuestion, query: SearchQuery, anchored: AnchoredWindow) -> TracedAnswer:
         window, keys = anchored.window, {word.key for word in words(question.text)}
-        found, histories = self.facts.histories(ask)
+        found, histories = self.facts.histories(query)
         if window is None and keys & word_class("asking", "at_any_time"):
             return TracedAnswer(found, window, (), EVER)
         if window is not None and window.until is not None and _is_before_an_event(question):
             event = window.until.astimezone(question.at.tzinfo)
             held = [self._just_before(history, event) for history in histories]
         else:
-            held = [self._held(history, ask.text, window, _value_left(question, anchored)) for history in histories]
+            held = [self._held(history, query.text, window, _value_left(question, anchored)) for history in histories]
         oldest_first = bool(keys & word_class("asking", "first_of")) or bool(anchored.after)
         told = [
             (history, versions if oldest_first else versions[::-1])
             for history, versions in zip(histories, held, strict=True)
         ]
         hits = among(
-            found, [shown(version, history.best) for history, versions in told for version in versions][: ask.limit]
+            found, [shown(version, history.best) for history, versions in told for version in versions][: query.limit]
         )
         if hits:
             method = f"the versions {'of that time' if window else 'that are over'}, {'oldest' if oldest_first else 'latest'} first"
             return TracedAnswer(hits, window, (), method)
-        hits = self._past(ask, window)
-        return TracedAnswer(hits, window, (), OVER) if hits else self._not_superseded(ask, histories, window)
+        hits = self._past(query, window)
+        return TracedAnswer(hits, window, (), OVER) if hits else self._not_superseded(query, histories, window)
 
     def _held(self, history: FactHistory, question: str, window: Window | None, left: str) -> list[Memory]:
         """The versions that were so in the window; without one, those that no longer are. Of these the one whose value is named."""
@@ -245,15 +246,17 @@ class Answerer:
         held = [v for v in history.versions if overlaps(v, Window(event - INSTANT, event), self.clock())]
         return [before_outcome(version, event, history.versions) for version in held[-1:]]
 
-    def _past(self, ask: Ask, window: Window | None) -> Hits:
+    def _past(self, query: SearchQuery, window: Window | None) -> Hits:
         """What is over and is about the question, where what holds now is likelier."""
-        past = replace(ask.filters, statuses=("superseded", "archived"), valid_at=None, as_of=False)
-        found, now = self.facts.search(replace(ask, filters=past, purpose=OVER)), self.clock()
+        past = replace(query.filters, statuses=("superseded", "archived"), valid_at=None, as_of=False)
+        found, now = self.facts.search(replace(query, filters=past, purpose=OVER)), self.clock()
 
         return kept(found, lambda hit: is_about(hit) and (window is None or overlaps(hit.memory, window, now)))
 
-    def _not_superseded(self, ask: Ask, histories: Sequence[FactHistory], window: Window | None) -> TracedAnswer:
-        hits = self.facts.search(replace(ask, purpose=HOLDS))
+    def _not_superseded(
+        self, query: SearchQuery, histories: Sequence[FactHistory], window: Window | None
+    ) -> TracedAnswer:
+        hits = self.facts.search(replace(query, purpose=HOLDS))
         best = histories[0].best.memory if histories else None
         if window is None and best is not None and happened(best) and best.id in {hit.id for hit in hits}:
             return TracedAnswer(hits, window, (), HOLDS)
@@ -273,9 +276,9 @@ def _value_left(question: ParsedQuestion, anchored: AnchoredWindow) -> str:
     return "" if told_by_a_verb else anchored.after
 
 
-def _wide(ask: Ask) -> Ask:
+def _wide(query: SearchQuery) -> SearchQuery:
     """The same for enough hits that those below the floor can go before the limit cuts."""
-    return replace(ask, limit=max(ask.limit, WIDE))
+    return replace(query, limit=max(query.limit, WIDE))
 
 
 def _said_first(answered: TracedAnswer) -> TracedAnswer:

@@ -9,7 +9,7 @@ from engram.model.types import type_or_default
 from engram.recall.answer.anchors import EVERY_VERSION
 from engram.recall.answer.history import WIDE, FactFinder, of_that_value, shown, versions_of
 from engram.recall.cutoff import HALF, NEAREST, about, among, best_of, is_about, looked_up
-from engram.recall.search import Ask
+from engram.recall.query import SearchQuery
 from engram.recall.trace import TracedAnswer, first, leaving_out
 from engram.store.protocol import LIVE
 from engram.text.entities import entities
@@ -46,51 +46,55 @@ class EventAnswerer:
 
     facts: FactFinder
 
-    def answer(self, ask: Ask, window: Window | None, but: str = "") -> TracedAnswer:
+    def answer(self, query: SearchQuery, window: Window | None, but: str = "") -> TracedAnswer:
         """What tells of it, and what there is to say of that. `but` is the event the time hangs on: it is not what came after it."""
-        if window is not None and asks_for_all(ask.text):
-            every, _ = self._told(within(replace(ask, limit=max(MOST_OF_A_TIME, ask.limit), everything=True), window))
+        if window is not None and asks_for_all(query.text):
+            every, _ = self._told(
+                within(replace(query, limit=max(MOST_OF_A_TIME, query.limit), everything=True), window)
+            )
             every = leaving_out(every, lambda hit: hit.id == but, "the event that the time hangs on")
-            if says(ask.text):
+            if says(query.text):
                 every = leaving_out(every, lambda hit: hit.memory is not None, "a memory, and not what was said")
             if every:
-                hits, notes = _all_of_it(every, ask.limit)
+                hits, notes = _all_of_it(every, query.limit)
                 return TracedAnswer(hits, window, notes, IN_TIME)
-        ask = replace(ask, text=_topic(ask.text))
-        found, beaten = self._told(within(ask, window))
-        told = about(found, ask.text)
+        query = replace(query, text=_topic(query.text))
+        found, beaten = self._told(within(query, window))
+        told = about(found, query.text)
         if told and not beaten:
             return TracedAnswer(found, window, () if any(hit.event for hit in told) else (FROM_MEMORIES,), BEST_FIRST)
-        remembered = self._remembered(ask, window)
+        remembered = self._remembered(query, window)
         if any(map(is_about, remembered)):
             return TracedAnswer(remembered, window, (FROM_MEMORIES,), KNOWN)
         if told or window is None:
             return TracedAnswer(found, window, (), BEST_FIRST)
-        then = any(map(is_about, self._told(ask, "what happened at any time")[0]))
+        then = any(map(is_about, self._told(query, "what happened at any time")[0]))
         return TracedAnswer(found, window, (NOT_THEN if then else NOTHING_THEN,), BEST_FIRST)
 
-    def _told(self, ask: Ask, purpose: str = "what happened") -> tuple[Hits, bool]:
+    def _told(self, query: SearchQuery, purpose: str = "what happened") -> tuple[Hits, bool]:
         """The ledger and what is remembered of happenings, by how well they match; and whether a memory of how things are matches
         so much better that it is what is meant: "when did I start at Google", where it is known that I work there.
         """
-        both = replace(ask.filters, kinds=("event", "memory"), statuses=EVERY_VERSION, valid_at=None, as_of=False)
-        found = self.facts.search(replace(ask, filters=both, limit=max(WIDE, ask.limit), purpose=purpose))
-        found = self._of_the_value(found, ask)
+        both = replace(query.filters, kinds=("event", "memory"), statuses=EVERY_VERSION, valid_at=None, as_of=False)
+        found = self.facts.search(replace(query, filters=both, limit=max(WIDE, query.limit), purpose=purpose))
+        found = self._of_the_value(found, query)
         hits = leaving_out(found, lambda hit: hit.memory is not None and not happened(hit.memory), "no happening")
-        rivals = [] if says(ask.text) else [hit for hit in found if hit.memory is not None and not happened(hit.memory)]
+        rivals = (
+            [] if says(query.text) else [hit for hit in found if hit.memory is not None and not happened(hit.memory)]
+        )
         return hits, best_of(hits) < HALF * best_of(filter(is_about, rivals))
 
-    def _of_the_value(self, found: Hits, ask: Ask) -> Hits:
+    def _of_the_value(self, found: Hits, query: SearchQuery) -> Hits:
         """Without what was superseded, save a happening that the question names: having moved to Oslo took place, wherever one
         moved after that; then the later move is not meant.
         """
         gone = [hit.memory for hit in found if hit.memory is not None and hit.memory.status not in LIVE]
         lineages = {memory.lineage: memory for memory in gone if happened(memory)}
         versions = {
-            lineage: versions_of(memory, self.facts.store, ask.filters.scopes) for lineage, memory in lineages.items()
+            lineage: versions_of(memory, self.facts.store, query.filters.scopes) for lineage, memory in lineages.items()
         }
         named = {
-            lineage: {version.id for version in of_that_value(versions[lineage], ask.text)} for lineage in versions
+            lineage: {version.id for version in of_that_value(versions[lineage], query.text)} for lineage in versions
         }
 
         def is_not_meant(hit: Hit) -> bool:
@@ -99,18 +103,18 @@ class EventAnswerer:
 
         return leaving_out(found, is_not_meant, "a version that is not the one asked about")
 
-    def _remembered(self, ask: Ask, window: Window | None) -> Hits:
+    def _remembered(self, query: SearchQuery, window: Window | None) -> Hits:
         """What is known beside happenings: the versions of a fact whose value is named, else what a search finds."""
-        found, histories = self.facts.histories(ask, NEAREST)
+        found, histories = self.facts.histories(query, NEAREST)
         named = [
             shown(version, history.best)
             for history in histories
-            for version in of_that_value(history.versions, ask.text)
+            for version in of_that_value(history.versions, query.text)
         ]
-        told = [looked_up(hit, "value") for hit in named if _names(ask.text) <= set(tokens(hit.text))]
+        told = [looked_up(hit, "value") for hit in named if _names(query.text) <= set(tokens(hit.text))]
         if window is None and told:
-            return among(found, told[: ask.limit])
-        return self.facts.search(replace(within(ask, window), purpose="what is known beside happenings"))
+            return among(found, told[: query.limit])
+        return self.facts.search(replace(within(query, window), purpose="what is known beside happenings"))
 
 
 def _topic(question: str) -> str:
@@ -138,7 +142,7 @@ def _is_episode(memory: Memory) -> bool:
 
 
 def asks_for_all(question: str) -> bool:
-    """Whether a question names nothing but the asking: "what happened", "summarize", "what did I ask for"."""
+    """Whether a question names nothing but the asking: "what happened", "summarize", "what did I query for"."""
     bare = {term for word in word_class("asking", "bare") | _DOING for term in query_terms(word)}
     said = {term for word in words(question) if kind_of(word.key) == "say" for term in query_terms(word.key)}
     return set(query_terms(question)) <= bare | said
@@ -168,9 +172,9 @@ def _moment(hit: Hit) -> tuple[float, int]:
     return (when.timestamp() if when is not None else 0.0), 0
 
 
-def within(ask: Ask, window: Window | None) -> Ask:
+def within(query: SearchQuery, window: Window | None) -> SearchQuery:
     """The search with the question's window, where the caller gave none."""
     if window is None:
-        return ask
-    given = ask.filters
-    return replace(ask, filters=replace(given, since=given.since or window.since, until=given.until or window.until))
+        return query
+    given = query.filters
+    return replace(query, filters=replace(given, since=given.since or window.since, until=given.until or window.until))

@@ -10,7 +10,8 @@ from engram.model.hit import Hit, Hits, HitTrace, Part
 from engram.model.memory import Memory
 from engram.recall.answer.anchors import EVERY_VERSION
 from engram.recall.cutoff import ABOUT, LOOKED_UP, about, looked_up
-from engram.recall.search import Ask, Searcher
+from engram.recall.query import SearchQuery
+from engram.recall.search import Searcher
 from engram.recall.slots import NAMED, SlotQuery, slot_query
 from engram.recall.trace import leaving_out
 from engram.rules.eligibility import is_valid
@@ -152,41 +153,43 @@ class FactFinder:
     store: Store
     clock: Callable[[], datetime]
 
-    def search(self, ask: Ask) -> Hits:
+    def search(self, query: SearchQuery) -> Hits:
         """What a search finds, the fact that the question names first."""
-        hits = self.searcher.search(ask)
-        asked = slot_query(ask.text)
-        if not asked.slots or "memory" not in ask.filters.kinds:
+        hits = self.searcher.search(query)
+        asked = slot_query(query.text)
+        if not asked.slots or "memory" not in query.filters.kinds:
             return hits
 
         def is_anothers(hit: Hit) -> bool:
             return hit.memory is not None and asked.is_anothers(hit.memory.conflict_key)
 
         hits = leaving_out(hits, is_anothers, f"the same of somebody else than {asked.owner}")
-        return self._named_first(hits, asked, ask)
+        return self._named_first(hits, asked, query)
 
-    def histories(self, ask: Ask, floor: float = ABOUT) -> tuple[Hits, list[FactHistory]]:
+    def histories(self, query: SearchQuery, floor: float = ABOUT) -> tuple[Hits, list[FactHistory]]:
         """All that was found of every version of everything, and the facts among it that are meant, the likeliest first.
 
-        Where none is, the question is asked again without the words that only ask for another time.
+        Where none is, the question is asked again without the words that only query for another time.
         """
-        found, histories = self._ways(ask, floor)
-        topic = _topic(ask.text)
-        return (found, histories) if histories or topic == ask.text else self._ways(replace(ask, text=topic), floor)
+        found, histories = self._ways(query, floor)
+        topic = _topic(query.text)
+        return (found, histories) if histories or topic == query.text else self._ways(replace(query, text=topic), floor)
 
-    def _ways(self, ask: Ask, floor: float) -> tuple[Hits, list[FactHistory]]:
-        every = replace(ask.filters, kinds=("memory",), statuses=EVERY_VERSION, valid_at=None, as_of=False)
-        wide = replace(ask, filters=every, limit=max(WIDE, ask.limit), purpose="every version of the facts asked about")
+    def _ways(self, query: SearchQuery, floor: float) -> tuple[Hits, list[FactHistory]]:
+        every = replace(query.filters, kinds=("memory",), statuses=EVERY_VERSION, valid_at=None, as_of=False)
+        wide = replace(
+            query, filters=every, limit=max(WIDE, query.limit), purpose="every version of the facts asked about"
+        )
         found = self.search(wide)
-        groups, meant = by_lineage(found), {hit.id for hit in about(found, ask.text, floor)}
+        groups, meant = by_lineage(found), {hit.id for hit in about(found, query.text, floor)}
         by_key = [group for group in groups if any(map(_is_named, group))]
         likely = [group for group in groups if any(hit.id in meant for hit in group)]
-        return found, [self._way(group, ask.filters) for group in (by_key or likely)[:MOST_FACTS]]
+        return found, [self._way(group, query.filters) for group in (by_key or likely)[:MOST_FACTS]]
 
-    def unknown(self, ask: Ask) -> tuple[str, ...]:
+    def unknown(self, query: SearchQuery) -> tuple[str, ...]:
         """The names in a question that nothing its asker sees says."""
-        names = {name: tuple(query_terms(name)) for name in entities(ask.text) if name.rstrip("s") not in _DAYS}
-        told = self._told((term for terms in names.values() for term in terms), ask.filters)
+        names = {name: tuple(query_terms(name)) for name in entities(query.text) if name.rstrip("s") not in _DAYS}
+        told = self._told((term for terms in names.values() for term in terms), query.filters)
         return tuple(name for name, terms in names.items() if terms and told.isdisjoint(terms))
 
     def _told(self, terms: Iterable[str], filters: Filters) -> frozenset[str]:
@@ -201,15 +204,15 @@ class FactFinder:
         best = next(filter(_is_named, group), group[0])
         return FactHistory(best, tuple(versions_of(best.memory, self.store, filters.scopes)) if best.memory else ())
 
-    def _named_first(self, hits: Hits, asked: SlotQuery, ask: Ask) -> Hits:
+    def _named_first(self, hits: Hits, asked: SlotQuery, query: SearchQuery) -> Hits:
         found = {h.memory.conflict_key for h in hits if h.memory is not None and asked.has(h.memory.conflict_key)}
         of_policies = [key for key in asked.conflict_keys if key in found]
         wanted = found - set(of_policies[1:])
         first = [looked_up(hit, NAMED) for hit in hits if hit.memory is not None and hit.memory.conflict_key in wanted]
         if not first:
-            first = [self._hit(memory) for memory in self._heads(asked, ask.filters)]
+            first = [self._hit(memory) for memory in self._heads(asked, query.filters)]
         ids = {hit.id for hit in first}
-        hits[:] = [*first, *(hit for hit in hits if hit.id not in ids)][: ask.limit]
+        hits[:] = [*first, *(hit for hit in hits if hit.id not in ids)][: query.limit]
         return hits
 
     def _heads(self, asked: SlotQuery, filters: Filters) -> list[Memory]:

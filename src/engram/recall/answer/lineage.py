@@ -7,7 +7,7 @@ from engram.model.hit import Hit, Hits, HitTrace, Part
 from engram.model.memory import Memory
 from engram.recall.answer.history import FactFinder, FactHistory, changes_within, overlaps, shown, versions_of
 from engram.recall.cutoff import LOOKED_UP, among
-from engram.recall.search import Ask
+from engram.recall.query import SearchQuery
 from engram.recall.trace import TracedAnswer
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.store.lineage import start_of
@@ -36,35 +36,37 @@ class LineageAnswerer:
 
     facts: FactFinder
 
-    def of(self, ask: Ask, window: Window | None) -> TracedAnswer:
+    def of(self, query: SearchQuery, window: Window | None) -> TracedAnswer:
         """The history of every fact the question is about, one after the other, the likeliest first."""
-        found, histories = self.facts.histories(ask)
+        found, histories = self.facts.histories(query)
         if not histories:
             return TracedAnswer(found, window, (), VERSIONS)
         told = [(history, self._within(history, window)) for history in _about(histories)]
         changed = window is None or any(changes_within(history.versions, window) for history, _ in told)
         notes = () if changed or not told else ("it did not change in that time",)
         hits, left = _cut(
-            [[shown(version, history.best) for version in versions] for history, versions in told], ask.limit
+            [[shown(version, history.best) for version in versions] for history, versions in told], query.limit
         )
         return TracedAnswer(among(found, hits), window, (*notes, *left), VERSIONS)
 
-    def changed(self, ask: Ask, window: Window | None) -> TracedAnswer:
+    def changed(self, query: SearchQuery, window: Window | None) -> TracedAnswer:
         """Everything that took another value in the window: before and after each change, what changed first first."""
-        past = replace(ask.filters, kinds=("memory",), statuses=("superseded",), valid_at=None, as_of=False)
+        past = replace(query.filters, kinds=("memory",), statuses=("superseded",), valid_at=None, as_of=False)
         gone = self.facts.store.listing(past, MOST_SUPERSEDED)
         lineages = {memory.lineage: memory for memory in gone if memory.lineage and _ended_in(memory, window)}
-        histories = [changes_within(self._versions(memory, ask), window) for memory in lineages.values()]
+        histories = [changes_within(self._versions(memory, query), window) for memory in lineages.values()]
         histories = sorted((history for history in histories if history), key=lambda history: start_of(history[1]))
-        hits, left = _cut([[shown(version, _hit(version)) for version in history] for history in histories], ask.limit)
+        hits, left = _cut(
+            [[shown(version, _hit(version)) for version in history] for history in histories], query.limit
+        )
         if not hits:
             left = ("nothing that is known changed" + (" in that time" if window else ""),)
         if len(gone) == MOST_SUPERSEDED:
             left = (*left, f"only the newest {MOST_SUPERSEDED} superseded memories were looked through")
         return TracedAnswer(Hits(hits), window, left, CHANGES)
 
-    def _versions(self, memory: Memory, ask: Ask) -> list[Memory]:
-        return versions_of(memory, self.facts.store, ask.filters.scopes)
+    def _versions(self, memory: Memory, query: SearchQuery) -> list[Memory]:
+        return versions_of(memory, self.facts.store, query.filters.scopes)
 
     def _within(self, history: FactHistory, window: Window | None) -> list[Memory]:
         """What the window shows of a fact: its changes there, else what held in it."""

@@ -11,8 +11,9 @@ from engram.model.types import type_or_default
 from engram.recall.cutoff import HELPFUL, is_about, said_first
 from engram.recall.missing_terms import missing_terms
 from engram.recall.prompt.budget import Assembled, BudgetItem, Counter, PromptSection, assemble
+from engram.recall.query import SearchQuery
 from engram.recall.recaller import Recall, label_of, remark_of
-from engram.recall.search import Ask, Searcher
+from engram.recall.search import Searcher
 from engram.rules.sources import EVIDENCE, is_evidence
 from engram.store.protocol import Filters
 from engram.text.quote import quoted, word
@@ -98,15 +99,17 @@ class Blocks:
                       for hit in found.hits)  # fmt: skip
         built = assemble([PromptSection("", items)], max_tokens, self.count)
         past = replace(filters, statuses=("superseded",), valid_at=None, as_of=False)
-        gone = [hit.id for hit in self.searcher.search(Ask(found.question, POOL, filters=past)) if is_about(hit)]
+        gone = [
+            hit.id for hit in self.searcher.search(SearchQuery(found.question, POOL, filters=past)) if is_about(hit)
+        ]
         answered = {hit.id for hit in found.hits}
         superseded = tuple(memory_id for memory_id in gone if memory_id not in answered)
         lacking = missing_terms([expected] if isinstance(expected, str) else expected, built.text)
         return RecallTrace(found, built.text, built.tokens, built.kept, built.trimmed, superseded, lacking)
 
     def _found(self, query: str, filters: Filters, floor: float) -> list[Hit]:
-        ask = Ask(query, POOL, filters=filters, min_relevance=floor).checked()
-        return said_first(self.searcher.search(ask)) if query.strip() else []
+        search = SearchQuery(query, POOL, filters=filters, min_relevance=floor).checked()
+        return said_first(self.searcher.search(search)) if query.strip() else []
 
     def _critical(self, filters: Filters) -> list[PromptSection]:
         listed = self.searcher.store.listing(replace(filters, critical=True))

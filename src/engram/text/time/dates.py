@@ -37,7 +37,7 @@ class DateSpan:
     end: int
 
 
-def spans(text: str) -> list[DateSpan]:
+def date_spans(text: str) -> list[DateSpan]:
     """The dates a text names, in order; a phrase is read once, by the form that says most."""
     found: list[DateSpan] = []
     if not _HAS_YEAR.search(text):
@@ -58,7 +58,7 @@ def _forms() -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(rf"{_LEAD}\b{form}\b", re.IGNORECASE) for form in _FORMS)
 
 
-def without(text: str, found: list[DateSpan]) -> str:
+def without_dates(text: str, found: list[DateSpan]) -> str:
     """The text with the words of these dates taken out."""
     for span in reversed(found):
         text = f"{text[: span.start]} {text[span.end :]}"
