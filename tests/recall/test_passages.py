@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.recall.passages import (
+    EXCERPT,
     LENT,
     LONG,
     LONGEST,
-    EXCERPT,
     Passage,
     Passages,
     Words,

@@ -11,7 +11,6 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from engram.client.arguments import Owner, named_owner, narrowed, owned, owners_only
-from engram.client.lazy_screen import DeferredScreen
 from engram.model.arguments import words
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.event import EVENT_TYPES
@@ -23,6 +22,7 @@ from engram.rules.scopes import GLOBAL, is_person
 from engram.settings import Settings
 from engram.store.lineage import IN_FORCE
 from engram.store.protocol import Filters, Store
+from engram.store.screen import Screen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,9 +32,11 @@ if TYPE_CHECKING:
     from engram.capture.documents.ingest import Recorder
     from engram.capture.learn import Learner
     from engram.gates.policies import MemoryPolicy
+    from engram.gates.secrets.screen import SecretScreen
     from engram.graph.graph import Graph
     from engram.llm.model import LanguageModel
     from engram.model.memory import Memory
+    from engram.model.usage import Use
     from engram.recall.expansion import Permute
     from engram.recall.prompt.blocks import Blocks
     from engram.review.lineage import Lineages
@@ -47,6 +49,23 @@ if TYPE_CHECKING:
     from engram.upkeep.upkeep import Upkeep
 
 PAUSED = "Engram is paused; `engram resume` ends that"
+
+
+class LazyScreen:
+    """The secrets' screen, loaded with the first record that is written: a process that only recalls never loads the gates."""
+
+    def use(self, use: "Use") -> "Use":
+        """Screen the session's name; a use without one has no text."""
+        return self._screen.use(use) if use.session else use
+
+    @cached_property
+    def _screen(self) -> "SecretScreen":
+        from engram.gates.secrets.screen import SecretScreen
+
+        return SecretScreen()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._screen, name)
 
 
 class Facets:
@@ -63,7 +82,7 @@ class Facets:
 
     def __init__(self, store: Store, settings: Settings, home: "Home | None", clock: Callable[[], datetime]) -> None:
         self.store = store
-        store.screen = DeferredScreen()
+        store.screen = cast(Screen, LazyScreen())
         self.settings = settings
         self.home = home
         """The store's directory; None where memories are not files."""

@@ -243,7 +243,7 @@ class WriteVerbs(Facets):
 
         `forget(ref, purge=True)` destroys a single memory.
         """
-        from engram.client.scope_purge import purge_scope
+        from engram.upkeep.purge import purge_scope
 
         named = owned({"scope": scope, "agent_id": agent_id, "user_id": user_id})["scope"]
         if not named:

@@ -43,11 +43,11 @@ class Upkeep:
         rest on it alone; who says the same words independently keeps them, and `remaining` names those events and memories.
         """
         from engram.review.lineage import refuse_outranked
-        from engram.upkeep.purge import Destroying
+        from engram.upkeep.purge import Purger
 
         for memory in filter(None, map(self.store.get, ids)):
             refuse_outranked(actor, memory, "purge")
-        return Destroying(self.store, self.clock).purge(ids, actor=actor)
+        return Purger(self.store, self.clock).purge(ids, actor=actor)
 
     def backup(self, target: str | Path) -> dict[str, int]:
         """Write the whole store to one archive."""
