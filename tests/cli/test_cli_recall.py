@@ -39,7 +39,7 @@ def test_recall_without_an_answer_is_done_and_says_that_nothing_is_known(cli: Co
 def test_what_is_only_close_stands_under_a_heading_of_its_own(cli: Console) -> None:
     cli("add", "Anna likes tea", "--scope", "global")
     shown = cli("recall", "where does Anna live?").stdout.splitlines()
-    assert shown[:3] == ["Nothing is known about this.", "", "Closest, but probably not about it:"]
+    assert shown[:3] == ["Nothing is known about this.", "", "No confident match; showing the closest results:"]
     assert shown[3].endswith("“Anna likes tea”") and len(shown) == 4
     data = cli.json("recall", "where does Anna live?")
     assert (data["hits"], [hit["text"] for hit in data["nearest"]]) == ([], ["Anna likes tea"])

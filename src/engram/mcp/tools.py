@@ -113,7 +113,7 @@ TOOLS: dict[str, Tool] = {
             "learn",
             "Learn a fact",
             "Propose a memory: a preference, correction, convention, decision or fact that will matter again. Gates check it "
-            "(secrets, duplicates, contradictions, trust) and the answer says what became of it and why.",
+            "(secrets, duplicates, contradictions, trust) and the answer gives the outcome and the reason.",
             asks.Learn,
             Learned,
             _learn,
@@ -121,8 +121,8 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "recall",
             "Recall",
-            "Find memories that answer a question, by words and meaning. The ones returned grow stronger by it. Where nothing is "
-            "known, memories is empty and nearest has what comes closest: do not take that for an answer.",
+            "Find memories that answer a question, by words and meaning. Recalled memories are reinforced. Where nothing is "
+            "known, memories is empty and nearest has what comes closest: do not treat those as an answer.",
             asks.RecallArguments,
             Recalled,
             _recall,
@@ -130,7 +130,7 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "inject",
             "Prepare for a task",
-            "What is worth knowing before a task, within a token budget: directives, things to consider, related memories.",
+            "What you should know before a task, within a token budget: directives, things to consider, related memories.",
             asks.Inject,
             Prepared,
             _inject,
@@ -138,7 +138,7 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "feedback",
             "Rate a memory",
-            "Say whether a memory helped. Ratings change how readily it is offered again.",
+            "Rate whether a memory helped. Ratings change how readily it is offered again.",
             asks.FeedbackArguments,
             Rated,
             _feedback,
@@ -147,7 +147,7 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "forget",
             "Forget a memory",
-            "Retire a memory that is wrong or unwanted: it answers no longer. It stays readable and its owner can undo this.",
+            "Retire a memory that is wrong or unwanted: it no longer appears in answers. It stays readable, and its owner can undo this.",
             asks.Forget,
             Forgotten,
             _forget,
@@ -167,7 +167,7 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "session_end",
             "End a session",
-            "End a session with a summary: what it used is strengthened, and what it used together is linked.",
+            "End a session with a summary: the memories it used are reinforced, and those used together are linked.",
             asks.SessionEnd,
             Ended,
             _session_end,

@@ -10,7 +10,7 @@ from engram.model.memory import Memory
 
 NOTHING_KNOWN = "Nothing is known about this."
 """The text of an answer without hits."""
-CLOSEST = "Closest, but probably not about it:"
+CLOSEST = "No confident match; showing the closest results:"
 """What stands before the nearest hits, where they are shown."""
 
 

@@ -18,7 +18,7 @@ MOST_TOLD = 3
 """Memories an answer in their own words tells; a timeline tells all of them."""
 NEAR_ENOUGH = 0.75
 """Part of the best hit's score from which another one belongs to the answer."""
-UNKNOWN = "nothing that is known answers the question"
+UNKNOWN = "Nothing that is known answers the question."
 
 
 def answering(model: "LanguageModel") -> Composer:
@@ -41,11 +41,11 @@ def composed(recall: Recall, ask: Composer | None = None) -> tuple[str, str]:
     try:
         said, sources = ask(recall.question, lines_of(recall.hits, recall.intent))
     except ModelError as error:
-        return _in_own_words(recall), f"answered in the memories' own words: {error}"
+        return _in_own_words(recall), f"quoted the memories: {error}"
     known = {hit.id for hit in recall.hits}
     cited = [source for source in dict.fromkeys(each.strip("[] ") for each in sources) if source in known]
     if not said or not cited:
-        return _in_own_words(recall), "answered in the memories' own words: the model named no source"
+        return _in_own_words(recall), "quoted the memories: the model named no source"
     return f"{notice(said)} {' '.join(f'[{word(source)}]' for source in cited)}", ""
 
 

@@ -113,7 +113,7 @@ def _wordings(question: str, count: int, permute: Permute | None) -> tuple[list[
     try:
         asked = [text.strip() for text in permute(question, count) if text.strip()]
     except EngramError as error:
-        return by_rules, f"worded by rules: {error}"
+        return by_rules, f"reworded by rules: {error}"
     return list(dict.fromkeys([*asked, *by_rules]))[:count], ""
 
 
@@ -159,7 +159,7 @@ def refining(model: "LanguageModel") -> Refine:
         except ModelError as error:
             return replace(question, reason=f"{BY_RULES}{error}")
         except ValueError:
-            return replace(question, reason=f"{BY_RULES}{model.name} named a day that is none")
+            return replace(question, reason=f"{BY_RULES}{model.name} named an invalid date")
         return replace(question, intent=read.intent, window=window, reason=f"read by {model.name}")
 
     return refine

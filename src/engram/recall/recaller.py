@@ -150,7 +150,7 @@ class Recaller:
         try:
             self.store.note_use(Use(kind, tuple(ids), self.clock(), session))
         except (StoreReadOnly, StoreDenied) as error:
-            return f"{error}; the use was not noted"
+            return f"{error}; the use was not recorded"
         return ""
 
 

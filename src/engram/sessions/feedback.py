@@ -23,7 +23,7 @@ def note(store: Store, kind: str, ids: Iterable[str], at: datetime, session: str
     try:
         store.note_use(Use(kind, wanted, at, session))
     except (StoreReadOnly, StoreDenied) as error:
-        return f"{error}; the use was not noted"
+        return f"{error}; the use was not recorded"
     return ""
 
 

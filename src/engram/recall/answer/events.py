@@ -1,4 +1,4 @@
-"""What happened: the ledger, and the memories that tell of a happening. The best match wins, whichever of them it is."""
+"""Answers about events: from the session log and from memories of events, whichever matches best."""
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -21,20 +21,20 @@ from engram.text.word_classes import word_class
 
 __all__ = ["EventAnswerer", "asks_for_all", "happened", "within"]
 
-FROM_MEMORIES = "the ledger holds nothing of this; from memories"
-NOT_THEN = "something tells of this, but not in that time"
-NOTHING_THEN = "nothing is known of that time"
-IN_TIME = "everything that happened in that time, in its order"
+FROM_MEMORIES = "Nothing in the session log; answered from memories."
+NOT_THEN = "Something is known about this, but not from that time."
+NOTHING_THEN = "Nothing is known about that time."
+IN_TIME = "everything from that time, in order"
 BEST_FIRST = "what was said and done, the most relevant first"
-KNOWN = "what memories say of it, since nothing that happened does"
+KNOWN = "memories, since no event matches"
 MOST_OF_A_TIME = 200
-"""Happenings looked at where all of a time is asked for."""
+"""The most events read where everything from a time is asked for."""
 _DOING = frozenset(("work", "accomplish", "achieve", "spend", "busy"))
-"""Verbs that say no more of what was done than that it was."""
+"""Verbs that do not say what was done."""
 _NO_SUBJECTS = frozenset(
     ("is", "are", "am", "be", "been", "being", "get", "gets", "a", "an", "the", "to", "of", "and", "not")
 )
-"""Words behind which a past form tells no happening: "invoices are kept", "the broken lamp"."""
+"""Words after which a past form describes no event: "invoices are kept", "the broken lamp"."""
 
 
 _SPEAKERS = frozenset(("i", "we", "you"))
@@ -47,46 +47,50 @@ class EventAnswerer:
     facts: FactFinder
 
     def answer(self, query: SearchQuery, window: Window | None, but: str = "") -> TracedAnswer:
-        """What tells of it, and what there is to say of that. `but` is the event the time hangs on: it is not what came after it."""
+        """The events the question asks about. `but` is the id of the event its time is anchored to, which is left out."""
         if window is not None and asks_for_all(query.text):
-            every, _ = self._told(
+            every, _ = self._events(
                 within(replace(query, limit=max(MOST_OF_A_TIME, query.limit), everything=True), window)
             )
-            every = leaving_out(every, lambda hit: hit.id == but, "the event that the time hangs on")
-            if says(query.text):
-                every = leaving_out(every, lambda hit: hit.memory is not None, "a memory, and not what was said")
+            every = leaving_out(every, lambda hit: hit.id == but, "the event that anchors the time")
+            if asks_what_was_said(query.text):
+                every = leaving_out(every, lambda hit: hit.memory is not None, "a memory, not something said")
             if every:
                 hits, notes = _all_of_it(every, query.limit)
                 return TracedAnswer(hits, window, notes, IN_TIME)
         query = replace(query, text=_topic(query.text))
-        found, beaten = self._told(within(query, window))
-        told = about(found, query.text)
-        if told and not beaten:
-            return TracedAnswer(found, window, () if any(hit.event for hit in told) else (FROM_MEMORIES,), BEST_FIRST)
+        found, beaten = self._events(within(query, window))
+        relevant = about(found, query.text)
+        if relevant and not beaten:
+            return TracedAnswer(
+                found, window, () if any(hit.event for hit in relevant) else (FROM_MEMORIES,), BEST_FIRST
+            )
         remembered = self._remembered(query, window)
         if any(map(is_about, remembered)):
             return TracedAnswer(remembered, window, (FROM_MEMORIES,), KNOWN)
-        if told or window is None:
+        if relevant or window is None:
             return TracedAnswer(found, window, (), BEST_FIRST)
-        then = any(map(is_about, self._told(query, "what happened at any time")[0]))
+        then = any(map(is_about, self._events(query, "what happened at any time")[0]))
         return TracedAnswer(found, window, (NOT_THEN if then else NOTHING_THEN,), BEST_FIRST)
 
-    def _told(self, query: SearchQuery, purpose: str = "what happened") -> tuple[Hits, bool]:
-        """The ledger and what is remembered of happenings, by how well they match; and whether a memory of how things are matches
-        so much better that it is what is meant: "when did I start at Google", where it is known that I work there.
+    def _events(self, query: SearchQuery, purpose: str = "what happened") -> tuple[Hits, bool]:
+        """Logged events and memories of events, best first; and whether a memory of a state matches so much better that it is
+        meant: "when did I start at Google", where it is known that I work there.
         """
         both = replace(query.filters, kinds=("event", "memory"), statuses=EVERY_VERSION, valid_at=None, as_of=False)
         found = self.facts.search(replace(query, filters=both, limit=max(WIDE, query.limit), purpose=purpose))
         found = self._of_the_value(found, query)
-        hits = leaving_out(found, lambda hit: hit.memory is not None and not happened(hit.memory), "no happening")
+        hits = leaving_out(found, lambda hit: hit.memory is not None and not happened(hit.memory), "not an event")
         rivals = (
-            [] if says(query.text) else [hit for hit in found if hit.memory is not None and not happened(hit.memory)]
+            []
+            if asks_what_was_said(query.text)
+            else [hit for hit in found if hit.memory is not None and not happened(hit.memory)]
         )
         return hits, best_of(hits) < HALF * best_of(filter(is_about, rivals))
 
     def _of_the_value(self, found: Hits, query: SearchQuery) -> Hits:
-        """Without what was superseded, save a happening that the question names: having moved to Oslo took place, wherever one
-        moved after that; then the later move is not meant.
+        """Drop superseded memories, except an event the question names: the move to Oslo took place even if another move
+        followed, and then the later one is not meant.
         """
         gone = [hit.memory for hit in found if hit.memory is not None and hit.memory.status not in LIVE]
         lineages = {memory.lineage: memory for memory in gone if happened(memory)}
@@ -104,7 +108,7 @@ class EventAnswerer:
         return leaving_out(found, is_not_meant, "a version that is not the one asked about")
 
     def _remembered(self, query: SearchQuery, window: Window | None) -> Hits:
-        """What is known beside happenings: the versions of a fact whose value is named, else what a search finds."""
+        """Memories that are not events: the versions of a fact whose value is named, else what a search finds."""
         found, histories = self.facts.histories(query, NEAREST)
         named = [
             shown(version, history.best)
@@ -114,13 +118,13 @@ class EventAnswerer:
         told = [looked_up(hit, "value") for hit in named if _names(query.text) <= set(tokens(hit.text))]
         if window is None and told:
             return among(found, told[: query.limit])
-        return self.facts.search(replace(within(query, window), purpose="what is known beside happenings"))
+        return self.facts.search(replace(within(query, window), purpose="memories that are not events"))
 
 
 def _topic(question: str) -> str:
-    """What something was said about: of "what did I say about the lease" the ledger holds the lease, and not that I say it."""
+    """The topic of a question about something said: "what did I say about the lease" without "say", which the log does not contain."""
     keys = words(question)
-    if not says(question) or _SPEAKERS.isdisjoint(word.key for word in keys):
+    if not asks_what_was_said(question) or _SPEAKERS.isdisjoint(word.key for word in keys):
         return question
     return " ".join(question[word.start : word.end] for word in keys if kind_of(word.key) != "say")
 
@@ -130,7 +134,7 @@ def _names(question: str) -> set[str]:
 
 
 def happened(memory: Memory) -> bool:
-    """Whether a memory tells of something that took place, and not of how things are."""
+    """Whether a memory describes an event, not a state."""
     if memory.occurred_at is not None or memory.memory_kind == "episode" or _is_episode(memory):
         return True
     keys = [word.key for word in words(memory.statement)]
@@ -148,19 +152,19 @@ def asks_for_all(question: str) -> bool:
     return set(query_terms(question)) <= bare | said
 
 
-def says(question: str) -> bool:
-    """Whether something said is asked for; the ledger tells that."""
+def asks_what_was_said(question: str) -> bool:
+    """Whether the question asks for something that was said, which only the session log has."""
     return any(kind_of(word.key) == "say" for word in words(question))
 
 
 def _all_of_it(every: Hits, limit: int) -> tuple[Hits, tuple[str, ...]]:
     left = len(every) - limit
-    notes = (f"{left} more of that time were left out by the limit of {limit}",) if left > 0 else ()
+    notes = (f"{left} more from that time were cut by the limit of {limit}.",) if left > 0 else ()
     return in_time(first(every, limit)), notes
 
 
 def in_time(hits: Hits) -> Hits:
-    """What happened, in the order in which it did."""
+    """Hits in the order they happened."""
     hits.sort(key=_moment)
     return hits
 
