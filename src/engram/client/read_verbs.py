@@ -14,6 +14,7 @@ from engram.model.hit import Hits, Injection
 from engram.model.memory import Memory
 from engram.model.times import aware
 from engram.recall.cutoff import ABOUT, HELPFUL
+from engram.recall.filters import listing
 from engram.recall.query import SearchQuery
 from engram.recall.recaller import Recall
 from engram.rules.sources import is_evidence
@@ -37,8 +38,6 @@ class ReadVerbs(Facets):
 
     def list(self, *, limit: int | None = 100, offset: int = 0, **filters: Unpack[SearchFilters]) -> Memories:
         """Memories, newest first. Takes the filters of `search`; `limit=None` lists all."""
-        from engram.recall.known_at import listing
-
         wanted = self._filters(**filters)
         return listing(self.store, wanted, checked_length(limit), checked_place(offset, "offset"))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
 from engram.recall.cutoff import checked_relevance
-from engram.recall.known_at import ever
+from engram.recall.filters import ever
 from engram.store.protocol import Filters, Query
 
 if TYPE_CHECKING:

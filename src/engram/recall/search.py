@@ -11,7 +11,7 @@ from engram.model.hit import Filtered, Hit, Hits, HitTrace, Part, SearchTrace
 from engram.model.memory import Memory
 from engram.recall import score as schema
 from engram.recall.cutoff import LOOKED_UP, below
-from engram.recall.known_at import was_in_force
+from engram.recall.filters import was_current
 from engram.recall.query import SearchQuery
 from engram.recall.ranking import Ranked, rank, with_excerpts
 from engram.recall.score import weigh
@@ -174,7 +174,7 @@ def _listed(candidates: Candidates) -> list[Ranked]:
 def _failed_filter(found: Found, filters: Filters) -> str:
     """Why a record does not pass the filters; "" where it does."""
     record = found.record
-    if isinstance(record, Memory) and filters.known_at is not None and not was_in_force(record, filters):
+    if isinstance(record, Memory) and filters.known_at is not None and not was_current(record, filters):
         return "not current at the time of known_at"
     if filters.metadata and not matches_metadata(record.metadata, filters.metadata):
         return "other metadata"

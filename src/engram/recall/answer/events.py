@@ -146,7 +146,7 @@ def _is_episode(memory: Memory) -> bool:
 
 
 def asks_for_all(question: str) -> bool:
-    """Whether a question names nothing but the asking: "what happened", "summarize", "what did I query for"."""
+    """Whether a question has no topic of its own: "what happened", "summarize", "what did I ask for"."""
     bare = {term for word in word_class("asking", "bare") | _DOING for term in query_terms(word)}
     said = {term for word in words(question) if kind_of(word.key) == "say" for term in query_terms(word.key)}
     return set(query_terms(question)) <= bare | said

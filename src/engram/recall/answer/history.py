@@ -167,9 +167,9 @@ class FactFinder:
         return self._named_first(hits, slots, query)
 
     def histories(self, query: SearchQuery, floor: float = ABOUT) -> tuple[Hits, list[FactHistory]]:
-        """All that was found of every version of everything, and the facts among it that are meant, the likeliest first.
+        """Hits among all versions, and the facts that are meant, the most relevant first.
 
-        Where none is, the question is asked again without the words that only query for another time.
+        Where none is, the search is repeated without the words that only ask for another time.
         """
         found, histories = self._histories(query, floor)
         topic = _topic(query.text)
