@@ -15,7 +15,7 @@ from engram.gates.trust import held_by_tier, is_human, is_untrusted, tier_of
 from engram.model.decision import Decision, Outcome
 from engram.model.memory import CONTRADICTS, Association, Memory
 from engram.model.usage import Use
-from engram.review.lineage import Lineages, contradicted, standing_above, superseding, taken_over
+from engram.review.lineage import Lineages, contradicted, outranking_head, replaced_by, superseding
 from engram.rules.sources import CONFIRMED, Rank, is_evidence, rank_of, said_by
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
@@ -149,8 +149,8 @@ class Learner:
             verdict = self._judged_late(proposal, verdict, deciding, mark)
             if verdict.admitted:
                 now = self.clock()
-                heads = taken_over(deciding, memory.but(status=verdict.status))
-                if above := standing_above(heads, memory.source):
+                heads = replaced_by(deciding, memory.but(status=verdict.status))
+                if above := outranking_head(heads, memory.source):
                     verdict, heads = _waiting(verdict, memory.source, above), []
                 stored = _stored(deciding, memory, verdict, session, now)
                 if heads:
@@ -226,7 +226,7 @@ class Learner:
         if known.status != "candidate" or contradicted(deciding.get, known) is not None:
             return known
         known = known.but(status="active")
-        heads = taken_over(deciding, known)
+        heads = replaced_by(deciding, known)
         return superseding(deciding, known, heads, now) if heads else known
 
     # -- trusted programs
@@ -284,8 +284,8 @@ class Learner:
                     known = _named(deciding, memory, names[i], now, team=bool(team))
                     if told and held_by_tier(known):
                         known = known.but(status="candidate")
-                    heads = taken_over(deciding, known)
-                    if above := standing_above(heads, known.source):
+                    heads = replaced_by(deciding, known)
+                    if above := outranking_head(heads, known.source):
                         known = _contradicting(known.but(status="candidate"), above, now)
                     elif heads:
                         known = superseding(deciding, known, heads, self.clock())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from engram.client.arguments import Owner, named_owner, narrowed, owned, owners_only
 from engram.model.arguments import words
-from engram.model.errors import InvalidInput, NotFound, Refused
+from engram.model.errors import InvalidInput, Refused
 from engram.model.event import EVENT_TYPES
 from engram.model.types import known_types, memory_type
 from engram.recall.filters import HERE, ScopeLike, ScopeResolver
@@ -21,6 +21,7 @@ from engram.recall.search import Searcher
 from engram.rules.scopes import GLOBAL, is_person
 from engram.settings import Settings
 from engram.store.lineage import IN_FORCE
+from engram.store.lookup import find_memory, no_memory
 from engram.store.protocol import Filters, Store
 from engram.store.screen import Screen
 
@@ -321,10 +322,7 @@ class Facets:
     @owners_only
     def get(self, ref: str, **owner: Unpack[Owner]) -> "Memory":
         """A memory by id, name or alias; raises `NotFound` where there is none, or it belongs to another owner."""
-        memory = self.store.get(ref, self.scopes_for(**owner))
-        if memory is None:
-            raise _no_memory(ref)
-        return memory
+        return find_memory(self.store, ref, self.scopes_for(**owner))
 
     def _given(self, statement: str, fields: "Mapping[str, Any]", session: str = "") -> dict[str, Any]:
         from engram.gates.secrets.scan import refuse_secret
@@ -350,8 +348,4 @@ class Facets:
             # The current version is superseded, so it must not belong to another owner either.
             heads = [version for version in self.lineages.versions(own.id) if version.status in IN_FORCE]
             if not all(head.scope in seen for head in heads):
-                raise _no_memory(ref)
-
-
-def _no_memory(ref: str) -> NotFound:
-    return NotFound(f"no memory {ref!r}; `engram list` shows what there is")
+                raise no_memory(ref)

@@ -283,7 +283,7 @@ class WriteVerbs(Facets):
     def _change(self, ref: str, op: str, actor: str, reason: str, change: Callable[[Memory], Memory]) -> Memory:
         from engram.gates.secrets.scan import redact
         from engram.review.lineage import refuse_outranked, refuse_second_head
-        from engram.review.queue import held
+        from engram.store.lookup import locked_memory
 
         reason = redact(reason)[0]
         found = self.get(ref)
@@ -291,7 +291,7 @@ class WriteVerbs(Facets):
         meaning, vector = self._meaning_after(wanted, found)
         scopes = _scopes_touched(found, wanted)
         with self.store.deciding(op, actor=actor, reason=reason, scopes=scopes, about=[found.id]) as deciding:
-            before = held(deciding, found.id)
+            before = locked_memory(deciding, found.id)
             if op != VERIFY:
                 refuse_outranked(actor, before, op)
             memory = change(before)

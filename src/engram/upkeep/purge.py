@@ -8,7 +8,7 @@ from datetime import datetime
 from engram.model.event import Session
 from engram.model.memory import Evidence, Memory
 from engram.model.task import TASK_STATES, Checkpoint, TaskRun
-from engram.review.lineage import STANDING, Lineages
+from engram.review.lineage import VERSIONS, Lineages
 from engram.rules.scopes import ancestors
 from engram.store.ledger import CONVERSATION
 from engram.store.protocol import Filters, Purged, Store
@@ -41,7 +41,7 @@ class Purger:
         owners = {scope for i in ids if (scope := self.store.owner_of(i)) is not None}
         for memory_id in ids:
             memory = self.store.get(memory_id)
-            if memory is not None and memory.lineage and memory.status in STANDING:
+            if memory is not None and memory.lineage and memory.status in VERSIONS:
                 Lineages(self.store, self.clock).forget(memory_id, actor=actor)
         shared = self._let_go(ids, actor)
         purged = self.store.purge(ids, actor=actor, drawn=drawn)
