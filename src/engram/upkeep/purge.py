@@ -15,7 +15,7 @@ from engram.store.protocol import Filters, Purged, Store
 from engram.store.purge import DOCUMENT, Holder, goes_with, is_sentence, named, says, spoken_in
 
 OP = "redact_evidence"
-"""What the journal calls it when a fact loses one of the events it rests on."""
+"""The journal's name for removing an event from a fact's evidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,12 @@ class Purger:
     clock: Callable[[], datetime]
 
     def purge(self, ids: Sequence[str], *, actor: str) -> Purged:
-        """Destroy memories, their words wherever they stand, and events with the facts that rest on them alone."""
+        """Destroy memories with their text wherever it occurs, and events with the facts derived from them alone."""
         drawn = [memory_id for memory_id in self._drawn_from(ids) if memory_id not in ids]
         return self._destroy([*ids, *drawn], drawn, actor)
 
     def purge_owned(self, memories: Sequence[str], events: Sequence[str], *, actor: str) -> Purged:
-        """Destroy these alone: who else says the same words keeps them."""
+        """Destroy only these: others with the same words stay."""
         drawn = list(dict.fromkeys([*memories, *self._drawn_from(events)]))
         return self._destroy([*drawn, *events], drawn, actor)
 
@@ -50,7 +50,7 @@ class Purger:
         return replace(purged, remaining=tuple(dict.fromkeys([*purged.remaining, *others])))
 
     def _drawn_from(self, ids: Sequence[str]) -> list[str]:
-        """The facts that rest on events of these alone, and the versions that follow on them: those carry their context."""
+        """The facts derived from these events alone, and later versions that carry the same context."""
         events = {event_id for event_id in ids if self.store.event(event_id) is not None}
         if not events:
             return []
@@ -67,12 +67,12 @@ class Purger:
         return any(evidence.event in events for evidence in memory.evidence)
 
     def _elsewhere(self, memory: Memory, events: Collection[str]) -> tuple[Evidence, ...]:
-        """Where else a fact is stated: the events besides these that still have their words."""
+        """A fact's other evidence: events besides these that still have their content."""
         others = [evidence for evidence in memory.evidence if evidence.event not in events]
         return tuple(one for one in others if (event := self.store.event(one.event)) is not None and event.content)
 
     def _let_go(self, ids: Collection[str], actor: str) -> list[Holder]:
-        """Facts that others state too no longer rest on what is destroyed; who states them."""
+        """Remove these events from the evidence of facts that others state too; returns those others."""
         events = {event_id for event_id in ids if self.store.event(event_id) is not None}
         known = self.store.listing(Filters(statuses=None)) if events else []
         shared = [memory.id for memory in known if memory.id not in ids and self._rests_on(memory, events)]
@@ -87,14 +87,14 @@ class Purger:
         return others
 
     def _quoting(self, quotes: Sequence[str]) -> Iterator[Holder]:
-        """Memories that still say what purged events said, a whole one or a sentence of it: they rest on others, or on none."""
+        """Memories that still repeat purged events, whole or a sentence: their evidence is elsewhere, or they have none."""
         for memory in self.store.listing(Filters(statuses=None)) if quotes else ():
             sentence = memory.statement if is_sentence(memory.statement) else ""
             if any(says(memory.statement, quote) or (sentence and says(quote, sentence)) for quote in quotes):
                 yield Holder(memory.id, memory.scope)
 
     def _forget_quotes(self, ids: Sequence[str]) -> None:
-        """A summary quotes sentences of events; those of purged ones go with them."""
+        """Remove the sentences of purged events from summaries."""
         from engram.sessions.summary import Summary, without
 
         gone: dict[str, set[int]] = {}
@@ -110,63 +110,61 @@ class Purger:
 
 
 PURGED = "purged"
-"""What a purged task is about, for whoever finds its id."""
+"""The goal of a purged task."""
 _WORD = re.compile(r"[^\W\d_]{6,}")
 
 
 @dataclass(frozen=True, slots=True)
 class _ScopeContents:
-    """What a scope and the scopes below it hold."""
+    """What belongs to a scope and the scopes below it."""
 
     memories: tuple[Memory, ...]
     tasks: tuple[TaskRun, ...]
     sessions: tuple[Session, ...]
     events: tuple[str, ...]
     named: tuple[str, ...]
-    """Its ledgers whose names, given by callers, hold a word of what is said there."""
+    """Its ledgers whose names, given by callers, contain a word of its memories."""
 
 
 def purge_scope(store: Store, clock: Callable[[], datetime], scope: str, *, actor: str) -> Purged:
-    """Destroy it. What others say in the same words stays theirs, and `remaining` of the answer names it."""
-    held = _holdings(store, scope)
-    # First: the purge itself is carried to its end after a crash, and by then nothing of these may be left.
-    for session in held.sessions:
+    """Destroy everything of a scope. Others' memories with the same words stay, and `remaining` names them."""
+    contents = _contents_of(store, scope)
+    # First: after a crash the purge is completed, and by then none of this may be left.
+    for session in contents.sessions:
         store.save_session(replace(session, task="", summary="", summary_through=0, summary_style="", summary_by=""))
-    for task in held.tasks:
+    for task in contents.tasks:
         store.change_checkpoints(task.id, _blanked)
         store.change_task(task.id, lambda run: _emptied(run, clock()))
-    purged = Purger(store, clock).purge_owned([memory.id for memory in held.memories], held.events, actor=actor)
-    told = (f"{name}: the session's name stays, in its ledger and in the journal" for name in held.named)
-    return replace(purged, remaining=(*purged.remaining, *told))
+    purged = Purger(store, clock).purge_owned([memory.id for memory in contents.memories], contents.events, actor=actor)
+    names = (f"{name}: the session's name stays in its ledger and in the journal" for name in contents.named)
+    return replace(purged, remaining=(*purged.remaining, *names))
 
 
-def _holdings(store: Store, scope: str) -> _ScopeContents:
+def _contents_of(store: Store, scope: str) -> _ScopeContents:
     memories = [memory for memory in store.listing(Filters(statuses=None)) if _within(memory.scope, scope)]
     tasks = [task for task in store.tasks(TASK_STATES) if _within(task.scope, scope)]
     sessions = [one for one in store.sessions() if one.scopes and _within(one.scopes[0], scope)]
     ledgers = dict.fromkeys(
         [*(task.id for task in tasks), *(session.id for session in sessions), *_ledgers(store, scope)]
     )
-    spoken = {ledger: store.events(ledger) for ledger in ledgers}
-    said = [event.id for told in spoken.values() for event in told]
-    # Wherever else it was said what these memories say, it was said for them, unless it was another owner who said it.
+    logged = [event for ledger in ledgers for event in store.events(ledger)]
+    # Events elsewhere that these memories cite belong to them, unless another owner recorded them.
     cited = [(evidence.event, memory.scope) for memory in memories for evidence in memory.evidence]
-    spoken_for = [event for event, whose in cited if goes_with(store.owner_of(event) or "", whose)]
-    known = [event for event in spoken_for if store.event(event) is not None]
-    events = dict.fromkeys([*said, *known])
-    words = {word for told in spoken.values() for event in told for word in _words(event.content)}
+    owned = [event for event, owner in cited if goes_with(store.owner_of(event) or "", owner)]
+    events = dict.fromkeys([*(event.id for event in logged), *(i for i in owned if store.event(i) is not None)])
+    words = {word for event in logged for word in _words(event.content)}
     words |= {word for memory in memories for text in (memory.statement, *memory.tags) for word in _words(text)}
     named = [name for name in ledgers if not name.startswith((CONVERSATION, DOCUMENT)) and words & _words(name)]
     return _ScopeContents(tuple(memories), tuple(tasks), tuple(sessions), tuple(events), tuple(named))
 
 
 def _words(text: str) -> set[str]:
-    """Words that are long enough to tell something."""
+    """Words long enough to identify something."""
     return set(_WORD.findall(text.casefold()))
 
 
 def _ledgers(store: Store, scope: str) -> list[str]:
-    """Ledgers that belong to a scope, whatever their callers named them."""
+    """Ledgers that belong to a scope, whatever their names."""
     return [name for name in store.ledgers() if _within(store.ledger_scope(name), scope)]
 
 
@@ -181,5 +179,5 @@ def _emptied(task: TaskRun, now: datetime) -> TaskRun:
 
 
 def _blanked(point: Checkpoint) -> Checkpoint:
-    """A checkpoint's place in its task, without its words."""
+    """A checkpoint without its text."""
     return Checkpoint(point.id, point.task, point.number, point.created, PURGED, through=point.through, kind=point.kind)
