@@ -55,7 +55,7 @@ def test_the_least_relevance_is_an_option(cli: Console) -> None:
         assert deploys in cli(verb, "how do deploys work?").stdout
         assert deploys not in cli(verb, "how do deploys work?", "--min-relevance", "1").stdout
     refused = cli("recall", "deploys", "--min-relevance", "7")
-    assert refused.exit_code == 2 and "min_relevance 7.0 must be a number between 0 and 1" in refused.stderr
+    assert refused.exit_code == 2 and "min_relevance 7.0 must be a number from 0 to 1" in refused.stderr
 
 
 def test_an_answer_names_what_it_rests_on(cli: Console) -> None:
@@ -68,7 +68,7 @@ def test_an_answer_names_what_it_rests_on(cli: Console) -> None:
     assert (
         unknown.exit_code == 0
         and unknown.stdout == "Nothing is known about this.\n"
-        and "nothing that is known answers" in unknown.stderr
+        and "Nothing that is known answers" in unknown.stderr
     )
     assert cli("recall", "--answer", "--trace", "how do deploys work?").stdout.splitlines()[0] == answer
 

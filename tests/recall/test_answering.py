@@ -189,7 +189,7 @@ def test_a_time_that_was_understood_or_is_none_is_not_complained_of(mem: Engram,
     found = mem.recall(question)
     assert found.understood is not None
     assert found.understood.unread == ()
-    assert not any("can be placed" in warning for warning in found.warnings)
+    assert not any("could not be read as a time" in warning for warning in found.warnings)
 
 
 def test_what_no_memory_tells_of_is_answered_from_the_ledger(mem: Engram) -> None:

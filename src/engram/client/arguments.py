@@ -103,7 +103,7 @@ def _check_owner(given: Any, name: str) -> None:
     """Raise `InvalidInput` for an empty id, which must not be taken for everyone."""
     if not isinstance(given, str) or not given or given != given.strip():
         raise InvalidInput(
-            f"{name} {given!r} must be text without surrounding blanks; leave it out or give None for none"
+            f"{name} {given!r} must be text, not empty and without surrounding blanks; leave it out or give None for none"
         )
 
 

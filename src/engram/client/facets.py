@@ -153,14 +153,13 @@ class Facets:
         if not self.settings.model:
             return None
         from engram.llm.model import LanguageModel, ModelSettings
-        from engram.llm.spend import StoreBook
 
         chosen = ModelSettings(
             self.settings.model,
             timeout_s=self.settings.model_timeout,
             daily_token_cap=self.settings.model_daily_tokens,
         )
-        return LanguageModel(chosen, StoreBook(self.store), clock=self._clock)
+        return LanguageModel(chosen, self.store, clock=self._clock)
 
     @cached_property
     def _conversations(self) -> "Conversations":

@@ -1,4 +1,4 @@
-"""What each tool takes: the published input schema and the check of what a client sends are the same model."""
+"""The arguments of each tool: one model is both the published schema and the check."""
 
 import json
 from typing import Annotated, Any, Literal
@@ -10,7 +10,7 @@ from engram.recall.cutoff import ABOUT, HELPFUL
 
 
 def _listed(value: Any) -> Any:
-    """Some clients send a list as its JSON, or as words with commas."""
+    """A list; some clients send it as JSON text, or as words with commas."""
     if not isinstance(value, str):
         return value
     if value.lstrip().startswith("["):
@@ -47,14 +47,14 @@ Budget = Annotated[int, Field(description="Token budget for the text, at least 5
 
 
 class Arguments(BaseModel):
-    """Base of all: an argument no tool has is refused, so that nobody believes in a `source` they claimed."""
+    """Base of all: an unknown argument is refused, so that no caller believes a claimed `source` was used."""
 
     model_config = ConfigDict(extra="forbid")
 
     @model_validator(mode="before")
     @classmethod
     def _without_blanks(cls, given: Any) -> Any:
-        """Models fill optional arguments with null or ""; both mean: not given."""
+        """Drop null and "", which models send for optional arguments."""
         return {name: value for name, value in given.items() if value not in (None, "")}
 
 
@@ -100,7 +100,7 @@ class RecallArguments(Arguments):
 
 
 class Inject(Arguments):
-    """A task that is about to begin."""
+    """A task about to start."""
 
     task: str = Field(description="What you are about to do.")
     scope: SeenFrom = ""
@@ -119,7 +119,7 @@ class FeedbackArguments(Arguments):
 
 
 class Forget(Arguments):
-    """A memory to let go."""
+    """A memory to retire."""
 
     id: Ref
     reason: str = Field(default="", description="Why; the owner will read it in the memory's history.")
@@ -127,7 +127,7 @@ class Forget(Arguments):
 
 
 class SessionStart(Arguments):
-    """The beginning of a session."""
+    """The start of a session."""
 
     task: str = Field(description="What the session is about; relevant memories are returned.")
     scope: SeenFrom = ""
