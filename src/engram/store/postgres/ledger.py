@@ -36,10 +36,67 @@ from engram.store.ledger_checkpoints import (
 from engram.store.postgres.connections import Connection
 from engram.store.postgres.context import TenantContext
 from engram.store.postgres.sql import statement
+from engram.store.postgres.statistics import Statistics
 from engram.store.postgres.task_store import held_task, job_columns
 from engram.store.postgres.write import DocumentRow, Work, dumped, put_documents
 from engram.store.protocol import Following, NewEvent, no_jobs
+from engram.store.screen import LATEST, Screen, screened_jobs
 from engram.store.tasks import from_fields, refuse_closed, refuse_ended, tasks_named
+
+
+class PostgresLedger:
+    """The events and sessions of a tenant."""
+
+    parts: TenantContext
+    screen: Screen
+    _statistics: Statistics
+
+    def append_events(
+        self, session: str, new: Sequence[NewEvent], jobs: Following = no_jobs, *, scope: str = ""
+    ) -> list[Event]:
+        """Append to a ledger."""
+        kept = self.screen.events(session, new, lambda: self.events(session, last=LATEST), scope=scope)
+        appended = append(self.parts, session, kept, screened_jobs(self.screen, jobs), scope)
+        self._statistics.written(len(new))
+        return appended
+
+    def event(self, event_id: str) -> Event | None:
+        """An event by id."""
+        rows = self.parts.database.run("event", id=event_id)
+        return decode_event(rows[0][0]) if rows else None
+
+    def events(self, session: str, *, last: int | None = None, after: int = 0) -> list[Event]:
+        """A ledger's events in order: those after a number, and of these the last so many."""
+        rows = self.parts.database.run("events_of", session=session, after=after, limit=last)
+        return [decode_event(record) for (record,) in reversed(rows)]
+
+    def ledgers(self) -> list[str]:
+        """The name of every ledger that has events."""
+        return sorted(session for session, head in heads(self.parts) if head.seq)
+
+    def save_session(self, session: Session) -> None:
+        """Create or update a session."""
+        self.parts.database.change("save_session", **session_values(self.screen.session(session)))
+
+    def session(self, session_id: str) -> Session | None:
+        """A session by id."""
+        rows = self.parts.database.run("session", id=session_id)
+        return session_of(rows[0]) if rows else None
+
+    def sessions(self, limit: int | None = None, scopes: Collection[str] | None = None) -> list[Session]:
+        """Sessions, newest first."""
+        rows = self.parts.database.run("sessions", limit=limit, any=scopes is None, scopes=list(scopes or ()))
+        return [session_of(row) for row in rows]
+
+    def ledger_scope(self, name: str) -> str:
+        """The scope a ledger belongs to."""
+        task, session = _owners(self.parts, name)
+        last = self.events(name, last=1) if task is None else []
+        return ledger_owner(name, task, session, last[0].scope if last else "")
+
+    def verify_ledgers(self) -> list[str]:
+        """What is wrong with the ledgers' chains."""
+        return verify(self.parts)
 
 
 def witness(parts: TenantContext, connection: Connection, session: str, head: Head) -> tuple[str, dict[str, Any]]:
@@ -147,23 +204,6 @@ def heads(parts: TenantContext) -> Iterator[tuple[str, Head]]:
         after = rows[-1][0]
 
 
-def find(parts: TenantContext, event_id: str) -> Event | None:
-    """An event by id."""
-    rows = parts.database.run("event", id=event_id)
-    return decode_event(rows[0][0]) if rows else None
-
-
-def of_ledger(parts: TenantContext, session: str, last: int | None = None, after: int = 0) -> list[Event]:
-    """A ledger's events in order: those after a number, and of these the last so many."""
-    rows = parts.database.run("events_of", session=session, after=after, limit=last)
-    return [decode_event(record) for (record,) in reversed(rows)]
-
-
-def save_session(parts: TenantContext, session: Session) -> None:
-    """Create or update a session."""
-    parts.database.change("save_session", **session_values(session))
-
-
 def session_values(session: Session) -> dict[str, object]:
     """A session as its row has it."""
     return {
@@ -179,35 +219,22 @@ def session_values(session: Session) -> dict[str, object]:
     }
 
 
-def load_session(parts: TenantContext, session_id: str) -> Session | None:
-    """A session, or None."""
-    rows = parts.database.run("session", id=session_id)
-    return session_of(rows[0]) if rows else None
-
-
-def sessions(parts: TenantContext, limit: int | None, scopes: Collection[str] | None) -> list[Session]:
-    """Sessions, newest first."""
-    rows = parts.database.run("sessions", limit=limit, any=scopes is None, scopes=list(scopes or ()))
-    return [session_of(row) for row in rows]
-
-
 def session_of(row: tuple[object, ...]) -> Session:
     """A session from its row."""
     session_id, task, scopes, *rest = row
     return Session(session_id, task, tuple(scopes), *rest)  # type: ignore[arg-type]
 
 
-def ledger_scope(parts: TenantContext, name: str, *, with_last: bool = True) -> str:
-    """Whose a ledger is; `with_last` asks its last event, too."""
-    rows = parts.database.run("task", id=name)
-    task = from_fields(TaskRun, json.loads(rows[0][0])) if rows else None
-    last = of_ledger(parts, name, last=1) if with_last and task is None else []
-    return ledger_owner(name, task, load_session(parts, name), last[0].scope if last else "")
-
-
 def session_scope(parts: TenantContext, session_id: str) -> str:
-    """The scope of events that carry none of their own: their task's, or their session's first, else global."""
-    return ledger_scope(parts, session_id, with_last=False) or GLOBAL
+    """The scope of events that do not carry their own: their task's, else their session's first, else global."""
+    return ledger_owner(session_id, *_owners(parts, session_id)) or GLOBAL
+
+
+def _owners(parts: TenantContext, ledger: str) -> tuple[TaskRun | None, Session | None]:
+    """The task and the session that a ledger belongs to."""
+    tasks, sessions = parts.database.run("task", id=ledger), parts.database.run("session", id=ledger)
+    task = from_fields(TaskRun, json.loads(tasks[0][0])) if tasks else None
+    return task, session_of(sessions[0]) if sessions else None
 
 
 def verify(parts: TenantContext) -> list[str]:

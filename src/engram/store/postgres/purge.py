@@ -8,16 +8,16 @@ import contextlib
 import json
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from engram.model.errors import EngramError
 from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.store.documents import event_document
 from engram.store.ledger import blanked, decode_event, to_fields
-from engram.store.postgres import images, ledger
 from engram.store.postgres.connections import Connection
 from engram.store.postgres.context import TenantContext
-from engram.store.postgres.ledger import redactions
+from engram.store.postgres.ledger import redactions, session_of, session_scope
 from engram.store.postgres.sql import statement
 from engram.store.postgres.write import DocumentRow, dumped, known_documents, put_documents
 from engram.store.protocol import Purged
@@ -37,6 +37,9 @@ from engram.store.purge import (
     without,
     words_of,
 )
+
+if TYPE_CHECKING:
+    from engram.store.postgres.store import PostgresStore
 
 OUT_OF_REACH = (
     "the server's write-ahead log and replicas, until they have moved on",
@@ -64,19 +67,19 @@ _TABLES = (
 )
 
 
-def purge(parts: TenantContext, ids: Sequence[str], actor: str, drawn: Collection[str] = ()) -> Purged:
+def purge(store: "PostgresStore", ids: Sequence[str], actor: str, drawn: Collection[str] = ()) -> Purged:
     """Remove memories and events from every table; leave tombstones; prove absence."""
-    wanted = sorted(set(ids))
+    wanted, parts = sorted(set(ids)), store.parts
     with parts.database.transaction() as connection:
         # One at a time: two that blank the same events or count down the same terms would wait for each other.
         for name in ("begin_statistics", "await_statistics"):
             parts.database.within(connection, statement(name), {})
         parts.database.within(connection, statement("lock_memories"), {"ids": wanted})
-        asked = [i for i in wanted if i not in drawn and ledger.find(parts, i) is None]
+        asked = [i for i in wanted if i not in drawn and store.event(i) is None]
         owners = _owners(parts, connection, wanted)
-        everywhere = _everything_said(parts, asked)
-        own = [text for text in _everything_said(parts, sorted({*wanted} - {*asked})) if text not in everywhere]
-        evidence = _events_to_blank(parts, connection, wanted, asked, everywhere)
+        everywhere = _everything_said(store, asked)
+        own = [text for text in _everything_said(store, sorted({*wanted} - {*asked})) if text not in everywhere]
+        evidence = _events_to_blank(store, connection, wanted, asked, everywhere)
         quoting = (event for event in _quoting(parts, connection, own) if event.id not in evidence)
         said = [*everywhere, *said_elsewhere(quoting, own, evidence.values())]
         # What a person has destroyed by id goes wherever it stands; what goes with its owner, or with an event, is theirs alone.
@@ -97,27 +100,31 @@ def _owners(parts: TenantContext, connection: Connection, ids: Sequence[str]) ->
     return {str(scope) for (scope,) in rows}
 
 
-def _everything_said(parts: TenantContext, wanted: Sequence[str]) -> list[str]:
+def _everything_said(store: "PostgresStore", wanted: Sequence[str]) -> list[str]:
     """Every text the memories ever held, and the events' words."""
     texts: list[str] = []
     for wanted_id in wanted:
-        for image in images.history(parts.database, wanted_id):
+        for image in store.history(wanted_id):
             texts += texts_of(image.memory) if image.memory is not None else []
-        event = ledger.find(parts, wanted_id)
+        event = store.event(wanted_id)
         texts += spoken_in(event) if event is not None else []
     return list(dict.fromkeys(texts))
 
 
 def _events_to_blank(
-    parts: TenantContext, connection: Connection, wanted: Sequence[str], asked: Sequence[str], everywhere: Sequence[str]
+    store: "PostgresStore",
+    connection: Connection,
+    wanted: Sequence[str],
+    asked: Sequence[str],
+    everywhere: Sequence[str],
 ) -> dict[str, Event]:
     """Events that are wanted, those a memory asked for was derived from, and those that hold its very words."""
     named = list(wanted)
     for memory_id in asked:
-        cited = [(e.event, m.scope) for m in _versions(parts, memory_id) for e in m.evidence]
-        named += [i for i, scope in cited if goes_with(next(iter(_owners(parts, connection, [i])), ""), scope)]
-    found = {event.id: event for i in dict.fromkeys(named) if (event := ledger.find(parts, i)) is not None}
-    return found | {event.id: event for event in _quoting(parts, connection, [*filter(is_sentence, everywhere)])}
+        cited = [(e.event, m.scope) for m in _versions(store, memory_id) for e in m.evidence]
+        named += [i for i, scope in cited if goes_with(next(iter(_owners(store.parts, connection, [i])), ""), scope)]
+    found = {event.id: event for i in dict.fromkeys(named) if (event := store.event(i)) is not None}
+    return found | {event.id: event for event in _quoting(store.parts, connection, [*filter(is_sentence, everywhere)])}
 
 
 def _quoting(parts: TenantContext, connection: Connection, said: Sequence[str]) -> list[Event]:
@@ -129,8 +136,8 @@ def _quoting(parts: TenantContext, connection: Connection, said: Sequence[str]) 
     return [event for event in found if any(says(words_of(event), text) for text in said)]
 
 
-def _versions(parts: TenantContext, memory_id: str) -> list[Memory]:
-    return [image.memory for image in images.history(parts.database, memory_id) if image.memory is not None]
+def _versions(store: "PostgresStore", memory_id: str) -> list[Memory]:
+    return [image.memory for image in store.history(memory_id) if image.memory is not None]
 
 
 def _blank_sessions(parts: TenantContext, connection: Connection, said: Sequence[str], spares: Spares) -> None:
@@ -138,7 +145,7 @@ def _blank_sessions(parts: TenantContext, connection: Connection, said: Sequence
     if not said:
         return
     for row in parts.database.within(connection, statement("quoting_sessions"), {"texts": list(said)}):
-        session = ledger.session_of(row)
+        session = session_of(row)
         if session.scopes and spares(session.scopes[0]):
             continue
         blank = {"id": session.id, "task": without(session.task, said), "summary": without(session.summary, said)}
@@ -214,7 +221,7 @@ def _blank_events(parts: TenantContext, connection: Connection, evidence: dict[s
     empty = [blanked(event) for event in evidence.values()]
     records = {"ids": [event.id for event in empty], "records": [dumped(to_fields(event)) for event in empty]}
     parts.database.within(connection, statement("blank_events"), records)
-    rows = [DocumentRow(event_document(event, ledger.session_scope(parts, event.session))) for event in empty]
+    rows = [DocumentRow(event_document(event, session_scope(parts, event.session))) for event in empty]
     put_documents(parts.database, connection, rows, parts.facts.generation)
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from engram.store.documents import Document, event_document, memory_document
 from engram.store.ledger import decode_event
-from engram.store.postgres import ledger
 from engram.store.postgres.context import TenantContext
+from engram.store.postgres.ledger import session_scope
 from engram.store.postgres.sql import statement
 from engram.store.postgres.vector_generations import fill
 from engram.store.postgres.write import DocumentRow, put_documents
@@ -54,4 +54,4 @@ def _documents(parts: TenantContext, name: str, rows: list[tuple[str, str]]) -> 
             yield memory_document(decode_record(record))
         else:
             event = decode_event(record)
-            yield event_document(event, ledger.session_scope(parts, event.session))
+            yield event_document(event, session_scope(parts, event.session))

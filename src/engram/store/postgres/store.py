@@ -8,33 +8,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engram.model.errors import EngramError, InvalidInput, StoreUnreachable
-from engram.model.event import Event, Session
 from engram.model.memory import Memory
-from engram.model.usage import Use
 from engram.rules.scopes import shows
 from engram.store.ledger import decode_event
 from engram.store.lineage import versions_among
-from engram.store.postgres import images, search
-from engram.store.postgres import ledger as events
-from engram.store.postgres import ledger as verifying
-from engram.store.postgres import usage as uses
+from engram.store.postgres import search
 from engram.store.postgres.context import Numbers, TenantContext
 from engram.store.postgres.database import Database
 from engram.store.postgres.filters import where
+from engram.store.postgres.ledger import PostgresLedger
 from engram.store.postgres.sql import statement
 from engram.store.postgres.state import StoreState
 from engram.store.postgres.statistics import Statistics
 from engram.store.postgres.task_store import PostgresTaskStore
 from engram.store.postgres.transaction import DecisionResult, PostgresTransaction, day_of
+from engram.store.postgres.usage import PostgresUsage
 from engram.store.protocol import (
     COMMON,
     Candidates,
     Check,
     Filters,
-    Following,
     Found,
     Image,
-    NewEvent,
     Noticed,
     Placed,
     Progress,
@@ -44,10 +39,9 @@ from engram.store.protocol import (
     Stand,
     Step,
     Stretch,
-    no_jobs,
 )
 from engram.store.records import decode_record
-from engram.store.screen import LATEST, Screen, Unscreened, screened_jobs
+from engram.store.screen import Screen, Unscreened
 from engram.store.sources import random_hex, utc_now
 from engram.store.traversal import PLAIN, Hops
 
@@ -55,7 +49,7 @@ if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder, Vectors
 
 
-class PostgresStore(PostgresTaskStore):
+class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
     """Implements `protocol.Store` on a server. Safe for threads; every call is a transaction of its own."""
 
     screen: Screen = Unscreened()
@@ -150,10 +144,6 @@ class PostgresStore(PostgresTaskStore):
         rows = self._run("mark", scope=scope)
         return int(rows[0][0]) if rows else 0
 
-    def event(self, event_id: str) -> Event | None:
-        """An event by id."""
-        return events.find(self.parts, event_id)
-
     def owner_of(self, document_id: str) -> str | None:
         """The scope a document belongs to."""
         rows = self._run("owner_of", id=document_id)
@@ -195,7 +185,8 @@ class PostgresStore(PostgresTaskStore):
 
     def known_at(self, moment: datetime) -> dict[str, Memory | None]:
         """What Engram held then of every memory it has decided about since."""
-        return images.known_at(self.parts.database, moment)
+        rows = self._run("known_at", moment=moment)
+        return {memory_id: decode_record(after) if after is not None else None for memory_id, after in rows}
 
     def numbers(self, memory_ids: Sequence[str]) -> dict[str, int]:
         """The document numbers of memories."""
@@ -207,7 +198,10 @@ class PostgresStore(PostgresTaskStore):
 
     def history(self, memory_id: str) -> list[Image]:
         """Everything that was decided about a memory."""
-        return images.history(self.parts.database, memory_id)
+        return [
+            Image(seq, at, op, actor, reason, decode_record(after) if after is not None else None, tuple(ids))
+            for seq, at, op, actor, reason, after, ids in self._run("history", id=memory_id)
+        ]
 
     def heads(self, conflict_key: str, scope: str) -> list[Memory]:
         """The memories in force that hold a conflict key in a scope."""
@@ -305,63 +299,6 @@ class PostgresStore(PostgresTaskStore):
             # The decision stands, whatever becomes of this.
             self.parts.warn(f"some documents are found by keyword only for now: {error}")
 
-    # -- usage
-
-    def note_use(self, use: Use) -> None:
-        """Append a use."""
-        uses.note(self.parts.database, self.screen.use(use))
-
-    def uses_of(self, memory_ids: Iterable[str]) -> list[Use]:
-        """Every noted use of these memories, oldest first."""
-        return uses.of(self.parts.database, memory_ids)
-
-    def uses_in(self, session: str) -> list[Use]:
-        """Every use noted in a session."""
-        return uses.in_session(self.parts.database, session)
-
-    def used_since(self, position: int) -> list[str]:
-        """Ids of memories used after a position."""
-        return uses.since(self.parts.database, position)
-
-    def last_use(self, kind: str) -> Use | None:
-        """The newest use of a kind, with all its ids."""
-        return uses.last(self.parts.database, kind)
-
-    # -- events and sessions
-
-    def append_events(
-        self, session: str, new: Sequence[NewEvent], jobs: Following = no_jobs, *, scope: str = ""
-    ) -> list[Event]:
-        """Append to a ledger."""
-        kept = self.screen.events(session, new, lambda: self.events(session, last=LATEST), scope=scope)
-        appended = events.append(self.parts, session, kept, screened_jobs(self.screen, jobs), scope)
-        self._statistics.written(len(new))
-        return appended
-
-    def events(self, session: str, *, last: int | None = None, after: int = 0) -> list[Event]:
-        """A ledger's events in order."""
-        return events.of_ledger(self.parts, session, last, after)
-
-    def ledgers(self) -> list[str]:
-        """The name of every ledger that has events."""
-        return sorted(session for session, head in events.heads(self.parts) if head.seq)
-
-    def save_session(self, session: Session) -> None:
-        """Create or update a session."""
-        events.save_session(self.parts, self.screen.session(session))
-
-    def session(self, session_id: str) -> Session | None:
-        """A session by id."""
-        return events.load_session(self.parts, session_id)
-
-    def sessions(self, limit: int | None = None, scopes: Collection[str] | None = None) -> list[Session]:
-        """Sessions, newest first."""
-        return events.sessions(self.parts, limit, scopes)
-
-    def ledger_scope(self, name: str) -> str:
-        """Whose a ledger is."""
-        return events.ledger_scope(self.parts, name)
-
     # -- upkeep
 
     @property
@@ -414,7 +351,7 @@ class PostgresStore(PostgresTaskStore):
         from engram.store.postgres.purge import purge
 
         self.screen.decision(actor, "", "")
-        purged = purge(self.parts, ids, actor, drawn)
+        purged = purge(self, ids, actor, drawn)
         self._statistics = Statistics(self.parts.database)
         return purged
 
@@ -431,10 +368,6 @@ class PostgresStore(PostgresTaskStore):
     def verdicts(self, since: datetime) -> list[tuple[str, str]]:
         """Gate and outcome of the proposals since then."""
         return [(gate, outcome) for gate, outcome in self._run("verdicts", since=since)]
-
-    def verify_ledgers(self) -> list[str]:
-        """What is wrong with the ledgers' chains."""
-        return verifying.verify(self.parts)
 
     def backup(self, target: Path, now: datetime) -> dict[str, int]:
         """A server is backed up by its own means."""
