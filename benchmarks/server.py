@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks import crowd
 from benchmarks.command import parser, print_report, whole
+from benchmarks.tenants import analyze, copy, is_empty
 from engram.bench import floors
 from engram.bench.report import Figure, Progress, figure_text, figures_text, progress_line
 from engram.bench.speed import fill, memories, questions, statements
@@ -58,7 +59,7 @@ def measure(
     names = [BIG, SMALL, *(f"bench-{number}" for number in range(plan.tenants - 2))]
     with _opened(plan, BIG):
         pass  # makes the schema where there is none
-    if any(tenants.holds_anything(plan.url, name) for name in names):
+    if any(not is_empty(plan.url, name) for name in names):
         raise InvalidInput(
             f"Tenants {names[0]} … {names[-1]} are not empty: an earlier benchmark was interrupted. Remove them."
         )
@@ -119,13 +120,11 @@ def items(count: int) -> Iterator[dict[str, str]]:
 
 def _clone(plan: Plan, names: list[str], progress: Progress) -> None:
     """The other tenants are copies of the big one, made by the server."""
-    from engram.store.postgres import tenants
-
     each = max((plan.rows - plan.count - plan.count // 10) // max(len(names), 1), 0)
     for number, name in enumerate(names, 1):
-        tenants.copy(plan.admin, BIG, name, each)
+        copy(plan.admin, BIG, name, each)
         progress("tenants", number, len(names))
-    tenants.analyse(plan.admin)
+    analyze(plan.admin)
 
 
 def _searched(plan: Plan, big: Engram, small: Engram, progress: Progress) -> list[Figure]:

@@ -466,11 +466,11 @@ def test_a_server_takes_what_came_later_until_it_is_used_itself(stands: Stands) 
     assert [one for one in apart.differences if later.id in one]
 
 
-def test_a_plan_counts_and_makes_nothing(stands: Stands, filled: Filled, database: str) -> None:
+def test_a_plan_counts_and_makes_nothing(stands: Stands, filled: Filled, empty_database: str) -> None:
     (here, _), there = filled("files"), stands("files")
-    for end in (there.end, Endpoint(server=Place(database, "nobody"))):
+    for end in (there.end, Endpoint(server=Place(empty_database, "nobody"))):
         assert plan(here.end, end).memories == 15
     assert there.end.directory is not None
     assert not there.end.directory.exists()
     with pytest.raises(NotFound):
-        open_store(database, "nobody", None, create=False)
+        open_store(empty_database, "nobody", None, create=False)

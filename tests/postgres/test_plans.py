@@ -10,13 +10,14 @@ from typing import Any
 import psycopg
 import pytest
 
+from benchmarks.tenants import analyze
 from engram import Engram
 from engram.bench.speed import memories, questions
 from engram.model.event import Session
 from engram.model.memory import Association
 from engram.model.task import Checkpoint, Job, TaskRun, moved
 from engram.model.usage import Use
-from engram.store.postgres import adapters, neighbours, tenants
+from engram.store.postgres import adapters, neighbours
 from engram.store.postgres.database import Database
 from engram.store.postgres.setup import open_store
 from engram.store.postgres.sql import _statements
@@ -101,7 +102,7 @@ def crowded(postgres_role: Role) -> Iterator[Crowded]:
             connection.execute("SET synchronous_commit = on")
             add_neighbours(connection)
             add_strangers(connection)
-        tenants.analyse(admin)
+        analyze(admin)
         store = open_store(url, MINE, static_embedder(), clock=clock)
         asked = written_down(store, clock)
         store.close()

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from benchmarks.tenants import is_empty
 from engram import AllTenantsWorker, Engram
 from engram.model.event import Session
 from engram.model.memory import Association, Memory
@@ -60,7 +61,7 @@ def live(url: str, tenant: str, other: str) -> None:
     embed_again(url, tenant, clock)
     for name in (tenant, other):
         tenants.remove(url, name)
-        assert not tenants.holds_anything(url, name)
+        assert is_empty(url, name)
 
 
 def use_as_a_library(url: str, tenant: str, clock: Clock) -> None:

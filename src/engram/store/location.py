@@ -1,17 +1,14 @@
-"""Which store is asked for: a directory of files, or a tenant of a Postgres server; and how a server's is opened."""
+"""Which store a caller means: a directory of files, or a tenant of a Postgres server."""
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from engram.embedding.protocol import Embedder
-    from engram.store.protocol import Store
+    pass
 
 DEFAULT_TENANT = "default"
 SCHEMES = ("postgresql", "postgres")
@@ -43,10 +40,11 @@ def server_asked(
         if tenant is not None:
             raise InvalidInput("a tenant is part of a Postgres server; give its url, or set $ENGRAM_URL")
         return None
-    return Server(_checked_url(url), _checked_tenant(tenant))
+    return Server(checked_url(url), _checked_tenant(tenant))
 
 
-def _checked_url(url: str) -> str:
+def checked_url(url: str) -> str:
+    """The URL; `InvalidInput` unless it is a Postgres server's."""
     if url.partition("://")[0].lower() not in SCHEMES:
         raise InvalidInput("the store's URL (url=, $ENGRAM_URL) must begin with postgresql://, as in "
                            "postgresql://user@host:5432/database")  # fmt: skip
@@ -59,22 +57,6 @@ def _checked_tenant(tenant: str | None) -> str:
     if not tenant.strip():
         raise InvalidInput(f"the tenant is empty; name one, or leave it out for {DEFAULT_TENANT!r}")
     return tenant
-
-
-def open_server(
-    server: Server, embedder: "Embedder | None", *, clock: Callable[[], datetime], create: bool = True
-) -> "Store":
-    """Open a tenant's store; `create` makes or migrates the schema first."""
-    from engram.store.postgres.setup import open_store
-
-    return open_store(server.url, server.tenant, embedder, clock=clock, create=create)
-
-
-def prepare_server(server: Server) -> list[str]:
-    """Make or migrate a server's schema, and distribute it on a Citus cluster; what there is to say of that."""
-    from engram.store.postgres.setup import prepare_server as prepare
-
-    return prepare(server.url)
 
 
 def owner_config() -> Path | None:

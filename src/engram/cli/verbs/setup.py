@@ -23,11 +23,12 @@ def init(surface: Surface) -> None:
     On a Citus cluster it also distributes the tables by tenant, where it is allowed to, and reports what it did.
     """
     from engram.cli import display
-    from engram.store.location import prepare_server, server_asked
+    from engram.store.location import server_asked
+    from engram.store.postgres.setup import prepare_server
 
     made = _is_missing(surface.home)
     server = server_asked(surface.home)
-    told = prepare_server(server) if server is not None else []
+    told = prepare_server(server.url) if server is not None else []
     with surface.memory() as mem:
         data = {"store": mem.store.place, "created": made, "embedder": mem.settings.embedder}
         data |= {"distribution": told} if server is not None else {}

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput, NotFound, StoreError
+from engram.store.location import checked_url
 from engram.store.sources import utc_now
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from engram.store.postgres.store import PostgresStore
     from engram.store.postgres.tenants import DueTenants
 
-SCHEMES = ("postgresql://", "postgres://")
 _NO_DRIVER = "Postgres needs psycopg ({}): pip install 'engram[postgres]'"
 _TENANT = re.compile(r"[\w.@:/+-]{1,200}")
 
@@ -62,7 +62,7 @@ def prepare_server(url: str) -> list[str]:
         from engram.store.postgres.errors import explained, shown_url
     except ImportError as error:
         raise StoreError(_NO_DRIVER.format(error)) from None
-    _check_url(url)
+    checked_url(url)
     _check_readable(url)
     _prepare(url, create=True)
     where = shown_url(url)
@@ -71,14 +71,9 @@ def prepare_server(url: str) -> list[str]:
 
 
 def _check(url: str, tenant: str) -> None:
-    _check_url(url)
+    checked_url(url)
     if not _TENANT.fullmatch(tenant):
         raise InvalidInput(f"{tenant!r} is no tenant; letters, digits and . _ @ : / + - only, 200 at most")
-
-
-def _check_url(url: str) -> None:
-    if not url.startswith(SCHEMES):
-        raise InvalidInput("a store's URL begins with postgresql://; for files name a directory instead")
 
 
 def _check_readable(url: str) -> None:
