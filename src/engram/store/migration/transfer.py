@@ -221,11 +221,8 @@ def _open_target(end: Endpoint) -> Iterator[MigrationTarget]:
     if end.server is not None:
         from engram.store.migration.postgres_target import PostgresTarget
 
-        with (
-            _server_store(end.server, _embedder(owner_config()), create=True) as store,
-            closing(PostgresTarget(store)) as target,
-        ):
-            yield target
+        with _server_store(end.server, _embedder(owner_config()), create=True) as store:
+            yield PostgresTarget(store)
         return
     from engram.store.migration.files_target import FilesTarget
 
@@ -260,8 +257,8 @@ def _check_free(end: Endpoint, source: str) -> None:
     from engram.store.migration.postgres_target import PostgresTarget
 
     try:
-        with _server_store(end.server, None) as store, closing(PostgresTarget(store)) as target:
-            target.check(source)
+        with _server_store(end.server, None) as store:
+            PostgresTarget(store).check(source)
     except NotFound:
         # No schema yet: `transfer` creates it.
         return

@@ -102,7 +102,7 @@ def documents_work(rows: Sequence[DocumentRow], placed: Places, generation: int,
         elif anew or held.texts != _texts(row.document):
             reworded.append(n)
     work: Work = [("drop_postings", {"numbers": reworded})] if reworded else []
-    work.append(("put_documents", _columns(rows, numbers, known)))
+    work.append(("put_documents", _document_columns(rows, numbers, known)))
     if spelled or reworded:
         work.append(("put_postings", {"numbers": spelled + reworded}))
     _put_vectors(work, rows, numbers, known, generation)
@@ -127,21 +127,21 @@ def _length(document: Document) -> int:
     return len(terms) - terms.count(ASKED)
 
 
-def _columns(
+def _document_columns(
     rows: Sequence[DocumentRow], numbers: Mapping[str, int], known: Mapping[str, KnownDocument]
 ) -> dict[str, Any]:
     documents = [row.document for row in rows]
-    columns: dict[str, Any] = {name: Texts(getattr(d, name) for d in documents) for name in _TEXTS}
-    columns |= {name: [getattr(d, name) for d in documents] for name in _VALUES}
-    columns["n"] = [numbers[d.id] for d in documents]
-    columns["tags"] = Texts(_TAG_END.join(dict.fromkeys(d.tags)) for d in documents)
-    columns["length"] = [_length(d) for d in documents]
-    columns["meaning"] = [meaning_digest(d.meaning) for d in documents]
-    columns["change"] = [
+    found: dict[str, Any] = {name: Texts(getattr(d, name) for d in documents) for name in _TEXTS}
+    found |= {name: [getattr(d, name) for d in documents] for name in _VALUES}
+    found["n"] = [numbers[d.id] for d in documents]
+    found["tags"] = Texts(_TAG_END.join(dict.fromkeys(d.tags)) for d in documents)
+    found["length"] = [_length(d) for d in documents]
+    found["meaning"] = [meaning_digest(d.meaning) for d in documents]
+    found["change"] = [
         row.change if row.change is not None else known[row.document.id].change if row.document.id in known else 0
         for row in rows
     ]
-    return columns
+    return found
 
 
 def _put_vectors(
@@ -169,6 +169,11 @@ def _put_vectors(
         work.append(("put_vectors", vector_columns(embedded, generation)))
 
 
+def columns(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> dict[str, Any]:
+    """Rows as the arrays that a statement unnests."""
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+
+
 def vector_columns(embedded: "Iterable[tuple[int, str, str, Vectors]]", generation: int) -> dict[str, Any]:
     """Numbers, kinds, scopes and vectors as `put_vectors` takes them."""
     numbers, kinds, scopes, vectors = zip(*embedded, strict=True)
@@ -181,15 +186,8 @@ def vector_columns(embedded: "Iterable[tuple[int, str, str, Vectors]]", generati
     }
 
 
-def put_memories(
-    database: Database, connection: Connection, memories: Sequence[tuple[Memory, str]], fresh: set[str]
-) -> None:
-    """Write records, names and links of memories; those in `fresh` have none yet."""
-    database.all_of(connection, memories_work(memories, fresh))
-
-
 def memories_work(memories: Sequence[tuple[Memory, str]], fresh: set[str]) -> Work:
-    """The statements that put these records, their names and their links."""
+    """The statements that put records of memories, their names and their links; those in `fresh` are new."""
     new = [(memory.id, record) for memory, record in memories if memory.id in fresh]
     old = [(memory.id, record) for memory, record in memories if memory.id not in fresh]
     # An id that is new is never one that is there: should a number be given out twice, the second decision fails.
@@ -208,8 +206,8 @@ def memories_work(memories: Sequence[tuple[Memory, str]], fresh: set[str]) -> Wo
         for link in m.associations
     ]
     if links:
-        columns = ("sources", "targets", "types", "strengths", "weights", "reinforced")
-        work.append(("put_relations", dict(zip(columns, map(list, zip(*links, strict=True)), strict=True))))
+        relation_columns = ("sources", "targets", "types", "strengths", "weights", "reinforced")
+        work.append(("put_relations", columns(relation_columns, links)))
     return work
 
 
