@@ -172,9 +172,9 @@ def _narrow(plan: Plan, mem: Engram, how: str) -> list[Figure]:
     store: PostgresStore = mem.store  # type: ignore[assignment]
     filters = Filters(scopes=(RARE,))
     vectors = [vector for question in questions(plan.rounds, plan.count) for vector in store.embed([question])]  # type: ignore[union-attr]
-    walk = neighbours.walked if how == "HNSW, iterative scan" else neighbours.scanned
+    walk = neighbours.index_search if how == "HNSW, iterative scan" else neighbours.exact_search
     found = [_nearest(store, walk, vector, filters) for vector in vectors]
-    wanted = [_nearest(store, neighbours.scanned, vector, filters) for vector in vectors]
+    wanted = [_nearest(store, neighbours.exact_search, vector, filters) for vector in vectors]
     shares = [
         len({n for n, _ in got} & {n for n, _ in want}) / max(len(want), 1)
         for got, want in zip(found, wanted, strict=True)
@@ -191,7 +191,7 @@ def _nearest(
 ) -> list[tuple[int, float]]:
     from engram.store.postgres import neighbours
 
-    return neighbours.ranking(store.parts, way(store.parts, vector, filters, POOL, store.parts.facts.generation))
+    return neighbours.nearest(store.parts, way(store.parts, vector, filters, POOL, store.parts.facts.generation))
 
 
 def _by_index(plan: Plan, mem: Engram, progress: Progress) -> list[Figure]:
@@ -201,13 +201,13 @@ def _by_index(plan: Plan, mem: Engram, progress: Progress) -> list[Figure]:
     store: PostgresStore = mem.store  # type: ignore[assignment]
     vectors = [vector for question in questions(plan.rounds, plan.count) for vector in store.embed([question])]  # type: ignore[union-attr]
     every = Filters()
-    wanted = [_nearest(store, neighbours.scanned, vector, every) for vector in vectors]
-    scan = floors.samples_ms(lambda i: _nearest(store, neighbours.scanned, vectors[i], every), plan.rounds)
+    wanted = [_nearest(store, neighbours.exact_search, vector, every) for vector in vectors]
+    scan = floors.samples_ms(lambda i: _nearest(store, neighbours.exact_search, vectors[i], every), plan.rounds)
     started = time.perf_counter()
     store.build_nearest(progress)
     took = time.perf_counter() - started
-    walk = floors.samples_ms(lambda i: _nearest(store, neighbours.walked, vectors[i], every), plan.rounds)
-    found = [_nearest(store, neighbours.walked, vector, every) for vector in vectors]
+    walk = floors.samples_ms(lambda i: _nearest(store, neighbours.index_search, vectors[i], every), plan.rounds)
+    found = [_nearest(store, neighbours.index_search, vector, every) for vector in vectors]
     shares = [len({n for n, _ in got} & {n for n, _ in want}) / POOL for got, want in zip(found, wanted, strict=True)]
     return [
         Figure("vectors, exact", floors.percentile(scan, 0.5), "ms", floors.percentile(scan, 0.95)),

@@ -82,7 +82,7 @@ def test_an_index_that_gives_up_early_is_backed_by_an_exact_search(
         mem.add_batch([{"statement": f"Server {n} listens on port {n}", "scope": "project:ops"} for n in range(10)])
         store = _server_store(mem)
         store.build_nearest()
-        walked = neighbours.walked
+        walked = neighbours.index_search
         monkeypatch.setattr(
             neighbours,
             "walked",

@@ -148,8 +148,8 @@ def test_a_wide_question_is_answered_by_the_index_and_a_narrow_one_exactly(
 def test_the_planner_takes_the_index(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
     name = neighbours.index_name(store.parts.database.tenant, 1)
     for filters in (Filters(), Filters(scopes=("global",))):
-        way = neighbours.walked(store.parts, questions()[0], filters, 60, store.parts.facts.generation)
-        ask = partial(neighbours.ranking, store.parts, way)
+        way = neighbours.index_search(store.parts, questions()[0], filters, 60, store.parts.facts.generation)
+        ask = partial(neighbours.nearest, store.parts, way)
         plan = plan_of(store, monkeypatch, ask)
         assert f"Index Scan using {name}" in plan
         assert "Sort" not in plan
@@ -201,8 +201,8 @@ def test_the_bound_that_some_vectors_set_leaves_out_none_of_the_nearest(
     found = {}
     for some in (0, 19, 20, 60, 2 * VECTORS):
         monkeypatch.setattr(neighbours, "SOME", some)
-        ways = [neighbours.scanned(store.parts, question, filters, 20, 1) for question in questions()]
-        found[some] = [neighbours.ranking(store.parts, way) for way in ways]
+        ways = [neighbours.exact_search(store.parts, question, filters, 20, 1) for question in questions()]
+        found[some] = [neighbours.nearest(store.parts, way) for way in ways]
     assert all(ranking == found[0] for ranking in found.values())
     assert recall(found[60], exact(store, filters, 20)) >= 0.98
 
@@ -210,8 +210,8 @@ def test_the_bound_that_some_vectors_set_leaves_out_none_of_the_nearest(
 def test_the_index_itself_keeps_its_recall_in_a_narrow_scope(store: PostgresStore) -> None:
     filters = Filters(scopes=(RARE,))
     found = [
-        neighbours.ranking(
-            store.parts, neighbours.walked(store.parts, question, filters, 20, store.parts.facts.generation)
+        neighbours.nearest(
+            store.parts, neighbours.index_search(store.parts, question, filters, 20, store.parts.facts.generation)
         )
         for question in questions()
     ]

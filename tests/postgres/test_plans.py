@@ -22,7 +22,7 @@ from engram.store.postgres.database import Database
 from engram.store.postgres.setup import open_store
 from engram.store.postgres.sql import _statements
 from engram.store.postgres.store import PostgresStore
-from engram.store.protocol import Filters, Query, Store, Stretch
+from engram.store.protocol import Filters, PassageRange, Query, Store
 from engram.text.content_hash import content_hash
 from engram.text.tokens import query_terms
 from tests.backends import static_embedder
@@ -255,9 +255,9 @@ def ask(store: PostgresStore) -> None:
             numbers = [n for n, _ in (*found.lexical, *found.semantic)]
             store.get_many(numbers)
             store.vectors(numbers)
-            store.stands(numbers)
-            stands = [stand for stand in found.stands.values() if stand.parent][:3]
-            store.passages(numbers, [Stretch(stand.parent, 0, stand.last) for stand in stands], filters)
+            store.document_positions(numbers)
+            stands = [stand for stand in found.positions.values() if stand.parent][:3]
+            store.passages(numbers, [PassageRange(stand.parent, 0, stand.last) for stand in stands], filters)
 
 
 def look_up(store: PostgresStore, clock: Clock) -> None:

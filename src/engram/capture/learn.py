@@ -20,7 +20,7 @@ from engram.rules.sources import CONFIRMED, Rank, is_evidence, rank_of, said_by
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
 from engram.store.lineage import IN_FORCE, heads_among
-from engram.store.protocol import Filters, Foreseen, Query, Store, Transaction
+from engram.store.protocol import Filters, ProposalKeys, Query, Store, Transaction
 from engram.text.content_hash import content_hash, same_text
 from engram.text.display import slug
 from engram.text.tokens import query_terms, tokens
@@ -270,9 +270,9 @@ class Learner:
         told = Rank.CONTENT < rank_of(source, Rank.PROGRAM) < Rank.PROGRAM
         ids_for = () if team else [now] * len(proposals)
         with self.store.deciding("add", actor=source, scopes=scopes, about=about, ids_for=ids_for) as deciding:
-            deciding.foresee(
+            deciding.prefetch(
                 [
-                    Foreseen(p.content_hash, p.memory.scope, name, p.memory.conflict_key)
+                    ProposalKeys(p.content_hash, p.memory.scope, name, p.memory.conflict_key)
                     for p, name in zip(proposals, names, strict=True)
                 ]
             )

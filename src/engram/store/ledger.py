@@ -37,7 +37,7 @@ class Head(NamedTuple):
 NO_HEAD = Head()
 
 
-def following_on(
+def chained_events(
     head: Head, session: str, events: Sequence[NewEvent], token: Callable[[int], str], scope: str = ""
 ) -> list[Event]:
     """New events of an owner with id, number and digests, chained to the last event of their session."""
@@ -56,7 +56,7 @@ def following_on(
     return made
 
 
-def unrepeated(events: Sequence[NewEvent], known: Mapping[str, Event]) -> list[int]:
+def new_positions(events: Sequence[NewEvent], known: Mapping[str, Event]) -> list[int]:
     """Places of the events that are new: those without a key, and the first of each key not known yet.
 
     A repeated key is the same event; one that comes with other words is refused before anything is written.
@@ -83,7 +83,7 @@ def _refuse_other_words(event: NewEvent, known: Event | NewEvent) -> None:
         )
 
 
-def problems_of(events: Iterable[Event], name: str, redacted: Container[str] | None = None) -> list[str]:
+def chain_problems(events: Iterable[Event], name: str, redacted: Container[str] | None = None) -> list[str]:
     """What is wrong with a chain: altered, reordered or dropped events. `name` is what its owner knows it by.
 
     `redacted` are the events whose words the journal knows to be destroyed; without it, none is asked for.
@@ -222,7 +222,7 @@ def decode_event(text: str) -> Event:
     return from_fields(json.loads(text))
 
 
-def examined(text: str | bytes) -> tuple[Event, str]:
+def checked_event(text: str | bytes) -> tuple[Event, str]:
     """An event from its JSON, and what is wrong with the way it is written: no digest covers a field nobody knows."""
     fields = json.loads(text, object_pairs_hook=_Fields)
     event = from_fields(fields)
@@ -271,7 +271,7 @@ def _named_after(name: str) -> str:
         return ""
 
 
-def owner_of_new(name: str, owner: str, scope: str) -> str:
+def new_owner(name: str, owner: str, scope: str) -> str:
     """The owner of new events in a ledger; `Refused` where the writer names another than the ledger's.
 
     In a project's session one may speak for what the project sees, such as the store's own `user`: the words stay the project's.

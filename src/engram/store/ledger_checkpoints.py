@@ -13,7 +13,7 @@ from typing import NamedTuple
 from engram.model.event import Event
 from engram.store.ledger import Head, is_marked
 
-ANCHOR = "ledger"
+LEDGER_OP = "ledger"
 BEGUN, PRUNED = "begun", "pruned"
 """In place of a digest, behind the number 0: a ledger that is about to begin, and one that was let go."""
 TASK = "task"
@@ -36,12 +36,12 @@ class LedgerCheckpoint(NamedTuple):
         return self.head == (0, PRUNED)
 
 
-def anchor_text(head: Head, link: str) -> str:
+def checkpoint_text(head: Head, link: str) -> str:
     """What the journal keeps of a ledger's end."""
     return f"{head.seq} {head.digest} {link}"
 
 
-def parsed_anchor(reason: str) -> LedgerCheckpoint | None:
+def parse_checkpoint(reason: str) -> LedgerCheckpoint | None:
     """The anchor of an entry's reason; None for what is none."""
     count, _, rest = reason.partition(" ")
     digest, _, link = rest.partition(" ")
@@ -65,7 +65,7 @@ def missing_events(name: str, anchors: Iterable[str], digest_at: Callable[[int],
     """
     lost = 0
     for reason in anchors:
-        anchor = parsed_anchor(reason)
+        anchor = parse_checkpoint(reason)
         if anchor is None:
             return [f"{name}: the journal's word on where it ends was altered"]
         if anchor.head.seq and digest_at(anchor.head.seq) != anchor.head.digest:
@@ -75,7 +75,7 @@ def missing_events(name: str, anchors: Iterable[str], digest_at: Callable[[int],
     return [f"{name}: event {lost} was written and is not there as it was; events at the end were dropped or replaced"]
 
 
-def unwitnessed(name: str, events: Sequence[Event], anchors: Sequence[str]) -> list[str]:
+def without_checkpoint(name: str, events: Sequence[Event], anchors: Sequence[str]) -> list[str]:
     """Whether the journal says nothing at all of a ledger, though it was told before its first event was written."""
     if anchors or not any(is_marked(event) for event in events):
         return []
@@ -88,7 +88,7 @@ def broken_links(words: Iterable[tuple[str, str]]) -> list[str]:
     """Words of the journal, as ledger and reason, that refer to one that is gone or was altered."""
     told = list(words)
     known = {link_to(session, reason) for session, reason in told} | {FIRST, ""}
-    anchors = [(session, anchor) for session, reason in told if (anchor := parsed_anchor(reason)) is not None]
+    anchors = [(session, anchor) for session, reason in told if (anchor := parse_checkpoint(reason)) is not None]
     return [
         f"journal: the word on a ledger's end before that on event {anchor.head.seq} of {session} is gone or was altered"
         for session, anchor in anchors

@@ -22,7 +22,7 @@ class Server:
     tenant: str
 
 
-def server_asked(
+def requested_server(
     home: str | Path | None = None, url: str | None = None, tenant: str | None = None, *, ephemeral: bool = False
 ) -> Server | None:
     """The server a caller means, by argument or by `$ENGRAM_URL`; None where the store is one of files.

@@ -73,13 +73,13 @@ class Candidates:
     """How many documents the store holds; with `frequency` it gives each term's weight."""
     frequency: dict[str, int] = field(default_factory=dict)
     pruned: tuple[str, ...] = ()
-    stands: "dict[int, Stand]" = field(default_factory=dict)
+    positions: "dict[int, DocumentPosition]" = field(default_factory=dict)
     """Where each document of either ranking stands."""
     warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class IndexedPassage:
     """A document's index terms by field, and where it stands: its session (or file), who speaks, when.
 
     `eligible` says whether it passed the filters; a neighbour that did not still lends its words to those that did.
@@ -94,7 +94,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
+class DocumentPosition:
     """A document's session, task or file ("" for one that stands alone), its place there, and the last place there is."""
 
     parent: str
@@ -103,7 +103,7 @@ class Stand:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class PassageRange:
     """Part of a session, task or file: from one place through another."""
 
     parent: str
@@ -112,7 +112,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StoredRecord:
     """A stored record with its number in the index."""
 
     n: int
@@ -166,7 +166,7 @@ class Step:
 
 
 @dataclass(slots=True)
-class Noticed:
+class SyncReport:
     """What was changed outside of Engram: ids by what happened to them, and problems in words."""
 
     added: list[str] = field(default_factory=list)
@@ -208,7 +208,7 @@ class Check:
     advice: str = ""
 
 
-Following = Callable[[Sequence[Event]], Sequence[Job]]
+JobFactory = Callable[[Sequence[Event]], Sequence[Job]]
 """The jobs that follow on events which are about to be written."""
 
 
@@ -218,7 +218,7 @@ def no_jobs(events: Sequence[Event]) -> Sequence[Job]:
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class ProposalKeys:
     """What a decision will ask about one memory that it means to write."""
 
     content_hash: str
@@ -230,7 +230,7 @@ class Foreseen:
 class Transaction(Protocol):
     """One decision in the making, alone with what it named. Nothing is written before the block ends without an error."""
 
-    def foresee(self, proposals: Sequence["Foreseen"]) -> None:
+    def prefetch(self, proposals: Sequence["ProposalKeys"]) -> None:
         """What will be asked about; a backend far away looks it all up at once."""
 
     def get(self, memory_id: str) -> Memory | None:
@@ -272,7 +272,7 @@ class Store(Protocol):
     def get(self, ref: str, scopes: Collection[str] | None = None) -> Memory | None:
         """A memory by id, name or alias, hand edits included; of every scope or of these."""
 
-    def get_many(self, numbers: Sequence[int]) -> list[Found]:
+    def get_many(self, numbers: Sequence[int]) -> list[StoredRecord]:
         """Records by document number, in that order; hand edits are picked up first."""
 
     def exact(self, content_hash: str, scope: str) -> Memory | None:
@@ -314,12 +314,12 @@ class Store(Protocol):
     def candidates(self, query: Query, filters: Filters) -> Candidates:
         """What each retriever finds, best first, and where each document found stands."""
 
-    def stands(self, numbers: Sequence[int]) -> dict[int, Stand]:
+    def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
         """Where each document stands: its session, task or file, and its place there."""
 
     def passages(
-        self, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters
-    ) -> "tuple[list[Placed], Vectors | None]":
+        self, numbers: Sequence[int], stretches: Sequence[PassageRange], filters: Filters
+    ) -> "tuple[list[IndexedPassage], Vectors | None]":
         """These documents, then every document of these stretches; those of one parent together, in their order.
 
         With them their vectors, one row each; None without an embedder.
@@ -328,7 +328,7 @@ class Store(Protocol):
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
         """In how many documents each term occurs; terms that occur nowhere are left out."""
 
-    def said(self, terms: Sequence[str], scopes: Collection[str]) -> frozenset[str]:
+    def known_terms(self, terms: Sequence[str], scopes: Collection[str]) -> frozenset[str]:
         """Those of the terms that a document of these scopes holds, and those that very many documents do (`COMMON`)."""
 
     def known_at(self, moment: datetime) -> dict[str, Memory | None]:
@@ -406,7 +406,7 @@ class Store(Protocol):
 
     # events and sessions
     def append_events(
-        self, session: str, events: Sequence[NewEvent], jobs: Following = no_jobs, *, scope: str = ""
+        self, session: str, events: Sequence[NewEvent], jobs: JobFactory = no_jobs, *, scope: str = ""
     ) -> list[Event]:
         """Append to the ledger of a session or task, durably, and with them the jobs that follow on the new events.
 
@@ -501,10 +501,10 @@ class Store(Protocol):
     def pause(self, paused: bool) -> None:
         """Begin or end a pause."""
 
-    def sync(self, *, seconds: float | None = None) -> Noticed:
+    def sync(self, *, seconds: float | None = None) -> SyncReport:
         """Take in what was changed outside of Engram, or as much of it as the time allows."""
 
-    def rebuild(self, progress: Progress = ...) -> Noticed:
+    def rebuild(self, progress: Progress = ...) -> SyncReport:
         """Make the index anew."""
 
     def reembed(self, progress: Progress = ...) -> int:

@@ -126,18 +126,18 @@ def said_elsewhere(events: Iterable[Event], texts: Sequence[str], gone: Iterable
     return tuple(text for text in texts if text not in held)
 
 
-class Holder(NamedTuple):
+class QuotingRecord(NamedTuple):
     """A record that still says what was destroyed elsewhere, and the scope it belongs to."""
 
     id: str
     scope: str
 
 
-def named(holders: Iterable[Holder], own: Collection[str]) -> tuple[str, ...]:
+def quoting_lines(holders: Iterable[QuotingRecord], own: Collection[str]) -> tuple[str, ...]:
     """What is told of records that say the same words. Those of other owners are counted: who purges need not know them."""
     found = list(dict.fromkeys(holders))
     foreign = {holder.id for holder in found if is_foreign(holder.scope, own)}
-    lines = [says_the_same(holder.id) for holder in found if holder.id not in foreign]
+    lines = [quoting_line(holder.id) for holder in found if holder.id not in foreign]
     if foreign:
         lines.append(
             f"{len(foreign)} {'record' if len(foreign) == 1 else 'records'} of other owners: the same words, theirs"
@@ -157,7 +157,7 @@ def goes_with(said_in: str, scope: str) -> bool:
     return not is_person(said_in) or scope in ancestors(said_in)
 
 
-def says_the_same(record_id: str) -> str:
+def quoting_line(record_id: str) -> str:
     """How a record is named that says what was destroyed elsewhere."""
     if record_id.startswith(EVENT):
         return f"{record_id}: it says the same words; `engram ledger redact {record_id}` redacts it too"

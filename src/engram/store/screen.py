@@ -11,7 +11,7 @@ from engram.model.event import Event, Session
 from engram.model.memory import Memory
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
-from engram.store.protocol import Following, NewEvent, no_jobs
+from engram.store.protocol import JobFactory, NewEvent, no_jobs
 
 __all__ = ["LATEST", "Screen", "Unscreened", "screened_jobs"]
 
@@ -86,6 +86,6 @@ class Unscreened:
         return job
 
 
-def screened_jobs(screen: Screen, jobs: Following) -> Following:
+def screened_jobs(screen: Screen, jobs: JobFactory) -> JobFactory:
     """The jobs that follow on new events, each screened."""
     return jobs if jobs is no_jobs else lambda events: [screen.job(job) for job in jobs(events)]

@@ -23,7 +23,7 @@ from engram.store.postgres.sql import statement
 from engram.store.postgres.statistics import count_slice
 from engram.store.postgres.store import PostgresStore
 from engram.store.postgres.task_store import checkpoint_values, job_columns, task_values
-from engram.store.postgres.write import DocumentRow, at_once, columns, dumped, memories_work, put_documents
+from engram.store.postgres.write import DocumentRow, chunks, columns, memories_work, to_json, write_documents
 from engram.store.protocol import Progress
 from engram.store.records import from_image
 
@@ -161,9 +161,9 @@ class PostgresTarget:
         images: list[str | None] = []
         memories: list[tuple[Memory, str]] = []
         for one in (one for record in records for one in record.images):
-            images.append(dumped(one.after) if one.after is not None else None)
+            images.append(to_json(one.after) if one.after is not None else None)
             if one.stored is not None:
-                memories.append((from_image(one.stored), dumped(one.stored)))
+                memories.append((from_image(one.stored), to_json(one.stored)))
         rows = self._rows([memory_document(memory) for memory, _ in memories], vectors)
         return partial(self._load_journal, records, images, memories, rows)
 
@@ -199,9 +199,9 @@ class PostgresTarget:
             known = self._database.within(connection, statement("memories_among"), {"ids": ids})
             fresh = set(ids) - {i for (i,) in known}
             with connection.pipeline():
-                for some in at_once(memories):
+                for some in chunks(memories):
                     self._database.send(connection, memories_work(some, fresh))
-            put_documents(self._database, connection, rows, self._parts.facts.generation)
+            write_documents(self._database, connection, rows, self._parts.facts.generation)
             self._state.journal = records[-1].cursor
             self._save_state(connection)
 
@@ -226,7 +226,7 @@ class PostgresTarget:
         """Events, where their ledgers end now, and the documents they are found by."""
         documents = [event_document(event, self._scope(event.session)) for event in batch]
         rows = self._rows(documents, vectors)
-        records = [(e.id, e.session, e.seq, e.key, dumped(to_fields(e))) for e in batch]
+        records = [(e.id, e.session, e.seq, e.key, to_json(to_fields(e))) for e in batch]
         ends = {event.session: (event.session, event.seq, event.digest) for event in batch}
         texts = ((row[0], row[-1]) for row in records)
         with _blaming(texts), self._batch() as connection:
@@ -237,7 +237,7 @@ class PostgresTarget:
                     ("move_heads", columns(("sessions", "seqs", "digests"), list(ends.values()))),
                 ],
             )
-            put_documents(self._database, connection, rows, self._parts.facts.generation)
+            write_documents(self._database, connection, rows, self._parts.facts.generation)
 
     # -- state
 

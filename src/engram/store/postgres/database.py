@@ -32,7 +32,7 @@ from engram.store.postgres.schema import LATEST
 from engram.store.postgres.sql import statement
 
 Row = tuple[Any, ...]
-Asking = tuple[str | sql.Composed, dict[str, Any]]
+BoundStatement = tuple[str | sql.Composed, dict[str, Any]]
 """A statement and its values."""
 Answer = TypeVar("Answer")
 
@@ -348,7 +348,7 @@ class Database:
             raise half_character(error) from None
         return cursor.fetchall() if cursor.description is not None else []
 
-    def answers(self, connection: Connection, asked: Sequence[Asking]) -> list[list[Row]]:
+    def answers(self, connection: Connection, asked: Sequence[BoundStatement]) -> list[list[Row]]:
         """The rows of each of these statements, all of them asked in one round trip; a statement put together is not prepared.
 
         Values arrive in the server's binary form: a halfvec is bytes.

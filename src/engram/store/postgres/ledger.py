@@ -13,33 +13,33 @@ from engram.store.documents import MAX_INDEXED_CHARS, event_document, spoken
 from engram.store.ledger import (
     NO_HEAD,
     Head,
+    chain_problems,
+    chained_events,
+    checked_event,
     decode_event,
-    examined,
-    following_on,
     ledger_owner,
-    owner_of_new,
-    problems_of,
+    new_owner,
+    new_positions,
     to_fields,
-    unrepeated,
 )
 from engram.store.ledger_checkpoints import (
-    ANCHOR,
     FIRST,
+    LEDGER_OP,
     REDACTED,
-    anchor_text,
     broken_links,
+    checkpoint_text,
     link_to,
     missing_events,
     redaction_text,
-    unwitnessed,
+    without_checkpoint,
 )
 from engram.store.postgres.connections import Connection
 from engram.store.postgres.context import TenantContext
 from engram.store.postgres.sql import statement
 from engram.store.postgres.statistics import Statistics
-from engram.store.postgres.task_store import held_task, job_columns
-from engram.store.postgres.write import DocumentRow, Work, dumped, put_documents
-from engram.store.protocol import Following, NewEvent, no_jobs
+from engram.store.postgres.task_store import job_columns, locked_task
+from engram.store.postgres.write import DocumentRow, Work, to_json, write_documents
+from engram.store.protocol import JobFactory, NewEvent, no_jobs
 from engram.store.screen import LATEST, Screen, screened_jobs
 from engram.store.tasks import from_fields, refuse_closed, refuse_ended, tasks_named
 
@@ -52,7 +52,7 @@ class PostgresLedger:
     _statistics: Statistics
 
     def append_events(
-        self, session: str, new: Sequence[NewEvent], jobs: Following = no_jobs, *, scope: str = ""
+        self, session: str, new: Sequence[NewEvent], jobs: JobFactory = no_jobs, *, scope: str = ""
     ) -> list[Event]:
         """Append to a ledger."""
         kept = self.screen.events(session, new, lambda: self.events(session, last=LATEST), scope=scope)
@@ -99,7 +99,9 @@ class PostgresLedger:
         return verify(self.parts)
 
 
-def witness(parts: TenantContext, connection: Connection, session: str, head: Head) -> tuple[str, dict[str, Any]]:
+def checkpoint_entry(
+    parts: TenantContext, connection: Connection, session: str, head: Head
+) -> tuple[str, dict[str, Any]]:
     """The journal's word on where a ledger ends, to be written.
 
     It is linked to the newest one that is committed; writers to different ledgers do not wait for each other.
@@ -109,11 +111,11 @@ def witness(parts: TenantContext, connection: Connection, session: str, head: He
         connection, [(statement("next_decision"), {}), (statement("newest_anchor"), {})]
     )
     link = link_to(*newest[0]) if newest else FIRST
-    told = {"op": ANCHOR, "actor": "engram", "reason": anchor_text(head, link), "session": session}
+    told = {"op": LEDGER_OP, "actor": "engram", "reason": checkpoint_text(head, link), "session": session}
     return "put_decision", {"seq": seq, "at": parts.clock(), "ids": [], **told}
 
 
-def redactions(
+def redaction_entries(
     parts: TenantContext, connection: Connection, events: Iterable[Event], actor: str
 ) -> list[tuple[str, dict[str, Any]]]:
     """The journal's words on events whose content is about to be destroyed, to be written."""
@@ -128,33 +130,33 @@ def redactions(
 
 
 def append(
-    parts: TenantContext, session: str, events: Sequence[NewEvent], jobs: Following = no_jobs, scope: str = ""
+    parts: TenantContext, session: str, events: Sequence[NewEvent], jobs: JobFactory = no_jobs, scope: str = ""
 ) -> list[Event]:
     """Write new events, return all: new ones, and for a repeated key the event it named before."""
     vectors = parts.embed([spoken(event.role, event.content[:MAX_INDEXED_CHARS]) for event in events])
     with parts.database.transaction() as connection:
-        task = held_task(parts, connection, session, "share_task")
+        task = locked_task(parts, connection, session, "share_task")
         refuse_closed(task)
         for named in tasks_named(session, events):
-            refuse_closed(held_task(parts, connection, named, "share_task"))
+            refuse_closed(locked_task(parts, connection, named, "share_task"))
         ((seq, digest),) = parts.database.within(connection, statement("lock_ledger"), {"session": session})
         last = _last(parts, connection, session, Head(seq, digest))
         kept = _kept(parts, connection, session) if task is None else None
         refuse_ended(kept)
-        scope = owner_of_new(session, ledger_owner(session, task, kept, last.scope if last else ""), scope)
+        scope = new_owner(session, ledger_owner(session, task, kept, last.scope if last else ""), scope)
         keys = [event.key for event in events if event.key]
         rows = parts.database.within(connection, statement("events_by_key"), {"session": session, "keys": keys})
         known = {key: decode_event(record) for key, record in rows}
-        fresh = unrepeated(events, known)
+        fresh = new_positions(events, known)
         head = Head(last.seq, last.digest) if last else NO_HEAD
-        new = following_on(head, session, [events[i] for i in fresh], parts.token, scope)
+        new = chained_events(head, session, [events[i] for i in fresh], parts.token, scope)
         if new:
             _write(parts, connection, session, new, jobs(new))
             documents = [
                 DocumentRow(event_document(event, scope), vectors[i] if vectors is not None else None)
                 for i, event in zip(fresh, new, strict=True)
             ]
-            put_documents(parts.database, connection, documents, parts.facts.generation)
+            write_documents(parts.database, connection, documents, parts.facts.generation)
     written = dict(zip(fresh, new, strict=True))
     by_key = known | {event.key: event for event in new if event.key}
     return [written[i] if i in written else by_key[event.key] for i, event in enumerate(events)]
@@ -187,11 +189,11 @@ def _write(
         "ids": [event.id for event in new],
         "seqs": [event.seq for event in new],
         "keys": [event.key for event in new],
-        "records": [dumped(to_fields(event)) for event in new],
+        "records": [to_json(to_fields(event)) for event in new],
     }
     head = Head(new[-1].seq, new[-1].digest)
     work: Work = [("put_events", values), ("move_head", {"session": session, **head._asdict()})]
-    work.append(witness(parts, connection, session, head))
+    work.append(checkpoint_entry(parts, connection, session, head))
     work += [("put_jobs", job_columns(jobs))] if jobs else []
     parts.database.all_of(connection, work)
 
@@ -264,12 +266,12 @@ def _of_ledger(parts: TenantContext, session: str, head: Head, ends: list[str], 
     found: list[Event] = []
     problems: list[str] = []
     for event_id, seq, key, record in parts.database.run("rows_of", session=session):
-        event, wrong = examined(record)
+        event, wrong = checked_event(record)
         if (event.id, event.seq, event.key, event.session) != (event_id, seq, key, session):
             wrong = f"event {event_id} stands where event {event.seq} of {event.session} belongs"
         problems += [f"{session}: {wrong}"] if wrong else []
         found.append(event)
-    problems += problems_of(found, session, redacted) + unwitnessed(session, found, ends)
+    problems += chain_problems(found, session, redacted) + without_checkpoint(session, found, ends)
     last = Head(found[-1].seq, found[-1].digest) if found else NO_HEAD
     if last != head:
         problems.append(f"{session}: the ledger ends at {last.seq} where {head.seq} was written")

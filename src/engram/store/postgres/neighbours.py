@@ -18,7 +18,7 @@ from psycopg import sql
 from engram.model.errors import InvalidInput, StoreBusy, StoreDenied
 from engram.store.postgres.adapters import HalfVector
 from engram.store.postgres.context import TenantContext
-from engram.store.postgres.database import Asking, Database, Row
+from engram.store.postgres.database import BoundStatement, Database, Row
 from engram.store.postgres.sql import statement
 from engram.store.protocol import Filters, Progress
 
@@ -42,7 +42,7 @@ _LOOK = 0.2
 _NAME = re.compile(r"near_[0-9a-f]{16}_[0-9]+")
 
 
-def is_walked(parts: TenantContext, filters: Filters, generation: int) -> bool:
+def uses_index(parts: TenantContext, filters: Filters, generation: int) -> bool:
     """Whether the tenant's HNSW index answers this question."""
     return parts.facts.get("hnsw") == generation and not _is_narrow(parts, filters)
 
@@ -56,11 +56,11 @@ class NeighbourSearch:
     settings: tuple[str, ...] = ()
     reset: tuple[str, ...] = ()
 
-    def asked(self) -> list[Asking]:
+    def asked(self) -> list[BoundStatement]:
         """What is sent for the nearest of all."""
         return self._set(self.text, self.values)
 
-    def among(self, condition: str, values: Mapping[str, Any]) -> list[Asking]:
+    def among(self, condition: str, values: Mapping[str, Any]) -> list[BoundStatement]:
         """What is sent for those of the nearest that pass a condition on their documents."""
         if isinstance(self.text, str):
             return self._set(
@@ -69,8 +69,8 @@ class NeighbourSearch:
         text = sql.SQL(statement("near")).format(nearest=self.text, condition=sql.SQL(condition))
         return self._set(text, {**self.values, **values})
 
-    def _set(self, text: str | sql.Composed, values: dict[str, Any]) -> list[Asking]:
-        before: list[Asking] = [(setting, {}) for setting in self.settings]
+    def _set(self, text: str | sql.Composed, values: dict[str, Any]) -> list[BoundStatement]:
+        before: list[BoundStatement] = [(setting, {}) for setting in self.settings]
         return [*before, (text, values), *((setting, {}) for setting in self.reset)]
 
     def answer(self, answers: Sequence[list[Row]]) -> list[Row]:
@@ -78,7 +78,7 @@ class NeighbourSearch:
         return answers[len(self.settings)]
 
 
-def ranking(parts: TenantContext, way: NeighbourSearch) -> list[tuple[int, float]]:
+def nearest(parts: TenantContext, way: NeighbourSearch) -> list[tuple[int, float]]:
     """The nearest vectors alone, whatever else a filter says of their documents."""
     with parts.database.reading() as connection:
         rows = way.answer(parts.database.answers(connection, way.asked()))
@@ -95,7 +95,9 @@ def _asked(vector: "Vectors", filters: Filters, wide: int, generation: int) -> d
     }
 
 
-def scanned(parts: TenantContext, vector: "Vectors", filters: Filters, wide: int, generation: int) -> NeighbourSearch:
+def exact_search(
+    parts: TenantContext, vector: "Vectors", filters: Filters, wide: int, generation: int
+) -> NeighbourSearch:
     """The nearest by comparing with every vector that may answer."""
     name = "near_all" if filters.scopes is None else "near_scopes"
     text = statement(name).format(fits=_fits("v", len(vector)), some_fit=_fits("o", len(vector)))
@@ -113,7 +115,9 @@ def _is_narrow(parts: TenantContext, filters: Filters) -> bool:
     return int(count) <= NARROW
 
 
-def walked(parts: TenantContext, vector: "Vectors", filters: Filters, wide: int, generation: int) -> NeighbourSearch:
+def index_search(
+    parts: TenantContext, vector: "Vectors", filters: Filters, wide: int, generation: int
+) -> NeighbourSearch:
     """The nearest by the tenant's HNSW index, walked on until enough pass the filter."""
     asked = _asked(vector, filters, wide, generation)
     # The planner proves that a partial index serves only from constants, so tenant and generation are written out.

@@ -17,17 +17,17 @@ from engram.store.documents import event_document
 from engram.store.ledger import blanked, decode_event, to_fields
 from engram.store.postgres.connections import Connection
 from engram.store.postgres.context import TenantContext
-from engram.store.postgres.ledger import redactions, session_of, session_scope
+from engram.store.postgres.ledger import redaction_entries, session_of, session_scope
 from engram.store.postgres.sql import statement
-from engram.store.postgres.write import DocumentRow, dumped, known_documents, put_documents
+from engram.store.postgres.write import DocumentRow, known_documents, to_json, write_documents
 from engram.store.protocol import Purged
 from engram.store.purge import (
-    Holder,
+    QuotingRecord,
     goes_with,
     is_foreign,
     is_sentence,
-    named,
     quoted_spellings,
+    quoting_lines,
     reworded,
     said_elsewhere,
     says,
@@ -160,7 +160,7 @@ def _blank_tasks(parts: TenantContext, connection: Connection, said: Sequence[st
         if spares(scope):
             continue
         fields = reworded(json.loads(record), lambda text: without(text, said))
-        blank = {"id": task_id, "number": number, "record": dumped(fields)}
+        blank = {"id": task_id, "number": number, "record": to_json(fields)}
         parts.database.within(connection, statement(f"blank_{kind}"), blank)
 
 
@@ -217,12 +217,12 @@ def _blank_events(parts: TenantContext, connection: Connection, evidence: dict[s
     """Their places in the chains stay: what is said next follows them."""
     if not evidence:
         return
-    parts.database.all_of(connection, redactions(parts, connection, evidence.values(), actor))
+    parts.database.all_of(connection, redaction_entries(parts, connection, evidence.values(), actor))
     empty = [blanked(event) for event in evidence.values()]
-    records = {"ids": [event.id for event in empty], "records": [dumped(to_fields(event)) for event in empty]}
+    records = {"ids": [event.id for event in empty], "records": [to_json(to_fields(event)) for event in empty]}
     parts.database.within(connection, statement("blank_events"), records)
     rows = [DocumentRow(event_document(event, session_scope(parts, event.session))) for event in empty]
-    put_documents(parts.database, connection, rows, parts.facts.generation)
+    write_documents(parts.database, connection, rows, parts.facts.generation)
 
 
 def _vacuum(parts: TenantContext) -> None:
@@ -239,7 +239,9 @@ def _remaining(parts: TenantContext, said: Sequence[str], owners: Collection[str
         rows = parts.database.run("still_said", needles=quoted_spellings(said))
     except EngramError as error:
         return (f"not known: the search for what is left failed ({error}); purge again to prove it",)
-    return named([Holder(row_id, scope) for row_id, scope, words in rows if _says_any(words, said)], owners)
+    return quoting_lines(
+        [QuotingRecord(row_id, scope) for row_id, scope, words in rows if _says_any(words, said)], owners
+    )
 
 
 def _says_any(record: str, said: Sequence[str]) -> bool:

@@ -8,7 +8,7 @@ from engram.store.postgres.context import TenantContext
 from engram.store.postgres.ledger import session_scope
 from engram.store.postgres.sql import statement
 from engram.store.postgres.vector_generations import fill
-from engram.store.postgres.write import DocumentRow, put_documents
+from engram.store.postgres.write import DocumentRow, write_documents
 from engram.store.protocol import Progress
 from engram.store.records import decode_record
 
@@ -29,7 +29,7 @@ def rebuild(parts: TenantContext, progress: Progress) -> None:
                 if not rows:
                     break
                 documents = [DocumentRow(document) for document in _documents(parts, name, rows)]
-                put_documents(parts.database, connection, documents, parts.facts.generation, anew=True)
+                write_documents(parts.database, connection, documents, parts.facts.generation, anew=True)
             after, done = rows[-1][0], done + len(rows)
             progress("documents", done, max(total, done))
     _drop_strays(parts)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from engram.store.ledger import Head
 from engram.store.ledger_checkpoints import PRUNED
 from engram.store.postgres.context import TenantContext
-from engram.store.postgres.ledger import witness
+from engram.store.postgres.ledger import checkpoint_entry
 from engram.store.postgres.sql import statement
 from engram.store.protocol import Pruned
 
@@ -60,5 +60,5 @@ def _drop_ledgers(parts: TenantContext, sessions: tuple[str, ...]) -> None:
         )
         # Without this word they would count as lost. Each is linked to the one before it.
         for session in sessions:
-            words = [witness(parts, connection, session, Head(0, PRUNED))]
+            words = [checkpoint_entry(parts, connection, session, Head(0, PRUNED))]
             parts.database.all_of(connection, words)

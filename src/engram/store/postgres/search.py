@@ -16,11 +16,11 @@ from engram.store.postgres import neighbours
 from engram.store.postgres.adapters import rows_of
 from engram.store.postgres.connections import Connection
 from engram.store.postgres.context import TenantContext
-from engram.store.postgres.database import Asking, Database, Row
+from engram.store.postgres.database import BoundStatement, Database, Row
 from engram.store.postgres.filters import where
 from engram.store.postgres.sql import statement
 from engram.store.postgres.statistics import Statistics, Totals
-from engram.store.protocol import Candidates, Filters, Placed, Query, Stand, Step, Stretch
+from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange, Query, Step
 from engram.store.traversal import Hops
 
 if TYPE_CHECKING:
@@ -76,10 +76,10 @@ class _Retrievers:
             found.semantic = _ranking([row for row in self._nearest(way, answers) if row[1] != 0], found)
         return found
 
-    def _answers(self, asked: Sequence[Asking]) -> list[list[Row]]:
+    def _answers(self, asked: Sequence[BoundStatement]) -> list[list[Row]]:
         return self.parts.database.answers(self.connection, asked) if asked else []
 
-    def _lexical(self, found: Candidates, known: Mapping[str, int], totals: Totals) -> list[Asking]:
+    def _lexical(self, found: Candidates, known: Mapping[str, int], totals: Totals) -> list[BoundStatement]:
         """The search by words, where a word of the question occurs; the counts and what is left out go into `found`."""
         found.frequency = {term: known[term] for term in self.query.terms if term in known}
         kept = prune(found.frequency)
@@ -94,10 +94,14 @@ class _Retrievers:
     def _way(self, generation: int | None) -> neighbours.NeighbourSearch | None:
         if self.query.vector is None or generation is None:
             return None
-        way = neighbours.walked if neighbours.is_walked(self.parts, self.filters, generation) else neighbours.scanned
+        way = (
+            neighbours.index_search
+            if neighbours.uses_index(self.parts, self.filters, generation)
+            else neighbours.exact_search
+        )
         return way(self.parts, self.query.vector, self.filters, max(self.query.limit * _SLACK, _LEAST), generation)
 
-    def _near(self, way: neighbours.NeighbourSearch) -> list[Asking]:
+    def _near(self, way: neighbours.NeighbourSearch) -> list[BoundStatement]:
         """The nearest of all, as far as they pass."""
         condition, values = where(self.filters)
         return way.among(condition, {**values, "limit": self.query.limit})
@@ -119,17 +123,17 @@ def _rarity(frequency: int, total: int) -> float:
 
 def _ranking(rows: Sequence[Row], found: Candidates) -> list[tuple[int, float]]:
     """Numbers and scores; where each document stands goes into `found`."""
-    found.stands |= {n: Stand(parent, position, last) for n, _, parent, position, last in rows}
+    found.positions |= {n: DocumentPosition(parent, position, last) for n, _, parent, position, last in rows}
     return [(n, score) for n, score, *_ in rows]
 
 
 def passages(
-    parts: TenantContext, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters
-) -> "tuple[list[Placed], Vectors | None]":
+    parts: TenantContext, numbers: Sequence[int], stretches: Sequence[PassageRange], filters: Filters
+) -> "tuple[list[IndexedPassage], Vectors | None]":
     """These documents, then every document of these stretches, in order; with their vectors."""
     generation = parts.facts.in_force()
     condition, values = where(filters)
-    asked: list[Asking] = []
+    asked: list[BoundStatement] = []
     if numbers:
         asked.append((statement("alone"), {"numbers": list(numbers), "generation": generation}))
     if stretches:
@@ -143,7 +147,7 @@ def passages(
     with parts.database.reading() as connection:
         rows = list(chain.from_iterable(parts.database.answers(connection, asked))) if asked else []
     placed = [
-        Placed(n, (said, about, support), parent, position, time, eligible)
+        IndexedPassage(n, (said, about, support), parent, position, time, eligible)
         for n, said, about, support, parent, position, time, eligible, _ in rows
     ]
     return placed, None if generation is None else rows_of([row[-1] for row in rows], _dim(parts))

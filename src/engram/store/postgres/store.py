@@ -27,18 +27,18 @@ from engram.store.protocol import (
     COMMON,
     Candidates,
     Check,
+    DocumentPosition,
     Filters,
-    Found,
     Image,
-    Noticed,
-    Placed,
+    IndexedPassage,
+    PassageRange,
     Progress,
     Pruned,
     Purged,
     Query,
-    Stand,
     Step,
-    Stretch,
+    StoredRecord,
+    SyncReport,
 )
 from engram.store.records import decode_record
 from engram.store.screen import Screen, Unscreened
@@ -98,11 +98,11 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
             raise InvalidInput(f"{ref!r} names several memories ({ids}); use an id")
         return decode_record(live[0][2]) if live else None
 
-    def get_many(self, numbers: Sequence[int]) -> list[Found]:
+    def get_many(self, numbers: Sequence[int]) -> list[StoredRecord]:
         """Records by document number, in that order."""
         rows = {n: (kind, record) for n, kind, record in self._run("records", numbers=list(numbers))}
         return [
-            Found(n, kind, decode_event(record) if kind == "event" else decode_record(record))
+            StoredRecord(n, kind, decode_event(record) if kind == "event" else decode_record(record))
             for n in numbers
             if n in rows
             for kind, record in [rows[n]]
@@ -165,13 +165,13 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
         """What each retriever finds."""
         return search.candidates(self.parts, self._statistics, query, filters)
 
-    def stands(self, numbers: Sequence[int]) -> dict[int, Stand]:
+    def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
         """Where each document stands."""
-        return {n: Stand(*place) for n, *place in self._run("stands", numbers=list(numbers))}
+        return {n: DocumentPosition(*place) for n, *place in self._run("stands", numbers=list(numbers))}
 
     def passages(
-        self, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters
-    ) -> "tuple[list[Placed], Vectors | None]":
+        self, numbers: Sequence[int], stretches: Sequence[PassageRange], filters: Filters
+    ) -> "tuple[list[IndexedPassage], Vectors | None]":
         """These documents, then every document of these stretches; with their vectors."""
         return search.passages(self.parts, numbers, stretches, filters)
 
@@ -179,7 +179,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
         """In how many documents each term occurs."""
         return self._statistics.frequencies(terms)
 
-    def said(self, terms: Sequence[str], scopes: Collection[str]) -> frozenset[str]:
+    def known_terms(self, terms: Sequence[str], scopes: Collection[str]) -> frozenset[str]:
         """Those of the terms that a document of these scopes holds."""
         return frozenset(term for (term,) in self._run("said", terms=list(terms), scopes=list(scopes), common=COMMON))
 
@@ -321,18 +321,18 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
         """Random hex digits."""
         return self.parts.token(size)
 
-    def sync(self, *, seconds: float | None = None) -> Noticed:
+    def sync(self, *, seconds: float | None = None) -> SyncReport:
         """Nothing is changed outside of Engram here; what lacks a vector gets one."""
         self._fill_vectors()
-        return Noticed()
+        return SyncReport()
 
-    def rebuild(self, progress: Progress = lambda *_: None) -> Noticed:
+    def rebuild(self, progress: Progress = lambda *_: None) -> SyncReport:
         """Make documents, words and vectors anew from the records, beside whoever reads."""
         from engram.store.postgres.rebuild import rebuild
 
         rebuild(self.parts, progress)
         self._statistics = Statistics(self.parts.database)
-        return Noticed()
+        return SyncReport()
 
     def reembed(self, progress: Progress = lambda *_: None) -> int:
         """Make all vectors anew with this process's embedder, beside the old ones until complete."""

@@ -9,7 +9,7 @@ from engram.model.task import Checkpoint, Job, TaskRun
 from engram.store.postgres.connections import Connection
 from engram.store.postgres.context import TenantContext
 from engram.store.postgres.sql import statement
-from engram.store.postgres.write import Work, dumped
+from engram.store.postgres.write import Work, to_json
 from engram.store.screen import Screen
 from engram.store.tasks import from_fields, leased, same_lease, to_fields
 
@@ -28,7 +28,7 @@ class PostgresTaskStore:
         """Change a task under its row lock; returns it changed."""
         database = self.parts.database
         with database.transaction() as connection:
-            task = held_task(self.parts, connection, task_id, "lock_task")
+            task = locked_task(self.parts, connection, task_id, "lock_task")
             if task is None:
                 raise NotFound(f"no task {task_id!r}; `engram task list` shows what there is")
             changed = self.screen.task(change(task))
@@ -56,7 +56,7 @@ class PostgresTaskStore:
         """Append the checkpoint that `make` gives for the next number; under the row lock of its task."""
         database = self.parts.database
         with database.transaction() as connection:
-            held_task(self.parts, connection, task_id, "lock_task")
+            locked_task(self.parts, connection, task_id, "lock_task")
             ((last,),) = database.within(connection, statement("last_checkpoint"), {"task": task_id})
             made = self.screen.checkpoint(make(last + 1))
             database.within(connection, statement("put_checkpoint"), checkpoint_values(made))
@@ -71,7 +71,7 @@ class PostgresTaskStore:
         """Rewrite every checkpoint of a task, under its row lock."""
         database = self.parts.database
         with database.transaction() as connection:
-            held_task(self.parts, connection, task_id, "lock_task")
+            locked_task(self.parts, connection, task_id, "lock_task")
             rows = database.within(connection, statement("checkpoints"), {"task": task_id, "limit": None})
             changed = [change(from_fields(Checkpoint, json.loads(record))) for (record,) in rows]
             columns = [checkpoint_values(checkpoint) for checkpoint in changed]
@@ -128,7 +128,7 @@ class PostgresTaskStore:
         return [_job(record) for (record,) in rows]
 
 
-def held_task(parts: TenantContext, connection: Connection, task_id: str, how: str) -> TaskRun | None:
+def locked_task(parts: TenantContext, connection: Connection, task_id: str, how: str) -> TaskRun | None:
     """A task under a lock, or None."""
     rows = parts.database.within(connection, statement(how), {"id": task_id})
     return _task(rows[0][0]) if rows else None
@@ -136,12 +136,12 @@ def held_task(parts: TenantContext, connection: Connection, task_id: str, how: s
 
 def task_values(task: TaskRun) -> dict[str, object]:
     """A task as its row has it."""
-    return {"id": task.id, "status": task.status, "created": task.created, "record": dumped(to_fields(task))}
+    return {"id": task.id, "status": task.status, "created": task.created, "record": to_json(to_fields(task))}
 
 
 def checkpoint_values(checkpoint: Checkpoint) -> dict[str, object]:
     """A checkpoint as its row has it."""
-    return {"task": checkpoint.task, "number": checkpoint.number, "record": dumped(to_fields(checkpoint))}
+    return {"task": checkpoint.task, "number": checkpoint.number, "record": to_json(to_fields(checkpoint))}
 
 
 def job_columns(jobs: Sequence[Job]) -> dict[str, object]:
@@ -152,7 +152,7 @@ def job_columns(jobs: Sequence[Job]) -> dict[str, object]:
         "statuses": [job.status for job in jobs],
         "run_afters": [job.run_after for job in jobs],
         "leases": [job.leased_until for job in jobs],
-        "records": [dumped(to_fields(job)) for job in jobs],
+        "records": [to_json(to_fields(job)) for job in jobs],
     }
 
 
@@ -162,7 +162,7 @@ def _job_values(job: Job) -> dict[str, object]:
         "status": job.status,
         "run_after": job.run_after,
         "leased_until": job.leased_until,
-        "record": dumped(to_fields(job)),
+        "record": to_json(to_fields(job)),
     }
 
 

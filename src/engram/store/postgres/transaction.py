@@ -13,8 +13,16 @@ from engram.store.postgres.adapters import Texts
 from engram.store.postgres.connections import Connection
 from engram.store.postgres.context import TenantContext
 from engram.store.postgres.sql import statement
-from engram.store.postgres.write import DocumentRow, Work, at_once, documents_work, dumped, memories_work, places
-from engram.store.protocol import Foreseen
+from engram.store.postgres.write import (
+    DocumentRow,
+    Work,
+    chunks,
+    documents_work,
+    memories_work,
+    number_documents,
+    to_json,
+)
+from engram.store.protocol import ProposalKeys
 from engram.store.records import decode_record, readable_image
 
 if TYPE_CHECKING:
@@ -80,7 +88,7 @@ class PostgresTransaction:
             found = {i: decode_record(record) for i, record in self._run("lock_memories", ids=wanted)}
             self._held |= {i: found.get(i) for i in wanted}
 
-    def foresee(self, proposals: Sequence[Foreseen]) -> None:
+    def prefetch(self, proposals: Sequence[ProposalKeys]) -> None:
         """Look up at once what will be asked about."""
         self.lock_scopes(wanted.scope for wanted in proposals)
         self._look_up_exact([(wanted.content_hash, wanted.scope) for wanted in proposals if wanted.content_hash])
@@ -246,11 +254,11 @@ class PostgresTransaction:
         parts, ids, images = self._parts, Texts(self._pending), Texts()
         fresh = {i for i in ids if self._held.get(i) is None}
         # All that is asked is asked before: what is sent below has no answer until its end.
-        placed, generation = places(parts.database, self._connection, ids), parts.facts.generation
+        placed, generation = number_documents(parts.database, self._connection, ids), parts.facts.generation
         ((seq,),) = self._run("next_decision")
         with self._connection.pipeline():
-            for some in at_once(list(self._pending.values())):
-                records = [(item.memory, dumped(readable_image(item.memory))) for item in some]
+            for some in chunks(list(self._pending.values())):
+                records = [(item.memory, to_json(readable_image(item.memory))) for item in some]
                 self._send(memories_work(records, fresh))
                 self._send(documents_work([self._row(item) for item in some], placed, generation))
                 images += [record for _, record in records]

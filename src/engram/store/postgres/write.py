@@ -49,14 +49,14 @@ class KnownDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class DocumentNumbers:
     """The numbers of documents about to be put, and those of them that are in the table."""
 
     numbers: Mapping[str, int]
     known: Mapping[str, KnownDocument]
 
 
-def places(database: Database, connection: Connection, ids: Sequence[str]) -> Places:
+def number_documents(database: Database, connection: Connection, ids: Sequence[str]) -> DocumentNumbers:
     """Where documents stand; one that is new is given a number."""
     known = known_documents(database, connection, ids)
     numbers = {i: held.n for i, held in known.items()}
@@ -64,34 +64,36 @@ def places(database: Database, connection: Connection, ids: Sequence[str]) -> Pl
     if fresh:
         taken = database.within(connection, statement("next_numbers"), {"count": len(fresh)})
         numbers |= {i: n for i, (n,) in zip(fresh, taken, strict=True)}
-    return Places(numbers, known)
+    return DocumentNumbers(numbers, known)
 
 
-def put_documents(
+def write_documents(
     database: Database,
     connection: Connection,
     rows: Sequence[DocumentRow],
     generation: int,
     *,
     anew: bool = False,
-    placed: Places | None = None,
+    placed: DocumentNumbers | None = None,
 ) -> None:
     """Insert or update documents; what did not change is left alone, unless its words are to be written `anew`.
 
     `placed` tells where they stand, if that is known already.
     """
-    placed = placed or places(database, connection, [row.document.id for row in rows])
+    placed = placed or number_documents(database, connection, [row.document.id for row in rows])
     with connection.pipeline():
-        for some in at_once(rows):
+        for some in chunks(rows):
             database.send(connection, documents_work(some, placed, generation, anew=anew))
 
 
-def at_once(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+def chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
     """Items in parts as large as are sent together."""
     return (items[start : start + SENT_AT_ONCE] for start in range(0, len(items), SENT_AT_ONCE))
 
 
-def documents_work(rows: Sequence[DocumentRow], placed: Places, generation: int, *, anew: bool = False) -> Work:
+def documents_work(
+    rows: Sequence[DocumentRow], placed: DocumentNumbers, generation: int, *, anew: bool = False
+) -> Work:
     """The statements that put these documents."""
     numbers, known = placed.numbers, placed.known
     reworded, spelled = [], []
@@ -215,6 +217,6 @@ def _records(memories: Sequence[tuple[str, str]]) -> dict[str, Any]:
     return {"ids": Texts(i for i, _ in memories), "records": Texts(record for _, record in memories)}
 
 
-def dumped(mapping: Mapping[str, Any]) -> str:
+def to_json(mapping: Mapping[str, Any]) -> str:
     """A record as the tables keep it."""
     return json.dumps(mapping, ensure_ascii=False, separators=(",", ":"))
