@@ -106,7 +106,7 @@ def nearest_ones() -> Iterator[Statement]:
     ):
         filters = FILTERS.get(name, EVERYTHING)
         asked = way(parts, np.zeros(dim, dtype=np.float32), filters, 60, 1)
-        for text, _ in asked.asked():
+        for text, _ in asked.statements():
             yield numbered(f"nearest [{way.__name__} {dim} {name}]", text)
         for kind, condition in conditions() if (dim, name) == (4, "plain") else [(name, where(filters)[0])]:
             for text, _ in asked.among(condition, {}):

@@ -127,7 +127,7 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return noted
 
-    for name in ("walked", "scanned"):
+    for name in ("index_search", "exact_search"):
         monkeypatch.setattr(neighbours, name, noting(name))
     return seen
 
@@ -136,9 +136,9 @@ def test_a_wide_question_is_answered_by_the_index_and_a_narrow_one_exactly(
     store: PostgresStore, ways: list[str]
 ) -> None:
     for filters, way in (
-        (Filters(), "walked"),
-        (Filters(scopes=(RARE,)), "scanned"),
-        (Filters(scopes=("global", RARE)), "walked"),
+        (Filters(), "index_search"),
+        (Filters(scopes=(RARE,)), "exact_search"),
+        (Filters(scopes=("global", RARE)), "index_search"),
     ):
         store.candidates(Query((), questions()[0], 10), filters)
         assert ways.pop() == way
@@ -261,7 +261,7 @@ def test_what_is_written_after_the_index_was_made_is_found_by_it(
     assert len(neighbours.indexes_of(few.parts.database)) == 1
     Keep(few, clock)("A new direction")
     assert texts(few, asked(few, "A new direction", ANY, 1).semantic) == ["A new direction"]
-    assert ways == ["walked"]
+    assert ways == ["index_search"]
 
 
 @pytest.mark.usefixtures("hurried")
@@ -274,7 +274,7 @@ def test_after_reembedding_the_old_index_is_gone_and_none_is_asked(
     other.reembed()
     assert (neighbours.indexes_of(few.parts.database), other.parts.facts.get("hnsw")) == (set(), None)
     assert texts(other, asked(other, "Something about number 7", ANY, 1).semantic) == ["Something about number 7"]
-    assert ways == ["scanned"]
+    assert ways == ["exact_search"]
     other.close()
 
 
@@ -363,7 +363,7 @@ def test_long_vectors_are_kept_found_and_indexed(
         monkeypatch.setattr(neighbours, "NARROW", 5)
         store.build_nearest()
         store.parts.facts.refresh()
-    assert ways == ["scanned", "walked"]
+    assert ways == ["exact_search", "index_search"]
     vectors = store.vectors([found.semantic[0][0]])
     assert vectors is not None
     assert vectors.shape == (1, 1536)

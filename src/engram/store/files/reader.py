@@ -187,10 +187,10 @@ class FilesReader(RefreshedStore):
 
     @healing
     def passages(
-        self, numbers: Sequence[int], stretches: Sequence[PassageRange], filters: Filters
+        self, numbers: Sequence[int], ranges: Sequence[PassageRange], filters: Filters
     ) -> "tuple[list[IndexedPassage], Vectors | None]":
-        """These documents, then every document of these stretches; with their vectors."""
-        return self.parts.index.passages(numbers, stretches, filters)
+        """These documents, then every document of these ranges; with their vectors."""
+        return self.parts.index.passages(numbers, ranges, filters)
 
     @healing
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:

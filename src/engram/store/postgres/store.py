@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
-    """Implements `protocol.Store` on a server. Safe for threads; every call is a transaction of its own."""
+    """Implements `protocol.Store` on a server. Thread-safe; every call is a transaction of its own."""
 
     screen: Screen = Unscreened()
 
@@ -75,12 +75,12 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
         self._statistics = Statistics(database)
 
     def close(self) -> None:
-        """Let go of every connection."""
+        """Close the connections."""
         self.parts.database.close()
 
     @property
     def place(self) -> str:
-        """Where the store lives: server, database and tenant."""
+        """Server, database and tenant."""
         return f"{self.parts.database.where} (tenant {self.parts.database.tenant})"
 
     # -- reads
@@ -95,7 +95,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
         live = [row for row in named if row[1] in ("active", "dormant", "candidate")] or named
         if len(live) > 1:
             ids = ", ".join(sorted(row[0] for row in live))
-            raise InvalidInput(f"{ref!r} names several memories ({ids}); use an id")
+            raise InvalidInput(f"{ref!r} is the name of several memories ({ids}); use an id")
         return decode_record(live[0][2]) if live else None
 
     def get_many(self, numbers: Sequence[int]) -> list[StoredRecord]:
@@ -115,28 +115,28 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
         return decode_record(rows[0][2]) if rows else None
 
     def embed(self, texts: Sequence[str]) -> "Vectors | None":
-        """Vectors of texts in the store's space, or None."""
+        """Vectors of texts, or None."""
         return self.parts.embed(texts)
 
     def embedder_name(self) -> str:
-        """The model this process embeds with."""
+        """This process's embedding model."""
         return self.parts.embedder.name if self.parts.embedder else ""
 
     def owned(self, memory_ids: Iterable[str]) -> list[str]:
-        """All of them: a team's files are not part of this store."""
+        """All of them: a server has no team stores."""
         return list(memory_ids)
 
     def trusted_here(self, directory: Path) -> frozenset[str]:
-        """Nothing: trust in a repository's files is kept with the files."""
+        """Nothing: trust in a repository is stored with files."""
         return frozenset()
 
     def named(self, name: str, scope: str) -> str:
-        """The id of the memory that goes by this name in a scope, or ""."""
+        """The id of the memory with this name in a scope, or ""."""
         rows = self._run("named", name=name, scope=scope)
         return str(rows[0][0]) if rows else ""
 
     def file_of(self, memory_id: str) -> str:
-        """No memory is a file here."""
+        """No memory is a file."""
         return ""
 
     def mark(self, scope: str) -> int:
@@ -145,7 +145,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
         return int(rows[0][0]) if rows else 0
 
     def owner_of(self, document_id: str) -> str | None:
-        """The scope a document belongs to."""
+        """The scope of a memory or an event."""
         rows = self._run("owner_of", id=document_id)
         return str(rows[0][0]) if rows else None
 
@@ -157,7 +157,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
         return [decode_record(record) for (record,) in rows]
 
     def count(self, filters: Filters) -> int:
-        """How many documents pass the filters."""
+        """The number of documents that pass the filters."""
         condition, values = where(filters)
         return int(self.parts.database.query(statement("counted").format(condition=condition), values)[0][0])
 
@@ -166,25 +166,25 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
         return search.candidates(self.parts, self._statistics, query, filters)
 
     def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
-        """Where each document stands."""
+        """The position of each document in its session, task or file."""
         return {n: DocumentPosition(*place) for n, *place in self._run("stands", numbers=list(numbers))}
 
     def passages(
-        self, numbers: Sequence[int], stretches: Sequence[PassageRange], filters: Filters
+        self, numbers: Sequence[int], ranges: Sequence[PassageRange], filters: Filters
     ) -> "tuple[list[IndexedPassage], Vectors | None]":
-        """These documents, then every document of these stretches; with their vectors."""
-        return search.passages(self.parts, numbers, stretches, filters)
+        """These documents, then every document of these ranges, with their vectors."""
+        return search.passages(self.parts, numbers, ranges, filters)
 
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
-        """In how many documents each term occurs."""
+        """The number of documents each term occurs in."""
         return self._statistics.frequencies(terms)
 
     def known_terms(self, terms: Sequence[str], scopes: Collection[str]) -> frozenset[str]:
-        """Those of the terms that a document of these scopes holds."""
+        """The terms that occur in these scopes."""
         return frozenset(term for (term,) in self._run("said", terms=list(terms), scopes=list(scopes), common=COMMON))
 
     def known_at(self, moment: datetime) -> dict[str, Memory | None]:
-        """What Engram held then of every memory it has decided about since."""
+        """Every memory changed since a moment, as it was then."""
         rows = self._run("known_at", moment=moment)
         return {memory_id: decode_record(after) if after is not None else None for memory_id, after in rows}
 
@@ -197,14 +197,14 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
         return search.vectors_of(self.parts, numbers)
 
     def history(self, memory_id: str) -> list[Image]:
-        """Everything that was decided about a memory."""
+        """Every decision about a memory, oldest first."""
         return [
             Image(seq, at, op, actor, reason, decode_record(after) if after is not None else None, tuple(ids))
             for seq, at, op, actor, reason, after, ids in self._run("history", id=memory_id)
         ]
 
     def heads(self, conflict_key: str, scope: str) -> list[Memory]:
-        """The memories in force that hold a conflict key in a scope."""
+        """The current memories with a conflict key in a scope."""
         rows = self._run("heads", keys=[conflict_key], scopes=[scope])
         return [decode_record(record) for *_, record in rows]
 
@@ -228,13 +228,13 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
         per_seed: int,
         filters: Filters = PLAIN,
     ) -> list[Step]:
-        """What is linked to these memories."""
+        """Memories linked to these."""
         hops = Hops(direction, types, min_weight, filters, self.parts.clock())
         return search.walk(self.parts.database, seeds, depth, hops, per_seed)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """The reads within share one transaction of this thread."""
+        """The reads inside share one transaction of this thread."""
         self._statistics.totals()
         with self.parts.database.reading():
             yield
@@ -253,8 +253,8 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
         about: Iterable[str] = (),
         ids_for: Iterable[datetime] = (),
     ) -> Iterator[PostgresTransaction]:
-        """One decision; its ids are taken first, then its scopes and memories are locked, in order."""
-        lacking = False
+        """One decision: reserves its ids, then locks its scopes and memories in order."""
+        needs_vectors = False
         reason = self.screen.decision(actor, reason, session)
         with self._reserved(ids_for) as reserved, self.parts.database.transaction() as connection:
             transaction = PostgresTransaction(
@@ -265,20 +265,20 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
             yield transaction
             self.screen.memories(transaction.proposed, transaction.stored)
             transaction.commit()
-            lacking = transaction.lacks_vectors
+            needs_vectors = transaction.lacks_vectors
         self._statistics.written(transaction.written)
-        if lacking:
+        if needs_vectors:
             self._fill_vectors()
 
     @contextlib.contextmanager
     def _reserved(self, moments: Iterable[datetime]) -> Iterator[dict[str, range]]:
-        """Numbers for ids of these moments' days; what the block leaves of them is given back."""
+        """Reserve id numbers for the days of these moments; unused ones are returned at the end."""
         days = Counter(map(day_of, moments))
         reserved = {day: self.parts.numbers.take(day, count) for day, count in sorted(days.items())}
         try:
             yield reserved
         except StoreUnreachable:
-            raise  # they are a gap then
+            raise  # the numbers become a gap
         except BaseException:
             self._give_back(reserved)
             raise
@@ -286,24 +286,24 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
 
     def _give_back(self, reserved: Mapping[str, range]) -> None:
         for day, unused in reserved.items():
-            with contextlib.suppress(EngramError):  # they are a gap then, and what was decided is decided
+            with contextlib.suppress(EngramError):  # the numbers become a gap; the decision is committed
                 self.parts.numbers.give_back(day, unused)
 
     def _fill_vectors(self) -> None:
-        """Embed what was written without a vector, outside of any transaction."""
+        """Embed documents without a vector, outside of any transaction."""
         from engram.store.postgres.vector_generations import fill
 
         try:
             fill(self.parts)
         except EngramError as error:
-            # The decision stands, whatever becomes of this.
-            self.parts.warn(f"some documents are found by keyword only for now: {error}")
+            # The decision is committed whether or not this succeeds.
+            self.parts.warn(f"some documents can only be found by keyword until they are embedded: {error}")
 
     # -- upkeep
 
     @property
     def warnings(self) -> list[str]:
-        """What the owner should hear of."""
+        """Messages for the owner."""
         return self.parts.warnings
 
     @property
@@ -313,7 +313,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
         return bool(self.parts.facts.get("paused", False))
 
     def pause(self, paused: bool) -> None:
-        """Stop learning and injecting, for every process of this tenant, or go on."""
+        """Pause or resume learning and injection, for every process of this tenant."""
         with self.parts.database.transaction() as connection:
             self.parts.facts.set(connection, paused=paused or None)
 
@@ -322,12 +322,12 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
         return self.parts.token(size)
 
     def sync(self, *, seconds: float | None = None) -> SyncReport:
-        """Nothing is changed outside of Engram here; what lacks a vector gets one."""
+        """Embed documents without a vector; nothing changes outside of Engram on a server."""
         self._fill_vectors()
         return SyncReport()
 
     def rebuild(self, progress: Progress = lambda *_: None) -> SyncReport:
-        """Make documents, words and vectors anew from the records, beside whoever reads."""
+        """Rebuild documents, words and vectors from the records; searches continue meanwhile."""
         from engram.store.postgres.rebuild import rebuild
 
         rebuild(self.parts, progress)
@@ -335,13 +335,13 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
         return SyncReport()
 
     def reembed(self, progress: Progress = lambda *_: None) -> int:
-        """Make all vectors anew with this process's embedder, beside the old ones until complete."""
+        """Make all vectors again with this process's embedder; the old ones are used until it is complete."""
         from engram.store.postgres.vector_generations import reembed
 
         return reembed(self.parts, progress)
 
     def build_nearest(self, progress: Progress = lambda *_: None) -> str:
-        """Make this tenant's HNSW index; for the owner of the tables, and worth it for a large tenant."""
+        """Build this tenant's HNSW index. Only the owner of the tables may; worthwhile for a large tenant."""
         from engram.store.postgres import neighbours
 
         return neighbours.build(self.parts, progress)
@@ -356,34 +356,34 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
         return purged
 
     def prune(self, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
-        """Let go of history older than so many days, or say what would go."""
+        """Remove history older than so many days, or report what would be removed."""
         from engram.store.postgres.retention import prune
 
         return prune(self.parts, now, journal, usage, ledger, dry_run=dry_run)
 
     def note_verdict(self, gate: str, outcome: str, at: datetime) -> None:
-        """Count what the gates said of an autonomous proposal."""
+        """Count a gate's verdict on an autonomous proposal."""
         self.parts.database.change("put_verdict", gate=gate, outcome=outcome, at=at)
 
     def verdicts(self, since: datetime) -> list[tuple[str, str]]:
-        """Gate and outcome of the proposals since then."""
+        """Gate and outcome of each verdict since a moment."""
         return [(gate, outcome) for gate, outcome in self._run("verdicts", since=since)]
 
     def backup(self, target: Path, now: datetime) -> dict[str, int]:
-        """A server is backed up by its own means."""
+        """Refused: Postgres has its own tools for backups."""
         raise InvalidInput(
-            "Postgres is backed up with pg_dump or its own archiving (docs/postgres.md); "
+            "Back up a Postgres store with pg_dump or continuous archiving (docs/postgres.md); "
             "`engram export` writes the memories as plain text, `engram migrate --to DIRECTORY` the whole store"
         )
 
     def examine(self) -> list[Check]:
-        """What the server, the schema and the role look like."""
+        """Health checks of the server, the schema and the role."""
         from engram.store.postgres.health import examine
 
         return examine(self.parts)
 
     def facts(self) -> Mapping[str, Any]:
-        """What `status` and `doctor` say of the store."""
+        """What `status` and `doctor` report of the store."""
         generation = self.parts.facts.generation
         return {
             "store": self.place,

@@ -294,12 +294,12 @@ class Index:
         return (first or 0, last or 0)
 
     def passages(
-        self, numbers: Sequence[int], stretches: Sequence[PassageRange], filters: Filters
+        self, numbers: Sequence[int], ranges: Sequence[PassageRange], filters: Filters
     ) -> "tuple[list[IndexedPassage], Vectors | None]":
-        """Documents by number, all of which passed the filters, then every document of these stretches; with their vectors."""
+        """Documents by number, all of which passed the filters, then every document of these ranges; with their vectors."""
         found = [_placed(row, True) for row in self.all("alone", json.dumps(numbers))]
-        if stretches:
-            rows = self.all("together", json.dumps([(s.parent, s.first, s.last) for s in stretches]))
+        if ranges:
+            rows = self.all("together", json.dumps([(s.parent, s.first, s.last) for s in ranges]))
             passing = search.allowed_among(self.db, [row[0] for row in rows], where(filters))
             found += [_placed(row, row[0] in passing) for row in rows]
         return found, self.vectors([place.n for place in found])
