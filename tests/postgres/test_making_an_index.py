@@ -143,7 +143,7 @@ def test_waiting_has_an_end_and_says_what_to_do(
     monkeypatch.setattr(neighbours, "TURN_SECONDS", 0.5)
     with (
         another_at_it(shared_database),
-        pytest.raises(StoreBusy, match=r"making or dropping an index.*run the command again"),
+        pytest.raises(StoreBusy, match=r"building or dropping a vector index.*run the command again"),
     ):
         store.build_nearest()
     assert valid(store) == []

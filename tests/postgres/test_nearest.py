@@ -239,7 +239,7 @@ def test_a_store_without_vectors_has_nothing_to_index(shared_database: str, tena
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody else searches meanwhile."""
-    monkeypatch.setattr(vector_generations, "REMEMBERED", 0)
+    monkeypatch.setattr(vector_generations, "CACHE_SECONDS", 0)
 
 
 @pytest.fixture

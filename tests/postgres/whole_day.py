@@ -216,7 +216,7 @@ def embed_again(url: str, tenant: str, clock: Clock) -> None:
     store = open_store(url, tenant, Bytes(), clock=clock)
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(vector_generations, "REMEMBERED", 0)
+            patch.setattr(vector_generations, "CACHE_SECONDS", 0)
             store.reembed()
     finally:
         store.close()

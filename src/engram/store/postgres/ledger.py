@@ -1,4 +1,4 @@
-"""A session's ledger: events chained under its head's lock, keys that make a repeat harmless."""
+"""The Postgres store's ledgers and sessions. Events are chained under a lock on the ledger's head; keys make repeats harmless."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -102,37 +102,37 @@ class PostgresLedger:
 def checkpoint_entry(
     parts: TenantContext, connection: Connection, session: str, head: Head
 ) -> tuple[str, dict[str, Any]]:
-    """The journal's word on where a ledger ends, to be written.
+    """The statement that writes a ledger's checkpoint to the journal.
 
-    It is linked to the newest one that is committed; writers to different ledgers do not wait for each other.
+    It links to the newest committed checkpoint; writers to different ledgers do not wait for each other.
     """
-    # A number comes from no table, so it is a question of its own; both are one round trip.
+    # A sequence belongs to no shard, so it is a separate statement; both take one round trip.
     ((seq,),), newest = parts.database.answers(
         connection, [(statement("next_decision"), {}), (statement("newest_anchor"), {})]
     )
     link = link_to(*newest[0]) if newest else FIRST
-    told = {"op": LEDGER_OP, "actor": "engram", "reason": checkpoint_text(head, link), "session": session}
-    return "put_decision", {"seq": seq, "at": parts.clock(), "ids": [], **told}
+    entry = {"op": LEDGER_OP, "actor": "engram", "reason": checkpoint_text(head, link), "session": session}
+    return "put_decision", {"seq": seq, "at": parts.clock(), "ids": [], **entry}
 
 
 def redaction_entries(
     parts: TenantContext, connection: Connection, events: Iterable[Event], actor: str
 ) -> list[tuple[str, dict[str, Any]]]:
-    """The journal's words on events whose content is about to be destroyed, to be written."""
+    """The statements that record in the journal which events' content is destroyed."""
     ordered = sorted((event for event in events if event.salt), key=lambda event: event.session)
     work = []
     for session, redacted in groupby(ordered, key=lambda event: event.session):
         ((seq,),) = parts.database.within(connection, statement("next_decision"), {})
         reason = redaction_text(event.id for event in redacted)
-        told = {"op": REDACTED, "actor": actor, "reason": reason, "session": session}
-        work.append(("put_decision", {"seq": seq, "at": parts.clock(), "ids": [], **told}))
+        entry = {"op": REDACTED, "actor": actor, "reason": reason, "session": session}
+        work.append(("put_decision", {"seq": seq, "at": parts.clock(), "ids": [], **entry}))
     return work
 
 
 def append(
     parts: TenantContext, session: str, events: Sequence[NewEvent], jobs: JobFactory = no_jobs, scope: str = ""
 ) -> list[Event]:
-    """Write new events, return all: new ones, and for a repeated key the event it named before."""
+    """Write new events. Returns one for each given: the new one, or the existing one for a repeated key."""
     vectors = parts.embed([spoken(event.role, event.content[:MAX_INDEXED_CHARS]) for event in events])
     with parts.database.transaction() as connection:
         task = locked_task(parts, connection, session, "share_task")
@@ -163,15 +163,15 @@ def append(
 
 
 def _last(parts: TenantContext, connection: Connection, session: str, head: Head) -> Event | None:
-    """Where a ledger ends: its last event must be the one that its head speaks of."""
+    """A ledger's last event; `StoreCorrupt` unless it is the one its head names."""
     if not head.seq:
         return None
     rows = parts.database.within(connection, statement("event_at"), {"session": session, "seq": head.seq})
     last = decode_event(rows[0][0]) if rows else None
     if last is None or last.digest != head.digest:
         raise StoreCorrupt(
-            f"event {head.seq}, the last one of the ledger {session}, is not there as it was; nothing was written. Restore the "
-            "database from a backup, or go on in another session or task; `engram ledger verify` says more"
+            f"event {head.seq}, the last of the ledger {session}, is missing or was altered; nothing was written. Restore the "
+            "database from a backup, or continue in another session or task; `engram ledger verify` gives details"
         )
     return last
 
@@ -199,7 +199,7 @@ def _write(
 
 
 def heads(parts: TenantContext) -> Iterator[tuple[str, Head]]:
-    """Where each ledger ends, as its head says."""
+    """The head of each ledger."""
     after = ""
     while rows := parts.database.run("ledgers", after=after):
         yield from ((session, Head(seq, digest)) for session, seq, digest in rows)
@@ -207,7 +207,7 @@ def heads(parts: TenantContext) -> Iterator[tuple[str, Head]]:
 
 
 def session_values(session: Session) -> dict[str, object]:
-    """A session as its row has it."""
+    """The columns of a session."""
     return {
         "id": session.id,
         "task": session.task,
@@ -240,7 +240,7 @@ def _owners(parts: TenantContext, ledger: str) -> tuple[TaskRun | None, Session 
 
 
 def verify(parts: TenantContext) -> list[str]:
-    """What is wrong, ledger by ledger."""
+    """The problems of every ledger."""
     run = parts.database.run
     redacted = frozenset(event_id for (reason,) in run("redactions") for event_id in reason.split())
     ends = {
@@ -250,10 +250,10 @@ def verify(parts: TenantContext) -> list[str]:
     problems: list[str] = []
     for session, head in _heads(parts):
         problems += _of_ledger(parts, session, head, list(ends.get(session, ())), redacted)
-    for session, told in ends.items():
-        counts = {reason: reason.partition(" ")[0] for reason in told}
-        standing = {int(counts[reason]): digest for reason, digest in told.items() if counts[reason].isdigit()}
-        problems += missing_events(session, told, standing.get)
+    for session, checkpoints in ends.items():
+        counts = {reason: reason.partition(" ")[0] for reason in checkpoints}
+        digests = {int(counts[reason]): digest for reason, digest in checkpoints.items() if counts[reason].isdigit()}
+        problems += missing_events(session, checkpoints, digests.get)
     return problems + broken_links((session, reason) for session, reason in run("words"))
 
 
@@ -268,11 +268,11 @@ def _of_ledger(parts: TenantContext, session: str, head: Head, ends: list[str], 
     for event_id, seq, key, record in parts.database.run("rows_of", session=session):
         event, wrong = checked_event(record)
         if (event.id, event.seq, event.key, event.session) != (event_id, seq, key, session):
-            wrong = f"event {event_id} stands where event {event.seq} of {event.session} belongs"
+            wrong = f"event {event_id} is in the place of event {event.seq} of {event.session}"
         problems += [f"{session}: {wrong}"] if wrong else []
         found.append(event)
     problems += chain_problems(found, session, redacted) + without_checkpoint(session, found, ends)
     last = Head(found[-1].seq, found[-1].digest) if found else NO_HEAD
     if last != head:
-        problems.append(f"{session}: the ledger ends at {last.seq} where {head.seq} was written")
+        problems.append(f"{session}: the ledger ends at event {last.seq}, but {head.seq} were written")
     return problems

@@ -62,10 +62,10 @@ class _CandidateSearch:
         found = Candidates(total=totals.documents)
         nearby = self._neighbour_search(generation)
         near = self._near(nearby) if nearby is not None else []
-        known, missing = self.statistics.remembered(self.query.terms)
+        known, missing = self.statistics.cached(self.query.terms)
         if missing:
             counts, *answers = self._answers([(statement("frequencies"), {"terms": missing}), *near])
-            self.statistics.remember(known, counts)
+            self.statistics.cache(known, counts)
             (words,) = self._answers(self._lexical(found, known, totals)) or [[]]
         else:
             asked = self._lexical(found, known, totals)

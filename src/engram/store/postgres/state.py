@@ -10,7 +10,7 @@ from engram.store.postgres.connections import Connection
 from engram.store.postgres.database import Database
 from engram.store.postgres.sql import statement
 
-REMEMBERED = 2.0
+CACHE_SECONDS = 2.0
 """Seconds until settings are read again: another process may re-embed or pause the store at any time."""
 
 
@@ -25,7 +25,7 @@ class StoreState:
 
     def get(self, key: str, default: Any = None) -> Any:
         """A setting, or the default."""
-        if time.monotonic() - self._read_at > REMEMBERED:
+        if time.monotonic() - self._read_at > CACHE_SECONDS:
             self.refresh()
         return self._known.get(key, default)
 

@@ -1,4 +1,4 @@
-"""The Postgres store's part about tasks: runs, checkpoints and jobs."""
+"""The Postgres store's tasks, checkpoints and jobs."""
 
 import json
 from collections.abc import Callable, Collection, Sequence
@@ -15,7 +15,7 @@ from engram.store.tasks import from_fields, leased, same_lease, to_fields
 
 
 class PostgresTaskStore:
-    """Runs, checkpoints and jobs of a tenant."""
+    """Tasks, checkpoints and jobs of a tenant."""
 
     parts: TenantContext
     screen: Screen
@@ -53,7 +53,7 @@ class PostgresTaskStore:
         return [_task(record) for (record,) in rows]
 
     def add_checkpoint(self, task_id: str, make: Callable[[int], Checkpoint]) -> Checkpoint:
-        """Append the checkpoint that `make` gives for the next number; under the row lock of its task."""
+        """Append the checkpoint that `make` returns for the next number, under the task's row lock."""
         database = self.parts.database
         with database.transaction() as connection:
             locked_task(self.parts, connection, task_id, "lock_task")
@@ -78,14 +78,14 @@ class PostgresTaskStore:
             database.all_of(connection, [("blank_checkpoint", {"id": task_id, **values}) for values in columns])
 
     def enqueue(self, jobs: Sequence[Job]) -> None:
-        """Add jobs; one that is known already stays as it is."""
+        """Add jobs; existing ones are left unchanged."""
         if jobs:
             self.parts.database.change("put_jobs", **job_columns([self.screen.job(job) for job in jobs]))
 
     def lease_jobs(
         self, owner: str, now: datetime, until: datetime, *, kinds: tuple[str, ...] | None = None, limit: int = 1
     ) -> list[Job]:
-        """Take jobs that are due."""
+        """Lease jobs that are due, oldest first."""
         database = self.parts.database
         wanted = {"now": now, "any": kinds is None, "kinds": list(kinds or ()), "limit": limit}
         with database.transaction() as connection:
@@ -95,7 +95,7 @@ class PostgresTaskStore:
         return taken
 
     def settle_job(self, job: Job, then: Job | None) -> bool:
-        """End a lease: the job goes, or is kept as `then` says."""
+        """End a lease: remove the job, or replace it by `then`."""
         database = self.parts.database
         with database.transaction() as connection:
             rows = database.within(connection, statement("lock_job"), {"id": job.id})
@@ -108,12 +108,12 @@ class PostgresTaskStore:
         return True
 
     def tokens_spent(self, day: date) -> int:
-        """Tokens a language model has cost on a day."""
+        """Language model tokens spent on a day."""
         rows = self.parts.database.run("tokens_spent", day=day)
         return max(0, int(rows[0][0])) if rows else 0
 
     def spend_tokens(self, day: date, tokens: int) -> None:
-        """Count tokens on a day."""
+        """Add to the tokens spent on a day."""
         self.parts.database.change("spend_tokens", day=day, tokens=tokens)
 
     def jobs(
@@ -122,25 +122,25 @@ class PostgresTaskStore:
         limit: int | None = None,
         scopes: Collection[str] | None = None,
     ) -> list[Job]:
-        """Jobs that are not done, oldest first."""
+        """Unfinished jobs, oldest first."""
         seen = {"everyone": scopes is None, "scopes": list(scopes or ()), "limit": limit}
         rows = self.parts.database.run("jobs", any=statuses is None, statuses=list(statuses or ()), **seen)
         return [_job(record) for (record,) in rows]
 
 
-def locked_task(parts: TenantContext, connection: Connection, task_id: str, how: str) -> TaskRun | None:
-    """A task under a lock, or None."""
-    rows = parts.database.within(connection, statement(how), {"id": task_id})
+def locked_task(parts: TenantContext, connection: Connection, task_id: str, lock: str) -> TaskRun | None:
+    """A task, locked by the named statement; None if there is none."""
+    rows = parts.database.within(connection, statement(lock), {"id": task_id})
     return _task(rows[0][0]) if rows else None
 
 
 def task_values(task: TaskRun) -> dict[str, object]:
-    """A task as its row has it."""
+    """The columns of a task."""
     return {"id": task.id, "status": task.status, "created": task.created, "record": to_json(to_fields(task))}
 
 
 def checkpoint_values(checkpoint: Checkpoint) -> dict[str, object]:
-    """A checkpoint as its row has it."""
+    """The columns of a checkpoint."""
     return {"task": checkpoint.task, "number": checkpoint.number, "record": to_json(to_fields(checkpoint))}
 
 

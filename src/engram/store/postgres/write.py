@@ -1,4 +1,4 @@
-"""Putting documents into the tables and taking them out. Everything here runs inside one transaction."""
+"""Writes documents and records of memories to the tables, inside one transaction."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,13 +23,13 @@ _VALUES = ("position", "time", "known", "valid_from", "valid_until", "pinned")
 _TAG_END = "\x1f"
 Item = TypeVar("Item")
 Work = list[tuple[str, dict[str, Any]]]
-SENT_AT_ONCE = 100
-"""Documents of one statement: while the server writes some, the next are made."""
+CHUNK = 100
+"""Documents per statement: the server writes some while the next are prepared."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentRow:
-    """A document to be put, and its vector where the caller has it. `change` is the number of its scope's last change."""
+    """A document to write, with its vector if the caller has it. `change` is the number of its scope's last change."""
 
     document: Document
     vector: "Vectors | None" = None
@@ -38,7 +38,7 @@ class DocumentRow:
 
 @dataclass(frozen=True, slots=True)
 class KnownDocument:
-    """A document as it stands in the table."""
+    """A document as it is in the table."""
 
     n: int
     texts: tuple[str, str, str]
@@ -50,16 +50,16 @@ class KnownDocument:
 
 @dataclass(frozen=True, slots=True)
 class DocumentNumbers:
-    """The numbers of documents about to be put, and those of them that are in the table."""
+    """The numbers of documents to write, and those that are in the table already."""
 
     numbers: Mapping[str, int]
     known: Mapping[str, KnownDocument]
 
 
 def number_documents(database: Database, connection: Connection, ids: Sequence[str]) -> DocumentNumbers:
-    """Where documents stand; one that is new is given a number."""
+    """Look up the numbers of documents; new ones get the next numbers."""
     known = known_documents(database, connection, ids)
-    numbers = {i: held.n for i, held in known.items()}
+    numbers = {i: stored.n for i, stored in known.items()}
     fresh = [i for i in ids if i not in known]
     if fresh:
         taken = database.within(connection, statement("next_numbers"), {"count": len(fresh)})
@@ -73,46 +73,42 @@ def write_documents(
     rows: Sequence[DocumentRow],
     generation: int,
     *,
-    anew: bool = False,
-    placed: DocumentNumbers | None = None,
+    rewrite: bool = False,
 ) -> None:
-    """Insert or update documents; what did not change is left alone, unless its words are to be written `anew`.
-
-    `placed` tells where they stand, if that is known already.
-    """
-    placed = placed or number_documents(database, connection, [row.document.id for row in rows])
+    """Insert or update documents. Unchanged words are left alone unless `rewrite` is set."""
+    numbered = number_documents(database, connection, [row.document.id for row in rows])
     with connection.pipeline():
         for some in chunks(rows):
-            database.send(connection, documents_work(some, placed, generation, anew=anew))
+            database.send(connection, documents_work(some, numbered, generation, rewrite=rewrite))
 
 
 def chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """Items in parts as large as are sent together."""
-    return (items[start : start + SENT_AT_ONCE] for start in range(0, len(items), SENT_AT_ONCE))
+    """Items in chunks that are sent together."""
+    return (items[start : start + CHUNK] for start in range(0, len(items), CHUNK))
 
 
 def documents_work(
-    rows: Sequence[DocumentRow], placed: DocumentNumbers, generation: int, *, anew: bool = False
+    rows: Sequence[DocumentRow], numbered: DocumentNumbers, generation: int, *, rewrite: bool = False
 ) -> Work:
-    """The statements that put these documents."""
-    numbers, known = placed.numbers, placed.known
-    reworded, spelled = [], []
+    """The statements that write these documents."""
+    numbers, known = numbered.numbers, numbered.known
+    changed, added = [], []
     for row in rows:
-        held, n = known.get(row.document.id), numbers[row.document.id]
-        if held is None:
-            spelled.append(n)
-        elif anew or held.texts != _texts(row.document):
-            reworded.append(n)
-    work: Work = [("drop_postings", {"numbers": reworded})] if reworded else []
+        stored, n = known.get(row.document.id), numbers[row.document.id]
+        if stored is None:
+            added.append(n)
+        elif rewrite or stored.texts != _texts(row.document):
+            changed.append(n)
+    work: Work = [("drop_postings", {"numbers": changed})] if changed else []
     work.append(("put_documents", _document_columns(rows, numbers, known)))
-    if spelled or reworded:
-        work.append(("put_postings", {"numbers": spelled + reworded}))
+    if added or changed:
+        work.append(("put_postings", {"numbers": added + changed}))
     _put_vectors(work, rows, numbers, known, generation)
     return work
 
 
 def known_documents(database: Database, connection: Connection, ids: Sequence[str]) -> dict[str, KnownDocument]:
-    """Those of the documents that are in the table."""
+    """The documents that are in the table, by id."""
     rows = database.within(connection, statement("known_documents"), {"ids": list(ids)})
     return {
         i: KnownDocument(n, (statement_, about, support), bytes(meaning), scope, kind, change)
@@ -155,12 +151,12 @@ def _put_vectors(
 ) -> None:
     stale, moved, embedded = [], [], []
     for row in rows:
-        held = known.get(row.document.id)
-        if held is not None and held.meaning != meaning_digest(row.document.meaning):
-            # Of every generation, one that is still being made included.
-            stale.append(held.n)
-        elif held is not None and held.scope != row.document.scope:
-            moved.append(held.n)
+        stored = known.get(row.document.id)
+        if stored is not None and stored.meaning != meaning_digest(row.document.meaning):
+            # Of every generation, including one that is still being built.
+            stale.append(stored.n)
+        elif stored is not None and stored.scope != row.document.scope:
+            moved.append(stored.n)
         if row.vector is not None:
             embedded.append((numbers[row.document.id], row.document.kind, row.document.scope, row.vector))
     if stale:
@@ -177,7 +173,7 @@ def columns(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> dict[str, 
 
 
 def vector_columns(embedded: "Iterable[tuple[int, str, str, Vectors]]", generation: int) -> dict[str, Any]:
-    """Numbers, kinds, scopes and vectors as `put_vectors` takes them."""
+    """The columns that `put_vectors` expects."""
     numbers, kinds, scopes, vectors = zip(*embedded, strict=True)
     return {
         "generation": generation,
@@ -192,7 +188,7 @@ def memories_work(memories: Sequence[tuple[Memory, str]], fresh: set[str]) -> Wo
     """The statements that put records of memories, their names and their links; those in `fresh` are new."""
     new = [(memory.id, record) for memory, record in memories if memory.id in fresh]
     old = [(memory.id, record) for memory, record in memories if memory.id not in fresh]
-    # An id that is new is never one that is there: should a number be given out twice, the second decision fails.
+    # A new id must not exist yet: if a number was allocated twice, the second decision fails.
     work: Work = [("add_memories", _records(new))] if new else []
     if old:
         ids = {"ids": Texts(i for i, _ in old)}
@@ -218,5 +214,5 @@ def _records(memories: Sequence[tuple[str, str]]) -> dict[str, Any]:
 
 
 def to_json(mapping: Mapping[str, Any]) -> str:
-    """A record as the tables keep it."""
+    """A record as the tables store it."""
     return json.dumps(mapping, ensure_ascii=False, separators=(",", ":"))
