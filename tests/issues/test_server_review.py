@@ -34,7 +34,7 @@ def test_a_decision_stands_though_its_vectors_cannot_be_made_at_once(
     shared_database: str, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def busy(*_: object) -> int:
-        raise StoreBusy("the server is busy; nothing was written, try again")
+        raise StoreBusy("the server is busy; nothing was written; try again")
 
     with Engram.open(url=shared_database, tenant=tenant) as mem:
         kept = mem.add("The zebra lives in the north paddock")

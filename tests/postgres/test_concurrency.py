@@ -197,7 +197,7 @@ def test_a_decision_in_the_same_scope_waits_its_turn_and_then_says_what_to_do(
     mem: Engram, undecided: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shorten(monkeypatch, mem, lock=0.3)
-    with pytest.raises(StoreBusy, match="nothing was written, try again"):
+    with pytest.raises(StoreBusy, match="nothing was written; try again"):
         mem.learn(sentence(1), scope="project:shared")
     assert not undecided.is_set()
     assert mem.list() == []

@@ -29,13 +29,13 @@ class Numbers:
 
     def take(self, day: str, count: int) -> range:
         """The next numbers of a day."""
-        ((last,),) = self.database.change_at_once("take_numbers", day=day, count=count)
+        ((last,),) = self.database.change_quickly("take_numbers", day=day, count=count)
         return range(int(last) - count + 1, int(last) + 1)
 
     def give_back(self, day: str, unused: range) -> None:
         """Return unused numbers; they are reused unless later ones were taken meanwhile."""
         if unused:
-            self.database.change_at_once("give_back_numbers", day=day, last=unused[-1], count=len(unused))
+            self.database.change_quickly("give_back_numbers", day=day, last=unused[-1], count=len(unused))
 
     def raise_to(self, connection: Connection, ids: Iterable[str]) -> None:
         """Skip the numbers of ids that were not allocated here."""

@@ -27,13 +27,13 @@ def remove(url: str, tenant: str) -> None:
             while _deleted(database, removal(table)) == DELETED_AT_ONCE:
                 pass
         # Each of these deletions was a commit, too.
-        database.change_at_once("forget_writers", days=-1)
+        database.change_quickly("forget_writers", days=-1)
     finally:
         database.close()
 
 
 def removal(table: str) -> str:
-    """The statement that deletes the next rows of a tenant from a table."""
+    """The statement that deletes a tenant's next rows from a table."""
     return (
         f'DELETE FROM engram."{table}" WHERE tenant = %(tenant)s AND ctid = ANY(ARRAY('
         f'SELECT ctid FROM engram."{table}" WHERE tenant = %(tenant)s LIMIT {DELETED_AT_ONCE})) RETURNING 1'
@@ -46,24 +46,24 @@ def _deleted(database: Database, text: str) -> int:
 
 
 ROWS = 100
-"""Jobs that one statement reads: a long queue costs no more than this, what is behind it is skipped."""
+"""Jobs that one statement reads; the rest of a long queue is skipped."""
 STATEMENTS = 20
-"""How often it is asked in one call; the next call goes on where this one ended."""
+"""The most statements of one call; the next call continues where this one ended."""
 
 
 class DueTenants:
-    """Asks for the names of tenants with jobs of some kinds; what the jobs are is for each tenant alone."""
+    """Finds tenants with jobs of some kinds that are due; it sees only their names, not the jobs."""
 
     def __init__(self, url: str, kinds: Sequence[str], rows: int = ROWS, statements: int = STATEMENTS) -> None:
         self._database = Database(url, "")
-        self._connections = self._database.connections  # held from now on: no store that is closed closes the pool
+        self._connections = self._database.connections  # kept, so that closing a store does not close the pool
         self._kinds, self._rows, self._statements = list(kinds), rows, statements
         self._after = ""
 
     def names(self, now: datetime) -> set[str]:
-        """Tenants with a job that is due and that nobody holds; where they are many, all of them within a few calls."""
+        """Tenants with a job that is due and not leased; if there are many, all of them within a few calls."""
         found: set[str] = set()
-        ends = 1 if not self._after else 2  # begun in the middle of the alphabet, it goes on at its beginning
+        ends = 1 if not self._after else 2  # a call that starts in the middle continues at the beginning
         with self._database.reading() as connection:
             self._database.within(connection, statement("work_for_all"), {})
             for _ in range(self._statements):
@@ -80,5 +80,5 @@ class DueTenants:
         return [tenant for (tenant,) in self._database.within(connection, statement("tenants_at_work"), wanted)]
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._database.close()
