@@ -1,7 +1,7 @@
-"""Destroying a memory or an event: every row and word of it, in one transaction, with proof.
+"""Destroys memories and events: every row and word of them, in one transaction, with proof.
 
-Postgres keeps the bytes of a deleted row until it reuses their place; a VACUUM at the end makes that soon. What lies in
-the write-ahead log, on replicas and in backups is out of reach, and said to be.
+Postgres keeps the bytes of a deleted row until it reuses their space; a VACUUM at the end makes that soon. The write-ahead log,
+replicas and backups are out of reach, and the result says so.
 """
 
 import contextlib
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     from engram.store.postgres.store import PostgresStore
 
 OUT_OF_REACH = (
-    "the server's write-ahead log and replicas, until they have moved on",
+    "the server's write-ahead log and replicas, until they are overwritten",
     "backups and copies made earlier",
-    "space of deleted rows the server has not reused yet (VACUUM FULL rewrites it at once)",
+    "space of deleted rows that the server has not reused yet (VACUUM FULL rewrites it at once)",
 )
 Spares = Callable[[str], bool]
-"""Whether the words stay where they are said for a scope."""
+"""Whether the words stay in records of a scope."""
 _TABLES = (
     "documents",
     "postings",
@@ -71,7 +71,7 @@ def purge(store: "PostgresStore", ids: Sequence[str], actor: str, drawn: Collect
     """Remove memories and events from every table; leave tombstones; prove absence."""
     wanted, parts = sorted(set(ids)), store.parts
     with parts.database.transaction() as connection:
-        # One at a time: two that blank the same events or count down the same terms would wait for each other.
+        # One purge at a time: two that blank the same events or uncount the same terms could deadlock.
         for name in ("begin_statistics", "await_statistics"):
             parts.database.within(connection, statement(name), {})
         parts.database.within(connection, statement("lock_memories"), {"ids": wanted})
@@ -82,7 +82,7 @@ def purge(store: "PostgresStore", ids: Sequence[str], actor: str, drawn: Collect
         evidence = _events_to_blank(store, connection, wanted, asked, everywhere)
         quoting = (event for event in _quoting(parts, connection, own) if event.id not in evidence)
         said = [*everywhere, *said_elsewhere(quoting, own, evidence.values())]
-        # What a person has destroyed by id goes wherever it stands; what goes with its owner, or with an event, is theirs alone.
+        # A memory purged by id is removed from every record; a purge of an owner or an event spares other owners' records.
         spares: Spares = (lambda _: False) if asked else partial(is_foreign, own=owners)
         _blank_sessions(parts, connection, said, spares)
         _blank_tasks(parts, connection, said, spares)
@@ -95,13 +95,13 @@ def purge(store: "PostgresStore", ids: Sequence[str], actor: str, drawn: Collect
 
 
 def _owners(parts: TenantContext, connection: Connection, ids: Sequence[str]) -> set[str]:
-    """Whose all that is."""
+    """The scopes that own these records."""
     rows = [row for i in ids for row in parts.database.within(connection, statement("owner_of"), {"id": i})]
     return {str(scope) for (scope,) in rows}
 
 
 def _everything_said(store: "PostgresStore", wanted: Sequence[str]) -> list[str]:
-    """Every text the memories ever held, and the events' words."""
+    """Every text of the memories' versions and of the events."""
     texts: list[str] = []
     for wanted_id in wanted:
         for image in store.history(wanted_id):
@@ -118,7 +118,7 @@ def _events_to_blank(
     asked: Sequence[str],
     everywhere: Sequence[str],
 ) -> dict[str, Event]:
-    """Events that are wanted, those a memory asked for was derived from, and those that hold its very words."""
+    """The given events, those cited by the given memories, and those that quote them."""
     named = list(wanted)
     for memory_id in asked:
         cited = [(e.event, m.scope) for m in _versions(store, memory_id) for e in m.evidence]
@@ -128,7 +128,7 @@ def _events_to_blank(
 
 
 def _quoting(parts: TenantContext, connection: Connection, said: Sequence[str]) -> list[Event]:
-    """The events that hold any of the texts."""
+    """The events that contain any of the texts."""
     if not said:
         return []
     rows = parts.database.within(connection, statement("quoting_events"), {"needles": quoted_spellings(said)})
@@ -141,7 +141,7 @@ def _versions(store: "PostgresStore", memory_id: str) -> list[Memory]:
 
 
 def _blank_sessions(parts: TenantContext, connection: Connection, said: Sequence[str], spares: Spares) -> None:
-    """A session's task or summary may quote what is purged."""
+    """Blank quotations in the tasks and summaries of sessions."""
     if not said:
         return
     for row in parts.database.within(connection, statement("quoting_sessions"), {"texts": list(said)}):
@@ -153,7 +153,7 @@ def _blank_sessions(parts: TenantContext, connection: Connection, said: Sequence
 
 
 def _blank_tasks(parts: TenantContext, connection: Connection, said: Sequence[str], spares: Spares) -> None:
-    """So may a task's goal, a checkpoint, or the error of a job."""
+    """Blank quotations in tasks, checkpoints and jobs."""
     needles = quoted_spellings(said)
     found = parts.database.within(connection, statement("quoting_tasks"), {"needles": needles}) if said else []
     for kind, task_id, number, scope, record in found:
@@ -165,7 +165,7 @@ def _blank_tasks(parts: TenantContext, connection: Connection, said: Sequence[st
 
 
 def _blank_reasons(parts: TenantContext, connection: Connection, said: Sequence[str], spares: Spares) -> None:
-    """The reason of a decision about another memory may quote it, too."""
+    """Blank quotations in the reasons of decisions."""
     rows = parts.database.within(connection, statement("quoting_reasons"), {"texts": list(said)}) if said else []
     for seq, reason, scopes in rows:
         if scopes and all(map(spares, scopes)):
@@ -174,7 +174,7 @@ def _blank_reasons(parts: TenantContext, connection: Connection, said: Sequence[
 
 
 def _blank_journal(parts: TenantContext, connection: Connection, wanted: Sequence[str], actor: str) -> None:
-    """Take the images out of every entry, then note the purge; the entries stay, so that order and audit do."""
+    """Remove the images from every entry and record the purge; the entries stay for order and audit."""
     parts.database.within(connection, statement("blank_reasons"), {"ids": list(wanted)})
     blank = parts.database.within(connection, statement("blank_images"), {"ids": list(wanted)})
     known = sorted({memory_id for (memory_id,) in blank})
@@ -182,11 +182,11 @@ def _blank_journal(parts: TenantContext, connection: Connection, wanted: Sequenc
         return
     ((seq,),) = parts.database.within(connection, statement("next_decision"), {})
     entry = {"seq": seq, "at": parts.clock(), "op": "purge", "ids": known}
-    told = {"actor": actor, "reason": "", "session": ""}
+    made_by = {"actor": actor, "reason": "", "session": ""}
     parts.database.all_of(
         connection,
         [
-            ("put_decision", {**entry, **told}),
+            ("put_decision", {**entry, **made_by}),
             ("put_images", {**entry, "images": [None] * len(known)}),
             ("put_tombstones", {"ids": known}),
         ],
@@ -214,7 +214,7 @@ def _remove(parts: TenantContext, connection: Connection, ids: Sequence[str]) ->
 
 
 def _blank_events(parts: TenantContext, connection: Connection, evidence: dict[str, Event], actor: str) -> None:
-    """Their places in the chains stay: what is said next follows them."""
+    """Blank events; their positions in the chains stay, because later events refer to them."""
     if not evidence:
         return
     parts.database.all_of(connection, redaction_entries(parts, connection, evidence.values(), actor))
@@ -226,19 +226,19 @@ def _blank_events(parts: TenantContext, connection: Connection, evidence: dict[s
 
 
 def _vacuum(parts: TenantContext) -> None:
-    """Let the server reuse the deleted rows' space; only their owner may ask for that."""
+    """Make the deleted rows' space reusable; only the tables' owner may."""
     with contextlib.suppress(EngramError):
         parts.database.vacuum(_TABLES)
 
 
 def _remaining(parts: TenantContext, said: Sequence[str], owners: Collection[str]) -> tuple[str, ...]:
-    """Records that still say a whole text, by id; those of other owners are only counted."""
+    """Lines for records that still contain a whole text; those of other owners are only counted."""
     if not said:
         return ()
     try:
         rows = parts.database.run("still_said", needles=quoted_spellings(said))
     except EngramError as error:
-        return (f"not known: the search for what is left failed ({error}); purge again to prove it",)
+        return (f"unknown: the search for remaining text failed ({error}); purge again to prove it",)
     return quoting_lines(
         [QuotingRecord(row_id, scope) for row_id, scope, words in rows if _says_any(words, said)], owners
     )
