@@ -15,7 +15,7 @@ from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.event import Event, Session
 from engram.store.files.home import open_home
 from engram.store.files.ledger import ledger_name
-from engram.store.ledger import Head, following_on
+from engram.store.ledger import Head, chained_events
 from engram.store.postgres.connections import connect
 from engram.store.postgres.schema import migrate
 from engram.store.protocol import NewEvent
@@ -484,7 +484,7 @@ def without_owners(
     head: Head, session: str, events: Sequence[NewEvent], token: Callable[[int], str], scope: str
 ) -> list[Event]:
     """New events as they were written when none carried its owner."""
-    return following_on(head, session, events, token)
+    return chained_events(head, session, events, token)
 
 
 def test_events_of_before_belong_to_their_task_their_session_or_the_scope_their_ledger_is_named_after(

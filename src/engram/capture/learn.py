@@ -19,8 +19,8 @@ from engram.review.lineage import Lineages, contradicted, standing_above, supers
 from engram.rules.sources import CONFIRMED, Rank, is_evidence, rank_of, said_by
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
-from engram.store.lineage import IN_FORCE, heads_among
-from engram.store.protocol import Filters, Foreseen, Query, Store, Transaction
+from engram.store.lineage import CURRENT, heads_among
+from engram.store.protocol import Filters, ProposalKeys, Query, Store, Transaction
 from engram.text.content_hash import content_hash, same_text
 from engram.text.display import slug
 from engram.text.tokens import query_terms, tokens
@@ -220,7 +220,7 @@ class Learner:
     def _vouched(self, deciding: Transaction, known: Memory, said: Memory, now: datetime) -> Memory:
         """A known fact as the word of a more trusted source that repeats it; a candidate is in force by a person's."""
         if not is_human(said.source):
-            waits = known.status not in IN_FORCE or tier_of(known) > 1
+            waits = known.status not in CURRENT or tier_of(known) > 1
             return known if waits else known.but(source=said.source, learned_by=said.learned_by, updated=now)
         known = known.but(verification=CONFIRMED, last_verified=now, updated=now)
         if known.status != "candidate" or contradicted(deciding.get, known) is not None:
@@ -270,9 +270,9 @@ class Learner:
         told = Rank.CONTENT < rank_of(source, Rank.PROGRAM) < Rank.PROGRAM
         ids_for = () if team else [now] * len(proposals)
         with self.store.deciding("add", actor=source, scopes=scopes, about=about, ids_for=ids_for) as deciding:
-            deciding.foresee(
+            deciding.prefetch(
                 [
-                    Foreseen(p.content_hash, p.memory.scope, name, p.memory.conflict_key)
+                    ProposalKeys(p.content_hash, p.memory.scope, name, p.memory.conflict_key)
                     for p, name in zip(proposals, names, strict=True)
                 ]
             )

@@ -21,7 +21,7 @@ from engram.recall.recaller import Recaller
 from engram.recall.search import Searcher
 from engram.rules.scopes import GLOBAL, is_person
 from engram.settings import Settings
-from engram.store.lineage import IN_FORCE
+from engram.store.lineage import CURRENT
 from engram.store.protocol import Filters, Store
 
 if TYPE_CHECKING:
@@ -329,7 +329,7 @@ class Facets:
         for ref in checked_fields({"supersedes": given["supersedes"]})["supersedes"]:
             own = self.lineages.versions(ref, scopes=seen)[0]
             # The current version is superseded, so it must not belong to another owner either.
-            heads = [version for version in self.lineages.versions(own.id) if version.status in IN_FORCE]
+            heads = [version for version in self.lineages.versions(own.id) if version.status in CURRENT]
             if not all(head.scope in seen for head in heads):
                 raise _no_memory(ref)
 

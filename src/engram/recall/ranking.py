@@ -14,7 +14,7 @@ from engram.model.hit import Part
 from engram.model.memory import Memory
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.store.documents import memory_document
-from engram.store.protocol import Candidates, Filters, Placed, Query, Stand, Store, Stretch
+from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange, Query, Store
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -89,7 +89,7 @@ def rank(store: Store, candidates: Candidates, retrieval: RankingContext) -> lis
 
 
 def _best_judged(
-    placed: Sequence[Placed], judged: "Judged", retrieval: RankingContext
+    placed: Sequence[IndexedPassage], judged: "Judged", retrieval: RankingContext
 ) -> "tuple[dict[int, Mapping[str, float]], Integers]":
     """The best documents by what speaks for them, with its parts, and their rows among those placed."""
     import numpy as np
@@ -201,7 +201,9 @@ def _scaled(
     return ranked
 
 
-def judge(store: Store, candidates: Candidates, retrieval: RankingContext) -> "tuple[list[Placed], Judged | None]":
+def judge(
+    store: Store, candidates: Candidates, retrieval: RankingContext
+) -> "tuple[list[IndexedPassage], Judged | None]":
     """Every document considered, and what speaks for each; None where there is none."""
     from engram.recall.fusion import Asked, evidence_of
     from engram.recall.passages import Passage, Passages, bounded
@@ -222,14 +224,16 @@ def judge(store: Store, candidates: Candidates, retrieval: RankingContext) -> "t
     return placed, judged
 
 
-def _placed(store: Store, candidates: Candidates, retrieval: RankingContext) -> "tuple[list[Placed], Vectors | None]":
+def _placed(
+    store: Store, candidates: Candidates, retrieval: RankingContext
+) -> "tuple[list[IndexedPassage], Vectors | None]":
     from engram.recall.passages import best_parents
 
     numbers = list(dict.fromkeys([n for n, _ in candidates.lexical] + [n for n, _ in candidates.semantic]))
     then = retrieval.then
     others = [n for n in then if n not in set(numbers)]
     numbers += others
-    stands = {**candidates.stands, **(store.stands(others) if others else {})}
+    stands = {**candidates.positions, **(store.document_positions(others) if others else {})}
     rankings = [
         [(stands[n].parent if n in stands else "", score) for n, score in found]
         for found in (candidates.lexical, candidates.semantic)
@@ -242,26 +246,28 @@ def _placed(store: Store, candidates: Candidates, retrieval: RankingContext) -> 
     return [_as_known(p, then[p.n]) if p.n in then else p for p in placed] if then else placed, vectors
 
 
-def _stretches(parents: Sequence[str], stands: Sequence[Stand], near: Sequence[Stand]) -> list[Stretch]:
+def _stretches(
+    parents: Sequence[str], stands: Sequence[DocumentPosition], near: Sequence[DocumentPosition]
+) -> list[PassageRange]:
     """What is read: a conversation whole; of a long ledger or document only what lies around the best candidates."""
     lasts = {stand.parent: stand.last for stand in stands}
-    whole = [Stretch(parent, 0, lasts[parent]) for parent in parents if lasts[parent] <= READ_WHOLE]
-    parts: list[Stretch] = []
+    whole = [PassageRange(parent, 0, lasts[parent]) for parent in parents if lasts[parent] <= READ_WHOLE]
+    parts: list[PassageRange] = []
     for stand in sorted(near, key=lambda stand: (stand.parent, stand.position)):
         first, last = max(0, stand.position - AROUND), stand.position + AROUND
         if parts and parts[-1].parent == stand.parent and first <= parts[-1].last + 1:
-            parts[-1] = Stretch(stand.parent, parts[-1].first, last)
+            parts[-1] = PassageRange(stand.parent, parts[-1].first, last)
         else:
-            parts.append(Stretch(stand.parent, first, last))
+            parts.append(PassageRange(stand.parent, first, last))
     return whole + parts
 
 
-def _groups(placed: Sequence[Placed]) -> list[str]:
+def _groups(placed: Sequence[IndexedPassage]) -> list[str]:
     """The session each passage is judged in. Where a ledger was read in parts, each part is one of its own: what does not
     touch is no neighbour.
     """
     groups: list[str] = []
-    before: Placed | None = None
+    before: IndexedPassage | None = None
     for place in placed:
         follows = (
             before is not None
@@ -294,14 +300,14 @@ def _promising(alone: list[int], worthiest: Sequence[int], retrieval: RankingCon
     return [n for n in worthiest if n in standing][:most]
 
 
-def _as_known(place: Placed, memory: Memory) -> Placed:
+def _as_known(place: IndexedPassage, memory: Memory) -> IndexedPassage:
     document = memory_document(memory)
     fields = (document.statement, document.about, document.support)
-    return Placed(place.n, fields, place.parent, place.position, place.time, place.eligible)
+    return IndexedPassage(place.n, fields, place.parent, place.position, place.time, place.eligible)
 
 
 def _meanings(
-    store: Store, placed: Sequence[Placed], vectors: "Vectors | None", retrieval: RankingContext
+    store: Store, placed: Sequence[IndexedPassage], vectors: "Vectors | None", retrieval: RankingContext
 ) -> "Vectors | None":
     if retrieval.query.vector is None:
         return None

@@ -18,7 +18,7 @@ from engram.recall.score import weigh
 from engram.rules.eligibility import eligibility
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.store.documents import matches_metadata
-from engram.store.protocol import LIVE, Candidates, Filters, Found, Query, Store
+from engram.store.protocol import LIVE, Candidates, Filters, Query, Store, StoredRecord
 from engram.text.time.dates import spans, without
 from engram.text.tokens import query_terms
 
@@ -160,7 +160,9 @@ class Searcher:
         vectors = self.store.embed([ask.text[:MAX_QUESTION]])
         return vectors[0] if vectors is not None else None
 
-    def _weighed(self, ask: Ask, terms: Sequence[str], considered: Sequence[tuple[Found, Ranked]]) -> "list[Scored]":
+    def _weighed(
+        self, ask: Ask, terms: Sequence[str], considered: Sequence[tuple[StoredRecord, Ranked]]
+    ) -> "list[Scored]":
         now = self.clock()
         moment = ask.filters.valid_at or now
         boosts = self._schema_boosts([f for f, _ in considered], now)
@@ -170,7 +172,7 @@ class Searcher:
 
     def _records(
         self, ask: Ask, ranked: Sequence[Ranked], then: Then
-    ) -> tuple[list[tuple[Found, Ranked]], list[Filtered]]:
+    ) -> tuple[list[tuple[StoredRecord, Ranked]], list[Filtered]]:
         """Records of the best ranked, as they are or were; filters on the record itself apply here, before the cut."""
         found = {f.n: f for f in self.store.get_many([place.n for place in ranked])}
         pairs = [(found[place.n], place) for place in ranked if place.n in found]
@@ -180,7 +182,7 @@ class Searcher:
         failed = [Filtered(f.record.id, why) for (f, _), why in zip(pairs, reasons, strict=True) if why]
         return [pair for pair, why in zip(pairs, reasons, strict=True) if not why], failed
 
-    def _schema_boosts(self, found: Iterable[Found], now: datetime) -> dict[str, float]:
+    def _schema_boosts(self, found: Iterable[StoredRecord], now: datetime) -> dict[str, float]:
         memories = [f.record for f in found if isinstance(f.record, Memory)]
         return schema.boosts(memories, [memory.id for memory in memories], now)
 
@@ -202,7 +204,7 @@ class Searcher:
 class Scored(NamedTuple):
     """A candidate with its score, the parts of it, and its state where that is a caveat."""
 
-    found: Found
+    found: StoredRecord
     place: Ranked
     score: float
     parts: tuple[Part, ...]
@@ -210,7 +212,7 @@ class Scored(NamedTuple):
 
 
 def _scored(
-    ask: Ask, found: Found, place: Ranked, terms: Sequence[str], now: datetime, boosts: Mapping[str, float]
+    ask: Ask, found: StoredRecord, place: Ranked, terms: Sequence[str], now: datetime, boosts: Mapping[str, float]
 ) -> Scored:
     record, parts = found.record, (Part("match", place.match),)
     if not isinstance(record, Memory):
@@ -235,7 +237,7 @@ def _by_number(then: Then) -> dict[int, Memory]:
     return {n: memory for n, memory in then.items() if memory is not None}
 
 
-def _fails(found: Found, filters: Filters) -> str:
+def _fails(found: StoredRecord, filters: Filters) -> str:
     """Why a record does not pass the filters, "" where it does."""
     record = found.record
     if isinstance(record, Memory) and filters.known_at is not None and not was_in_force(record, filters):
@@ -258,7 +260,7 @@ def _told(
                        candidates, found, ask.limit, beyond, tuple(filtered))  # fmt: skip
 
 
-def _as_held(pairs: Sequence[tuple[Found, Ranked]], then: Then) -> Iterator[tuple[Found, Ranked]]:
+def _as_held(pairs: Sequence[tuple[StoredRecord, Ranked]], then: Then) -> Iterator[tuple[StoredRecord, Ranked]]:
     """The records as they were; what Engram knew nothing of is left out."""
     for found, place in pairs:
         record = then.get(found.n, found.record)

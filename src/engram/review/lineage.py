@@ -17,10 +17,10 @@ from engram.rules.eligibility import is_valid
 from engram.rules.scopes import shows
 from engram.rules.sources import CONFIRMED, Rank, may_decide, may_replace, rank_of, who
 from engram.store.documents import meaning_of
-from engram.store.lineage import IN_FORCE, start_of
+from engram.store.lineage import CURRENT, start_of
 from engram.store.protocol import Image, Store, Transaction
 
-STANDING = (*IN_FORCE, "superseded")
+STANDING = (*CURRENT, "superseded")
 """Statuses of versions that count; what was retired or rejected, or waits for a person, is no part of a fact's way."""
 
 
@@ -43,7 +43,7 @@ def _placed(memory: Memory, later: Memory | None, members: Sequence[Memory], *, 
     if memory.status == "superseded" and not memory.superseded_by:
         return memory  # nothing took its place: its document no longer states it, and no other version's going brings it back
     if in_force or later is None:
-        return memory.but(status=memory.status if memory.status in IN_FORCE else "active", superseded_by="")
+        return memory.but(status=memory.status if memory.status in CURRENT else "active", superseded_by="")
     return memory.but(status="superseded", superseded_by=later.id)
 
 
@@ -85,7 +85,7 @@ def standing_above(heads: Sequence[Memory], source: str) -> Memory | None:
 def contradicted(get: Callable[[str], Memory | None], memory: Memory) -> Memory | None:
     """The memory in force that another one is linked to as contradicting it."""
     linked = (get(link.target) for link in memory.associations if link.type == CONTRADICTS)
-    return next((other for other in linked if other is not None and other.status in IN_FORCE), None)
+    return next((other for other in linked if other is not None and other.status in CURRENT), None)
 
 
 def refuse_outranked(actor: str, memory: Memory, what: str) -> None:
@@ -102,7 +102,7 @@ def refuse_unapproved(actor: str, before: Memory, after: Memory) -> None:
     from engram.gates.trust import held_by_tier
 
     reworded = any(getattr(before, name) != getattr(after, name) for name in WORDS)
-    if not reworded or after.status not in IN_FORCE or rank_of(actor, Rank.PROGRAM) >= Rank.PROGRAM:
+    if not reworded or after.status not in CURRENT or rank_of(actor, Rank.PROGRAM) >= Rank.PROGRAM:
         return
     if held := held_by_tier(after):
         raise Refused(
@@ -138,8 +138,8 @@ def _heads_of(deciding: Transaction, memory_id: str) -> list[Memory]:
     memory = deciding.get(memory_id)
     if memory is None:
         return []
-    versions = deciding.lineage(memory.lineage) if memory.lineage and memory.status not in IN_FORCE else [memory]
-    return [version for version in versions if version.status in IN_FORCE]
+    versions = deciding.lineage(memory.lineage) if memory.lineage and memory.status not in CURRENT else [memory]
+    return [version for version in versions if version.status in CURRENT]
 
 
 def superseding(deciding: Transaction, new: Memory, heads: Sequence[Memory], now: datetime) -> Memory:
@@ -190,7 +190,7 @@ def _put_changed(deciding: Transaction, memory: Memory, now: datetime) -> None:
 
 def refuse_second_head(deciding: Transaction, memory: Memory, now: datetime) -> None:
     """A fact has one version in force: what comes into force beside another that holds its key is refused."""
-    if memory.status not in IN_FORCE or not is_valid(memory, now):
+    if memory.status not in CURRENT or not is_valid(memory, now):
         return
     for other in deciding.heads(memory.conflict_key, memory.scope):
         if other.id != memory.id and is_valid(other, now) and (not memory.lineage or other.lineage != memory.lineage):
@@ -259,13 +259,13 @@ class Lineages:
 
     def _current(self, memory: Memory) -> Memory:
         seen = {memory.id}
-        while memory.status not in IN_FORCE or not is_valid(memory, self.clock()):
+        while memory.status not in CURRENT or not is_valid(memory, self.clock()):
             newer = _newest(self.versions(memory.id), self.clock()) or memory
-            if newer.status not in IN_FORCE:
+            if newer.status not in CURRENT:
                 # Its successor outside of this lineage, or, where the change was undone, what it had superseded.
                 near = [newer.superseded_by, *memory.supersedes]
                 found = [m for m in map(self.store.get, filter(None, near)) if m is not None and m.id not in seen]
-                newer = next((m for m in found if m.status in IN_FORCE), found[0] if found else newer)
+                newer = next((m for m in found if m.status in CURRENT), found[0] if found else newer)
             if newer.id in seen:
                 break
             seen.add(newer.id)
@@ -297,7 +297,7 @@ class Lineages:
             # Whoever was faster made a newer version: this one follows it.
             head = _revisable(self._head_under_lock(deciding, head))
             refuse_outranked(actor, head, "revise")
-            if head.status not in IN_FORCE:
+            if head.status not in CURRENT:
                 refuse_undoing(actor, head, self.store.history(head.id))
             now = self.clock()
             new = admit(_revised(head, changes, now)).but(id=deciding.new_id(now))
@@ -317,7 +317,7 @@ class Lineages:
         found = deciding.get(head.id)
         if found is None:
             raise NotFound(f"{head.id} was purged meanwhile")
-        if found.status in IN_FORCE or not found.lineage:
+        if found.status in CURRENT or not found.lineage:
             return found
         return _newest(deciding.lineage(found.lineage), self.clock()) or found
 
@@ -373,7 +373,7 @@ def _revised(head: Memory, changes: dict[str, Any], now: datetime) -> Memory:
 
 def _newest(versions: Sequence[Memory], now: datetime) -> Memory | None:
     """The version in force, else the last one that nobody has forgotten."""
-    standing = [v for v in versions if v.status in IN_FORCE]
+    standing = [v for v in versions if v.status in CURRENT]
     heads = [v for v in standing if is_valid(v, now)] or standing
     kept = [v for v in versions if v.status not in ("retired", "rejected")]
     found = heads or kept

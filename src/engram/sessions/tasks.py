@@ -15,7 +15,7 @@ from engram.model.task import CHECKPOINT_KINDS, TASK_STATES, Checkpoint, Job, Ta
 from engram.recall.search import Ask, Searcher
 from engram.rules.scopes import parse_scope, seen_from, shows
 from engram.sessions.observations import json_data, new_event, storable
-from engram.store.protocol import Filters, Following, Store, no_jobs
+from engram.store.protocol import Filters, JobFactory, Store, no_jobs
 
 Events = list[Event]
 Checkpoints = list[Checkpoint]
@@ -232,7 +232,7 @@ class Tasks:
         return max(timedelta(), self.clock() - max(task.updated, head[-1].at if head else task.updated))
 
 
-def _derivation(task: TaskRun, now: datetime) -> Following:
+def _derivation(task: TaskRun, now: datetime) -> JobFactory:
     """The job that will draw facts from new events; it names them, so that doing it twice is doing it once."""
 
     def job(events: Sequence[Event]) -> Sequence[Job]:

@@ -195,7 +195,7 @@ class FactFinder:
         found = self.store.frequencies(wanted) if wanted else {}
         if filters.scopes is None or not found:
             return frozenset(found)
-        return self.store.said(list(found), filters.scopes)
+        return self.store.known_terms(list(found), filters.scopes)
 
     def _way(self, group: list[Hit], filters: Filters) -> FactHistory:
         best = next(filter(_is_named, group), group[0])
