@@ -411,7 +411,7 @@ def test_a_correction_without_a_key_contradicts_visibly(mem: Engram) -> None:
     old = mem.add_conversation("The staging port is 8080.")[0]
     result = mem.add_conversation("That's wrong, the staging port is 8081.")
     assert [(d.operation, d.applied, d.target_id) for d in result.decisions] == [("SUPERSEDE", False, old.id)]
-    assert "is contradicted" in result.decisions[0].reason
+    assert "contradicts" in result.decisions[0].reason
 
 
 def test_every_fact_of_a_long_message_has_a_decision(mem: Engram) -> None:

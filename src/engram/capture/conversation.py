@@ -43,7 +43,7 @@ ASSISTANT = "assistant"
 PLAIN_FACT = "fact"
 HELD_BACK = ("identity", "fiscal")
 """Types whose facts wait for a person however plainly they were said: numbers of documents, accounts and taxes."""
-_HOLDS_SECRET = "secrets: it holds a secret, which is never remembered; the ledger has it redacted"
+_HOLDS_SECRET = "secrets: the turn contains a secret, which is never stored; the ledger keeps it redacted"
 _REJECTED = re.compile(r",? (?:and )?not [^,;]{1,60}(?=\.$)")
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from engram.capture.admission import admit_all
 from engram.capture.draft import draft
-from engram.gates.pipeline import judge, outranked
+from engram.gates.pipeline import judge, outranked_reason
 from engram.gates.policies import MemoryPolicy
 from engram.gates.policies.policy import PatternTimeout
 from engram.gates.proposal import GateSettings, Neighbour, Proposal, Verdict
-from engram.gates.trust import held_by_tier, is_human, is_untrusted, tier_of
+from engram.gates.trust import is_human, is_untrusted, tier_3_reason, tier_of
 from engram.model.decision import Decision, Outcome
 from engram.model.memory import CONTRADICTS, Association, Memory
 from engram.model.usage import Use
@@ -282,7 +282,7 @@ class Learner:
                 known = mine.get(key) or deciding.exact(*key)
                 if known is None or not same_text(known.statement, memory.statement):
                     known = _named(deciding, memory, names[i], now, team=bool(team))
-                    if told and held_by_tier(known):
+                    if told and tier_3_reason(known):
                         known = known.but(status="candidate")
                     heads = taken_over(deciding, known)
                     if above := standing_above(heads, known.source):
@@ -355,7 +355,7 @@ def _contradicting(memory: Memory, other: Memory, now: datetime) -> Memory:
 
 def _waiting(verdict: Verdict, source: str, above: Memory) -> Verdict:
     """What would supersede a more trusted word waits beside it instead."""
-    reason = outranked(source, above)
+    reason = outranked_reason(source, above)
     return replace(verdict, outcome=Outcome.CONTRADICTION, gate="trust", reason=reason, other=above, status="candidate")
 
 
