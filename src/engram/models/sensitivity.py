@@ -11,8 +11,9 @@ from functools import lru_cache
 from itertools import pairwise
 
 from engram.models.linear import Linear
+from engram.text.sentences import split_sentences
 
-__all__ = ["MARGIN", "PLAIN", "SENSITIVE", "features", "sentences", "subject_of"]
+__all__ = ["MARGIN", "PLAIN", "SENSITIVE", "features", "subject_of"]
 
 PLAIN = "plain"
 SENSITIVE = ("health", "identity", "fiscal")
@@ -21,7 +22,6 @@ MODEL = Linear("engram.models", "sensitivity.bin", (PLAIN, *SENSITIVE), 1 << 15)
 MARGIN = 0
 """A subject must beat `PLAIN` by more than this."""
 
-_SENTENCE = re.compile(r"(?<=[.!?…])\s+|[\n;]+|(?<=[。！？])")
 _WORD = re.compile(r"\w+(?:[.-]\d\w*)*|[%€$£+]")
 _LONGEST = 40
 _CODE, _LONG_NUMBER = 6, 7
@@ -32,17 +32,12 @@ _PART = 4
 def subject_of(text: str) -> str:
     """The sensitive subject of a text, one of `SPOKEN`; "" for none. Each sentence is scored by itself."""
     best, found = MARGIN, ""
-    for sentence in sentences(text):
+    for sentence in split_sentences(text.replace(";", "\n")):
         plain, *sums = _sums(sentence)
         likely = max(range(len(SENSITIVE)), key=sums.__getitem__)
         if sums[likely] - plain > best:
             best, found = sums[likely] - plain, SENSITIVE[likely]
     return found
-
-
-def sentences(text: str) -> Iterator[str]:
-    """The sentences of a text, without empty ones."""
-    return (part for part in _SENTENCE.split(text) if part.strip())
 
 
 def features(sentence: str) -> Iterator[str]:

@@ -15,6 +15,7 @@ from engram.gates.comparison import relation
 from engram.gates.tables import phrases, plain
 from engram.model.event import Event
 from engram.text.display import one_line
+from engram.text.sentences import sentence_spans
 from engram.text.tokens import query_terms, tokens
 from engram.text.truncation import cut
 
@@ -106,14 +107,8 @@ DONE = (
     "created|updated|released|migrated|removed|wrote|written|refactored|renamed|installed|verified|built|closed|published"
 )
 """Words of something that is behind us."""
-_ABBREVIATIONS = re.compile(
-    r"e\.g|i\.e|a\.m|p\.m|etc|vs|mr|mrs|ms|dr|prof|st|no|fig|approx|cf|al|inc|ltd|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec"
-)
-
 _FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _MARK = re.compile(r"\s*(?:[-*+•>]\s+|#{1,6}\s+|\d{1,3}[.)]\s+|\[[ xX]\]\s+|>)+")
-_ENDING = re.compile(r"(?<=[。！？])|(?<=[.!?…])[\"'”’)\]*]*\s+")
-_LAST_WORD = re.compile(r"([\w.]+)\.$")
 _SPEAKER = re.compile(r"[^\w-]+")
 _PROBE = "zzqx"
 _LETTER = re.compile(r"[^\W\d_]")
@@ -213,8 +208,8 @@ def sentences(text: str) -> list[str]:
     """The sentences of a text, each on one line and bounded: without code, tables and the marks of lists and headings."""
     found = []
     for paragraph in _paragraphs(_FENCED.sub("\n\n", text)):
-        for sentence in _split(paragraph):
-            if _LETTER.search(sentence):
+        for start, end in sentence_spans(paragraph, 0, len(paragraph)):
+            if _LETTER.search(sentence := paragraph[start:end]):
                 found.append(cut(one_line(sentence), LONGEST_LINE))
     return found
 
@@ -235,20 +230,6 @@ def _paragraphs(text: str) -> Iterator[str]:
             current = []
     if current:
         yield " ".join(current)
-
-
-def _split(paragraph: str) -> Iterator[str]:
-    begin = 0
-    for end in _ENDING.finditer(paragraph):
-        last = _LAST_WORD.search(paragraph, max(begin, end.start() - 12), end.start())
-        word = last[1].lower() if last else ""
-        if _ABBREVIATIONS.fullmatch(word) or (
-            len(word) == 1 and word.isalpha() and paragraph[end.start() - 2].isupper()
-        ):
-            continue
-        yield paragraph[begin : end.end()].strip()
-        begin = end.end()
-    yield paragraph[begin:].strip()
 
 
 def small_talk(text: str) -> bool:

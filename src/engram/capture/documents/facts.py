@@ -11,7 +11,7 @@ from itertools import islice
 
 from engram.capture.documents.chunk import Chunk
 from engram.capture.documents.read import kind_of
-from engram.text.sentences import sentences_in
+from engram.text.sentences import document_sentences
 
 __all__ = ["LONGEST", "MAX_FACTS", "Anchored", "by_weight", "facts_in"]
 
@@ -104,7 +104,7 @@ def _said_in_prose(text: str, chunk: Chunk) -> Iterator[tuple[int, Anchored]]:
     seen: set[str] = set()
     titles = {_NUMBERING.sub("", title) for title in _PATH.split(chunk.heading)}
     for start, end in _prose(text, chunk):
-        for found, last in sentences_in(text, start, end):
+        for found, last in document_sentences(text, start, end):
             first = _behind_title(text, found, last, titles)
             statement = " ".join(text[first:last].split())
             weight = _weight(statement)

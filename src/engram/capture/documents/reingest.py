@@ -17,7 +17,7 @@ from engram.gates.policies.policy import OF_DOCUMENT
 from engram.model.memory import Evidence, Memory
 from engram.store.protocol import Store
 from engram.text.content_hash import content_hash
-from engram.text.sentences import sentences_in
+from engram.text.sentences import document_sentences
 
 OP = "reread"
 STANDING = ("active", "dormant", "candidate", "archived")
@@ -331,7 +331,7 @@ class QuoteFinder:
         chunk = self.chunks[number][0]
         if self.reading.kind in ("code", "diff"):
             return not self.reading.text[end : end + 1].isalnum()
-        return any(last == end for _, last in sentences_in(self.reading.text, chunk.start, chunk.end))
+        return any(last == end for _, last in document_sentences(self.reading.text, chunk.start, chunk.end))
 
     def _chunk(self, place: int) -> int:
         """The number of the last chunk that begins at a place or before it; -1 where none does."""

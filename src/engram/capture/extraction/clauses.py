@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from engram.capture.extraction.rendering import asked_to_remember
+from engram.text.sentences import sentence_spans
 
 HIDDEN = "\x00"
 """Stands for the words of an inline quotation: a clause that has it says what somebody else said."""
@@ -30,8 +31,6 @@ _WRAPPED = re.compile(
     r"(?<=[^\s.!?:;])\n(?=[a-z])(?!i\b|we\b|my\b|our\b|always\b|never\b|don|please\b|use\b|let|no\b|actually\b|also\b|and\b|but\b)"
 )
 _BULLET = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,2}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
-_END = re.compile(r"(?<![.!?…])[.!?…]++[)\"'”’]*+(?=\s|$)|\n")
-_ABBREVIATED = re.compile(r"\b(?:e\.g|i\.e|vs|etc|mr|mrs|ms|dr|st|approx|no|a\.m|p\.m|jr|inc|ltd)\.$", re.IGNORECASE)
 _JOINT = re.compile(
     r"(?:(?:[,;]|(?<![,;\s]))\s++(?:and|but)\s++|;\s++)(?=(?:(?:also|now|then)\s+)?(?:i|i'm|i’m|i've|my|we|we're|our|always|never|please)\b)",
     re.IGNORECASE,
@@ -101,18 +100,9 @@ def _blank(found: re.Match[str]) -> str:
 
 
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    """The spans of the sentences, without the bullets of lists. A line end ends a sentence."""
     start = 0
-    for end in _END.finditer(text):
-        if end[0] != "\n" and _ABBREVIATED.search(text[start : end.end()]):
-            continue
-        yield from _trimmed(text, start, end.end())
-        start = end.end()
-    yield from _trimmed(text, start, len(text))
-
-
-def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    piece = text[start:end]
-    bullet = _BULLET.match(piece)
-    begin = start + (bullet.end() if bullet else 0)
-    if text[begin:end].strip():
-        yield begin, end
+    for line in text.split("\n"):
+        bullet = _BULLET.match(line)
+        yield from sentence_spans(text, start + (bullet.end() if bullet else 0), start + len(line))
+        start += len(line) + 1
