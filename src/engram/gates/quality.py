@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engram.gates.tables import phrases, plain
+from engram.text.hedges import hedge_in
 from engram.text.polarity import read
 from engram.text.quote import quoted
 
@@ -72,7 +73,7 @@ def behavioral(found: Pattern) -> str:
     narration = found.has("narration") or (narrated[0] if narrated else "")
     if narration and not (found.has("consequence") and found.has("directive")):
         return f"reports what was done ({quoted(narration)}), not what to do"
-    if hedged := found.has("hedge"):
+    if hedged := hedge_in(found.prepared, "guess", "tentative"):
         return f"a guess ({quoted(hedged)}), too uncertain to act on"
     if found.has("directive") or found.has("consequence") or found.has("person") or _commands(found):
         return ""

@@ -4,6 +4,7 @@ import re
 
 from engram.gates.tables import phrases, plain
 from engram.model.memory import Memory
+from engram.text.hedges import hedge_in
 from engram.text.sentences import split_sentences
 
 __all__ = ["LEAST_IMPORTANCE", "importance_of", "triviality_problem"]
@@ -54,8 +55,9 @@ def importance_of(text: str, type_name: str) -> float:
     if _is_small_talk(prepared.split()):
         return _TRIVIAL
     score = _BASE + _BY_TYPE.get(type_name, 0.0)
-    for section, weight in (("critical", _CRITICAL), ("high", _HIGH), ("hedge", _HEDGE)):
+    for section, weight in (("critical", _CRITICAL), ("high", _HIGH)):
         score += weight if phrases("trivial.txt", section).find(prepared, words) else 0.0
+    score += _HEDGE if hedge_in(prepared, "guess", "possible", "vague") else 0.0
     score += min(max(len(text) - _LONG, 0) / 1000, _LONGEST_BONUS)
     score += 0.03 if _NUMBERED.search(prepared) else 0.0
     return round(min(max(score, 0.0), 1.0), 2)

@@ -15,6 +15,7 @@ from engram.gates.comparison import relation
 from engram.gates.tables import phrases, plain
 from engram.model.event import Event
 from engram.text.display import one_line
+from engram.text.hedges import hedge_pattern
 from engram.text.sentences import sentence_spans
 from engram.text.tokens import query_terms, tokens
 from engram.text.truncation import cut
@@ -85,7 +86,7 @@ SIGNALS: dict[str, tuple[str, ...]] = {
         r"\bby (?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\bby (?:end of|eod|tomorrow|noon|\d)",
     ),
     "fact": (r"(?:\w+/){1,}[\w.-]+|\w+\.(?:py|ts|js|rs|go|md|sql|toml|ya?ml|json|txt)\b|https?://|\d",),
-    "hedge": (r"\b(?:maybe|perhaps|possibly|might|not sure|i guess|i think|wondering|kind of|sort of)\b",),
+    "hedge": (r"\b(?:{hedge}|wondering)\b",),
     "open": (
         r"(?:\b(?:not|never|to be|yet to|unable to)|n't)(?: \w+){0,2} (?:{done}|decided|agreed|chosen|settled)\b",
     ),
@@ -128,7 +129,10 @@ class Line:
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
     alternatives = "|".join(f"(?:{entry})" for entry in SIGNALS[name])
-    return re.compile(alternatives.replace("{imperative}", IMPERATIVES).replace("{done}", DONE))
+    words = {"imperative": IMPERATIVES, "done": DONE, "hedge": hedge_pattern("guess", "possible", "vague")}
+    for label, alternative in words.items():
+        alternatives = alternatives.replace(f"{{{label}}}", alternative)
+    return re.compile(alternatives)
 
 
 @lru_cache(maxsize=4096)

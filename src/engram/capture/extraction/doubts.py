@@ -3,6 +3,7 @@
 import re
 
 from engram.capture.extraction.clauses import HIDDEN
+from engram.text.hedges import hedge_pattern
 
 _FLAGS = re.IGNORECASE
 
@@ -22,10 +23,9 @@ _QUESTION = re.compile(
     _FLAGS,
 )
 _GUESS = re.compile(
-    r"\b(?:suppos(?:e|ing|edly)|imagine|pretend|hypothetical(?:ly)?|what if|let'?s say|say (?:i|my|we|our)\b|in theory|i wish|would have|could have|"
-    r"should have|might|maybe|perhaps|possibly|probably|i think|i guess|i wonder|i believe|i feel like|i assume|not sure|unsure|"
-    r"kind of|sort of|kinda|sorta|i'm thinking|thinking (?:about|of)|considering|tempted|for example|for instance|e\.g\.|one day|"
-    r"someday|or something|or whatever|depends|seems?|looks like|if (?:i|we) (?:were|was|had|could|lived|worked|ever)|not that|"
+    rf"\b(?:{hedge_pattern('guess', 'possible', 'vague')}|suppos(?:e|ing|edly)|imagine|pretend|hypothetical(?:ly)?|what if|let'?s say|say (?:i|my|we|our)\b|in theory|i wish|would have|could have|"
+    r"should have|i believe|i feel like|i assume|i'm thinking|thinking (?:about|of)|considering|tempted|for example|for instance|e\.g\.|one day|"
+    r"someday|or something|or whatever|depends|looks like|if (?:i|we) (?:were|was|had|could|lived|worked|ever)|not that|"
     r"in (?:another|a past) life|in my dreams?|i'd love to|role-?play|in the (?:story|novel|game|movie|book))\b",
     _FLAGS,
 )

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from engram.gates.policies.keys import folded
+from engram.text.hedges import hedge_pattern
 
 __all__ = ["ASIDE", "Applicability", "narrowed"]
 
@@ -22,7 +23,7 @@ _MOST_CHARS = 200
 _MOST_PLACES = 4
 # "I use Vim if …" is no statement of now, and "for A and B" is two.
 _OPEN = re.compile(
-    r"[?;:]|\b(?:if|unless|until|till|while|and|or|but|not|no|never|would|could|might|maybe|perhaps)\b|n't\b"
+    rf"[?;:]|\b(?:if|unless|until|till|while|and|or|but|not|no|never|would|could|{hedge_pattern('guess', 'possible')})\b|n't\b"
 )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from engram.gates.policies.policy import MemoryPolicy
 from engram.gates.policies.rules import SlotRule, TypeRule
 from engram.model.errors import InvalidInput
+from engram.text.hedges import hedge_pattern
 
 __all__ = ["PRESETS", "chosen_policy", "custom_policies", "load_policy", "policy_named", "policy_problems"]
 
@@ -155,7 +156,7 @@ def _preset(name: str) -> MemoryPolicy:
     import tomllib
 
     file = tomllib.loads((Path(__file__).parent / f"{name}.toml").read_text("utf-8"))
-    parts: dict[str, str] = {}
+    parts = {"hedge": hedge_pattern("guess", "possible")}
     for part, text in file["parts"].items():
         parts[part] = _spelled_out(text, parts)
     types = [TypeRule(**_preset_row(row, parts), vetted=True) for row in file["types"]]
