@@ -291,7 +291,7 @@ def test_a_model_that_quotes_what_nobody_said_is_not_believed(on_files: Desk, se
     assert list(result) == []
     assert [(d.fact, d.applied, d.reason) for d in result.decisions] == [
         ("The user loves PHP.", False, "model: the model quotes words that nobody said"),
-        ("The user likes tea.", False, "model: it rests on what the assistant said"),
+        ("The user likes tea.", False, "model: its quote is from the assistant's turn"),
     ]
 
 
@@ -327,7 +327,7 @@ def test_an_id_the_model_invented_is_refused_visibly(on_files: Desk, server: Ser
     result = on_files.taking(server.model()).add("I prefer pnpm over npm", scope="global", session="s")
     assert [memory.statement for memory in result] == [PNPM]
     assert result.decisions[0].operation == "ADD"
-    assert "the model would UPDATE ENG-2020-0101-001, which it was not shown" in result.decisions[0].reason
+    assert "the model chose UPDATE ENG-2020-0101-001, which it was not shown" in result.decisions[0].reason
 
 
 def test_a_model_may_say_that_a_fact_is_known(on_files: Desk, server: Server) -> None:

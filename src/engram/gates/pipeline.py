@@ -15,16 +15,17 @@ from engram.gates.duplicates import covering, exact_duplicate, near_duplicate, p
 from engram.gates.instructions import injection_problem
 from engram.gates.proposal import GateSettings, Known, Neighbour, Proposal, Verdict
 from engram.gates.quality import QUALITY_GATES, pattern
-from engram.gates.secrets.scan import secrets_problem
+from engram.gates.secrets.scan import secrets_problem, suspects
 from engram.gates.shape import added_problem, statement_problem
 from engram.gates.triviality import triviality_problem
 from engram.gates.trust import Trust, is_human, is_untrusted, trust
 from engram.model.decision import Outcome
+from engram.model.errors import Refused, SecretRefused
 from engram.model.memory import Memory, Status
 from engram.rules.sources import may_replace, origin_of
 from engram.text.quote import notice, quoted, word
 
-__all__ = ["GATES", "judge", "judge_trusted", "outranked_reason"]
+__all__ = ["GATES", "admit", "admit_all", "judge", "outranked_reason"]
 
 GATES = (
     "shape",
@@ -50,17 +51,6 @@ def judge(proposal: Proposal, known: Known, settings: GateSettings) -> Verdict:
     return _GateRun(proposal, settings).verdict(known)
 
 
-def judge_trusted(proposal: Proposal, known: Known, settings: GateSettings) -> Verdict:
-    """Run the gates of a trusted program's `add`: shape and size, secrets and exact duplicate only."""
-    run = _GateRun(proposal, settings)
-    return (
-        run.refuse("shape", added_problem(proposal.memory, settings))
-        or run.secrets()
-        or run.exact(known)
-        or run.answer(Outcome.CREATED, "trust", "added by a trusted program")
-    )
-
-
 _STATUS: dict[Outcome, Status] = {
     Outcome.CREATED: "active",
     Outcome.SUPERSEDED: "active",
@@ -80,48 +70,48 @@ class _GateRun:
 
     def verdict(self, known: Known) -> Verdict:
         return (
-            self.refuse("shape", statement_problem(self.memory, self.settings))
-            or self.secrets()
+            self._refuse("shape", statement_problem(self.memory, self.settings))
+            or self._secrets()
             or self._instructions()
             or (self._quality() if self.proposal.autonomous else None)
             or self._compared(known)
         )
 
-    def refuse(self, gate: str, problem: str) -> Verdict | None:
+    def _refuse(self, gate: str, problem: str) -> Verdict | None:
         if problem:
-            return self.answer(Outcome.REJECTED, gate, problem)
+            return self._answer(Outcome.REJECTED, gate, problem)
         self.passed.append(gate)
         return None
 
-    def answer(self, outcome: Outcome, gate: str, reason: str, other: Memory | None = None) -> Verdict:
+    def _answer(self, outcome: Outcome, gate: str, reason: str, other: Memory | None = None) -> Verdict:
         # Reasons quote stored and proposed text, which may try to instruct the agent that reads them.
         return Verdict(outcome, gate, notice(reason), other, _STATUS.get(outcome, "candidate"), tuple(self.passed))
 
-    def secrets(self) -> Verdict | None:
-        return self.refuse("secrets", "" if self.settings.allow_secrets else secrets_problem(self.memory))
+    def _secrets(self) -> Verdict | None:
+        return self._refuse("secrets", "" if self.settings.allow_secrets else secrets_problem(self.memory))
 
-    def exact(self, known: Known) -> Verdict | None:
+    def _exact(self, known: Known) -> Verdict | None:
         twin = exact_duplicate(self.proposal, known)
         if twin is not None:
-            return self.answer(Outcome.DUPLICATE, "exact", f"exact duplicate of {_named(twin)}", twin)
+            return self._answer(Outcome.DUPLICATE, "exact", f"exact duplicate of {_named(twin)}", twin)
         self.passed.append("exact")
         return None
 
     def _instructions(self) -> Verdict | None:
         problem = "" if is_human(self.memory.source) else injection_problem(self.memory)
         if problem and (self.proposal.autonomous or is_untrusted(self.memory.source)):
-            return self.refuse("instructions", problem)
+            return self._refuse("instructions", problem)
         self.suspicion = problem
         if not problem:
             self.passed.append("instructions")
         return None
 
     def _quality(self) -> Verdict | None:
-        if refused := self.refuse("triviality", triviality_problem(self.memory)):
+        if refused := self._refuse("triviality", triviality_problem(self.memory)):
             return refused
         found = pattern(self.memory.statement)
         for gate, rule in QUALITY_GATES:
-            if refused := self.refuse(gate, rule(found) if found.english else ""):
+            if refused := self._refuse(gate, rule(found) if found.english else ""):
                 return refused
         return None
 
@@ -129,21 +119,21 @@ class _GateRun:
         """Compare with stored memories. The expensive lookup of neighbours runs once, and only if needed."""
         neighbours = known.near(self.proposal) if self.proposal.autonomous else None
         redundant = self._redundancy(neighbours) if neighbours is not None else None
-        if duplicate := redundant or self.exact(known):
+        if duplicate := redundant or self._exact(known):
             return duplicate
         return self._against(known, known.near(self.proposal) if neighbours is None else neighbours)
 
     def _redundancy(self, neighbours: Sequence[Neighbour]) -> Verdict | None:
         twin = covering(self.proposal, neighbours)
         if twin is not None:
-            return self.answer(Outcome.DUPLICATE, "redundancy", f"already covered by {_named(twin)}", twin)
+            return self._answer(Outcome.DUPLICATE, "redundancy", f"already covered by {_named(twin)}", twin)
         self.passed.append("redundancy")
         return None
 
     def _against(self, known: Known, neighbours: Sequence[Neighbour]) -> Verdict:
         twin = near_duplicate(self.proposal, neighbours)
         if twin is not None:
-            return self.answer(Outcome.DUPLICATE, "near", f"near duplicate of {_named(twin)}", twin)
+            return self._answer(Outcome.DUPLICATE, "near", f"near duplicate of {_named(twin)}", twin)
         self.passed.append("near")
         if changed := self._policy(known):
             return changed
@@ -162,18 +152,18 @@ class _GateRun:
             return None
         head, found = heads[-1], self._trusted_over(heads)
         if found.status == "active":
-            return self.answer(
+            return self._answer(
                 Outcome.SUPERSEDED, "policy", f"supersedes {_named(head)}, the previous value of {word(key)}", head
             )
         reason = f"would supersede {_named(head)}, the current value of {word(key)}; {found.reason}"
-        return self.answer(Outcome.CONTRADICTION, "policy", reason, head)
+        return self._answer(Outcome.CONTRADICTION, "policy", reason, head)
 
     def _contradicts(self, conflict: Conflict) -> Verdict:
         other, why = conflict.other, f"contradicts {_named(conflict.other)}: {conflict.why}"
         key = self.memory.conflict_key
         if key and key == other.conflict_key and self._trusted_over([other]).status == "active":
-            return self.answer(Outcome.SUPERSEDED, "contradiction", f"{why}; superseded by the newer statement", other)
-        return self.answer(Outcome.CONTRADICTION, "contradiction", f"{why}; both wait for review", other)
+            return self._answer(Outcome.SUPERSEDED, "contradiction", f"{why}; superseded by the newer statement", other)
+        return self._answer(Outcome.CONTRADICTION, "contradiction", f"{why}; both wait for review", other)
 
     def _trust(self) -> Trust:
         if self.suspicion:
@@ -195,9 +185,30 @@ class _GateRun:
         merging = f"paraphrases {_named(similar)}; consider merging the two" if similar else ""
         if found.status == "active":
             reason = merging or found.reason
-            return self.answer(Outcome.CREATED, "paraphrase" if similar else "trust", reason, similar)
+            return self._answer(Outcome.CREATED, "paraphrase" if similar else "trust", reason, similar)
         reason = f"{found.reason}; {merging}" if merging else found.reason
-        return self.answer(Outcome.PENDING, "instructions" if self.suspicion else "trust", reason, similar)
+        return self._answer(Outcome.PENDING, "instructions" if self.suspicion else "trust", reason, similar)
+
+
+def admit(memory: Memory, settings: GateSettings | None = None) -> Memory:
+    """The memory, checked as every record is before it is written, whichever verb wrote it: shape, size and secrets.
+
+    Raises `Refused`, or `SecretRefused` for a secret.
+    """
+    settings = settings or GateSettings()
+    if problem := added_problem(memory, settings):
+        raise Refused(notice(problem))
+    if not settings.allow_secrets and (problem := secrets_problem(memory)):
+        raise SecretRefused(notice(problem))
+    return memory
+
+
+def admit_all(memories: Sequence[Memory], settings: GateSettings) -> None:
+    """Check many memories as `admit` does, scanning them for secrets in one pass."""
+    suspected = set() if settings.allow_secrets else {id(memory) for memory in suspects(memories)}
+    for memory in memories:
+        if id(memory) in suspected or added_problem(memory, settings):
+            admit(memory, settings)
 
 
 def outranked_reason(source: str, memory: Memory) -> str:

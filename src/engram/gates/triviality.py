@@ -4,8 +4,8 @@ import re
 
 from engram.gates.tables import phrases, plain
 from engram.model.memory import Memory
-from engram.text.hedges import hedge_in
 from engram.text.sentences import split_sentences
+from engram.text.word_tables import hedge_in
 
 __all__ = ["LEAST_IMPORTANCE", "importance_of", "triviality_problem"]
 

@@ -274,8 +274,8 @@ class Lineages:
 
     def revise(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:
         """A new version of a fact, made from the one in force, whichever version `ref` names."""
-        from engram.capture.admission import admit
         from engram.capture.draft import checked_fields
+        from engram.gates.pipeline import admit
         from engram.gates.secrets.scan import redact
 
         changes = checked_fields(fields)

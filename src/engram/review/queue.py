@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from engram.capture.admission import admit
+from engram.gates.pipeline import admit
 from engram.gates.secrets.scan import redact
 from engram.gates.trust import is_human, tier_3_reason
 from engram.model.arguments import checked_fraction, checked_length

@@ -15,10 +15,10 @@ from engram.gates.comparison import relation
 from engram.gates.tables import phrases, plain
 from engram.model.event import Event
 from engram.text.display import one_line
-from engram.text.hedges import hedge_pattern
 from engram.text.sentences import sentence_spans
 from engram.text.tokens import query_terms, tokens
 from engram.text.truncation import cut
+from engram.text.word_tables import hedge_pattern
 
 __all__ = [
     "KINDS",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from engram.gates.policies.keys import folded
-from engram.text.hedges import hedge_pattern
+from engram.text.word_tables import hedge_pattern
 
 __all__ = ["ASIDE", "Applicability", "narrowed"]
 

@@ -10,7 +10,7 @@ from typing import Any
 from engram.gates.policies.policy import MemoryPolicy
 from engram.gates.policies.rules import SlotRule, TypeRule
 from engram.model.errors import InvalidInput
-from engram.text.hedges import hedge_pattern
+from engram.text.word_tables import hedge_pattern
 
 __all__ = ["PRESETS", "chosen_policy", "custom_policies", "load_policy", "policy_named", "policy_problems"]
 
