@@ -183,7 +183,7 @@ def test_secrets_reach_neither_ledger_nor_memory_nor_model(on_files: Desk, serve
 
 @pytest.mark.parametrize(("user", "assistant"), [("", ""), (" \n", "\t")])
 def test_an_exchange_of_nothing_is_refused(on_files: Desk, user: str, assistant: str) -> None:
-    with pytest.raises(InvalidInput, match="something said"):
+    with pytest.raises(InvalidInput, match="exchange is empty"):
         on_files.taking().add(user, assistant, scope="global", session="s")
     assert on_files.said_in("s") == []
 
@@ -277,7 +277,7 @@ def test_what_was_rejected_meanwhile_does_not_come_back_by_a_retry(on_files: Des
 
 def test_turns_that_are_gone_cannot_be_retried(on_files: Desk, server: Server) -> None:
     gone = {"session": "s", "scope": "global", "source": "agent", "events": ["EVT-20260301-none"]}
-    with pytest.raises(NotFound, match="nothing to ask about"):
+    with pytest.raises(NotFound, match="were purged"):
         on_files.taking(server.model()).retry(gone)
     with pytest.raises(InvalidInput, match="none is configured"):
         on_files.taking().retry(gone)
