@@ -12,11 +12,11 @@ from itertools import pairwise
 from math import exp
 
 from engram.models.linear import SCALE, Linear
-from engram.text.stems import read_table, stem
+from engram.text.stems import stem
 from engram.text.time.windows import TimePhrase
 from engram.text.time.words import Word, words
 from engram.text.verbs import is_act, is_participle, is_past, kind_of, revises
-from engram.text.word_classes import word_class
+from engram.text.word_tables import read_table, word_class
 
 __all__ = ["INTENTS", "MODEL", "Intent", "classify", "features"]
 

@@ -15,7 +15,7 @@ from engram.model.fields import ChangedFields
 from engram.model.memory import CONTRADICTS, Activation, Memory, render_form
 from engram.rules.eligibility import is_valid
 from engram.rules.scopes import shows
-from engram.rules.sources import CONFIRMED, Rank, may_decide, may_replace, rank_of, who
+from engram.rules.sources import CONFIRMED, Rank, may_decide, may_replace, origin_of, rank_of
 from engram.store.documents import meaning_of
 from engram.store.lineage import CURRENT, start_of
 from engram.store.protocol import Image, Store, Transaction
@@ -92,19 +92,19 @@ def refuse_outranked(actor: str, memory: Memory, what: str) -> None:
     """An agent, a transcript or a document decides about nothing that a more trusted source said."""
     if not may_decide(actor, memory):
         raise Refused(
-            f"{memory.id} is the word of {who(memory)}, and {actor} may not {what} it: a person may, at a terminal "
+            f"{memory.id} is the word of {origin_of(memory)}, and {actor} may not {what} it: a person may, at a terminal "
             "(`engram` there takes the same command); or `learn` what is true now, and it waits for review beside this one"
         )
 
 
 def refuse_unapproved(actor: str, before: Memory, after: Memory) -> None:
     """What only a person decides about does not come into force in other words for a harmless memory."""
-    from engram.gates.trust import held_by_tier
+    from engram.gates.trust import tier_3_reason
 
     reworded = any(getattr(before, name) != getattr(after, name) for name in WORDS)
     if not reworded or after.status not in CURRENT or rank_of(actor, Rank.PROGRAM) >= Rank.PROGRAM:
         return
-    if held := held_by_tier(after):
+    if held := tier_3_reason(after):
         raise Refused(
             f"{actor} may not change {before.id} to this: {held} and waits for a person; a person may change it at a "
             "terminal, or `learn` it as a memory of its own, and it waits for review"
@@ -274,8 +274,8 @@ class Lineages:
 
     def revise(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:
         """A new version of a fact, made from the one in force, whichever version `ref` names."""
-        from engram.capture.admission import admit
         from engram.capture.draft import checked_fields
+        from engram.gates.pipeline import admit
         from engram.gates.secrets.scan import redact
 
         changes = checked_fields(fields)

@@ -13,7 +13,7 @@ from pathlib import Path
 from engram.dialects.record import hand_problem
 from engram.model.errors import EngramError
 from engram.model.memory import Memory
-from engram.rules.limits import excess
+from engram.rules.limits import limit_problem
 from engram.store.files import memories
 from engram.store.files.context import StoreContext, append_entry, index_entry, index_memory, note_file, note_place
 from engram.store.files.durability import sync_files
@@ -144,7 +144,7 @@ def _sort_edits(
     for memory in found:
         row = parts.index.one("by_ref", memory.id)
         before = decode_record(row[2]) if row else None
-        problem = _objection(parts, stored, memory, seen) or hand_problem(memory, before) or excess(memory)
+        problem = _objection(parts, stored, memory, seen) or hand_problem(memory, before) or limit_problem(memory)
         seen.add(memory.id)
         if problem:
             problems.append(f"{parts.path(stored)}: {problem}")
@@ -452,7 +452,7 @@ def _index_team_file(parts: StoreContext, stored: str, stamp: Stamp, found: list
         for memory in found:
             if _stands_elsewhere(parts, stored, memory):
                 continue
-            problem = hand_problem(memory) or excess(memory)
+            problem = hand_problem(memory) or limit_problem(memory)
             problem = problem or _objection(parts, stored, memory, seen) or _taken_here(parts, memory)
             seen.add(memory.id)
             if problem:
