@@ -111,7 +111,7 @@ def test_errors_come_as_they_are(where: dict[str, Any]) -> None:
         async with AsyncEngram.open(**where) as mem:
             with pytest.raises(NotFound, match="no memory 'nothing'"):
                 await mem.get("nothing")
-            with pytest.raises(InvalidInput, match="is no mode"):
+            with pytest.raises(InvalidInput, match="Unknown mode"):
                 await mem.search("staging", mode="magic")
             with pytest.raises(SecretRefused):
                 await mem.add("The key is AKIAIOSFODNN7EXAMPLE")

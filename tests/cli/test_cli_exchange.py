@@ -360,5 +360,5 @@ def test_records_that_supersede_each_other_are_refused_and_nothing_is_taken_in(c
     ]
     (cli.folder / "circle.json").write_text(json.dumps(records))
     refused = cli("import", str(cli.folder / "circle.json"))
-    assert refused.exit_code != 0 and "supersedes it already" in refused.stderr
+    assert refused.exit_code != 0 and "already supersedes it" in refused.stderr
     assert cli.json("list", "--status", "any") == []
