@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from engram import Engram
-from engram.capture.documents.quotes import quote_hash
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.task import Job
 from engram.sessions.jobs import FIRST_WAIT, LEASE, LONGEST_WAIT, MOST_ATTEMPTS, Jobs, wait_after
+from engram.text.content_hash import quote_hash
 from tests.client.conftest import Clock
 
 SAID = "I live in Lisbon. Thanks for asking!"

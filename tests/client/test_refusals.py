@@ -34,7 +34,7 @@ WRONG_FILTERS: dict[str, tuple[dict[str, Any], str]] = {
     "times in words": ({"since": "2026-02-01", "until": "2026-01-01"}, "is after until"),
     "roles of memories": ({"roles": ["user"]}, r"add kinds=\(\"event\",\)"),
     "tags": ({"tags": [1]}, "tags .* names nothing"),
-    "metadata": ({"metadata": ["ticket"]}, "metadata is a mapping"),
+    "metadata": ({"metadata": ["ticket"]}, "metadata must be a mapping"),
     "owner and scope": ({"agent_id": "bot", "scope": "project:acme"}, "not both"),
     "owner": ({"agent_id": " bot"}, "agent_id ' bot'"),
     "no owner": ({"agent_id": "", "user_id": ""}, "agent_id '' must be text, not empty"),
@@ -87,9 +87,9 @@ OTHER: dict[str, tuple[Call, str]] = {
     "boost too large": (lambda mem: mem.reinforce("tabs", boost=1.5), "boost 1.5"),
     "batch": (lambda mem: mem.add_batch(["tabs"]), "item 1"),  # type: ignore[list-item]
     "no events": (lambda mem: mem.list_events(mem.start_task("Ship it").id, last=0), "last 0"),
-    "confidence": (lambda mem: mem.add("Tabs", confidence=99), "^confidence: 99 must lie between 0 and 1"),
+    "confidence": (lambda mem: mem.add("Tabs", confidence=99), "^confidence: 99 must be between 0 and 1"),
     "importance": (lambda mem: mem.add("Tabs", importance="high"), "^importance: 'high' is not a number"),  # type: ignore[arg-type]
-    "pinned": (lambda mem: mem.add("Tabs", pinned=3), "^pinned: 3 is neither True nor False"),  # type: ignore[arg-type]
+    "pinned": (lambda mem: mem.add("Tabs", pinned=3), "^pinned: 3 must be True or False"),  # type: ignore[arg-type]
     "rationale": (lambda mem: mem.add("Tabs", rationale=3), "^rationale: 3 is not text"),  # type: ignore[arg-type]
     "a summary of nothing": (
         lambda mem: mem.session("x").summarise(max_tokens=0),

@@ -149,7 +149,7 @@ def test_an_ended_session_takes_no_events(backend: Backend) -> None:
     "make",
     [
         lambda: TypeRule("(", "fact"),
-        lambda: TypeRule("a", "fact", unless=r"(a|a)*b"),
+        lambda: TypeRule("a", "fact", unless="("),
         lambda: SlotRule("(", critical_slot="k"),
         lambda: SlotRule("a", conflict_key="k:{what}"),
     ],

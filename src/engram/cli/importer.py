@@ -32,7 +32,7 @@ from engram.model.memory import CONTRADICTS, Association, Evidence, Memory
 from engram.review.lineage import outranking_head, refuse_cycle
 from engram.rules.numbers import HORIZON_DAYS
 from engram.rules.scopes import parse_scope, visible_from
-from engram.rules.sources import CONFIRMED, IMPORTED, is_evidence, may_replace, said_by, who
+from engram.rules.sources import CONFIRMED, IMPORTED, is_evidence, may_replace, origin_of, said_by
 from engram.store.records import readable_image
 from engram.text.content_hash import content_hash
 from engram.text.display import slug
@@ -386,7 +386,7 @@ class Importer:
             # Its file is committed with the code: what someone imports for themselves is not everybody's to read.
             self.done.skipped.append((memory.id, "belongs to a team's store; `engram update` changes it there"))
         elif not self.trusted and not may_replace(self.source, known):
-            self.done.skipped.append((memory.id, f"is the word of {who(known)} here; {_VOUCH}"))
+            self.done.skipped.append((memory.id, f"is the word of {origin_of(known)} here; {_VOUCH}"))
         else:
             return False
         return True

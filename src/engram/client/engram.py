@@ -14,7 +14,7 @@ from engram.client.write_verbs import WriteVerbs
 from engram.model.errors import EmbedderError
 from engram.model.report import Finding, Report
 from engram.settings import Settings, load_settings
-from engram.store.location import Server, open_server, owner_config, server_asked
+from engram.store.location import Server, owner_config, requested_server
 from engram.store.protocol import Store
 from engram.store.sources import utc_now
 
@@ -69,7 +69,7 @@ class Engram(WriteVerbs, ReadVerbs, WorkVerbs):
         directory that is removed when it is closed, for tests. `directory` is where the agent works: its repository's team store, if
         trusted, is part of what is searched. `embedder` and `policy` override the settings; a policy is a name or your own.
         """
-        server = server_asked(home, url, tenant, ephemeral=ephemeral)
+        server = requested_server(home, url, tenant, ephemeral=ephemeral)
         where = Path(directory).absolute() if directory else Path.cwd()
         now = clock or utc_now
         # Settings that cannot be used are reported before anything is created.
@@ -87,7 +87,10 @@ class Engram(WriteVerbs, ReadVerbs, WorkVerbs):
 
     @classmethod
     def _on_server(cls, server: Server, setup: Setup, clock: Callable[[], datetime], create: bool = True) -> Self:
-        client = cls(open_server(server, setup.embedder, clock=clock, create=create), setup.settings, None, clock)
+        from engram.store.postgres.setup import open_store
+
+        store = open_store(server.url, server.tenant, setup.embedder, clock=clock, create=create)
+        client = cls(store, setup.settings, None, clock)
         client._policy = setup.policy
         return client
 

@@ -20,7 +20,7 @@ from engram.recall.recaller import Recaller
 from engram.recall.search import Searcher
 from engram.rules.scopes import GLOBAL, is_person
 from engram.settings import Settings
-from engram.store.lineage import IN_FORCE
+from engram.store.lineage import CURRENT
 from engram.store.lookup import find_memory, no_memory
 from engram.store.protocol import Filters, Store
 from engram.store.screen import Screen
@@ -345,6 +345,6 @@ class Facets:
         for ref in checked_fields({"supersedes": given["supersedes"]})["supersedes"]:
             own = self.lineages.versions(ref, scopes=seen)[0]
             # The current version is superseded, so it must not belong to another owner either.
-            heads = [version for version in self.lineages.versions(own.id) if version.status in IN_FORCE]
+            heads = [version for version in self.lineages.versions(own.id) if version.status in CURRENT]
             if not all(head.scope in seen for head in heads):
                 raise no_memory(ref)

@@ -13,7 +13,7 @@ from engram.client.engram import Engram, Setup
 from engram.model.arguments import checked_limit
 from engram.model.errors import EngramError, InvalidInput
 from engram.sessions.jobs import MOST_AT_ONCE, RoundRobin, Worked, WorkerTurn, jittered, patiently
-from engram.store.location import Server, owner_config, server_asked
+from engram.store.location import Server, owner_config, requested_server
 from engram.store.sources import utc_now
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class AllTenantsWorker:
         clock: Callable[[], datetime] | None = None,
     ) -> Self:
         """For the tenants of a server, `$ENGRAM_URL` unless named. `embedder` and `policy` override the settings."""
-        server = server_asked(url=url)
+        server = requested_server(url=url)
         if server is None:
             raise InvalidInput(
                 "Only a Postgres server has tenants; give its url, or set $ENGRAM_URL. "

@@ -155,8 +155,8 @@ class WriteVerbs(Facets):
 
     def update(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:
         """Change fields of a memory in place."""
-        from engram.capture.admission import admit
         from engram.capture.draft import checked_fields
+        from engram.gates.pipeline import admit
         from engram.review.lineage import refuse_cycle, refuse_decided, refuse_unapproved, refuse_undoing
 
         changes = checked_fields(self._given("", fields))

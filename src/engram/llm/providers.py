@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from engram.llm.prompts import Prompt
+from engram.llm.prompt import Prompt
 from engram.model.errors import InvalidInput, ModelError, ModelUnavailable
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from engram.model.errors import InvalidInput
 from engram.model.hit import Filtered, Hit, Hits, HitTrace
 from engram.rules.sources import is_evidence
 from engram.text.time.words import words
-from engram.text.word_classes import word_class
+from engram.text.word_tables import word_class
 
 __all__ = ["ABOUT", "HALF", "HELPFUL", "LOOKED_UP", "MOST_NEAREST", "NEAREST", "SURE", "about", "among", "asks_for_several",
            "at_least", "below", "best_of", "checked_relevance", "is_about", "is_read", "kept", "looked_up", "nearest", "said_first"]  # fmt: skip

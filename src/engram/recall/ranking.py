@@ -14,7 +14,7 @@ from engram.model.hit import Part
 from engram.model.memory import Memory
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.store.documents import memory_document
-from engram.store.protocol import Candidates, Placed, Stand, Store, Stretch
+from engram.store.protocol import Candidates, DocumentPosition, IndexedPassage, PassageRange, Store
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -72,7 +72,7 @@ def rank(store: Store, candidates: Candidates, query: "SearchQuery") -> list[Ran
 
 
 def _best_judged(
-    placed: Sequence[Placed], judged: "Judged", query: "SearchQuery"
+    placed: Sequence[IndexedPassage], judged: "Judged", query: "SearchQuery"
 ) -> "tuple[dict[int, Mapping[str, float]], Integers]":
     """The best documents by their evidence, with its parts, and their rows among those read."""
     import numpy as np
@@ -181,7 +181,7 @@ def _scaled(
     return ranked
 
 
-def judge(store: Store, candidates: Candidates, query: "SearchQuery") -> "tuple[list[Placed], Judged | None]":
+def judge(store: Store, candidates: Candidates, query: "SearchQuery") -> "tuple[list[IndexedPassage], Judged | None]":
     """Every document considered, and the evidence for each; None where there are no documents."""
     from engram.recall.fusion import evidence_of
     from engram.recall.passages import Passage, Passages, bounded
@@ -201,14 +201,16 @@ def judge(store: Store, candidates: Candidates, query: "SearchQuery") -> "tuple[
     return placed, judged
 
 
-def _placed(store: Store, candidates: Candidates, query: "SearchQuery") -> "tuple[list[Placed], Vectors | None]":
+def _placed(
+    store: Store, candidates: Candidates, query: "SearchQuery"
+) -> "tuple[list[IndexedPassage], Vectors | None]":
     from engram.recall.passages import best_parents
 
     numbers = list(dict.fromkeys([n for n, _ in candidates.lexical] + [n for n, _ in candidates.semantic]))
     then = query.images
     others = [n for n in then if n not in set(numbers)]
     numbers += others
-    stands = {**candidates.stands, **(store.stands(others) if others else {})}
+    stands = {**candidates.positions, **(store.document_positions(others) if others else {})}
     rankings = [
         [(stands[n].parent if n in stands else "", score) for n, score in found]
         for found in (candidates.lexical, candidates.semantic)
@@ -216,31 +218,33 @@ def _placed(store: Store, candidates: Candidates, query: "SearchQuery") -> "tupl
     worthiest = _worthiest(candidates)
     alone = _promising([n for n in numbers if n not in stands or not stands[n].parent], worthiest, query)
     near = {n: stands[n] for n in worthiest[:JUDGED] if n in stands and stands[n].last > READ_WHOLE}
-    stretches = _stretches(best_parents(rankings, SESSIONS_READ), list(stands.values()), list(near.values()))
-    placed, vectors = store.passages(alone, stretches, query.store_filters)
+    ranges = _ranges(best_parents(rankings, SESSIONS_READ), list(stands.values()), list(near.values()))
+    placed, vectors = store.passages(alone, ranges, query.store_filters)
     return [_as_known(p, then[p.n]) if p.n in then else p for p in placed] if then else placed, vectors
 
 
-def _stretches(parents: Sequence[str], stands: Sequence[Stand], near: Sequence[Stand]) -> list[Stretch]:
+def _ranges(
+    parents: Sequence[str], stands: Sequence[DocumentPosition], near: Sequence[DocumentPosition]
+) -> list[PassageRange]:
     """What to read: a conversation whole; of a long ledger or document only the neighbourhood of the best candidates."""
     lasts = {stand.parent: stand.last for stand in stands}
-    whole = [Stretch(parent, 0, lasts[parent]) for parent in parents if lasts[parent] <= READ_WHOLE]
-    parts: list[Stretch] = []
+    whole = [PassageRange(parent, 0, lasts[parent]) for parent in parents if lasts[parent] <= READ_WHOLE]
+    parts: list[PassageRange] = []
     for stand in sorted(near, key=lambda stand: (stand.parent, stand.position)):
         first, last = max(0, stand.position - AROUND), stand.position + AROUND
         if parts and parts[-1].parent == stand.parent and first <= parts[-1].last + 1:
-            parts[-1] = Stretch(stand.parent, parts[-1].first, last)
+            parts[-1] = PassageRange(stand.parent, parts[-1].first, last)
         else:
-            parts.append(Stretch(stand.parent, first, last))
+            parts.append(PassageRange(stand.parent, first, last))
     return whole + parts
 
 
-def _groups(placed: Sequence[Placed]) -> list[str]:
+def _groups(placed: Sequence[IndexedPassage]) -> list[str]:
     """The session each passage is ranked in. Where a ledger was read in parts, each part is a session of its own: passages that
     are not adjacent are not neighbours.
     """
     groups: list[str] = []
-    before: Placed | None = None
+    before: IndexedPassage | None = None
     for place in placed:
         follows = (
             before is not None
@@ -273,14 +277,14 @@ def _promising(alone: list[int], worthiest: Sequence[int], query: "SearchQuery")
     return [n for n in worthiest if n in wanted][:most]
 
 
-def _as_known(place: Placed, memory: Memory) -> Placed:
+def _as_known(place: IndexedPassage, memory: Memory) -> IndexedPassage:
     document = memory_document(memory)
     fields = (document.statement, document.about, document.support)
-    return Placed(place.n, fields, place.parent, place.position, place.time, place.eligible)
+    return IndexedPassage(place.n, fields, place.parent, place.position, place.time, place.eligible)
 
 
 def _meanings(
-    store: Store, placed: Sequence[Placed], vectors: "Vectors | None", query: "SearchQuery"
+    store: Store, placed: Sequence[IndexedPassage], vectors: "Vectors | None", query: "SearchQuery"
 ) -> "Vectors | None":
     if query.vector is None:
         return None

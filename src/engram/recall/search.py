@@ -18,7 +18,7 @@ from engram.recall.score import weigh
 from engram.rules.eligibility import eligibility
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.store.documents import matches_metadata
-from engram.store.protocol import LIVE, Candidates, Filters, Found, Store
+from engram.store.protocol import LIVE, Candidates, Filters, Store, StoredRecord
 from engram.text.time.dates import date_spans, without_dates
 from engram.text.tokens import query_terms
 
@@ -105,7 +105,7 @@ class Searcher:
         vectors = self.store.embed([query.text[:MAX_QUESTION]])
         return vectors[0] if vectors is not None else None
 
-    def _weighed(self, query: SearchQuery, considered: Sequence[tuple[Found, Ranked]]) -> "list[Scored]":
+    def _weighed(self, query: SearchQuery, considered: Sequence[tuple[StoredRecord, Ranked]]) -> "list[Scored]":
         now = self.clock()
         moment = query.filters.valid_at or now
         memories = [found.record for found, _ in considered if isinstance(found.record, Memory)]
@@ -116,7 +116,7 @@ class Searcher:
 
     def _records(
         self, query: SearchQuery, ranked: Sequence[Ranked]
-    ) -> tuple[list[tuple[Found, Ranked]], list[Filtered]]:
+    ) -> tuple[list[tuple[StoredRecord, Ranked]], list[Filtered]]:
         """The records of the ranked documents, as they are or were at `known_at`, and those that fail a filter on the record."""
         found = {f.n: f for f in self.store.get_many([place.n for place in ranked])}
         pairs = [(found[place.n], place) for place in ranked if place.n in found]
@@ -144,14 +144,16 @@ class Searcher:
 class Scored(NamedTuple):
     """A candidate with its score, the parts of the score, and its state where that is a caveat."""
 
-    found: Found
+    found: StoredRecord
     place: Ranked
     score: float
     parts: tuple[Part, ...]
     note: str = ""
 
 
-def _scored(query: SearchQuery, found: Found, place: Ranked, now: datetime, boosts: Mapping[str, float]) -> Scored:
+def _scored(
+    query: SearchQuery, found: StoredRecord, place: Ranked, now: datetime, boosts: Mapping[str, float]
+) -> Scored:
     record, parts = found.record, (Part("match", place.match),)
     if not isinstance(record, Memory):
         return Scored(found, place, place.match, parts)
@@ -171,7 +173,7 @@ def _listed(candidates: Candidates) -> list[Ranked]:
     return [Ranked(n, RELEVANCE_SCALE, found_by={"filters": 1}, relevance=LOOKED_UP) for n in numbers]
 
 
-def _failed_filter(found: Found, filters: Filters) -> str:
+def _failed_filter(found: StoredRecord, filters: Filters) -> str:
     """Why a record does not pass the filters; "" where it does."""
     record = found.record
     if isinstance(record, Memory) and filters.known_at is not None and not was_current(record, filters):
@@ -196,8 +198,8 @@ def _search_trace(
 
 
 def _as_known(
-    pairs: Sequence[tuple[Found, Ranked]], known_then: Mapping[int, Memory | None]
-) -> Iterator[tuple[Found, Ranked]]:
+    pairs: Sequence[tuple[StoredRecord, Ranked]], known_then: Mapping[int, Memory | None]
+) -> Iterator[tuple[StoredRecord, Ranked]]:
     """The records as they were at `known_at`, without those not yet known."""
     for found, place in pairs:
         record = known_then.get(found.n, found.record)

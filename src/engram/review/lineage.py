@@ -15,13 +15,13 @@ from engram.model.fields import ChangedFields
 from engram.model.memory import CONTRADICTS, Activation, Memory, render_form
 from engram.rules.eligibility import is_valid
 from engram.rules.scopes import shows
-from engram.rules.sources import CONFIRMED, Rank, may_decide, may_replace, rank_of, who
+from engram.rules.sources import CONFIRMED, Rank, may_decide, may_replace, origin_of, rank_of
 from engram.store.documents import meaning_of
-from engram.store.lineage import IN_FORCE, start_of
+from engram.store.lineage import CURRENT, start_of
 from engram.store.lookup import find_memory, locked_memory
 from engram.store.protocol import Image, Store, Transaction
 
-VERSIONS = (*IN_FORCE, "superseded")
+VERSIONS = (*CURRENT, "superseded")
 """Statuses of versions that count; retired, rejected and candidate memories are no part of a fact's history."""
 
 
@@ -44,7 +44,7 @@ def _placed(memory: Memory, later: Memory | None, members: Sequence[Memory], *, 
     if memory.status == "superseded" and not memory.superseded_by:
         return memory  # nothing replaced it: its document no longer states it, and the removal of another version does not restore it
     if is_current or later is None:
-        return memory.but(status=memory.status if memory.status in IN_FORCE else "active", superseded_by="")
+        return memory.but(status=memory.status if memory.status in CURRENT else "active", superseded_by="")
     return memory.but(status="superseded", superseded_by=later.id)
 
 
@@ -86,26 +86,26 @@ def outranking_head(heads: Sequence[Memory], source: str) -> Memory | None:
 def contradicted(get: Callable[[str], Memory | None], memory: Memory) -> Memory | None:
     """The current memory that another one is linked to as contradicting it."""
     linked = (get(link.target) for link in memory.associations if link.type == CONTRADICTS)
-    return next((other for other in linked if other is not None and other.status in IN_FORCE), None)
+    return next((other for other in linked if other is not None and other.status in CURRENT), None)
 
 
 def refuse_outranked(actor: str, memory: Memory, what: str) -> None:
     """Raise `Refused` where the actor is less trusted than the memory's source."""
     if not may_decide(actor, memory):
         raise Refused(
-            f"{memory.id} was said by {who(memory)}, and {actor} may not {what} it: a person may, at a terminal "
+            f"{memory.id} was said by {origin_of(memory)}, and {actor} may not {what} it: a person may, at a terminal "
             "(with the same `engram` command); or `learn` what is true now, and it waits for review"
         )
 
 
 def refuse_unapproved(actor: str, before: Memory, after: Memory) -> None:
     """Raise `Refused` where a reworded memory would need a person's approval."""
-    from engram.gates.trust import held_by_tier
+    from engram.gates.trust import tier_3_reason
 
     reworded = any(getattr(before, name) != getattr(after, name) for name in WORDS)
-    if not reworded or after.status not in IN_FORCE or rank_of(actor, Rank.PROGRAM) >= Rank.PROGRAM:
+    if not reworded or after.status not in CURRENT or rank_of(actor, Rank.PROGRAM) >= Rank.PROGRAM:
         return
-    if reason := held_by_tier(after):
+    if reason := tier_3_reason(after):
         raise Refused(
             f"{actor} may not change {before.id} to this: {reason} and waits for a person; a person may change it at a "
             "terminal, or `learn` it as a new memory, which waits for review"
@@ -139,8 +139,8 @@ def _heads_of(deciding: Transaction, memory_id: str) -> list[Memory]:
     memory = deciding.get(memory_id)
     if memory is None:
         return []
-    versions = deciding.lineage(memory.lineage) if memory.lineage and memory.status not in IN_FORCE else [memory]
-    return [version for version in versions if version.status in IN_FORCE]
+    versions = deciding.lineage(memory.lineage) if memory.lineage and memory.status not in CURRENT else [memory]
+    return [version for version in versions if version.status in CURRENT]
 
 
 def superseding(deciding: Transaction, new: Memory, heads: Sequence[Memory], now: datetime) -> Memory:
@@ -191,7 +191,7 @@ def _put_changed(deciding: Transaction, memory: Memory, now: datetime) -> None:
 
 def refuse_second_head(deciding: Transaction, memory: Memory, now: datetime) -> None:
     """Raise `Refused` where a memory would be current next to another with the same conflict key."""
-    if memory.status not in IN_FORCE or not is_valid(memory, now):
+    if memory.status not in CURRENT or not is_valid(memory, now):
         return
     for other in deciding.heads(memory.conflict_key, memory.scope):
         if other.id != memory.id and is_valid(other, now) and (not memory.lineage or other.lineage != memory.lineage):
@@ -258,13 +258,13 @@ class Lineages:
 
     def _current(self, memory: Memory) -> Memory:
         seen = {memory.id}
-        while memory.status not in IN_FORCE or not is_valid(memory, self.clock()):
+        while memory.status not in CURRENT or not is_valid(memory, self.clock()):
             newer = _newest(self.versions(memory.id), self.clock()) or memory
-            if newer.status not in IN_FORCE:
+            if newer.status not in CURRENT:
                 # Its successor outside of this lineage, or, where the change was undone, what it had superseded.
                 near = [newer.superseded_by, *memory.supersedes]
                 found = [m for m in map(self.store.get, filter(None, near)) if m is not None and m.id not in seen]
-                newer = next((m for m in found if m.status in IN_FORCE), found[0] if found else newer)
+                newer = next((m for m in found if m.status in CURRENT), found[0] if found else newer)
             if newer.id in seen:
                 break
             seen.add(newer.id)
@@ -273,8 +273,8 @@ class Lineages:
 
     def revise(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:
         """A new version of a fact, based on the current one, whichever version `ref` names."""
-        from engram.capture.admission import admit
         from engram.capture.draft import checked_fields
+        from engram.gates.pipeline import admit
         from engram.gates.secrets.scan import redact
 
         changes = checked_fields(fields)
@@ -296,7 +296,7 @@ class Lineages:
             # Another writer may have been faster: this version follows theirs.
             head = _revisable(self._head_under_lock(deciding, head))
             refuse_outranked(actor, head, "revise")
-            if head.status not in IN_FORCE:
+            if head.status not in CURRENT:
                 refuse_undoing(actor, head, self.store.history(head.id))
             now = self.clock()
             new = admit(_revised(head, changes, now)).but(id=deciding.new_id(now))
@@ -314,7 +314,7 @@ class Lineages:
 
     def _head_under_lock(self, deciding: Transaction, head: Memory) -> Memory:
         found = locked_memory(deciding, head.id)
-        if found.status in IN_FORCE or not found.lineage:
+        if found.status in CURRENT or not found.lineage:
             return found
         return _newest(deciding.lineage(found.lineage), self.clock()) or found
 
@@ -362,7 +362,7 @@ def _revised(head: Memory, changes: dict[str, Any], now: datetime) -> Memory:
 
 def _newest(versions: Sequence[Memory], now: datetime) -> Memory | None:
     """The current version, else the newest that was not forgotten."""
-    live = [v for v in versions if v.status in IN_FORCE]
+    live = [v for v in versions if v.status in CURRENT]
     heads = [v for v in live if is_valid(v, now)] or live
     kept = [v for v in versions if v.status not in ("retired", "rejected")]
     found = heads or kept

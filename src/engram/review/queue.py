@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from engram.capture.admission import admit
+from engram.gates.pipeline import admit
 from engram.gates.secrets.scan import redact
-from engram.gates.trust import held_by_tier, is_human
+from engram.gates.trust import is_human, tier_3_reason
 from engram.model.arguments import checked_fraction, checked_length
 from engram.model.errors import InvalidInput
 from engram.model.memory import CONTRADICTS, Association, Memory
@@ -71,7 +71,7 @@ class Review:
         if other is not None and shows(seen, other.scope):
             reason = f"contradicts {other.id}: {other.statement[:80]}"
             return ReviewItem("contradiction", memory, other, reason, CHOICES)
-        tier = held_by_tier(memory)
+        tier = tier_3_reason(memory)
         reason = f"from {memory.source or 'unknown'}" + (f"; {tier}" if tier else "")
         return ReviewItem("candidate", memory, None, reason, ("approve", "reject"))
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Memory
 from engram.review.lineage import last_decision, refuse_second_head, refuse_undoing, settle
-from engram.store.lineage import IN_FORCE
+from engram.store.lineage import CURRENT
 from engram.store.lookup import locked_memory
 from engram.store.protocol import Image, Store, Transaction
 
@@ -61,7 +61,7 @@ def _put_in_order(deciding: Transaction, restored: list[Memory], now: datetime) 
 def _as_restored(deciding: Transaction, wanted: Memory) -> Memory:
     """The memory asked for; refused where others have come in its place since."""
     memory = locked_memory(deciding, wanted.id)
-    if wanted.status in IN_FORCE and memory.status not in IN_FORCE:
+    if wanted.status in CURRENT and memory.status not in CURRENT:
         raise Refused(
             f"{memory.id} cannot come into force again: {memory.superseded_by} has taken its place since; undo that first, "
             "or `revise` it"

@@ -16,7 +16,7 @@ from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
 from engram.rules.scopes import parse_scope, seen_from, shows
 from engram.sessions.observations import json_data, new_event, storable
-from engram.store.protocol import Filters, Following, Store, no_jobs
+from engram.store.protocol import Filters, JobFactory, Store, no_jobs
 
 Events = list[Event]
 Checkpoints = list[Checkpoint]
@@ -233,7 +233,7 @@ class Tasks:
         return max(timedelta(), self.clock() - max(task.updated, head[-1].at if head else task.updated))
 
 
-def _derivation(task: TaskRun, now: datetime) -> Following:
+def _derivation(task: TaskRun, now: datetime) -> JobFactory:
     """The job that derives facts from new events; it names them, so that running it twice changes nothing."""
 
     def job(events: Sequence[Event]) -> Sequence[Job]:

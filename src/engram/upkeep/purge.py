@@ -12,7 +12,7 @@ from engram.review.lineage import VERSIONS, Lineages
 from engram.rules.scopes import ancestors
 from engram.store.ledger import CONVERSATION
 from engram.store.protocol import Filters, Purged, Store
-from engram.store.purge import DOCUMENT, Holder, goes_with, is_sentence, named, says, spoken_in
+from engram.store.purge import DOCUMENT, QuotingRecord, goes_with, is_sentence, quoting_lines, says, spoken_in
 
 OP = "redact_evidence"
 """The journal's name for removing an event from a fact's evidence."""
@@ -46,7 +46,7 @@ class Purger:
         shared = self._let_go(ids, actor)
         purged = self.store.purge(ids, actor=actor, drawn=drawn)
         self._forget_quotes(purged.ids)
-        others = named([*shared, *self._quoting(quotes)], owners)
+        others = quoting_lines([*shared, *self._quoting(quotes)], owners)
         return replace(purged, remaining=tuple(dict.fromkeys([*purged.remaining, *others])))
 
     def _drawn_from(self, ids: Sequence[str]) -> list[str]:
@@ -71,27 +71,27 @@ class Purger:
         others = [evidence for evidence in memory.evidence if evidence.event not in events]
         return tuple(one for one in others if (event := self.store.event(one.event)) is not None and event.content)
 
-    def _let_go(self, ids: Collection[str], actor: str) -> list[Holder]:
+    def _let_go(self, ids: Collection[str], actor: str) -> list[QuotingRecord]:
         """Remove these events from the evidence of facts that others state too; returns those others."""
         events = {event_id for event_id in ids if self.store.event(event_id) is not None}
         known = self.store.listing(Filters(statuses=None)) if events else []
         shared = [memory.id for memory in known if memory.id not in ids and self._rests_on(memory, events)]
-        others: list[Holder] = []
+        others: list[QuotingRecord] = []
         for memory_id in shared:
             with self.store.deciding(OP, actor=actor, about=[memory_id]) as deciding:
                 memory = deciding.get(memory_id)
                 if memory is not None:
                     left = tuple(evidence for evidence in memory.evidence if evidence.event not in events)
                     deciding.put(memory.but(evidence=left, updated=self.clock()))
-                    others += [Holder(one.event, self.store.owner_of(one.event) or memory.scope) for one in left]
+                    others += [QuotingRecord(one.event, self.store.owner_of(one.event) or memory.scope) for one in left]
         return others
 
-    def _quoting(self, quotes: Sequence[str]) -> Iterator[Holder]:
+    def _quoting(self, quotes: Sequence[str]) -> Iterator[QuotingRecord]:
         """Memories that still repeat purged events, whole or a sentence: their evidence is elsewhere, or they have none."""
         for memory in self.store.listing(Filters(statuses=None)) if quotes else ():
             sentence = memory.statement if is_sentence(memory.statement) else ""
             if any(says(memory.statement, quote) or (sentence and says(quote, sentence)) for quote in quotes):
-                yield Holder(memory.id, memory.scope)
+                yield QuotingRecord(memory.id, memory.scope)
 
     def _forget_quotes(self, ids: Sequence[str]) -> None:
         """Remove the sentences of purged events from summaries."""

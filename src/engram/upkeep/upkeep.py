@@ -9,7 +9,7 @@ from typing import Any
 from engram.model.report import Report
 from engram.sessions.feedback import fold
 from engram.settings import Settings
-from engram.store.protocol import Noticed, Pruned, Purged, Store
+from engram.store.protocol import Pruned, Purged, Store, SyncReport
 from engram.upkeep.doctor import diagnose, status
 
 SLICE = 500
@@ -24,11 +24,11 @@ class Upkeep:
     clock: Callable[[], datetime]
     settings: Settings
 
-    def sync(self) -> Noticed:
+    def sync(self) -> SyncReport:
         """Pick up every change made to the files by hand."""
         return self.store.sync()
 
-    def rebuild_index(self, progress: Callable[[str, int, int], None] | None = None) -> Noticed:
+    def rebuild_index(self, progress: Callable[[str, int, int], None] | None = None) -> SyncReport:
         """Rebuild the index from the files."""
         return self.store.rebuild(progress or (lambda *_: None))
 

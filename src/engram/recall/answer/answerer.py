@@ -49,7 +49,7 @@ from engram.store.protocol import LIVE, Store
 from engram.text.time.windows import Window
 from engram.text.time.words import words
 from engram.text.verbs import is_past
-from engram.text.word_classes import word_class
+from engram.text.word_tables import word_class
 
 _BELIEF_VERBS = frozenset(
     ("think", "thought", "believe", "believed", "assume", "assumed", "expect", "expected", "know", "knew")

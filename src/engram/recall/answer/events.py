@@ -17,7 +17,7 @@ from engram.text.time.windows import Window
 from engram.text.time.words import words
 from engram.text.tokens import query_terms, tokens
 from engram.text.verbs import is_past, kind_of
-from engram.text.word_classes import word_class
+from engram.text.word_tables import word_class
 
 __all__ = ["EventAnswerer", "asks_for_all", "happened", "within"]
 

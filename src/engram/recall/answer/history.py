@@ -24,7 +24,7 @@ from engram.text.time.windows import Window
 from engram.text.time.words import words
 from engram.text.tokens import query_terms, tokens
 from engram.text.verbs import kind_of, revises
-from engram.text.word_classes import word_class
+from engram.text.word_tables import word_class
 
 __all__ = [
     "INSTANT",
@@ -202,7 +202,7 @@ class FactFinder:
         found = self.store.frequencies(wanted) if wanted else {}
         if filters.scopes is None or not found:
             return frozenset(found)
-        return self.store.said(list(found), filters.scopes)
+        return self.store.known_terms(list(found), filters.scopes)
 
     def _history(self, group: list[Hit], filters: Filters) -> FactHistory:
         best = next(filter(_is_named, group), group[0])

@@ -15,7 +15,7 @@ from engram.text.time.windows import Window
 from engram.text.time.words import words
 from engram.text.tokens import query_terms
 from engram.text.verbs import kind_of, revises
-from engram.text.word_classes import word_class
+from engram.text.word_tables import word_class
 
 __all__ = ["LineageAnswerer", "asks_what_changed", "asks_when_it_changed"]
 
