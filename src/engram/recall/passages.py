@@ -27,7 +27,7 @@ __all__ = [
     "spoken_by",
     "standing_instructions",
     "word_evidence",
-]  # fmt: skip
+]
 
 DECAY = 0.6
 """The weight of a turn's words one turn away; flat from .5 to .7 on every development set."""
