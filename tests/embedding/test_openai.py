@@ -200,7 +200,7 @@ def test_an_answer_that_is_not_json_is_a_clear_error(server: Server) -> None:
 )
 def test_json_of_another_shape_is_a_clear_error(server: Server, body: object) -> None:
     server.script = [fixed(200, body)]
-    with pytest.raises(EmbedderError, match="JSON without 1 embeddings"):
+    with pytest.raises(EmbedderError, match="did not return 1 embeddings"):
         server.embedder().embed(["a"])
 
 
