@@ -168,7 +168,7 @@ def alike(
     (rows, weights), (word_rows, word_weights) = known, words
     cosines = products(rows, word_rows)
     worth = rule.share * np.clip((cosines - rule.floor) / (1 - rule.floor), 0, 1)
-    beside = word_weights[None, :] / weights[:, None]
-    worth *= np.minimum(beside if rarer is None else np.minimum(beside, rarer), 1)
+    relative = word_weights[None, :] / weights[:, None]
+    worth *= np.minimum(relative if rarer is None else np.minimum(relative, rarer), 1)
     worth[same] = 0
     return Alike(same, cosines, worth.astype(np.float32), weights)

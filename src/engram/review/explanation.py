@@ -18,7 +18,7 @@ class Explanation:
 
     memory: Memory
     current: Memory
-    """The version of the fact in force; the memory itself where it is."""
+    """The current version of the fact; the memory itself where it is current."""
     state: Eligibility
     """Whether it may be found and injected now, and why."""
     versions: tuple[Memory, ...]
