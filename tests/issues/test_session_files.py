@@ -13,7 +13,7 @@ from engram.model.errors import StoreCorrupt
 from engram.model.event import Session
 from engram.store.files.home import Home, open_home
 from engram.store.files.ledger import Ledger, ledger_name
-from engram.store.files.sessions import all_sessions, load_session, save_session, session_path
+from engram.store.files.state import all_sessions, load_session, save_session, session_path
 from tests.backends import Backend
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)

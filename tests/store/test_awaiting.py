@@ -19,7 +19,7 @@ from engram.store.files.home import open_home
 from engram.store.files.index.index import Index
 from engram.store.files.ledger import Ledger, Written
 from engram.store.files.lock import WriterLock
-from engram.store.files.pending_events import MOST, MOST_BYTES
+from engram.store.files.recovery import MOST, MOST_BYTES
 from engram.store.files.store import FilesStore
 from engram.store.ledger import Head
 from engram.store.protocol import Filters, Noticed, Progress

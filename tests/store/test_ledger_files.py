@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from engram import Engram
+from engram.disk import lines_backwards
 from engram.model.errors import StoreCorrupt, StoreReadOnly
-from engram.store.files.confinement import lines_backwards
 from tests.faults.consistency import store_of
 from tests.homes import home_of
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from engram.model.errors import EmbedderError
-from engram.store.files import vector_generations
+from engram.store.files import vectors
 from tests.backends import OnFiles
 from tests.clock import Clock
 from tests.conformance.keeping import Keep, asked, texts
@@ -17,7 +17,7 @@ WORDS = ("otters", "badgers", "foxes", "herons", "newts")
 def test_stopped_half_way_the_old_vectors_serve_and_only_the_rest_is_done_later(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vector_generations, "SLICE", 2)
+    monkeypatch.setattr(vectors, "SLICE", 2)
     backend = OnFiles(clock, tmp_path)
     old = backend.store()
     Keep(old, clock).many([{"statement": f"Something about {word}"} for word in WORDS])

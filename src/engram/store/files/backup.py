@@ -10,10 +10,10 @@ import zlib
 from datetime import UTC, datetime
 from pathlib import Path
 
+from engram.disk import DIRECTORY_MODE, MALFORMED, UNREADABLE, sync_path
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly
-from engram.store.files.confinement import MALFORMED, UNREADABLE, PointsOutside, memory_file
-from engram.store.files.home import DIRECTORY_MODE, FOLDERS, Home
-from engram.store.files.journal import decode, sync_directory
+from engram.store.files.home import FOLDERS, Home, PointsOutside, memory_file
+from engram.store.files.journal import decode
 from engram.store.files.lock import WriterLock
 from engram.store.files.purge_plan import MARKER
 
@@ -80,7 +80,7 @@ def restore(source: Path, root: Path, *, force: bool = False) -> dict[str, int]:
         elif root.exists():
             root.rmdir()
         staging.rename(root)
-        sync_directory(root.parent)
+        sync_path(root.parent)
     finally:
         if staging.exists():
             import shutil
@@ -116,7 +116,7 @@ def _unpack(source: Path, staging: Path) -> int:
         (staging / name).mkdir(mode=DIRECTORY_MODE, exist_ok=True)
     # A file that a power loss takes from what was restored would count as removed by hand.
     for path in [staging, *staging.rglob("*")]:
-        sync_directory(path)
+        sync_path(path)
     return len(manifest)
 
 

@@ -12,13 +12,11 @@ from engram.model.errors import StoreCorrupt
 from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.store.documents import Document, memory_document
-from engram.store.files.confinement import memory_file, refuse_links
 from engram.store.files.durability import Durability, is_own
-from engram.store.files.home import Home
+from engram.store.files.home import Home, memory_file, refuse_links
 from engram.store.files.index.index import Index
 from engram.store.files.index.writer import DocumentWriter, IndexRow
-from engram.store.files.journal import Change, Entry, Journal, Position
-from engram.store.files.journal import JournalLine as PlacedEntry
+from engram.store.files.journal import Change, Entry, Journal, JournalLine, Position
 from engram.store.files.ledger import Ledger
 from engram.store.files.ledger_checkpoints import Anchors, index_anchor, last_witnessed
 from engram.store.files.lock import WriterLock
@@ -31,7 +29,7 @@ from engram.store.sources import random_hex, utc_now
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder, Vectors
-    from engram.store.files.pending_events import PendingEvents
+    from engram.store.files.recovery import PendingEvents
 
 
 @dataclass(slots=True)
@@ -134,7 +132,7 @@ def note_ledger(parts: StoreContext, name: str, size: int) -> None:
     parts.index.db.execute("INSERT OR REPLACE INTO ledgers (name, size) VALUES (?, ?)", (name, size))
 
 
-def index_entry(parts: StoreContext, placed: PlacedEntry) -> None:
+def index_entry(parts: StoreContext, placed: JournalLine) -> None:
     """Note where a journal entry's images lie, and how far the index has read; inside a transaction."""
     index, entry = parts.index, placed.entry
     if entry.changes:
@@ -219,7 +217,7 @@ def append_entry(
     *,
     durably: bool = True,
     tail: Tail | None = None,
-) -> PlacedEntry:
+) -> JournalLine:
     """Journal one decision: the commit point. `tail` is for whoever has just looked where the journal ends."""
     tail = tail or journal_tail(parts)
     entry = Entry(max(tail.seq, parts.durability.floor) + 1, parts.clock(), op, actor, reason, tuple(changes), session)
@@ -227,7 +225,7 @@ def append_entry(
     return parts.journal.append(entry, tail.end, durably=durably)
 
 
-def witness(parts: StoreContext, session: str, head: Head, tail: Tail, *, durably: bool) -> PlacedEntry:
+def witness(parts: StoreContext, session: str, head: Head, tail: Tail, *, durably: bool) -> JournalLine:
     """Tell the journal where a ledger ends, linked to what it was told last."""
     reason = anchor_text(head, parts.anchors.link(tail.end))
     placed = append_entry(parts, ANCHOR, "engram", reason, (), session, durably=durably, tail=tail)

@@ -17,17 +17,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engram.disk import DIRECTORY_MODE, UNREADABLE, read_bytes, replace_file, sync_path
 from engram.model.errors import EngramError, StoreReadOnly
 from engram.store.files import memories
-from engram.store.files.confinement import UNREADABLE, read_bytes, refuse_links
-from engram.store.files.home import DIRECTORY_MODE, Home
+from engram.store.files.home import Home, refuse_links
 from engram.store.files.index.matrix import boot_id
-from engram.store.files.journal import LAST_SEQ, Change, Entry, Position, replace_file, sync_directory
+from engram.store.files.journal import LAST_SEQ, Change, Entry, Position
 
 if TYPE_CHECKING:
     from engram.store.files.context import StoreContext
 
-FILE = "durable.json"
+MARK_FILE = "durable.json"
 AGE = 60.0
 """Seconds after which a file is made durable on the way of a later decision: the system has mostly written it by then."""
 FEW = 256
@@ -57,7 +57,7 @@ class Mark:
 def read_mark(home: Home) -> Mark | None:
     """The store's mark; None in one that an earlier Engram wrote, and for one that cannot be read."""
     try:
-        fields = json.loads(read_bytes(home.state / FILE))
+        fields = json.loads(read_bytes(home.state / MARK_FILE))
         told = fields.get("repaired") or {}
         return Mark(
             seq=_number(fields["seq"]),
@@ -85,9 +85,9 @@ def write_mark(home: Home, mark: Mark) -> None:
         fields["repaired"] = {"at": mark.repaired_at, "files": list(mark.repaired)}
     try:
         home.state.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-        replace_file(home.state / FILE, json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+        replace_file(home.state / MARK_FILE, json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
     except OSError as error:
-        raise StoreReadOnly(f"cannot write {home.state / FILE}: {error.strerror}") from error
+        raise StoreReadOnly(f"cannot write {home.state / MARK_FILE}: {error.strerror}") from error
 
 
 @dataclass(slots=True)
@@ -203,7 +203,7 @@ def sync_files(home: Home, files: Iterable[str]) -> None:
         folders.update(parent for parent in path.parents if parent == home.engrams or home.engrams in parent.parents)
     for folder in sorted(folders):
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            sync_directory(folder)
+            sync_path(folder)
 
 
 def sync_folders(home: Home) -> None:
@@ -211,13 +211,13 @@ def sync_folders(home: Home) -> None:
     others = (home.tasks, home.quarantine, home.ledger, home.state, home.state / "sessions", home.state / "jobs")
     for folder in (*memories.walk(home.engrams), *others):
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            sync_directory(folder)
+            sync_path(folder)
 
 
-def sync_path(path: Path) -> None:
+def sync_file_and_name(path: Path) -> None:
     """Wait until one file and its name are on disk."""
     _sync(path)
-    sync_directory(path.parent)
+    sync_path(path.parent)
 
 
 def _sync(path: Path) -> None:

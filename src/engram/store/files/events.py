@@ -7,11 +7,10 @@ from engram.model.errors import StoreCorrupt, StoreError
 from engram.model.event import Event
 from engram.store.files import recovery, tasks
 from engram.store.files.context import StoreContext, Tail, indexed_size, witness
-from engram.store.files.journal import JournalLine as PlacedEntry
-from engram.store.files.journal import Position
+from engram.store.files.journal import JournalLine, Position
 from engram.store.files.ledger import ledger_name
-from engram.store.files.pending_events import PendingEvents, is_untouched
-from engram.store.files.sessions import load_session
+from engram.store.files.recovery import PendingEvents, is_untouched
+from engram.store.files.state import load_session
 from engram.store.ledger import Head, decode_event, following_on, ledger_owner, owner_of_new, unrepeated
 from engram.store.ledger_checkpoints import BEGUN, parsed_anchor
 from engram.store.protocol import Following, NewEvent, no_jobs
@@ -23,7 +22,7 @@ def append(
 ) -> list[Event]:
     """Write new events, return all: new ones, and for a repeated key the event it named before. The index takes them in later."""
     with parts.lock.held():
-        tail, told = _looked_at(parts, session, keyed=any(event.key for event in events))
+        tail, told = _journal_state(parts, session, keyed=any(event.key for event in events))
         # All that the index is asked for comes first: once the events are written, nothing may be tried again.
         waiting = parts.awaiting or PendingEvents(parts.index.db, parts.index.get("journal"), is_pressing=tail.others)
         task = tasks.load_task(parts.home, session)
@@ -37,24 +36,24 @@ def append(
         fresh = unrepeated(events, known)
         if not fresh:
             return [known[event.key] for event in events]
-        head, tail = _end_of(parts, session, tail, told)
+        head, tail = _ledger_end(parts, session, tail, told)
         new = following_on(head, session, [events[i] for i in fresh], parts.token, scope)
         # A job without its events finds nothing to do; events without their job would wait for nobody.
         tasks.enqueue(parts.home, jobs(new))
         waiting.add(new, scope, parts.ledger.append_turn(session, new))
-        waiting.tell(_anchored(parts, session, new[-1], tail))
+        waiting.tell(_journal_end(parts, session, new[-1], tail))
         parts.awaiting = waiting
         written = dict(zip(fresh, new, strict=True))
         by_key = known | {event.key: event for event in new if event.key}
         return [written[i] if i in written else by_key[event.key] for i, event in enumerate(events)]
 
 
-def _looked_at(parts: StoreContext, session: str, *, keyed: bool) -> tuple[Tail, Head | None]:
+def _journal_state(parts: StoreContext, session: str, *, keyed: bool) -> tuple[Tail, Head | None]:
     """Where the journal ends, and where it saw a ledger end. Nothing is read where nobody else has written since the last append."""
     name, waiting = ledger_name(session), parts.awaiting
     newest = waiting.newest if waiting is not None else None
     # The keys of what waits are not in the index.
-    if keyed or waiting is None or newest is None or not _is_as_left(parts, waiting, newest.end, name):
+    if keyed or waiting is None or newest is None or not _is_unchanged(parts, waiting, newest.end, name):
         tail = recovery.catch_up(parts, ledger=name)
         return tail, parts.anchors.told(session)
     own = waiting.told.get(session)
@@ -62,14 +61,14 @@ def _looked_at(parts: StoreContext, session: str, *, keyed: bool) -> tuple[Tail,
     return Tail(newest.end, newest.entry.seq), anchor.head if anchor is not None else parts.anchors.told(session)
 
 
-def _is_as_left(parts: StoreContext, waiting: PendingEvents, end: Position, ledger: str) -> bool:
+def _is_unchanged(parts: StoreContext, waiting: PendingEvents, end: Position, ledger: str) -> bool:
     if not is_untouched(parts, waiting) or parts.journal.end() != end:
         return False
     size = waiting.sizes[ledger] if ledger in waiting.sizes else indexed_size(parts, ledger)
     return size == parts.ledger.size(ledger)
 
 
-def _end_of(parts: StoreContext, session: str, tail: Tail, told: Head | None) -> tuple[Head, Tail]:
+def _ledger_end(parts: StoreContext, session: str, tail: Tail, told: Head | None) -> tuple[Head, Tail]:
     """Where a ledger ends by its own file, which must not end before what the journal has seen of it."""
     head = parts.ledger.head(session)
     if told is not None and _ends_before(head, told):
@@ -88,7 +87,7 @@ def _ends_before(head: Head, told: Head) -> bool:
     return head.seq < told.seq or (head.seq == told.seq > 0 and head.digest != told.digest)
 
 
-def _anchored(parts: StoreContext, session: str, head: Event, tail: Tail) -> PlacedEntry | None:
+def _journal_end(parts: StoreContext, session: str, head: Event, tail: Tail) -> JournalLine | None:
     """Tell the journal where the ledger ends, so that a tail that is cut off later shows. The events stand without it."""
     try:
         return witness(parts, session, Head(head.seq, head.digest), tail, durably=False)

@@ -17,10 +17,9 @@ from engram.rules.limits import excess
 from engram.store.files import memories
 from engram.store.files.context import StoreContext, append_entry, index_entry, index_memory, note_file, note_place
 from engram.store.files.durability import sync_files
-from engram.store.files.journal import Change
-from engram.store.files.journal import JournalLine as PlacedEntry
+from engram.store.files.journal import Change, JournalLine
 from engram.store.files.memories import UNSEEN, Stamp, stamp_of
-from engram.store.files.trust import content, digest_of, trusted_digests
+from engram.store.files.team import content_digest, team_content, trusted_digests
 from engram.store.protocol import Noticed
 from engram.store.records import decode_record, image
 
@@ -114,7 +113,7 @@ def _index_hand_edit(parts: StoreContext, stored: str, stamp: Stamp, found: list
     gone = _gone_from(parts, stored, {memory.id for memory in found})
     changes = [Change(memory.id, image(memory), stored) for memory in accepted]
     changes += [Change(memory.id, image(memory), "") for memory in gone]
-    placed = _journaled(parts, EDIT, "", stored, changes)
+    placed = _journal_edit(parts, EDIT, "", stored, changes)
     with parts.index.writing() as writer:
         for memory, change in zip([*accepted, *gone], changes, strict=True):
             index_memory(writer, memory, change.after or {})
@@ -125,7 +124,7 @@ def _index_hand_edit(parts: StoreContext, stored: str, stamp: Stamp, found: list
     noticed.problems += problems
 
 
-def _journaled(parts: StoreContext, op: str, reason: str, stored: str, changes: list[Change]) -> PlacedEntry | None:
+def _journal_edit(parts: StoreContext, op: str, reason: str, stored: str, changes: list[Change]) -> JournalLine | None:
     """Journal what a person did. Their file is on disk by then: a cut one in their own layout could not be told from an edit."""
     if not changes:
         return None
@@ -198,7 +197,7 @@ def _removed(parts: StoreContext, stored: str, noticed: Noticed) -> None:
             note_file(parts, stored, None)
         return
     changes = [Change(memory.id, image(memory), "") for memory in gone]
-    placed = _journaled(parts, "remove", f"{stored} was removed", stored, changes)
+    placed = _journal_edit(parts, "remove", f"{stored} was removed", stored, changes)
     with parts.index.writing() as writer:
         for memory, change in zip(gone, changes, strict=True):
             index_memory(writer, memory, change.after or {})
@@ -387,18 +386,18 @@ def is_team(stored: str) -> bool:
 def is_trusted(parts: StoreContext, stored: str, team: str = "") -> bool:
     """Whether a team's file holds, right now, a content that its reader trusts; `team` names one that is not in use."""
     try:
-        data = content(parts.path(stored))
+        data = team_content(parts.path(stored))
     except EngramError:
         return False
-    return digest_of(data) in trusted_digests(parts, team or team_of(parts, stored))
+    return content_digest(data) in trusted_digests(parts, team or team_of(parts, stored))
 
 
 def _pick_up_team_file(parts: StoreContext, stored: str, stamp: Stamp, noticed: Noticed) -> None:
     """A team's file goes into the index alone, and only while its reader trusts its very content."""
     path = parts.path(stored)
     try:
-        data = content(path)
-        trusted = digest_of(data) in trusted_digests(parts, team_of(parts, stored))
+        data = team_content(path)
+        trusted = content_digest(data) in trusted_digests(parts, team_of(parts, stored))
         found = memories.parse(data, path) if trusted or _holds_memories(parts, stored) else []
     except EngramError:
         _keep_last_trusted(parts, stored, stamp, noticed)

@@ -8,15 +8,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from engram.disk import MALFORMED, read_bytes, reading
 from engram.model.errors import StoreBusy, StoreReadOnly
-from engram.store.files.confinement import MALFORMED, read_bytes, reading
 from engram.store.files.context import StoreContext
 from engram.store.files.durability import Mark, read_mark, write_mark
 from engram.store.files.home import Home
 from engram.store.files.journal import Journal
-from engram.store.files.power_loss import told
-from engram.store.files.purge_plan import damage, unfinished
-from engram.store.files.sessions import is_lost, session_path
+from engram.store.files.power_loss import repair_report
+from engram.store.files.purge_plan import marker_problem, unfinished
+from engram.store.files.state import is_lost, session_path
 from engram.store.files.tasks import checkpoints_path, task_path
 from engram.store.ledger_checkpoints import ANCHOR, TASK, parsed_anchor
 from engram.store.protocol import Check
@@ -57,7 +57,7 @@ def interrupted(parts: StoreContext) -> list[Check]:
     """A purge that a crash interrupted, where there is one."""
     if not unfinished(parts.home):
         return []
-    if broken := damage(parts.home):
+    if broken := marker_problem(parts.home):
         return [Check("purge", False, broken, "`engram doctor --repair` moves the file to quarantine")]
     detail = "a purge was interrupted; what it is about is found no more, and some of its words are still in files"
     return [Check("purge", False, detail, "`engram doctor --repair`, or the next write, carries it to its end")]
@@ -109,7 +109,7 @@ _SEQ = re.compile(rb'\{"seq":(\d+)')
 
 
 @dataclass(slots=True)
-class _Told:
+class _JournalRecord:
     """What the journal says was written."""
 
     numbers: list[tuple[int, int]] = field(default_factory=list)
@@ -128,7 +128,7 @@ def missing_records(parts: StoreContext) -> list[Check]:
         _decisions(found.numbers),
         _named("tasks", "every task and checkpoint is there", _tasks(parts.home, found)),
         _named("sessions", "every session is there", _sessions(parts.home, found)),
-        Check("power", True, told(mark) if mark.repaired else "no power loss has taken anything"),
+        Check("power", True, repair_report(mark) if mark.repaired else "no power loss has taken anything"),
     ]
 
 
@@ -162,8 +162,8 @@ def _decisions(missing: Sequence[tuple[int, int]]) -> Check:
     )
 
 
-def _read(journal: Journal, mark: Mark) -> _Told:
-    found, last = _Told(), mark.unbroken_since
+def _read(journal: Journal, mark: Mark) -> _JournalRecord:
+    found, last = _JournalRecord(), mark.unbroken_since
     for line in _lines(journal):
         number = _SEQ.match(line)
         seq = int(number[1]) if number else 0
@@ -171,7 +171,7 @@ def _read(journal: Journal, mark: Mark) -> _Told:
             found.numbers.append((last + 1, seq - 1))
         last = max(last, seq)
         if _WORD.search(line):
-            _hear(found, line)
+            _add_entry(found, line)
     if mark.seq > last:
         found.numbers.append((last + 1, mark.seq))
     return found
@@ -183,7 +183,7 @@ def _lines(journal: Journal) -> Iterator[bytes]:
             yield from (line for line in file if line.endswith(b"\n"))
 
 
-def _hear(found: _Told, line: bytes) -> None:
+def _add_entry(found: _JournalRecord, line: bytes) -> None:
     fields = _fields(line)
     name, reason = str(fields.get("session", "")), str(fields.get("reason", ""))
     if fields.get("op") == TASK:
@@ -204,7 +204,7 @@ def _fields(line: bytes) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _tasks(home: Home, found: _Told) -> list[str]:
+def _tasks(home: Home, found: _JournalRecord) -> list[str]:
     suffix = checkpoints_path(home, "").name
     ids = {*found.tasks, *(path.name.removesuffix(suffix) for path in home.tasks.glob(f"*{suffix}"))}
     problems = []
@@ -230,7 +230,7 @@ def _checkpoints(path: Path, last: int) -> list[str]:
     return [f"{path}: checkpoint {named} was written and is not there"] if named else []
 
 
-def _sessions(home: Home, found: _Told) -> list[str]:
+def _sessions(home: Home, found: _JournalRecord) -> list[str]:
     lost = [session for session, pruned in sorted(found.ledgers.items()) if not pruned and is_lost(home, session)]
     named = {session_path(home, session): f"{session_path(home, session)} is not there or cannot be read; the events of "
              f"{session} are shown in that session only" for session in lost}  # fmt: skip

@@ -1,21 +1,27 @@
-"""The store's directory: where each thing lies, and whether this Engram may use it."""
+"""The store's directory: where everything is, which paths data may name, and whether this Engram may use it.
+
+A store may come from anyone, so a path read from data is not followed before `memory_file` has checked it, and nothing is
+written through a folder that is a link.
+"""
 
 import contextlib
 import hashlib
 import json
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from engram.disk import DIRECTORY_MODE, UNREADABLE, digest_name, read_bytes, sync_path, write_temporary
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly, UnknownVersion
-from engram.store.files.confinement import UNREADABLE, open_plain, read_bytes, refuse_linked_folders
 
 FORMAT = 1
 INDEX_SCHEMA = 6
-DIRECTORY_MODE, FILE_MODE = 0o700, 0o600
-_MAX_FOLDER_NAME = 120
+_LONGEST_NAME = 120
+_OWN_FILE = re.compile(r"engrams(?:/(?!\.)[^/\0]+)+\.ya?ml")
+_TEAM_FILE = re.compile(r"/(?:[^\0]*/)?\.engram/engrams(?:/(?!\.)[^/\0]+)+\.ya?ml")
 CONFIG = "config.toml"
 FOLDERS = ("engrams", "journal", "usage", "ledger", "state", "quarantine")
 """What a new store begins with."""
@@ -164,18 +170,16 @@ def _create(root: Path, card: Path) -> None:
         for name in FOLDERS:
             (root / name).mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
         root.chmod(DIRECTORY_MODE)
-        fresh = card.with_name(f".store.{os.getpid()}.{os.urandom(3).hex()}")
-        write_private(fresh, json.dumps({"format": FORMAT, "id": os.urandom(6).hex()}).encode() + b"\n")
-        wait_for(fresh)
+        content = json.dumps({"format": FORMAT, "id": os.urandom(6).hex()}).encode() + b"\n"
+        fresh, _ = write_temporary(card, content, sync=True)
         try:
-            os.link(fresh, card)
-        except FileExistsError:
-            pass
+            with contextlib.suppress(FileExistsError):
+                os.link(fresh, card)
         finally:
-            fresh.unlink()
+            Path(fresh).unlink()
         for folder in (root, *_up_to(root, known)):
             with contextlib.suppress(PermissionError):
-                wait_for(folder)
+                sync_path(folder)
     except OSError as error:
         raise StoreReadOnly(f"cannot create a store in {root}: {error.strerror}; choose another with --home") from error
 
@@ -201,31 +205,59 @@ def _read_card(card: Path) -> dict[str, str]:
     return {"id": re.sub(r"[^0-9a-zA-Z-]", "", store_id) or "store"}
 
 
-def wait_for(path: Path) -> None:
-    """Wait until a file's content, or the names in a folder, are on disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def write_private(path: Path, data: bytes) -> None:
-    """Create a file only its owner can read."""
-    descriptor = open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-
-
 def scope_folder(scope: str) -> str:
-    """A folder name for a scope that no scope can use to leave `engrams/`."""
-    if scope.startswith("session:"):
-        return "session"
+    """The name of a scope's folder below `engrams/`."""
+    return "session" if scope.startswith("session:") else file_name(scope)
+
+
+def file_name(identifier: str) -> str:
+    """An id or scope as a file name that stays in its folder: people write both by hand."""
     from urllib.parse import quote
 
-    name = quote(scope, safe="@:+,=_-. ").replace("..", "%2E%2E")
+    name = quote(identifier, safe="@:+,=_-. ").replace("..", "%2E%2E")
     if name.startswith("."):
         name = "%2E" + name[1:]
-    if len(name) > _MAX_FOLDER_NAME:
-        name = f"{name[:80]}~{hashlib.sha256(scope.encode()).hexdigest()[:16]}"
-    return name
+    return digest_name(identifier, name[:80]) if len(name) > _LONGEST_NAME else name
+
+
+class PointsOutside(ValueError):
+    """Data names a file where no memory's can lie."""
+
+
+def memory_file(stored: object) -> str:
+    """Where a journal says that a memory's file lies: below `engrams/`, or below `.engram/engrams/` of a repository.
+
+    "" for a memory that has no file. Raises `PointsOutside` for anything else.
+    """
+    if stored == "":
+        return ""
+    if not isinstance(stored, str) or not (_OWN_FILE.fullmatch(stored) or _TEAM_FILE.fullmatch(stored)):
+        raise PointsOutside(
+            f"it names the file {stored!r:.200}, and a memory's file is a .yaml file below engrams/ of the store"
+        )
+    os.fsencode(stored)
+    return stored
+
+
+def refuse_links(root: Path | str, stored: str) -> None:
+    """Raise `StoreReadOnly` where a folder on the way to a file of the store, or of a repository's, is a link."""
+    base, inside = str(root), stored
+    if stored.startswith("/"):
+        base, _, inside = stored.rpartition("/.engram/engrams/")
+        inside = f".engram/engrams/{inside}"
+    for part in inside.split("/")[:-1]:
+        base = f"{base}/{part}"
+        if os.path.islink(base):  # noqa: PTH114 -- at every write
+            raise StoreReadOnly(
+                f"{base} is a symbolic link, and Engram neither reads nor writes through it; put a folder in its place"
+            )
+
+
+def refuse_linked_folders(root: Path, names: Iterable[str]) -> None:
+    """Raise `StoreCorrupt` where one of a store's own folders is a link: whatever is written there would land elsewhere."""
+    for name in names:
+        if (root / name).is_symlink():
+            raise StoreCorrupt(
+                f"{root / name} is a symbolic link; Engram does not write through it. Put a folder in its place, or link "
+                "the whole store"
+            )

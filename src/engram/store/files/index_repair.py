@@ -57,17 +57,17 @@ class RepairableIndex(ABC):
         """Make a damaged index anew, or raise what the caller should know."""
 
 
-def healing(method: Callable[P, R]) -> Callable[P, R]:
+def repairs_index(method: Callable[P, R]) -> Callable[P, R]:
     """A damaged index costs one rebuild, never an answer: everything in it is derived. It has what this process appended."""
-    return _healed(method, taking_in=True)
+    return _repairing(method, taking_in=True)
 
 
-def healing_append(method: Callable[P, R]) -> Callable[P, R]:
+def repairs_index_on_append(method: Callable[P, R]) -> Callable[P, R]:
     """The same for an append, which need not wait until the index has the ones before it."""
-    return _healed(method, taking_in=False)
+    return _repairing(method, taking_in=False)
 
 
-def _healed(method: Callable[P, R], *, taking_in: bool) -> Callable[P, R]:
+def _repairing(method: Callable[P, R], *, taking_in: bool) -> Callable[P, R]:
     @wraps(method)
     def healed(*args: P.args, **kwargs: P.kwargs) -> R:
         store = args[0]

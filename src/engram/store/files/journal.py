@@ -6,7 +6,6 @@ writing to the newest file.
 """
 
 import contextlib
-import itertools
 import json
 import os
 import re
@@ -16,11 +15,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from engram.disk import (
+    DIRECTORY_MODE,
+    MALFORMED,
+    UNREADABLE,
+    append_durably,
+    keep_aside,
+    lines_backwards,
+    reading,
+    replace_file,
+    set_aside,
+    sync_path,
+    to_json,
+    torn_tail,
+)
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly
-from engram.store.files.confinement import MALFORMED, UNREADABLE, lines_backwards, memory_file, open_plain, reading
-from engram.store.files.home import DIRECTORY_MODE, FILE_MODE, wait_for
+from engram.store.files.home import memory_file
 
-_serial = itertools.count()
 LAST_SEQ = 2**63 - 1
 """The highest number of a decision."""
 
@@ -119,7 +130,7 @@ class Journal:
                 self._folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
             start = append_durably(path, line, sync=durably)
             if fresh and durably:
-                sync_directory(self._folder)
+                sync_path(self._folder)
         except OSError as error:
             raise StoreReadOnly(f"cannot append to {path}: {error.strerror}; nothing was written") from error
         return JournalLine(entry, Position(month, start), Position(month, start + len(line)))
@@ -246,10 +257,6 @@ def encode(entry: Entry) -> bytes:
     return f'{to_json(fields)[:-1]},"changes":[{changes}]}}\n'.encode("utf-8", "surrogatepass")
 
 
-to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-"""A record as the journal and the index keep it."""
-
-
 def _encode_change(change: Change) -> str:
     fields = {"id": change.id, "file": change.file} if change.file else {"id": change.id}
     return f'{to_json(fields)[:-1]},"after":{change.text or to_json(change.after)}}}'
@@ -296,37 +303,6 @@ def _line_at(path: Path, offset: int) -> int:
         return file.read(offset).count(b"\n") + 1
 
 
-def append_durably(path: Path, data: bytes, *, sync: bool = True) -> int:
-    """Append and fsync; return where it starts. A short or failed write is cut off again before the error leaves here."""
-    descriptor = open_plain(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, FILE_MODE)
-    try:
-        start = os.fstat(descriptor).st_size
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(descriptor, view) :]
-            if sync:
-                os.fsync(descriptor)
-        except OSError:
-            os.ftruncate(descriptor, start)
-            raise
-        return start
-    finally:
-        os.close(descriptor)
-
-
-def sync_directory(folder: Path) -> None:
-    """Make a new name in a folder durable."""
-    wait_for(folder)
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder, durably, unless it is there."""
-    if not folder.is_dir():
-        folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-        sync_directory(folder.parent)
-
-
 _MONTH_FILE = re.compile(r"\d{4}-\d{2}\.jsonl")
 _SEQ = re.compile(rb'\{"seq":(\d+)')
 
@@ -334,65 +310,6 @@ _SEQ = re.compile(rb'\{"seq":(\d+)')
 def is_month(name: str) -> bool:
     """Whether a file's name is that of a month's log."""
     return _MONTH_FILE.fullmatch(name) is not None
-
-
-def torn_tail(path: Path) -> int | None:
-    """Where a last line without its newline begins, if there is one."""
-    size, whole = whole_lines(path)
-    return None if whole == size else whole
-
-
-def whole_lines(path: Path) -> tuple[int, int]:
-    """A file's size, and where its last whole line ends."""
-    block = 1 << 16
-    with reading(path) as file:
-        size = position = file.seek(0, os.SEEK_END)
-        while position > 0:
-            step = min(block, position)
-            position -= step
-            file.seek(position)
-            found = file.read(step).rfind(b"\n")
-            if found >= 0:
-                return size, position + found + 1
-        return size, 0
-
-
-def set_aside(path: Path, offset: int, quarantine: Path, reason: str) -> str:
-    """Copy everything from `offset` on to quarantine, then cut it off."""
-    with os.fdopen(open_plain(path, os.O_RDWR), "r+b") as file:
-        file.seek(offset)
-        torn = file.read()
-        name = keep_aside(path, torn, quarantine, reason)
-        file.truncate(offset)
-        os.fsync(file.fileno())
-    return f"{path}: {len(torn)} bytes of a torn line, kept in {name}"
-
-
-def keep_aside(path: Path, data: bytes, quarantine: Path, reason: str) -> Path:
-    """Write bytes to a new quarantine file, headed by where they came from and why."""
-    quarantine.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-    count = len(os.listdir(quarantine))
-    target = quarantine / f"{path.parent.name}-{path.stem}-{count:04d}.txt"
-    header = json.dumps({"file": str(path.name), "reason": reason}).encode() + b"\n"
-    append_durably(target, header + data)
-    return target
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Replace a file's content durably, in one step."""
-    # A name of its own for each: threads may replace the same file at the same time.
-    fresh = path.with_name(f".{path.name[:80]}.{os.getpid()}-{next(_serial)}.tmp")
-    descriptor = open_plain(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
-    except BaseException:
-        fresh.unlink(missing_ok=True)
-        raise
-    sync_directory(path.parent)
 
 
 def _sort_lines(path: Path) -> tuple[list[bytes], list[bytes]]:

@@ -1,28 +1,31 @@
 """What was said and done: one append-only file per session, each event chained to the one before it (`store.ledgers`)."""
 
-import hashlib
 import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from engram.model.errors import StoreCorrupt, StoreReadOnly
-from engram.model.event import Event
-from engram.store.files.confinement import MALFORMED, lines_backwards, reading
-from engram.store.files.home import DIRECTORY_MODE
-from engram.store.files.journal import (
-    LAST_SEQ,
+from engram.disk import (
+    DIRECTORY_MODE,
+    MALFORMED,
     append_durably,
+    digest_name,
+    json_line,
+    lines_backwards,
+    reading,
     replace_file,
     set_aside,
-    sync_directory,
+    sync_path,
     torn_tail,
     whole_lines,
 )
+from engram.model.errors import StoreCorrupt, StoreReadOnly
+from engram.model.event import Event
+from engram.store.files.journal import LAST_SEQ
 from engram.store.ledger import NO_HEAD, Head, blanked, examined, from_fields, to_fields
 
 _SAFE = re.compile(r"[^A-Za-z0-9._-]")
@@ -44,7 +47,7 @@ def ledger_name(session: str) -> str:
     """The name of a session's file, which cannot leave the ledger folder."""
     name = _SAFE.sub("_", session)[:100].lstrip(".") or "_"
     if name != session:
-        name += "~" + hashlib.sha256(session.encode("utf-8", "replace")).hexdigest()[:12]
+        name = digest_name(session, name, 12)
     return f"{name}.jsonl"
 
 
@@ -136,11 +139,11 @@ class Ledger:
 
     def append(self, session: str, events: Sequence[Event]) -> Written:
         """Write chained events and fsync once."""
-        return self._append(session, b"".join([encode(to_fields(event)) for event in events]), events[-1])
+        return self._append(session, b"".join([json_line(to_fields(event)) for event in events]), events[-1])
 
     def append_turn(self, session: str, events: Sequence[Event]) -> Written:
         """The same for events that a crash leaves whole or not at all."""
-        *others, last = [encode(to_fields(event)) for event in events]
+        *others, last = [json_line(to_fields(event)) for event in events]
         together = [line[:-1] + _MORE for line in others]
         return self._append(session, b"".join([*together, last]), events[-1])
 
@@ -150,7 +153,7 @@ class Ledger:
         try:
             start = self._appended(path, data)
             if not start:
-                sync_directory(self._folder)
+                sync_path(self._folder)
         except OSError as error:
             raise StoreReadOnly(f"cannot append to {path}: {error.strerror}; nothing was written") from error
         looks = self._looks(name)
@@ -245,7 +248,7 @@ class Ledger:
         touched = False
         for line, event in self.lines(name):
             if event is not None and event.id in ids:
-                kept = encode(to_fields(blanked(event)))
+                kept = json_line(to_fields(blanked(event)))
                 kept = kept[:-1] + _MORE if line.endswith(_MORE) else kept
             else:
                 kept = line if event is not None or not line.strip() else damaged(line)
@@ -253,14 +256,6 @@ class Ledger:
             after.append(kept)
         if touched:
             replace_file(self._folder / name, b"".join(after))
-
-
-_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-
-
-def encode(fields: Mapping[str, Any]) -> bytes:
-    """The line of an event's fields."""
-    return _json(fields).encode("utf-8", "surrogatepass") + b"\n"
 
 
 def _parse(line: bytes, where: str) -> Event:

@@ -3,13 +3,27 @@
 import contextlib
 import json
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from engram.store.files.confinement import MALFORMED, lines_backwards
+from engram.disk import MALFORMED, lines_backwards
 from engram.store.files.index.index import Index
 from engram.store.files.journal import Entry, Journal, JournalLine, Position
-from engram.store.ledger import NO_HEAD, Head
-from engram.store.ledger_checkpoints import ANCHOR, FIRST, link_to, parsed_anchor
+from engram.store.files.ledger import ledger_name
+from engram.store.ledger import NO_HEAD, Head, problems_of
+from engram.store.ledger_checkpoints import (
+    ANCHOR,
+    FIRST,
+    REDACTED,
+    broken_links,
+    link_to,
+    missing_events,
+    parsed_anchor,
+    unwitnessed,
+)
+
+if TYPE_CHECKING:
+    from engram.store.files.context import StoreContext
 
 NEWEST = "word"
 """The index's own fact: the journal's newest word on any ledger's end, as ledger and reason."""
@@ -51,13 +65,13 @@ def index_anchor(index: Index, entry: Entry) -> None:
 
 def last_witnessed(journal: Journal, session: str) -> int:
     """The number of a ledger's last event that the journal has seen, read from its end: for when there is no index to ask."""
-    reasons = (reason for name, reason in _words(journal) if name == session)
+    reasons = (reason for name, reason in _anchors_backwards(journal) if name == session)
     anchors = (anchor for reason in reasons if (anchor := parsed_anchor(reason)) is not None)
     found = next(anchors, None)
     return (found.head if found is not None else NO_HEAD).seq
 
 
-def _words(journal: Journal) -> Iterator[tuple[str, str]]:
+def _anchors_backwards(journal: Journal) -> Iterator[tuple[str, str]]:
     """Ledger and reason of every word, the newest first."""
     for month in reversed(journal.months()):
         for line in lines_backwards(journal.path(month)):
@@ -72,3 +86,51 @@ def _parsed(line: bytes) -> dict[str, Any]:
         found = json.loads(line)
         return found if isinstance(found, dict) else {}
     return {}
+
+
+@dataclass(slots=True)
+class _JournaledAnchors:
+    """What the journal says: of each ledger's ends since it was last let go, of redactions, and all of it in order."""
+
+    ends: dict[str, list[str]] = field(default_factory=dict)
+    redacted: set[str] = field(default_factory=set)
+    all: list[tuple[str, str]] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+
+def verify_ledgers(parts: "StoreContext") -> list[str]:
+    """What is wrong, ledger by ledger."""
+    words = _read_anchors(parts)
+    sessions = {ledger_name(session): session for session in words.ends}
+    problems = [*words.unread, *parts.ledger.odd()]
+    for name in sorted(parts.ledger.sizes()):
+        problems += _ledger_problems(parts, name, words, words.ends.get(sessions.pop(name, ""), []))
+    for session in sorted(sessions.values()):
+        problems += missing_events(session, words.ends[session], lambda _: None)
+    return problems + broken_links(words.all)
+
+
+def _read_anchors(parts: "StoreContext") -> _JournaledAnchors:
+    found = _JournaledAnchors()
+    for placed in parts.journal.readable(found.unread):
+        entry = placed.entry
+        if entry.op == REDACTED:
+            found.redacted.update(entry.reason.split())
+        elif entry.op == ANCHOR:
+            found.all.append((entry.session, entry.reason))
+            anchor = parsed_anchor(entry.reason)
+            if anchor is not None and anchor.is_pruned:
+                found.ends[entry.session] = []
+            found.ends.setdefault(entry.session, []).append(entry.reason)
+    return found
+
+
+def _ledger_problems(parts: "StoreContext", name: str, words: _JournaledAnchors, ends: list[str]) -> list[str]:
+    events, problems = parts.ledger.examined(name)
+    problems += problems_of(events, name, words.redacted)
+    if events and ledger_name(events[0].session) != name:
+        problems.append(
+            f"{name}: holds the ledger of {events[0].session}, whose name is {ledger_name(events[0].session)}"
+        )
+    digests = {event.seq: event.digest for event in events}
+    return problems + missing_events(name, ends, digests.get) + unwitnessed(name, events, ends)

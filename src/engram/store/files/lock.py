@@ -9,9 +9,8 @@ import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
+from engram.disk import FILE_MODE, open_plain
 from engram.model.errors import StoreBusy, StoreReadOnly
-from engram.store.files.confinement import open_plain
-from engram.store.files.home import FILE_MODE
 
 DEFAULT_DEADLINE = 30.0
 

@@ -1,8 +1,6 @@
 """One file per memory: where it lies, how it is written without losing what a person wrote, how it is read."""
 
 import contextlib
-import hashlib
-import itertools
 import os
 import sys
 import time
@@ -11,22 +9,18 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from engram.dialects import engram_yaml
+from engram.disk import DIRECTORY_MODE, read_bytes, write_temporary
 from engram.model.errors import EngramError, StoreCorrupt, StoreReadOnly
 from engram.model.memory import Memory
-from engram.store.files.confinement import read_bytes
-from engram.store.files.home import DIRECTORY_MODE, FILE_MODE, scope_folder
+from engram.store.files.home import file_name, scope_folder
 
 _RENAME_NOREPLACE, _RENAME_SWAP = 1, 2
 _MAC_FLAGS = {_RENAME_NOREPLACE: 4, _RENAME_SWAP: 2}
 _AT_FDCWD = -100
-_MAX_NAME = 120
 _SAVING_SECONDS = 0.5
 """How long an editor may take between emptying a file and filling it again."""
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_serial = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +41,7 @@ UNREACHABLE = Stamp(-1, -1, -1)
 def relative_path(memory: Memory) -> str:
     """Where a new memory's file goes, below `engrams/`."""
     month = memory.id[4:8] + "-" + memory.id[9:11] if _is_dated(memory.id) else "undated"
-    return f"{scope_folder(memory.scope)}/{month}/{_file_name(memory.id)}.yaml"
-
-
-def _file_name(identifier: str) -> str:
-    """An id as a name that stays in its folder: people write ids by hand."""
-    name = quote(identifier, safe="@:+,=_-. ")
-    name = "%2E" + name[1:] if name.startswith(".") else name
-    if len(name) > _MAX_NAME:
-        name = f"{name[:80]}~{hashlib.sha256(identifier.encode('utf-8', 'replace')).hexdigest()[:16]}"
-    return name
+    return f"{scope_folder(memory.scope)}/{month}/{file_name(memory.id)}.yaml"
 
 
 def _is_dated(identifier: str) -> bool:
@@ -134,41 +119,26 @@ def write(
     Returns the stamp of what was written. If someone saved the file since then, their version stays and the answer is None:
     the caller takes it in as an edit made after this decision. Nothing a person saved is lost.
     """
-    data = rendered([memory]) if mapping is None else rendered_image(mapping)
-    folder, _, name = str(path).rpartition("/")
-    fresh = f"{folder}/.{name}.{os.getpid()}-{next(_serial)}.tmp"
+    data = render([memory]) if mapping is None else render_image(mapping)
+    fresh = ""
     try:
-        ours = _write_new(fresh, data)
+        fresh, found = _written(path, data)
+        ours = _stamp(found)
         placed = (expected is None and _place_new(fresh, path)) or _replace(fresh, path, expected, ours)
         return ours if placed else None
     except OSError as error:
         with contextlib.suppress(OSError):
-            Path(fresh).unlink()
+            if fresh:
+                Path(fresh).unlink()
         raise StoreReadOnly(f"cannot write {path}: {error.strerror}") from error
 
 
-def _write_new(fresh: str, data: bytes) -> Stamp:
-    """Write a file that is not there yet; nobody else gives this name."""
+def _written(path: Path | str, data: bytes) -> tuple[str, os.stat_result]:
     try:
-        descriptor = os.open(fresh, _CREATE, FILE_MODE)
+        return write_temporary(path, data, sync=False)
     except FileNotFoundError:
-        Path(fresh).parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-        descriptor = os.open(fresh, _CREATE, FILE_MODE)
-    except FileExistsError:
-        # Left by a process of the same number that was killed.
-        Path(fresh).unlink()
-        descriptor = os.open(fresh, _CREATE, FILE_MODE)
-    try:
-        _write_all(descriptor, data)
-        return _stamp(os.fstat(descriptor))
-    finally:
-        os.close(descriptor)
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
+        Path(path).parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        return write_temporary(path, data, sync=False)
 
 
 def _place_new(fresh: str, path: Path | str) -> bool:
@@ -238,12 +208,12 @@ def _rename_call() -> Callable[[Path | str, Path | str, int], int] | None:
     return None
 
 
-def rendered(found: list[Memory]) -> bytes:
+def render(found: list[Memory]) -> bytes:
     """A file's bytes for some memories."""
     return engram_yaml.dump(found).encode("utf-8", "surrogatepass")
 
 
-def rendered_image(mapping: Mapping[str, Any]) -> bytes:
+def render_image(mapping: Mapping[str, Any]) -> bytes:
     """A file's bytes for one memory's image. Raises `InvalidInput` for what no file can store."""
     from engram.dialects.yaml_writer import emit_list
 

@@ -15,14 +15,14 @@ from datetime import UTC
 from pathlib import Path
 from typing import Any
 
+from engram.disk import DIRECTORY_MODE, keep_aside, read_bytes, replace_file, temporary_prefix
 from engram.model.errors import EngramError, StoreError, StoreReadOnly
 from engram.model.memory import Memory
 from engram.store.files import memories
-from engram.store.files.confinement import read_bytes
 from engram.store.files.context import StoreContext
 from engram.store.files.durability import Mark, is_own, read_mark, sync_files, write_mark
-from engram.store.files.home import DIRECTORY_MODE, Home
-from engram.store.files.journal import Position, keep_aside, replace_file
+from engram.store.files.home import Home
+from engram.store.files.journal import Position
 from engram.store.files.memories import stamp_of
 from engram.store.records import from_image, image
 
@@ -42,7 +42,7 @@ class Leftovers:
     def clear(self, path: Path, spellings: Sequence[bytes]) -> None:
         """Remove those of a memory's file; one that holds what a person saved meanwhile takes its place again."""
         for name in self._in(path.parent):
-            if name.startswith(f".{path.name}."):
+            if name.startswith(temporary_prefix(path)):
                 self._clear(path.parent / name, path, spellings)
 
     def _in(self, folder: Path) -> list[str]:
@@ -74,7 +74,7 @@ Image = Mapping[str, Any]
 MOST_NAMED = 50
 
 
-def look_after_restart(parts: StoreContext) -> None:
+def repair_after_restart(parts: StoreContext) -> None:
     """Once in a process, before anything in the files counts as a person's work."""
     known = parts.durability
     if known.is_checked:
@@ -83,7 +83,7 @@ def look_after_restart(parts: StoreContext) -> None:
     if mark is None:
         # An earlier Engram's store, or a new one: what is there is taken as it is.
         last = parts.journal.last_seq()
-        _note(parts, Mark(last, known.boot, last))
+        _save_mark(parts, Mark(last, known.boot, last))
         return
     known.floor = mark.seq
     if known.boot and mark.boot == known.boot:
@@ -93,21 +93,21 @@ def look_after_restart(parts: StoreContext) -> None:
         # The line of a word that did not wait for the disk may be there without its letters.
         parts.warnings += parts.journal.mend()
     last = parts.journal.last_seq()
-    found = _Window(parts, mark.seq).repair() if last > mark.seq else []
+    found = _RecentDecisions(parts, mark.seq).repair() if last > mark.seq else []
     if known.unrepaired:
         return
     mark = replace(mark, seq=max(last, mark.seq), boot=known.boot)
     if found:
         at = parts.clock().astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         mark = replace(mark, repaired=tuple(found[:MOST_NAMED]), repaired_at=at)
-        parts.warnings.append(told(mark))
+        parts.warnings.append(repair_report(mark))
     if mark == read_mark(parts.home):
         known.is_checked = True
     else:
-        _note(parts, mark)
+        _save_mark(parts, mark)
 
 
-def _note(parts: StoreContext, mark: Mark) -> None:
+def _save_mark(parts: StoreContext, mark: Mark) -> None:
     """Until this can be said, it is looked at again."""
     try:
         write_mark(parts.home, mark)
@@ -117,7 +117,7 @@ def _note(parts: StoreContext, mark: Mark) -> None:
             parts.warnings.append(str(error))
 
 
-def told(mark: Mark) -> str:
+def repair_report(mark: Mark) -> str:
     """What was put right, in words."""
     named = ", ".join(mark.repaired[:5]) + (", …" if len(mark.repaired) > 5 else "")
     return (
@@ -127,7 +127,7 @@ def told(mark: Mark) -> str:
 
 
 @dataclass(slots=True)
-class _Past:
+class _MemoryHistory:
     """A memory that was decided about since the mark: every image a file of it may still hold, the newest last."""
 
     images: list[Image | None] = field(default_factory=list)
@@ -135,13 +135,13 @@ class _Past:
     is_new: bool = False
 
 
-class _Window:
+class _RecentDecisions:
     """The decisions after the mark, and what their files look like."""
 
     def __init__(self, parts: StoreContext, after: int) -> None:
         self._parts = parts
         self._last: dict[str, tuple[Position, str]] = {}
-        self._past: dict[str, _Past] = {}
+        self._past: dict[str, _MemoryHistory] = {}
         self._moved: frozenset[str] | None = None
         self._leftovers = Leftovers(parts.home)
         for placed in parts.journal.readable([]):
@@ -152,9 +152,9 @@ class _Window:
                     past.places.append(change.file)
                 self._last[change.id] = placed.start, change.file
 
-    def _begin(self, memory_id: str) -> _Past:
+    def _begin(self, memory_id: str) -> _MemoryHistory:
         before = self._last.get(memory_id)
-        past = self._past[memory_id] = _Past(is_new=before is None)
+        past = self._past[memory_id] = _MemoryHistory(is_new=before is None)
         if before is not None:
             past.images.append(self._image_at(memory_id, before[0]))
             past.places.append(before[1])
@@ -237,8 +237,8 @@ class _Window:
         }
 
     def _spellings(self, known: Mapping[str, Sequence[Image]], wanted: Sequence[Memory]) -> list[bytes]:
-        alone = [memories.rendered([from_image(one)]) for images in known.values() for one in images]
-        return [memories.rendered(list(wanted)), *alone] if wanted else alone
+        alone = [memories.render([from_image(one)]) for images in known.values() for one in images]
+        return [memories.render(list(wanted)), *alone] if wanted else alone
 
     def _was_set_back(
         self,
@@ -277,5 +277,5 @@ def _write(path: Path, wanted: Sequence[Memory]) -> bool:
     if len(wanted) == 1:
         return memories.write(path, wanted[0], stamp_of(path)) is not None
     path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-    replace_file(path, memories.rendered(list(wanted)))
+    replace_file(path, memories.render(list(wanted)))
     return True

@@ -14,10 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from engram.disk import MALFORMED, json_line, read_bytes, reading, replace_file
 from engram.model.errors import EngramError
 from engram.store.documents import event_document
 from engram.store.files import events, file_sync, memories
-from engram.store.files.confinement import MALFORMED, read_bytes, reading
 from engram.store.files.context import (
     StoreContext,
     append_entry,
@@ -28,15 +28,15 @@ from engram.store.files.context import (
     reindex_journal,
 )
 from engram.store.files.index.writer import DocumentWriter, IndexRow
-from engram.store.files.journal import Change, replace_file
+from engram.store.files.journal import Change
 from engram.store.files.purge_plan import (
     MARKER,
     PurgePlan,
     owner_of,
     plan_purge,
+    purge_stamp,
     read_marker,
     scope_of,
-    stamp,
     unfinished,
     write_marker,
 )
@@ -62,7 +62,7 @@ def purge(parts: StoreContext, ids: Sequence[str], actor: str, drawn: Collection
     with parts.index.writing() as writer:
         _take_out_of_index(parts, writer, joined)
         write_marker(parts.home, joined)
-        parts.index.set(HIDDEN, stamp(parts.home))
+        parts.index.set(HIDDEN, purge_stamp(parts.home))
     return _carry_out(parts, joined)
 
 
@@ -74,7 +74,7 @@ def resume(parts: StoreContext) -> None:
 
 def to_hide(parts: StoreContext) -> bool:
     """Whether the index may still hold what an interrupted purge has begun to destroy."""
-    return unfinished(parts.home) and parts.index.get(HIDDEN) != stamp(parts.home)
+    return unfinished(parts.home) and parts.index.get(HIDDEN) != purge_stamp(parts.home)
 
 
 def hide(parts: StoreContext) -> None:
@@ -83,7 +83,7 @@ def hide(parts: StoreContext) -> None:
         plan = read_marker(parts)
         with parts.index.writing() as writer:
             _take_out_of_index(parts, writer, plan)
-            parts.index.set(HIDDEN, stamp(parts.home))
+            parts.index.set(HIDDEN, purge_stamp(parts.home))
 
 
 def _carry_out(parts: StoreContext, plan: PurgePlan) -> Purged:
@@ -252,7 +252,7 @@ def take_out(path: Path, wanted: Collection[str], quotes: Quotations) -> bool:
     if not kept:
         path.unlink(missing_ok=True)
     elif len(kept) < len(found):
-        replace_file(path, memories.rendered(kept))
+        replace_file(path, memories.render(kept))
     return True
 
 
@@ -335,7 +335,7 @@ def _blanked(line: bytes, ids: frozenset[bytes], plan: PurgePlan, quotes: Quotat
         _take_away(fields, changes, ids)
     if json.dumps(fields) == before:
         return line
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
+    return json_line(fields)
 
 
 def _owners(changes: Sequence[dict[str, Any]]) -> set[str]:

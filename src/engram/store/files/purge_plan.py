@@ -11,14 +11,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from engram.disk import DIRECTORY_MODE, UNREADABLE, make_folder, read_bytes, replace_file, sync_path
 from engram.model.errors import EngramError, StoreCorrupt
 from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.store.files import events, file_sync, memories
-from engram.store.files.confinement import UNREADABLE, memory_file, read_bytes
 from engram.store.files.context import StoreContext
-from engram.store.files.home import DIRECTORY_MODE, Home
-from engram.store.files.journal import make_folder, replace_file, sync_directory
+from engram.store.files.home import Home, memory_file
 from engram.store.files.ledger import ledger_name
 from engram.store.files.tasks import load_task
 from engram.store.ledger import blanked
@@ -82,10 +81,10 @@ def _union(*parts: Iterable[str]) -> tuple[str, ...]:
 
 def unfinished(home: Home) -> bool:
     """Whether a purge was begun and not ended."""
-    return stamp(home) != ""
+    return purge_stamp(home) != ""
 
 
-def stamp(home: Home) -> str:
+def purge_stamp(home: Home) -> str:
     """Which purge was begun, for whoever has seen to a part of it; "" for none."""
     try:
         found = os.stat(f"{home.state}/{MARKER}")
@@ -102,7 +101,7 @@ def write_marker(home: Home, plan: PurgePlan) -> None:
 
 def read_marker(parts: StoreContext) -> PurgePlan:
     """The purge that was begun; one of an older Engram, which kept the ids alone, is planned anew and noted so."""
-    begun, is_planned = _begun(parts.home)
+    begun, is_planned = _read_plan(parts.home)
     if is_planned:
         return begun
     plan = plan_purge(parts, begun.ids, begun.drawn, begun.actor)
@@ -110,11 +109,11 @@ def read_marker(parts: StoreContext) -> PurgePlan:
     return plan
 
 
-def damage(home: Home) -> str:
+def marker_problem(home: Home) -> str:
     """What is wrong with the marker, in words; "" where nothing is, or none is there."""
     try:
         if unfinished(home):
-            _begun(home)
+            _read_plan(home)
     except StoreCorrupt as error:
         return str(error)
     return ""
@@ -122,16 +121,16 @@ def damage(home: Home) -> str:
 
 def set_aside_damaged(home: Home) -> list[str]:
     """Move a marker that cannot be read to quarantine, so that others can be written. For the holder of the writer lock."""
-    if not damage(home):
+    if not marker_problem(home):
         return []
     path = home.state / MARKER
     make_folder(home.quarantine)
     path.rename(home.quarantine / f"{path.name}.{os.urandom(3).hex()}")
-    sync_directory(home.quarantine)
+    sync_path(home.quarantine)
     return [f"{path}: an interrupted purge that cannot be read, moved to quarantine; purge again what it was about"]
 
 
-def _begun(home: Home) -> tuple[PurgePlan, bool]:
+def _read_plan(home: Home) -> tuple[PurgePlan, bool]:
     """What the marker says, and whether that is a whole plan."""
     path = home.state / MARKER
     try:
@@ -163,7 +162,7 @@ def plan_purge(parts: StoreContext, ids: Sequence[str], drawn: Collection[str], 
     """Read everything that a purge of these needs to know. Nothing is written."""
     wanted = frozenset(ids)
     asked = frozenset(i for i in wanted - frozenset(drawn) if events.find(parts, i) is None)
-    known = _Known(parts, wanted)
+    known = _PurgeSources(parts, wanted)
     everywhere = known.texts(asked)
     own = [text for text in known.texts(wanted - asked) if text not in everywhere]
     blank = {i: event for i, event in known.blank(asked, everywhere).items() if blanked(event) != event}
@@ -174,7 +173,7 @@ def plan_purge(parts: StoreContext, ids: Sequence[str], drawn: Collection[str], 
     )  # fmt: skip
 
 
-class _Known:
+class _PurgeSources:
     """What the journal, the index and the files know of the memories and events that are wanted."""
 
     def __init__(self, parts: StoreContext, wanted: frozenset[str]) -> None:

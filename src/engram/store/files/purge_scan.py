@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from engram.disk import MALFORMED, UNREADABLE, json_line, read_bytes, reading, replace_file
 from engram.model.errors import EngramError
 from engram.store.files import file_sync, memories
-from engram.store.files.confinement import MALFORMED, UNREADABLE, read_bytes, reading
 from engram.store.files.context import StoreContext
-from engram.store.files.journal import replace_file
 from engram.store.files.memories import is_memory_file
 from engram.store.files.purge_plan import MARKER, PurgePlan, owner_of, scope_of
 from engram.store.purge import BLANK, Holder, lines_of, named, reworded, says, strings_in, without
@@ -129,7 +128,7 @@ class Quotations:
         if not self.in_bytes(piece) or spared(fields):
             return piece
         changed = reworded(fields, lambda text: without(text, self.said))
-        return piece if changed == fields else _dumped(changed) + b"\n"
+        return piece if changed == fields else json_line(changed, "replace")
 
 
 def _is_text(data: bytes) -> bool:
@@ -137,10 +136,6 @@ def _is_text(data: bytes) -> bool:
         return "\0" not in data.decode()
     except UnicodeDecodeError:
         return False
-
-
-def _dumped(fields: Any) -> bytes:
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def files_below(folder: Path, report: Callable[[Path, Exception], None]) -> Iterator[Path]:
@@ -191,13 +186,13 @@ def _records(parts: StoreContext, path: Path) -> Records:
     """The records of a file, each with all that it says."""
     folder = path.parent
     if folder == parts.home.journal:
-        return _lines(path, _decided)
+        return _lines(path, _journal_records)
     if folder == parts.home.ledger:
-        return _lines(path, lambda fields: _event(parts, fields))
+        return _lines(path, lambda fields: _event_record(parts, fields))
     if folder in (parts.home.tasks, parts.home.state / "jobs"):
-        return _lines(path, lambda fields: _small(parts, fields))
+        return _lines(path, lambda fields: _state_record(parts, fields))
     if folder == parts.home.state / "sessions":
-        return _small(parts, json.loads(read_bytes(path)))
+        return _state_record(parts, json.loads(read_bytes(path)))
     if any(root in path.parents for root in file_sync.roots(parts)) and memories.is_memory_file(path.name):
         return ((Holder(m.id, m.scope), strings_in(image(m))) for m in memories.read(path))
     raise ValueError("no record's file")
@@ -211,7 +206,7 @@ def _lines(path: Path, parse: Callable[[Any], Records]) -> Records:
                 yield from parse(json.loads(line))
 
 
-def _decided(fields: Mapping[str, Any]) -> Records:
+def _journal_records(fields: Mapping[str, Any]) -> Records:
     """Each memory of a decision; and the decision itself, whose reason or actor may quote."""
     scope = ""
     for change in fields["changes"]:
@@ -222,11 +217,11 @@ def _decided(fields: Mapping[str, Any]) -> Records:
     yield Holder(f"decision {fields['seq']} of the journal", scope), told
 
 
-def _event(parts: StoreContext, fields: Mapping[str, Any]) -> Records:
+def _event_record(parts: StoreContext, fields: Mapping[str, Any]) -> Records:
     yield Holder(str(fields["id"]), scope_of(parts, str(fields["id"]))), strings_in(fields)
 
 
-def _small(parts: StoreContext, fields: Mapping[str, Any]) -> Records:
+def _state_record(parts: StoreContext, fields: Mapping[str, Any]) -> Records:
     yield Holder(str(fields["id"]), owner_of(parts, fields)), strings_in(fields)
 
 

@@ -12,7 +12,7 @@ from engram.model.memory import Memory
 from engram.rules.scopes import shows
 from engram.store.files import events, file_sync, health, traversal
 from engram.store.files.context import StoreContext
-from engram.store.files.index_repair import healing
+from engram.store.files.index_repair import repairs_index
 from engram.store.files.journal import Entry, Position
 from engram.store.files.recovery import IndexOutdated
 from engram.store.files.refresh import RefreshedStore
@@ -77,7 +77,7 @@ LOOKED_AT = 200
 class FilesReader(RefreshedStore):
     """What is asked of a store on files."""
 
-    @healing
+    @repairs_index
     def get(self, ref: str, scopes: Collection[str] | None = None) -> Memory | None:
         """A memory by id, name or alias."""
         row = self._row(ref, scopes)
@@ -99,7 +99,7 @@ class FilesReader(RefreshedStore):
             raise InvalidInput(f"{ref!r} names {len(live)} memories: {', '.join(r[1] for r in live)}; use the id")
         return (live[0][0], live[0][1]) if live else None
 
-    @healing
+    @repairs_index
     def get_many(self, numbers: Sequence[int]) -> list[Found]:
         """Records by document number; those whose file changed are read anew."""
         return self._fresh_records(numbers)
@@ -112,35 +112,35 @@ class FilesReader(RefreshedStore):
     def _found(self, n: int, kind: str, record: str) -> Found:
         return Found(n, kind, decode_record(record) if kind == "memory" else decode_event(record))
 
-    @healing
+    @repairs_index
     def exact(self, content_hash: str, scope: str) -> Memory | None:
         """The live memory with this content in this scope."""
         row = self.parts.index.one("exact", content_hash, scope) if content_hash else None
         return decode_record(row[1]) if row else None
 
-    @healing
+    @repairs_index
     def owned(self, memory_ids: Iterable[str]) -> list[str]:
         """Those of the memories that live in the owner's own store."""
         return [i for i in memory_ids if not file_sync.is_team(file_sync.place_of(self.parts, i))]
 
-    @healing
+    @repairs_index
     def named(self, name: str, scope: str) -> str:
         """The id of the memory that goes by this name in a scope, or ""."""
         row = self.parts.index.db.execute("SELECT id FROM names WHERE name = ? AND scope = ?", (name, scope)).fetchone()
         return row[0] if row else ""
 
-    @healing
+    @repairs_index
     def mark(self, scope: str) -> int:
         """The number of the last change; all scopes share one count."""
         return self.parts.index.change
 
-    @healing
+    @repairs_index
     def file_of(self, memory_id: str) -> str:
         """The file that holds a memory, or ""."""
         place = file_sync.place_of(self.parts, memory_id)
         return str(self.parts.path(place)) if place else ""
 
-    @healing
+    @repairs_index
     def event(self, event_id: str) -> Event | None:
         """An event by id."""
         found = events.find(self.parts, event_id)
@@ -149,13 +149,13 @@ class FilesReader(RefreshedStore):
             found = events.find(self.parts, event_id)
         return found
 
-    @healing
+    @repairs_index
     def owner_of(self, document_id: str) -> str | None:
         """The scope a document belongs to."""
         row = self.parts.index.db.execute("SELECT scope FROM docs WHERE id = ?", (document_id,)).fetchone()
         return row[0] if row else None
 
-    @healing
+    @repairs_index
     def listing(self, filters: Filters, limit: int | None = None, offset: int = 0) -> list[Memory]:
         """Memories, newest first."""
         self._notice()
@@ -165,13 +165,13 @@ class FilesReader(RefreshedStore):
         numbers = self.numbers([json.loads(record)["id"] for record in listed])
         return [f.record for f in self._fresh_records(list(numbers.values())) if isinstance(f.record, Memory)]
 
-    @healing
+    @repairs_index
     def count(self, filters: Filters) -> int:
         """How many documents pass the filters."""
         self._notice()
         return self.parts.index.counted(filters)
 
-    @healing
+    @repairs_index
     def candidates(self, query: Query, filters: Filters) -> Candidates:
         """What each retriever finds."""
         self._notice()
@@ -180,30 +180,30 @@ class FilesReader(RefreshedStore):
             found.warnings += health.foreign_vectors(self.parts)
         return found
 
-    @healing
+    @repairs_index
     def stands(self, numbers: Sequence[int]) -> dict[int, Stand]:
         """Where each document stands."""
         return self.parts.index.stands(numbers)
 
-    @healing
+    @repairs_index
     def passages(
         self, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters
     ) -> "tuple[list[Placed], Vectors | None]":
         """These documents, then every document of these stretches; with their vectors."""
         return self.parts.index.passages(numbers, stretches, filters)
 
-    @healing
+    @repairs_index
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
         """In how many documents each term occurs."""
         return self.parts.index.frequencies(terms)
 
-    @healing
+    @repairs_index
     def said(self, terms: Sequence[str], scopes: Collection[str]) -> frozenset[str]:
         """Those of the terms that a document of these scopes holds."""
         seen = json.dumps(list(scopes))
         return frozenset(term for term in terms if self.parts.index.all("said", f'"{term}"', seen, COMMON))
 
-    @healing
+    @repairs_index
     def numbers(self, memory_ids: Sequence[str]) -> dict[str, int]:
         """The document numbers of memories."""
         rows = self.parts.index.db.execute(
@@ -211,7 +211,7 @@ class FilesReader(RefreshedStore):
         )
         return dict(rows.fetchall())
 
-    @healing
+    @repairs_index
     def heads(self, conflict_key: str, scope: str) -> list[Memory]:
         """The memories in force that hold a conflict key in a scope."""
         self._notice()
@@ -219,18 +219,18 @@ class FilesReader(RefreshedStore):
         found = self._fresh_records(list(self.numbers(ids).values()))
         return heads_among((f.record for f in found if isinstance(f.record, Memory)), conflict_key, scope)
 
-    @healing
+    @repairs_index
     def lineage(self, lineage_id: str) -> list[Memory]:
         """Every version of a fact, by revision."""
         self._notice()
         return versions_among((decode_record(r) for (r,) in self.parts.index.all("lineage", lineage_id)), lineage_id)
 
-    @healing
+    @repairs_index
     def known_at(self, moment: datetime) -> dict[str, Memory | None]:
         """What Engram held then of every memory it has decided about since."""
         return known_at(self.parts, moment)
 
-    @healing
+    @repairs_index
     def vectors(self, numbers: Sequence[int]) -> "Vectors | None":
         """Vectors of documents."""
         return self.parts.index.vectors(numbers)
@@ -243,21 +243,21 @@ class FilesReader(RefreshedStore):
         """The model this process embeds with."""
         return self.parts.embedder.name if self.parts.embedder else ""
 
-    @healing
+    @repairs_index
     def _can_embed(self) -> bool:
         return self.parts.index.can_embed()
 
-    @healing
+    @repairs_index
     def history(self, memory_id: str) -> list[Image]:
         """Everything that was decided about a memory."""
         return history(self.parts, memory_id)
 
-    @healing
+    @repairs_index
     def links_to(self, memory_ids: Iterable[str]) -> list[tuple[str, str, str, float]]:
         """Links that point at these memories."""
         return self.parts.index.all("links_to", json.dumps(list(memory_ids)))
 
-    @healing
+    @repairs_index
     def walk(
         self,
         seeds: Sequence[str],

@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from engram.dialects.yaml_writer import emit_list
+from engram.disk import to_json, whole_lines
 from engram.model.errors import EngramError, StoreCorrupt, StoreReadOnly
 from engram.model.memory import Memory
 from engram.store.documents import event_document, memory_document
 from engram.store.files import file_sync, memories
 from engram.store.files.context import StoreContext, index_entry, index_event, note_file, note_ledger, note_place
 from engram.store.files.index.writer import DocumentWriter, IndexRow
-from engram.store.files.journal import JournalLine as PlacedEntry
-from engram.store.files.journal import Position, to_json, whole_lines
+from engram.store.files.journal import JournalLine, Position
 from engram.store.files.memories import UNSEEN, Stamp, stamp_of
-from engram.store.files.power_loss import Leftovers, look_after_restart
+from engram.store.files.power_loss import Leftovers, repair_after_restart
 from engram.store.files.recovery import redo_file
-from engram.store.files.sessions import session_scope
+from engram.store.files.state import session_scope
 from engram.store.protocol import Noticed, Progress
 from engram.store.records import from_image, image
 from engram.store.scopes import trusted_by_folder
@@ -31,7 +31,7 @@ KEPT_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(slots=True)
-class _Last:
+class _LastImage:
     """Where a memory's last image lies, its digest, its file, and where the image before it lies."""
 
     start: Position
@@ -47,7 +47,7 @@ class _Last:
 
 
 @dataclass(slots=True)
-class _Read:
+class _MemoryOfFile:
     """A memory of a file, and how the file looked before it was read."""
 
     memory: Memory
@@ -60,7 +60,7 @@ def rebuild(parts: StoreContext, progress: Progress = lambda *_: None) -> Notice
     """Fill the index from scratch, then pick up what differs from the journal as hand edits."""
     with contextlib.suppress(PermissionError):
         parts.warnings += [*parts.journal.mend(), *parts.ledger.mend()]
-    look_after_restart(parts)
+    repair_after_restart(parts)
     noticed = Noticed()
     with parts.index.writing() as writer:
         differing = _fill(parts, writer, progress, noticed, alone=True)
@@ -110,9 +110,9 @@ def _fill(
     return differing
 
 
-def _read_journal(parts: StoreContext) -> tuple[dict[str, _Last], PlacedEntry | None]:
+def _read_journal(parts: StoreContext) -> tuple[dict[str, _LastImage], JournalLine | None]:
     """Each memory's last image, and the very last decision: only that one can be missing from the files."""
-    last: dict[str, _Last] = {}
+    last: dict[str, _LastImage] = {}
     final = None
     room = KEPT_BYTES
     for placed in parts.journal.read():
@@ -125,11 +125,11 @@ def _read_journal(parts: StoreContext) -> tuple[dict[str, _Last], PlacedEntry | 
                 text = to_json(change.after).encode("utf-8", "surrogatepass") if room > 0 else b""
                 room -= len(text) - (len(before.text) if before else 0)
                 digest = b"" if text else _digest(change.after)
-                last[change.id] = _Last(placed.start, digest, change.file, previous, text)
+                last[change.id] = _LastImage(placed.start, digest, change.file, previous, text)
     return last, final
 
 
-def _finish_last(parts: StoreContext, last: dict[str, _Last], final: PlacedEntry | None) -> None:
+def _finish_last(parts: StoreContext, last: dict[str, _LastImage], final: JournalLine | None) -> None:
     if final is None or final.entry.op == file_sync.EDIT:
         return
     leftovers = Leftovers(parts.home)
@@ -150,13 +150,13 @@ def _digest(mapping: Any) -> bytes:
 def _read_files(
     parts: StoreContext,
     writer: DocumentWriter,
-    last: dict[str, _Last],
+    last: dict[str, _LastImage],
     progress: Progress,
     noticed: Noticed,
 ) -> list[str]:
     """Index every file that says what the journal says; return the others, to be read as hand edits afterwards."""
     differing: list[str] = []
-    batch: list[_Read] = []
+    batch: list[_MemoryOfFile] = []
     done, total = 0, len(last)
     ids = {known.file: memory_id for memory_id, known in last.items()}
     for path in _memory_files(parts, noticed):
@@ -196,7 +196,7 @@ def _memory_files(parts: StoreContext, noticed: Noticed) -> Iterator[Path]:
                     noticed.problems.append(f"{path}: a conflicted copy; merge it by hand and remove it")
 
 
-def _agreed(path: Path, stored: str, memory_id: str, last: dict[str, _Last]) -> list[_Read] | None:
+def _agreed(path: Path, stored: str, memory_id: str, last: dict[str, _LastImage]) -> list[_MemoryOfFile] | None:
     """The memories of a file if the journal knows each of them exactly so."""
     stamp = stamp_of(path)
     try:
@@ -211,10 +211,10 @@ def _agreed(path: Path, stored: str, memory_id: str, last: dict[str, _Last]) -> 
             return None
     if stamp is None or len({memory.id for memory, _ in found}) < len(found):
         return None
-    return [_Read(memory, stored, stamp, to_json(mapping)) for memory, mapping in found] or None
+    return [_MemoryOfFile(memory, stored, stamp, to_json(mapping)) for memory, mapping in found] or None
 
 
-def _as_written(data: bytes, known: _Last | None) -> tuple[Memory, Mapping[str, Any]] | None:
+def _as_written(data: bytes, known: _LastImage | None) -> tuple[Memory, Mapping[str, Any]] | None:
     """The memory of a file that is, byte for byte, what Engram wrote for its last image."""
     if known is None or not known.text:
         return None
@@ -227,11 +227,13 @@ def _mapping_at(parts: StoreContext, memory_id: str, position: Position) -> Mapp
     return next(change.after for change in entry.changes if change.id == memory_id and change.after is not None)
 
 
-def _image_of(parts: StoreContext, memory_id: str, last: _Last) -> Memory:
+def _image_of(parts: StoreContext, memory_id: str, last: _LastImage) -> Memory:
     return from_image(_mapping_at(parts, memory_id, last.start))
 
 
-def _index_batch(parts: StoreContext, writer: DocumentWriter, batch: Sequence[_Read], last: dict[str, _Last]) -> None:
+def _index_batch(
+    parts: StoreContext, writer: DocumentWriter, batch: Sequence[_MemoryOfFile], last: dict[str, _LastImage]
+) -> None:
     if not batch:
         return
     documents = [memory_document(read.memory) for read in batch]
@@ -251,7 +253,7 @@ def _index_batch(parts: StoreContext, writer: DocumentWriter, batch: Sequence[_R
 
 
 def _add_without_file(
-    parts: StoreContext, writer: DocumentWriter, last: dict[str, _Last], noticed: Noticed, *, alone: bool
+    parts: StoreContext, writer: DocumentWriter, last: dict[str, _LastImage], noticed: Noticed, *, alone: bool
 ) -> None:
     """Memories the journal knows and no file holds: removed by hand earlier, or their file is missing now."""
     for memory_id, known in last.items():

@@ -8,13 +8,15 @@ import json
 import os
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from engram.model.errors import EngramError, StoreCorrupt, StoreError
+from engram.model.errors import EmbedderError, EngramError, StoreCorrupt, StoreError
+from engram.model.event import Event
 from engram.model.memory import Memory
-from engram.store.documents import event_document
+from engram.store.documents import Document, event_document
 from engram.store.files import file_sync, memories
 from engram.store.files.context import (
     StoreContext,
@@ -30,15 +32,96 @@ from engram.store.files.context import (
     note_place,
 )
 from engram.store.files.index.writer import DocumentWriter
-from engram.store.files.journal import Change, Position
-from engram.store.files.journal import JournalLine as PlacedEntry
-from engram.store.files.ledger import ledger_name
+from engram.store.files.journal import Change, JournalLine, Position
+from engram.store.files.ledger import Written, ledger_name
 from engram.store.files.memories import UNSEEN, stamp_of
-from engram.store.files.pending_events import take_in, vectors_of
-from engram.store.files.power_loss import Leftovers, is_torn, look_after_restart
-from engram.store.files.sessions import session_scope
+from engram.store.files.power_loss import Leftovers, is_torn, repair_after_restart
+from engram.store.files.state import session_scope
 from engram.store.ledger_checkpoints import ANCHOR, TASK
 from engram.store.records import from_image, image
+
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Vectors
+
+
+MOST, MOST_BYTES = 64, 1_000_000
+"""So many may wait, and so much; the append that comes to it pays for all of them."""
+
+
+@dataclass(slots=True)
+class PendingEvents:
+    """What this process has appended since the index was in step with all logs."""
+
+    into: sqlite3.Connection
+    read: str | None
+    """How far the index had read the journal, in its own words: as long as that stands, nobody else took the events in."""
+    events: list[tuple[Event, str]] = field(default_factory=list)
+    """Each with the scope its ledger belongs to."""
+    sizes: dict[str, int] = field(default_factory=dict)
+    """How long each ledger is behind its last event."""
+    told: dict[str, JournalLine] = field(default_factory=dict)
+    """What the journal was told of each session's ledger last; the newest word of all is the last."""
+    size: int = 0
+    """Bytes of all of them."""
+    is_pressing: bool = False
+    """Whether the index should have them at once: others are writing too, or the journal could not be told."""
+
+    @property
+    def newest(self) -> JournalLine | None:
+        """The journal's newest word on any of these ledgers."""
+        return next(reversed(self.told.values()), None)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the index should have all this now."""
+        return self.is_pressing or self.read is None or len(self.events) >= MOST or self.size >= MOST_BYTES
+
+    def add(self, events: Sequence[Event], scope: str, written: Written) -> None:
+        """An append to a ledger."""
+        self.events += [(event, scope) for event in events]
+        self.size += written.end - written.start
+        self.sizes[written.ledger] = written.end
+
+    def tell(self, placed: JournalLine | None) -> None:
+        """What the journal was told of it."""
+        if placed is None:
+            self.is_pressing = True
+            return
+        self.told.pop(placed.entry.session, None)
+        self.told[placed.entry.session] = placed
+
+
+def is_untouched(parts: StoreContext, waiting: PendingEvents) -> bool:
+    """Whether the index is as it was before these events were appended; if not, another process has taken them in.
+
+    Whoever moves on in the journal has taken in every ledger that it tells of.
+    """
+    return waiting.into is parts.index.db and parts.index.get("journal") == waiting.read
+
+
+def event_vectors(parts: StoreContext, documents: Sequence[Document]) -> "Sequence[Vectors | None]":
+    """A vector for each; None where there is none yet: it is found by its words, and by its meaning once that can be made."""
+    vectors = None
+    with contextlib.suppress(EmbedderError):
+        vectors = parts.embed([document.meaning for document in documents])
+    return list(vectors) if vectors is not None else [None] * len(documents)
+
+
+def index_pending(parts: StoreContext) -> None:
+    """Put what waits into the index. For the holder of the writer lock."""
+    waiting = parts.awaiting
+    if waiting is not None and is_untouched(parts, waiting):
+        documents = [event_document(event, scope) for event, scope in waiting.events]
+        vectors = event_vectors(parts, documents)
+        with parts.index.writing() as writer:
+            for (event, _), document, vector in zip(waiting.events, documents, vectors, strict=True):
+                index_event(parts, writer, event, document, vector)
+            for ledger, size in waiting.sizes.items():
+                note_ledger(parts, ledger, size)
+            for placed in waiting.told.values():
+                index_entry(parts, placed)
+    parts.awaiting = None
+
 
 Images = Sequence[Mapping[str, Any]]
 FEW = 512
@@ -57,8 +140,8 @@ def catch_up(parts: StoreContext, *, ledger: str | None = None) -> Tail:
     A decision about memories needs no ledger (""), an event only its own; all of them are looked at when a store is opened.
     Returns the journal's end.
     """
-    look_after_restart(parts)
-    take_in(parts)
+    repair_after_restart(parts)
+    index_pending(parts)
     end = parts.journal.end()
     known = dict(parts.index.db.execute(_READ_SO_FAR, (ledger or "",)).fetchall())
     tail = Tail(end, int(known.get("seq") or 0))
@@ -109,7 +192,7 @@ def check_continuity(parts: StoreContext) -> None:
         raise IndexOutdated(f"the index does not fit the journal in {parts.home.journal}")
 
 
-def _redo_files(parts: StoreContext, pending: Sequence[PlacedEntry]) -> None:
+def _redo_files(parts: StoreContext, pending: Sequence[JournalLine]) -> None:
     """Write each memory's newest image to its file, unless its owner wrote something there since."""
     newest: dict[str, tuple[str, Change]] = {}
     older: dict[str, list[Mapping[str, Any]]] = {}
@@ -147,7 +230,7 @@ def redo_file(parts: StoreContext, change: Change, older: Images, leftovers: Lef
         return
     if file_sync.is_team(change.file) and not path.parent.is_dir():
         return
-    spellings = [memories.rendered([memory]), *(memories.rendered([from_image(old)]) for old in older)]
+    spellings = [memories.render([memory]), *(memories.render([from_image(old)]) for old in older)]
     leftovers.clear(path, spellings)
     stamp = stamp_of(path)
     if stamp is None or (not _holds(path, spellings[0]) and _is_ours(path, spellings, older, change)):
@@ -188,7 +271,7 @@ def readable_image(parts: StoreContext, change: Change) -> Memory | None:
         return None
 
 
-def _replay(parts: StoreContext, writer: DocumentWriter, placed: PlacedEntry) -> None:
+def _replay(parts: StoreContext, writer: DocumentWriter, placed: JournalLine) -> None:
     """Put a journaled decision into the index; its files are read afterwards, so no stamp of them is known yet."""
     for change in placed.entry.changes:
         memory = readable_image(parts, change)
@@ -226,7 +309,7 @@ def _index_ledger(parts: StoreContext, name: str, offset: int, size: int) -> Non
     _warn(parts, broken)
     documents = [event_document(event, session_scope(parts.home, event.session)) for event in events]
     # Others wait for the lock; of many, the vectors are made when it is free again.
-    vectors = vectors_of(parts, documents) if len(documents) <= FEW else [None] * len(documents)
+    vectors = event_vectors(parts, documents) if len(documents) <= FEW else [None] * len(documents)
     with parts.index.writing() as writer:
         for event, document, vector in zip(events, documents, vectors, strict=True):
             index_event(parts, writer, event, document, vector)

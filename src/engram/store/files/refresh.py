@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engram.model.errors import EmbedderError, StoreBusy, StoreError, StoreReadOnly
-from engram.store.documents import stored_meaning
-from engram.store.files import file_sync, pending_events, purge, recovery
+from engram.store.files import file_sync, purge, recovery
 from engram.store.files.context import StoreContext
 from engram.store.files.durability import make_durable_at_close
 from engram.store.files.home import Home
 from engram.store.files.index.index import Index
-from engram.store.files.index_repair import RepairableIndex, explained, healing, is_damage, raise_explained
+from engram.store.files.index_repair import RepairableIndex, explained, is_damage, raise_explained, repairs_index
 from engram.store.files.journal import Journal
 from engram.store.files.ledger import Ledger
 from engram.store.files.lock import DEFAULT_DEADLINE, WriterLock
 from engram.store.files.memories import Stamp, stamp_of
 from engram.store.files.purge_plan import unfinished
 from engram.store.files.usage import Usage
+from engram.store.files.vectors import fill_vectors
 from engram.store.protocol import (
     Noticed,
     Progress,
@@ -45,8 +45,6 @@ OWN_PATIENCE = 0.5
 """How long it waits to take in what this process itself appended; who holds the lock for longer has mostly done so already."""
 PATIENCE = 2.0
 """How long a reader waits for the lock to journal a hand edit it saw; after that it answers from the file."""
-
-EMBEDDED_AT_ONCE = 256
 
 
 class RefreshedStore(RepairableIndex):
@@ -94,7 +92,7 @@ class RefreshedStore(RepairableIndex):
             if self.parts.index.fresh:
                 self._fill_unlocked()
 
-    @healing
+    @repairs_index
     def _fill(self, deadline: float) -> None:
         with self.parts.lock.held(deadline):
             # Another process may have filled it while this one waited.
@@ -103,7 +101,7 @@ class RefreshedStore(RepairableIndex):
             self.parts.index.fresh = False
             self._follow(ledger="")
 
-    @healing
+    @repairs_index
     def _look_up(self) -> None:
         self._catch_up_if_free()
         self._fill_if_free()
@@ -125,14 +123,14 @@ class RefreshedStore(RepairableIndex):
         else:
             self._warn(f"what was changed by hand is not found yet: {busy}")
 
-    @healing
+    @repairs_index
     def _read_provisionally(self) -> None:
         from engram.store.files.rebuild import read_in
 
         self.parts.warnings += read_in(self.parts, provisionally=True).problems
         self.parts.index.fresh = False
 
-    @healing
+    @repairs_index
     def sync_team_if_free(self, folder: Path) -> None:
         """Take in what a team store holds; where somebody else is writing, at the next look."""
         self._unread_teams[folder] = None
@@ -164,9 +162,9 @@ class RefreshedStore(RepairableIndex):
         if self.parts.awaiting is None:
             return
         try:
-            if pending_events.is_untouched(self.parts, self.parts.awaiting):
+            if recovery.is_untouched(self.parts, self.parts.awaiting):
                 with self.parts.lock.held(OWN_PATIENCE):
-                    pending_events.take_in(self.parts)
+                    recovery.index_pending(self.parts)
             self.parts.awaiting = None
         except (StoreBusy, StoreReadOnly) as error:
             self._warn(f"what was appended last is not found yet: {error}")
@@ -344,22 +342,3 @@ class RefreshedStore(RepairableIndex):
                 make_durable_at_close(self._parts)
             self._is_closed = True
             self._parts.index.close()
-
-
-def fill_vectors(parts: StoreContext, deadline: float) -> None:
-    """Embed what lacks a vector, a few at a time; the lock is taken only to write. Raises `EmbedderError` half-way."""
-    if parts.embedder is None or not parts.index.get("lacking") or not parts.index.can_embed():
-        return
-    after = 0
-    while rows := parts.index.without_vector(after, EMBEDDED_AT_ONCE):
-        vectors = parts.embedder.embed([stored_meaning(kind, record) for _, kind, record in rows])
-        with parts.lock.held(deadline), parts.index.writing() as writer:
-            # While this was being embedded another writer may have changed, embedded or purged it.
-            still = parts.index.without_vector(after, EMBEDDED_AT_ONCE)
-            for row, vector in zip(rows, vectors, strict=True):
-                if row in still:
-                    writer.put_vector(row[0], vector)
-        after = rows[-1][0]
-    with parts.lock.held(deadline), parts.index.writing():
-        if not parts.index.without_vector(0, 1):
-            parts.index.set("lacking", 0)

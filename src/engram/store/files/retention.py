@@ -5,12 +5,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from engram.store.files.confinement import reading
+from engram.disk import json_line, reading, replace_file
 from engram.store.files.context import StoreContext, index_entry, journal_tail, reindex_journal, witness
 from engram.store.files.durability import read_mark, write_mark
-from engram.store.files.journal import decode, replace_file
+from engram.store.files.journal import decode
 from engram.store.files.recovery import forget_ledgers
-from engram.store.files.sessions import load_session
+from engram.store.files.state import load_session
 from engram.store.files.usage import after_month
 from engram.store.ledger import Head
 from engram.store.ledger_checkpoints import PRUNED
@@ -77,7 +77,7 @@ def _drop_images(parts: StoreContext, old: set[tuple[int, str]]) -> None:
                 fields = json.loads(line)
                 thinned = _thinned(fields, old)
                 if thinned is not None:
-                    kept.append(line if thinned is fields else _line(thinned))
+                    kept.append(line if thinned is fields else json_line(thinned))
         replace_file(path, b"".join(kept))
 
 
@@ -87,10 +87,6 @@ def _thinned(fields: dict[str, Any], old: set[tuple[int, str]]) -> dict[str, Any
     if len(changes) == len(fields["changes"]):
         return fields
     return {**fields, "changes": changes} if changes else None
-
-
-def _line(fields: dict[str, Any]) -> bytes:
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
 
 
 def _old_months(parts: StoreContext, cutoff: datetime) -> tuple[str, ...]:

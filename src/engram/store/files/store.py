@@ -3,25 +3,29 @@
 import contextlib
 import os
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+from engram.llm.spend import SpendFolder
 from engram.model.errors import InvalidInput, StoreBusy, StoreError, StoreReadOnly
 from engram.model.event import Event, Session
+from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
-from engram.rules.scopes import shows
-from engram.store.files import events, file_sync, health, ledger_verification, sessions, state, tasks, usage_index
+from engram.rules.scopes import GLOBAL, shows
+from engram.store.files import events, file_sync, health, ledger_checkpoints, state, tasks
 from engram.store.files import purge as purging
+from engram.store.files import usage as usage_index
 from engram.store.files.context import indexed_size
 from engram.store.files.durability import make_all_durable, make_due_durable, sync_folders
-from engram.store.files.index_repair import healing, healing_append
+from engram.store.files.health import BEGUN, CHECKPOINT
+from engram.store.files.index_repair import repairs_index, repairs_index_on_append
 from engram.store.files.ledger import ledger_name
 from engram.store.files.purge_plan import unfinished
 from engram.store.files.reader import FilesReader
+from engram.store.files.recovery import witness_task
 from engram.store.files.refresh import PATIENCE
-from engram.store.files.task_store import FileTaskStore
 from engram.store.files.transaction import FilesTransaction
 from engram.store.ledger import ledger_owner
 from engram.store.protocol import (
@@ -38,7 +42,7 @@ from engram.store.scopes import trusted_of
 from engram.store.screen import LATEST, Screen, Unscreened, screened_jobs
 
 
-class FilesStore(FilesReader, FileTaskStore):
+class FilesStore(FilesReader):
     """Implements `protocol.Store` on plain files."""
 
     screen: Screen = Unscreened()
@@ -52,7 +56,7 @@ class FilesStore(FilesReader, FileTaskStore):
         """Digests of what the owner trusts of a directory's repository."""
         return trusted_of(self.parts.home.state, directory)
 
-    @healing
+    @repairs_index
     def sync(self, *, seconds: float | None = None) -> Noticed:
         """Bring the index in step with all files, or with as many as the time allows."""
         with self.parts.lock.held(self._deadline):
@@ -61,7 +65,7 @@ class FilesStore(FilesReader, FileTaskStore):
         self._fill_vectors()
         return noticed
 
-    @healing
+    @repairs_index
     def _looked_through(self) -> Noticed:
         """The same for whoever only looks and does not wait for long: an interrupted purge is left to writers."""
         with self.parts.lock.held(PATIENCE):
@@ -115,25 +119,25 @@ class FilesStore(FilesReader, FileTaskStore):
         """Append a use; no lock, no wait."""
         self.parts.usage.append(self.screen.use(use))
 
-    @healing
+    @repairs_index
     def uses_of(self, memory_ids: Iterable[str]) -> list[Use]:
         """Every noted use of these memories, oldest first."""
-        return usage_index.of(self.parts, memory_ids)
+        return usage_index.uses_of(self.parts, memory_ids)
 
-    @healing
+    @repairs_index
     def uses_in(self, session: str) -> list[Use]:
         """Every use noted in a session."""
-        return usage_index.in_session(self.parts, session)
+        return usage_index.uses_in(self.parts, session)
 
-    @healing
+    @repairs_index
     def used_since(self, position: int) -> list[str]:
         """Ids of memories used after a position."""
-        return usage_index.since(self.parts, position)
+        return usage_index.used_since(self.parts, position)
 
-    @healing
+    @repairs_index
     def last_use(self, kind: str) -> Use | None:
         """The newest use of a kind, with all its ids."""
-        return usage_index.last(self.parts, kind)
+        return usage_index.last_use(self.parts, kind)
 
     # -- events and sessions
 
@@ -158,14 +162,14 @@ class FilesStore(FilesReader, FileTaskStore):
         except StoreError as error:
             self._warn(f"what was appended last is not found yet: {error}")
 
-    @healing_append
+    @repairs_index_on_append
     def _append_events(self, session: str, new: Sequence[NewEvent], jobs: Following, scope: str) -> list[Event]:
         if unfinished(self.parts.home):
             with self.parts.lock.held(self._deadline):
                 self._finish()
         return events.append(self.parts, session, new, jobs, scope)
 
-    @healing
+    @repairs_index
     def events(self, session: str, *, last: int | None = None, after: int = 0) -> list[Event]:
         """A ledger's events in order."""
         name = ledger_name(session)
@@ -173,7 +177,7 @@ class FilesStore(FilesReader, FileTaskStore):
             self._catch_up(name)
         return events.of_ledger(self.parts, session, last, after)
 
-    @healing
+    @repairs_index
     def ledgers(self) -> list[str]:
         """The name of every ledger that has events."""
         self._notice()
@@ -181,21 +185,117 @@ class FilesStore(FilesReader, FileTaskStore):
 
     def save_session(self, session: Session) -> None:
         """Create or update a session."""
-        sessions.save_session(self.parts.home, self.screen.session(session))
+        state.save_session(self.parts.home, self.screen.session(session))
 
     def session(self, session_id: str) -> Session | None:
         """A session by id."""
-        return sessions.load_session(self.parts.home, session_id)
+        return state.load_session(self.parts.home, session_id)
 
     def sessions(self, limit: int | None = None, scopes: Collection[str] | None = None) -> list[Session]:
         """Sessions, newest first."""
-        return [one for one in sessions.all_sessions(self.parts.home) if shows(scopes, one.owner)][:limit]
+        return [one for one in state.all_sessions(self.parts.home) if shows(scopes, one.owner)][:limit]
 
     def ledger_scope(self, name: str) -> str:
         """Whose a ledger is."""
         task, session = self.task(name), self.session(name)
         last = self.events(name, last=1) if task is None else []
         return ledger_owner(name, task, session, last[0].scope if last else "")
+
+    # -- tasks, checkpoints and jobs
+
+    def save_task(self, task: TaskRun) -> None:
+        """Write a new task."""
+        kept = self.screen.task(task)
+        with self.guard, self.parts.lock.held():
+            tasks.save_task(self.parts.home, kept)
+            witness_task(self.parts, kept.id, BEGUN)
+
+    def change_task(self, task_id: str, change: Callable[[TaskRun], TaskRun]) -> TaskRun:
+        """Change a task under the writer lock; returns it changed."""
+        with self.guard, self.parts.lock.held():
+            return tasks.change_task(self.parts.home, task_id, lambda task: self.screen.task(change(task)))
+
+    def task(self, task_id: str) -> TaskRun | None:
+        """A task by id."""
+        return tasks.load_task(self.parts.home, task_id)
+
+    def tasks(
+        self,
+        statuses: Sequence[str] | None = None,
+        limit: int | None = None,
+        scopes: Collection[str] | None = None,
+    ) -> list[TaskRun]:
+        """Tasks, newest first."""
+        problems: list[str] = []
+        found = [
+            task
+            for task in tasks.all_tasks(self.parts.home, problems)
+            if (statuses is None or task.status in statuses) and shows(scopes, task.scope)
+        ]
+        self.parts.warnings += [problem for problem in problems if problem not in self.parts.warnings]
+        return sorted(found, key=lambda t: (t.created, t.id), reverse=True)[:limit]
+
+    def add_checkpoint(self, task_id: str, make: Callable[[int], Checkpoint]) -> Checkpoint:
+        """Append the checkpoint that `make` gives for the next number."""
+        with self.guard, self.parts.lock.held():
+            known = tasks.checkpoints(self.parts.home, task_id)
+            made = self.screen.checkpoint(make(known[-1].number + 1 if known else 1))
+            tasks.add_checkpoint(self.parts.home, made)
+            witness_task(self.parts, task_id, f"{CHECKPOINT} {made.number}")
+            return made
+
+    def checkpoints(self, task_id: str, limit: int | None = None) -> list[Checkpoint]:
+        """A task's checkpoints, newest first."""
+        return tasks.checkpoints(self.parts.home, task_id)[::-1][:limit]
+
+    def change_checkpoints(self, task_id: str, change: Callable[[Checkpoint], Checkpoint]) -> None:
+        """Rewrite every checkpoint of a task."""
+        with self.guard, self.parts.lock.held():
+            tasks.change_checkpoints(self.parts.home, task_id, change)
+
+    def enqueue(self, jobs: Sequence[Job]) -> None:
+        """Add jobs; one that is known already stays as it is."""
+        with self.guard, self.parts.lock.held():
+            tasks.enqueue(self.parts.home, [self.screen.job(job) for job in jobs])
+
+    def lease_jobs(
+        self, owner: str, now: datetime, until: datetime, *, kinds: tuple[str, ...] | None = None, limit: int = 1
+    ) -> list[Job]:
+        """Take jobs that are due."""
+        with self.guard, self.parts.lock.held():
+            return tasks.lease(self.parts.home, kinds, owner, now, until, limit)
+
+    def settle_job(self, job: Job, then: Job | None) -> bool:
+        """End a lease: the job goes, or is kept as `then` says."""
+        with self.guard, self.parts.lock.held():
+            return tasks.settle(self.parts.home, job, then and self.screen.job(then))
+
+    def tokens_spent(self, day: date) -> int:
+        """Tokens a language model has cost on a day."""
+        return SpendFolder(self.parts.home.state / "spend").spent(day)
+
+    def spend_tokens(self, day: date, tokens: int) -> None:
+        """Count tokens on a day."""
+        SpendFolder(self.parts.home.state / "spend").add(day, tokens)
+
+    def jobs(
+        self,
+        statuses: Sequence[str] | None = None,
+        limit: int | None = None,
+        scopes: Collection[str] | None = None,
+    ) -> list[Job]:
+        """Jobs that are not done, oldest first."""
+        found = [
+            job
+            for job in tasks.all_jobs(self.parts.home)
+            if (statuses is None or job.status in statuses) and (scopes is None or self._scope_of(job) in scopes)
+        ]
+        return found[:limit]
+
+    def _scope_of(self, job: Job) -> str:
+        """Whose events a job is about; one of before does not say, and its task or its payload does."""
+        task = tasks.load_task(self.parts.home, str(job.payload.get("task", "")))
+        return job.scope or str(job.payload.get("scope", "")) or (task.scope if task is not None else GLOBAL)
 
     # -- upkeep
 
@@ -217,7 +317,7 @@ class FilesStore(FilesReader, FileTaskStore):
         """Begin or end a pause."""
         state.pause(self.parts.home, paused)
 
-    @healing
+    @repairs_index
     def sync_team(self, folder: Path, *, again: bool = False) -> Noticed:
         """Take in what a team store holds; `again` reads files anew because their trust changed."""
         with self.parts.lock.held(self._deadline):
@@ -229,10 +329,10 @@ class FilesStore(FilesReader, FileTaskStore):
         self._fill_vectors()
         return noticed
 
-    @healing
+    @repairs_index
     def reembed(self, progress: Progress = lambda *_: None) -> int:
         """Make all vectors anew with this process's embedder, beside the old ones until complete."""
-        from engram.store.files.vector_generations import reembed
+        from engram.store.files.vectors import reembed
 
         return reembed(self.parts, self._deadline, progress)
 
@@ -242,7 +342,7 @@ class FilesStore(FilesReader, FileTaskStore):
             "a store of files compares every vector, exactly and in milliseconds; --nearest is for Postgres"
         )
 
-    @healing
+    @repairs_index
     def purge(self, ids: Sequence[str], *, actor: str, drawn: Collection[str] = ()) -> Purged:
         """Destroy memories and events, and prove it."""
         self.screen.decision(actor, "", "")
@@ -254,7 +354,7 @@ class FilesStore(FilesReader, FileTaskStore):
                 sync_folders(self.parts.home)
             return purged
 
-    @healing
+    @repairs_index
     def prune(self, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
         """Let go of history older than so many days, or say what would go."""
         from engram.store.files import retention
@@ -272,18 +372,18 @@ class FilesStore(FilesReader, FileTaskStore):
 
     def note_verdict(self, gate: str, outcome: str, at: datetime) -> None:
         """Count what the gates said of an autonomous proposal."""
-        state.note(self.parts.home, gate, outcome, at)
+        state.note_verdict(self.parts.home, gate, outcome, at)
 
     def verdicts(self, since: datetime) -> list[tuple[str, str]]:
         """Gate and outcome of the proposals since then."""
-        return state.read(self.parts.home, since)
+        return state.verdicts_since(self.parts.home, since)
 
-    @healing
+    @repairs_index
     def verify_ledgers(self) -> list[str]:
         """What is wrong with the ledgers' chains, and with their ends as the journal has them."""
-        return ledger_verification.verify(self.parts)
+        return ledger_checkpoints.verify_ledgers(self.parts)
 
-    @healing
+    @repairs_index
     def facts(self) -> Mapping[str, Any]:
         """What `status` and `doctor` say of the store."""
         self._notice()
@@ -298,6 +398,6 @@ class FilesStore(FilesReader, FileTaskStore):
             closed = [health.read_only(error)]
         except StoreBusy as error:
             closed = [health.busy(error)]
-        damaged = [*tasks.damage(self.parts.home), *sessions.damage(self.parts.home)]
+        damaged = [*tasks.task_problems(self.parts.home), *state.session_problems(self.parts.home)]
         found = health.checks(self.facts(), [*noticed.problems, *damaged])
         return [*closed, *found, *health.missing_records(self.parts), *health.interrupted(self.parts)]

@@ -14,11 +14,21 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from engram.disk import (
+    MALFORMED,
+    UNREADABLE,
+    append_durably,
+    json_line,
+    make_folder,
+    read_bytes,
+    replace_file,
+    set_aside,
+    sync_path,
+    torn_tail,
+)
 from engram.model.errors import InvalidInput, NotFound, StoreCorrupt, StoreReadOnly
 from engram.model.task import Checkpoint, Job, TaskRun
-from engram.store.files.confinement import MALFORMED, UNREADABLE, read_bytes
 from engram.store.files.home import Home
-from engram.store.files.journal import append_durably, make_folder, replace_file, set_aside, sync_directory, torn_tail
 from engram.store.tasks import from_fields, leasable, leased, same_lease, to_fields
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -94,9 +104,9 @@ def add_checkpoint(home: Home, checkpoint: Checkpoint) -> None:
         # Behind a torn line, which only a crash leaves, the next one would be torn too.
         if not fresh and (torn := torn_tail(path)) is not None:
             set_aside(path, torn, home.quarantine, "torn last line")
-        append_durably(path, _line(to_fields(checkpoint)))
+        append_durably(path, json_line(to_fields(checkpoint), "replace"))
         if fresh:
-            sync_directory(home.tasks)
+            sync_path(home.tasks)
 
 
 def checkpoints(home: Home, task_id: str, problems: list[str] | None = None) -> list[Checkpoint]:
@@ -135,7 +145,7 @@ def change_checkpoints(home: Home, task_id: str, change: Callable[[Checkpoint], 
     if known:
         path = checkpoints_path(home, task_id)
         with _writing(path):
-            replace_file(path, b"".join(_line(to_fields(change(checkpoint))) for checkpoint in known))
+            replace_file(path, b"".join(json_line(to_fields(change(checkpoint)), "replace") for checkpoint in known))
 
 
 def replace_all(home: Home, runs: Iterable[TaskRun], points: Iterable[Checkpoint], jobs: Iterable[Job]) -> None:
@@ -206,7 +216,7 @@ def _read_job(path: Path) -> Job | None:
     return None
 
 
-def damage(home: Home) -> list[str]:
+def task_problems(home: Home) -> list[str]:
     """Tasks, checkpoints and jobs that cannot be read, in words."""
     problems: list[str] = []
     for task in all_tasks(home, problems):
@@ -224,7 +234,7 @@ def _job_path(home: Home, job_id: str) -> Path:
 def _keep(path: Path, fields: dict[str, Any]) -> None:
     with _writing(path):
         make_folder(path.parent)
-        replace_file(path, _line(fields))
+        replace_file(path, json_line(fields, "replace"))
 
 
 @contextlib.contextmanager
@@ -234,7 +244,3 @@ def _writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StoreReadOnly(f"cannot write {path}: {error.strerror}; nothing was written") from error
-
-
-def _line(fields: Any) -> bytes:
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"

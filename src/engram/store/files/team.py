@@ -1,18 +1,79 @@
 """A repository's own `.engram/engrams`: read only after its reader trusted that very content (as direnv does)."""
 
 import contextlib
+import hashlib
+import json
 import os
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from engram.model.errors import EngramError, NotFound, Refused, StoreReadOnly
+from engram.disk import read_bytes, replace_file
+from engram.model.errors import EngramError, NotFound, Refused, StoreCorrupt, StoreReadOnly
 from engram.model.memory import Memory
 from engram.store.files import memories
 from engram.store.files.context import StoreContext
-from engram.store.files.store import FilesStore
-from engram.store.files.trust import content, digest_of, save_trust, trusted_digests
-from engram.store.scopes import decoded_settings, is_plain_folder, repository_of, team_folder
+from engram.store.files.memories import Stamp, stamp_of
+from engram.store.scopes import (
+    TRUST_FILE,
+    decoded_settings,
+    is_plain_folder,
+    repository_of,
+    team_folder,
+    trusted_by_folder,
+)
+
+if TYPE_CHECKING:
+    from engram.store.files.store import FilesStore
+
+LARGEST_FILE = 4_000_000
+"""Bytes of a team's file that are read at all: a clone is opened before anyone has looked at it."""
+
+
+def team_content(path: Path) -> bytes:
+    """The bytes of a team's file; StoreCorrupt for a link, for what is no file, and for one that is far too large."""
+    found = stamp_of(path)
+    if found is not None and found.size > LARGEST_FILE:
+        raise StoreCorrupt(f"{path}: {found.size:,} bytes; a team's file has at most {LARGEST_FILE:,}")
+    return memories.content(path)
+
+
+def content_digest(data: bytes) -> str:
+    """What stands for a file's content among the trusted ones."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def trusted_digests(parts: StoreContext, folder: Path | str) -> frozenset[str]:
+    """The digests of the contents a reader trusts in a folder, as any process left them last."""
+    stamp = stamp_of(parts.home.state / TRUST_FILE)
+    if parts.trust is None or parts.trust[0] != stamp:
+        by_folder = trusted_by_folder(parts.home.state)
+        parts.trust = stamp, {name: frozenset(digests) for name, digests in by_folder.items()}
+    return parts.trust[1].get(str(folder), frozenset())
+
+
+def save_trust(parts: StoreContext, folder: Path, digests: Iterable[str]) -> None:
+    """Trust exactly these contents of a folder from now on."""
+    with parts.lock.held():
+        everything = trusted_by_folder(parts.home.state)
+        everything[str(folder)] = sorted(digests)
+        path = parts.home.state / TRUST_FILE
+        replace_file(path, json.dumps(everything, indent=1).encode() + b"\n")
+    parts.trust = None
+
+
+def trust_own_writes(parts: StoreContext, written: Iterable[tuple[str, Stamp]]) -> None:
+    """What the reader's own decision wrote to a team's file needs no second look by the same reader.
+
+    `written` are files with their stamps: one that changed since holds what someone else wrote, which does.
+    """
+    for path, stamp in ((Path(stored), stamp) for stored, stamp in written):
+        team = next((team for team in parts.teams if path.is_relative_to(team)), "")
+        if team:
+            data = read_bytes(path)
+            if stamp_of(path) == stamp:
+                save_trust(parts, Path(team), trusted_digests(parts, team) | {content_digest(data)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +89,7 @@ class TeamFile:
     """The text of the repository's settings, where this is their file."""
 
 
-def attach_team(store: FilesStore, directory: Path) -> None:
+def attach_team(store: "FilesStore", directory: Path) -> None:
     """Let the store see the team store of a directory's repository; before it is trusted, nothing of it takes part."""
     folder = team_folder(directory)
     if folder is None or str(folder) in store.parts.teams:
@@ -43,7 +104,7 @@ def attach_team(store: FilesStore, directory: Path) -> None:
         )
 
 
-def begin_team(store: FilesStore, directory: Path) -> Path:
+def begin_team(store: "FilesStore", directory: Path) -> Path:
     """The team store of a directory's repository, made where there is none."""
     top = repository_of(directory)
     if top is None:
@@ -80,8 +141,8 @@ def _paths(folder: Path) -> list[Path]:
 
 def _team_file(path: Path, known: Container[str]) -> TeamFile:
     try:
-        data = content(path)
-        digest = digest_of(data)
+        data = team_content(path)
+        digest = content_digest(data)
         if digest in known:
             return TeamFile(path, digest, True)
         if path.suffix == ".toml":
@@ -91,7 +152,7 @@ def _team_file(path: Path, known: Container[str]) -> TeamFile:
         return TeamFile(path, "", False, error=str(error))
 
 
-def trust(store: FilesStore, directory: Path, listed: Sequence[TeamFile] | None = None) -> list[TeamFile]:
+def trust(store: "FilesStore", directory: Path, listed: Sequence[TeamFile] | None = None) -> list[TeamFile]:
     """Trust these files with the content they were read with, or all as they are now; return what was not trusted before.
 
     Files that were trusted before stay so while their content stands.
@@ -112,7 +173,7 @@ def settings_folder(directory: Path) -> Path:
     return top / ".engram" / "engrams"
 
 
-def distrust(store: FilesStore, directory: Path) -> None:
+def distrust(store: "FilesStore", directory: Path) -> None:
     """Trust nothing of the team store any more."""
     folder = settings_folder(directory)
     save_trust(store.parts, folder, ())

@@ -9,17 +9,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engram.disk import to_json
 from engram.model.errors import EngramError, NotFound, StoreCorrupt, StoreError
 from engram.model.memory import Memory
 from engram.store.files import file_sync, memories
-from engram.store.files.confinement import refuse_links
 from engram.store.files.context import StoreContext, append_entry, index_entry, index_memory, note_file, note_place
-from engram.store.files.durability import sync_path
+from engram.store.files.durability import sync_file_and_name
+from engram.store.files.home import refuse_links
 from engram.store.files.index.writer import DocumentWriter
-from engram.store.files.journal import Change, Entry, to_json
-from engram.store.files.journal import JournalLine as PlacedEntry
+from engram.store.files.journal import Change, Entry, JournalLine
 from engram.store.files.memories import UNSEEN, Stamp, relative_path
-from engram.store.files.trust import trust_own_writes
+from engram.store.files.team import trust_own_writes
 from engram.store.lineage import heads_among, versions_among
 from engram.store.protocol import Foreseen
 from engram.store.records import decode_record, image, readable_image
@@ -33,7 +33,7 @@ UNDECIDED = frozenset({"use", "derive"})
 
 
 @dataclass(slots=True)
-class _Pending:
+class _PendingWrite:
     memory: Memory
     vector: "Vectors | None"
     file: str
@@ -50,7 +50,7 @@ class FilesTransaction:
     def __init__(self, parts: StoreContext, op: str, actor: str, reason: str, session: str) -> None:
         self._parts = parts
         self._op, self._actor, self._reason, self._session = op, actor, reason, session
-        self._pending: dict[str, _Pending] = {}
+        self._pending: dict[str, _PendingWrite] = {}
         self._numbers: dict[str, int] = {}
         self._minted: set[str] = set()
         self._day: tuple[datetime | None, str] = (None, "")
@@ -174,7 +174,7 @@ class FilesTransaction:
         if not place:
             self._refuse_purged(memory.id)
             root = team or str(self._parts.home.engrams)
-            self._pending[memory.id] = _Pending(memory, vector, self._free_place(root, memory), None)
+            self._pending[memory.id] = _PendingWrite(memory, vector, self._free_place(root, memory), None)
             return
         place = self._split_if_shared(place, memory.id)
         if file_sync.stamp_known(self._parts, place) is None:
@@ -184,7 +184,7 @@ class FilesTransaction:
                 f"{self._parts.path(place)} cannot be read as it stands; mend it first, nothing was changed"
             )
         expected, broken = file_sync.stamp_known(self._parts, place), file_sync.is_broken(self._parts, place)
-        self._pending[memory.id] = _Pending(memory, vector, place, expected, broken)
+        self._pending[memory.id] = _PendingWrite(memory, vector, place, expected, broken)
 
     def _refuse_purged(self, memory_id: str) -> None:
         run = self._parts.index.db.execute
@@ -226,7 +226,7 @@ class FilesTransaction:
         file_sync.keep_original(path)
         entry = append_entry(parts, "split", "engram", f"{place} held {len(ids)} memories",
                              [Change(m.id, image(m), file) for m, file in moved])  # fmt: skip
-        write_through(parts, entry, [_Pending(m, None, file, None) for m, file in moved])
+        write_through(parts, entry, [_PendingWrite(m, None, file, None) for m, file in moved])
         file_sync.drop_split(parts, place)
         return next(file for memory, file in moved if memory.id == memory_id)
 
@@ -245,12 +245,12 @@ class FilesTransaction:
         write_through(self._parts, placed, pending)
 
 
-def write_through(parts: StoreContext, placed: PlacedEntry, pending: Sequence[_Pending]) -> None:
+def write_through(parts: StoreContext, placed: JournalLine, pending: Sequence[_PendingWrite]) -> None:
     """Files, then index. If a file cannot be written the decision is taken back: it was never acknowledged."""
     places = dict.fromkeys(item.file.rpartition("/")[0] for item in pending if item.file)
     folders = _with_parents(parts, {parts.path(place): None for place in places})
     steady = [folder for folder in folders if file_sync.is_steady(parts, folder)]
-    written: list[_Pending] = []
+    written: list[_PendingWrite] = []
     root = f"{parts.home.root}{os.sep}"
     try:
         for place in places:
@@ -278,10 +278,10 @@ def write_through(parts: StoreContext, placed: PlacedEntry, pending: Sequence[_P
 
 def _wait_for(path: Path) -> None:
     with contextlib.suppress(OSError):
-        sync_path(path)
+        sync_file_and_name(path)
 
 
-def _index_pending(parts: StoreContext, writer: DocumentWriter, entry: Entry, pending: Sequence[_Pending]) -> None:
+def _index_pending(parts: StoreContext, writer: DocumentWriter, entry: Entry, pending: Sequence[_PendingWrite]) -> None:
     writer.look_up([item.memory.id for item in pending])
     for item, change in zip(pending, entry.changes, strict=True):
         index_memory(writer, item.memory, change.text or change.after or {}, item.vector)
@@ -302,7 +302,7 @@ def _with_parents(parts: StoreContext, folders: dict[Path, None]) -> list[Path]:
     return [folder for folder in known if any(folder == root or root in folder.parents for root in roots)]
 
 
-def _take_back(parts: StoreContext, placed: PlacedEntry, written: Sequence[_Pending]) -> None:
+def _take_back(parts: StoreContext, placed: JournalLine, written: Sequence[_PendingWrite]) -> None:
     """Undo an unacknowledged decision. If even this fails, recovery completes the decision instead: whole either way."""
     with contextlib.suppress(OSError, EngramError):
         for item in written:

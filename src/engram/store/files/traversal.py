@@ -14,7 +14,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from engram.model.relations import HEAVIEST, LIGHTEST
-from engram.store.files.index.filters import where
+from engram.store.files.index.search import where
 from engram.store.protocol import Step
 from engram.store.traversal import Hops
 
@@ -93,7 +93,7 @@ class Onward(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Places:
+class _Destinations:
     """Where links lead: to the memory they name, to its successor, or nowhere. Each is looked up once in a walk."""
 
     db: sqlite3.Connection
@@ -115,7 +115,7 @@ class _Places:
 
 
 @dataclass(slots=True)
-class _Seed:
+class _SeedWalk:
     """One seed's walk: what it reached, and what its next level may be."""
 
     seen: set[str]
@@ -126,7 +126,7 @@ class _Seed:
     offered: list[Onward] = field(default_factory=list)
     reached: list[Step] = field(default_factory=list)
 
-    def begin(self, links: "_Links") -> None:
+    def begin(self, links: "_LevelLinks") -> None:
         """Turn to the next level."""
         self.ahead = merge(*(onward for step in self.front for onward in links.onward(step)))
         self.reached = []
@@ -154,13 +154,13 @@ class _Seed:
 
 def walk(db: sqlite3.Connection, seeds: Sequence[str], depth: int, hops: Hops, per_seed: int) -> list[Step]:
     """Each memory once per seed. A seed that has reached enough goes no deeper: what is nearer comes first anyway."""
-    walks = [_Seed({seed}, [Step(seed, seed, 0, (seed,), (), 1.0)], per_seed) for seed in dict.fromkeys(seeds)]
-    places, ways = _Places(db, hops), _ways(db, hops, 2 * per_seed)
+    walks = [_SeedWalk({seed}, [Step(seed, seed, 0, (seed,), (), 1.0)], per_seed) for seed in dict.fromkeys(seeds)]
+    places, ways = _Destinations(db, hops), _link_readers(db, hops, 2 * per_seed)
     for _ in range(depth):
         going = [one for one in walks if one.front and len(one.found) < per_seed]
         if not going:
             break
-        links = _Links(db, hops, ways, sorted({step.id for one in going for step in one.front}))
+        links = _LevelLinks(db, hops, ways, sorted({step.id for one in going for step in one.front}))
         for one in going:
             one.begin(links)
         while offered := [onward.id for one in going for onward in one.offer()]:
@@ -173,7 +173,7 @@ def walk(db: sqlite3.Connection, seeds: Sequence[str], depth: int, hops: Hops, p
 
 
 @dataclass(slots=True)
-class _Way:
+class _LinkReader:
     """One way to read links: as they point, or backward."""
 
     db: sqlite3.Connection
@@ -193,16 +193,16 @@ class _Way:
             few[hop[0]].append(hop)
         for hops in few.values():
             hops.sort()
-        return {**few, **{name: _Crowd(self, name) for name in crowded}}
+        return {**few, **{name: _ManyLinks(self, name) for name in crowded}}
 
     def rows(self, name: str, limit: int, offset: int) -> list[Hop]:
         return self.db.execute(self.of_one, (name, *self.followed, limit, offset)).fetchall()
 
 
-class _Crowd:
+class _ManyLinks:
     """The links of a memory that has many: the heaviest at once, the rest when a walk gets that far."""
 
-    def __init__(self, way: _Way, name: str) -> None:
+    def __init__(self, way: _LinkReader, name: str) -> None:
         self._way, self._name = way, name
         self._read = way.rows(name, way.at_once, 0)
 
@@ -214,7 +214,7 @@ class _Crowd:
         yield from self._read[at_once:]
 
 
-def _ways(db: sqlite3.Connection, hops: Hops, at_once: int) -> list[_Way]:
+def _link_readers(db: sqlite3.Connection, hops: Hops, at_once: int) -> list[_LinkReader]:
     typed = "" if hops.types is None else f"AND {{link}}.type IN ({', '.join('?' * len(hops.types))})"
     asked = (hops.min_weight, *(hops.types or ()))
     given = _given(hops, typed.format(link="g"))
@@ -227,7 +227,7 @@ def _ways(db: sqlite3.Connection, hops: Hops, at_once: int) -> list[_Way]:
                 "lightest": LIGHTEST, "heaviest": HEAVIEST,
             }  # fmt: skip
             crowded, several, one = (text.format(**named) for text in (_CROWDED, _LINKS_OF_SEVERAL, _LINKS_OF_ONE))
-            found.append(_Way(db, here == "target", crowded, several, one, asked * (1 + len(given)), at_once))
+            found.append(_LinkReader(db, here == "target", crowded, several, one, asked * (1 + len(given)), at_once))
     return found
 
 
@@ -242,10 +242,10 @@ def _given(hops: Hops, typed: str) -> list[str]:
     ]
 
 
-class _Links:
+class _LevelLinks:
     """The links of a level's memories, read once."""
 
-    def __init__(self, db: sqlite3.Connection, hops: Hops, ways: list[_Way], nodes: list[str]) -> None:
+    def __init__(self, db: sqlite3.Connection, hops: Hops, ways: list[_LinkReader], nodes: list[str]) -> None:
         self._names = {node: [node] for node in nodes}
         if hops.inbound:
             self._add_predecessors(db, hops)

@@ -6,15 +6,19 @@ A position is one number, year and month times 10^12 plus a byte offset, so posi
 import errno
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from engram.disk import DIRECTORY_MODE, FILE_MODE, MALFORMED, json_line, open_plain, reading, whole_lines
 from engram.model.errors import StoreReadOnly
 from engram.model.usage import Use
-from engram.store.files.confinement import MALFORMED, open_plain, reading
-from engram.store.files.home import DIRECTORY_MODE, FILE_MODE
-from engram.store.files.journal import is_month, whole_lines
+from engram.store.files.journal import is_month
+
+if TYPE_CHECKING:
+    from engram.store.files.context import StoreContext
 
 _MONTH = 10**12
 
@@ -33,7 +37,7 @@ class Usage:
             fields["session"] = use.session
         if use.signal:
             fields["signal"] = use.signal
-        line = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+        line = json_line(fields, "replace")
         try:
             # Months only move forward: what a clock set back wrote to an older file nobody would look for.
             month = max([at.strftime("%Y-%m"), *self.months()[-1:]])
@@ -113,3 +117,56 @@ def _parse(line: bytes, position: int) -> Use | None:
         )
     except MALFORMED:
         return None
+
+
+_COLUMNS = "u.kind, u.id, u.at, u.session, u.signal, u.position"
+
+
+def index_uses(parts: "StoreContext") -> None:
+    """Take in what was noted since the last look. SQLite's own lock is enough, and a read-only home has no other."""
+    end, known = parts.usage.end(), int(parts.index.get("usage") or 0)
+    if end <= known:
+        return
+    with parts.index.writing():
+        for use in parts.usage.read(int(parts.index.get("usage") or 0)):
+            for memory_id in use.ids:
+                parts.index.db.execute(
+                    "INSERT OR IGNORE INTO uses (position, id, kind, signal, session, at) SELECT ?, ?, ?, ?, ?, ? "
+                    "WHERE NOT EXISTS (SELECT 1 FROM tombstones WHERE id = ?)",
+                    (use.position, memory_id, use.kind, use.signal, use.session, use.at.timestamp(), memory_id),
+                )
+        parts.index.set("usage", end)
+
+
+def uses_of(parts: "StoreContext", memory_ids: Iterable[str]) -> list[Use]:
+    """Every noted use of these memories, oldest first."""
+    return _select(parts, "FROM json_each(?) j CROSS JOIN uses u ON u.id = j.value", json.dumps(list(memory_ids)))
+
+
+def uses_in(parts: "StoreContext", session: str) -> list[Use]:
+    """Every use noted in a session."""
+    return _select(parts, "FROM uses u WHERE u.session = ?", session)
+
+
+def used_since(parts: "StoreContext", position: int) -> list[str]:
+    """Ids of memories used after a position."""
+    index_uses(parts)
+    rows = parts.index.db.execute("SELECT DISTINCT id FROM uses WHERE position >= ?", (position,))
+    return [row[0] for row in rows]
+
+
+def last_use(parts: "StoreContext", kind: str) -> Use | None:
+    """The newest use of a kind, with all its ids."""
+    found = _select(parts, "FROM uses u WHERE u.position = (SELECT max(position) FROM uses WHERE kind = ?)", kind)
+    return replace(found[0], ids=tuple(use.ids[0] for use in found)) if found else None
+
+
+def _select(parts: "StoreContext", clause: str, value: str) -> list[Use]:
+    index_uses(parts)
+    rows = parts.index.db.execute(f"SELECT {_COLUMNS} {clause} ORDER BY u.position", (value,))
+    return [_use(row) for row in rows]
+
+
+def _use(row: tuple[Any, ...]) -> Use:
+    kind, memory_id, at, session, signal, position = row
+    return Use(kind, (memory_id,), datetime.fromtimestamp(at, UTC), session, signal, position)

@@ -13,10 +13,10 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
+from engram.disk import DIRECTORY_MODE, FILE_MODE
 from engram.model.errors import StoreBusy, StoreReadOnly
 from engram.rules.strength import faded
 from engram.store.documents import record_matches
-from engram.store.files.home import DIRECTORY_MODE, FILE_MODE
 from engram.store.named_sql import named_statements
 
 BUSY_MS = 10_000

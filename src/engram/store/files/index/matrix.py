@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engram.store.files.home import FILE_MODE
+from engram.disk import FILE_MODE
 
 if TYPE_CHECKING:
     import numpy as np

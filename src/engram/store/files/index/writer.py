@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from engram.disk import to_json
 from engram.model.memory import Memory
 from engram.store.documents import Document, meaning_digest
 from engram.store.files.index.connection import statements
-from engram.store.files.journal import to_json
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
