@@ -67,6 +67,15 @@ def read_bytes(path: Path | str) -> bytes:
         return file.read()
 
 
+def json_object(data: bytes) -> dict[str, Any]:
+    """The JSON object in some bytes; {} where there is none."""
+    try:
+        found = json.loads(data)
+    except MALFORMED:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def lines_backwards(path: Path) -> Iterator[bytes]:
     """The complete lines of a file without their newlines, last one first; a line cut off by a crash is left out."""
     with os.fdopen(open_plain(path, os.O_RDONLY), "rb", buffering=0) as file:

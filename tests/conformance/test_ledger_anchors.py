@@ -221,7 +221,7 @@ def test_events_whose_witness_a_crash_prevented_raise_no_alarm(
         raise Crash
 
     with monkeypatch.context() as patch, pytest.raises(Crash):
-        patch.setattr(ledger_files, "_anchored", crash)
+        patch.setattr(ledger_files, "_journal_end", crash)
         patch.setattr("engram.store.postgres.ledger.witness", crash)
         store.append_events(TALK, [said("Ann", "the last word", key="last")])
     for later in (store, backend.store()):

@@ -190,7 +190,7 @@ def test_a_hand_edit_that_another_process_journals_hides_nothing(store: FilesSto
     edited = other.get(memory.id)
     assert edited is not None and edited.statement == "the parser uses spaces"
     assert sorted(by_words(other, "zebras")) == ["about zebras", "still zebras", "zebras again"]
-    assert {name: store.parts.anchors.told(name) for name in ("talk", "zoo")} == {
+    assert {name: store.parts.anchors.head_of(name) for name in ("talk", "zoo")} == {
         name: Head(len(events), events[-1].digest) for name in ("talk", "zoo") for events in [store.events(name)]
     }
     assert store.verify_ledgers() == []

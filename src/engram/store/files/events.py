@@ -1,4 +1,4 @@
-"""Appending to a session's ledger: secrets never reach this room, digests chain the events, keys make a repeat harmless."""
+"""Appending events to a session's ledger: digests chain them, keys make a repeated append harmless."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -20,11 +20,11 @@ from engram.store.tasks import refuse_closed, refuse_ended, tasks_named
 def append(
     parts: StoreContext, session: str, events: Sequence[NewEvent], jobs: Following = no_jobs, scope: str = ""
 ) -> list[Event]:
-    """Write new events, return all: new ones, and for a repeated key the event it named before. The index takes them in later."""
+    """Write new events and return all, for a repeated key the earlier event. They are indexed later."""
     with parts.lock.held():
-        tail, told = _journal_state(parts, session, keyed=any(event.key for event in events))
-        # All that the index is asked for comes first: once the events are written, nothing may be tried again.
-        waiting = parts.awaiting or PendingEvents(parts.index.db, parts.index.get("journal"), is_pressing=tail.others)
+        tail, anchored = _journal_state(parts, session, keyed=any(event.key for event in events))
+        # Query the index first: once the events are written, nothing may be retried.
+        waiting = parts.awaiting or PendingEvents(parts.index.db, parts.index.get("journal"), is_urgent=tail.others)
         task = tasks.load_task(parts.home, session)
         refuse_closed(task)
         for named in tasks_named(session, events):
@@ -36,12 +36,12 @@ def append(
         fresh = unrepeated(events, known)
         if not fresh:
             return [known[event.key] for event in events]
-        head, tail = _ledger_end(parts, session, tail, told)
+        head, tail = _ledger_end(parts, session, tail, anchored)
         new = following_on(head, session, [events[i] for i in fresh], parts.token, scope)
-        # A job without its events finds nothing to do; events without their job would wait for nobody.
+        # Jobs first: a job without events does nothing, but events without their job would never be processed.
         tasks.enqueue(parts.home, jobs(new))
         waiting.add(new, scope, parts.ledger.append_turn(session, new))
-        waiting.tell(_journal_end(parts, session, new[-1], tail))
+        waiting.note_anchor(_journal_end(parts, session, new[-1], tail))
         parts.awaiting = waiting
         written = dict(zip(fresh, new, strict=True))
         by_key = known | {event.key: event for event in new if event.key}
@@ -49,16 +49,16 @@ def append(
 
 
 def _journal_state(parts: StoreContext, session: str, *, keyed: bool) -> tuple[Tail, Head | None]:
-    """Where the journal ends, and where it saw a ledger end. Nothing is read where nobody else has written since the last append."""
+    """The journal's end and the ledger's last anchor; read only if others have written since the last append."""
     name, waiting = ledger_name(session), parts.awaiting
     newest = waiting.newest if waiting is not None else None
-    # The keys of what waits are not in the index.
+    # The keys of pending events are not in the index.
     if keyed or waiting is None or newest is None or not _is_unchanged(parts, waiting, newest.end, name):
         tail = recovery.catch_up(parts, ledger=name)
-        return tail, parts.anchors.told(session)
-    own = waiting.told.get(session)
+        return tail, parts.anchors.head_of(session)
+    own = waiting.anchors.get(session)
     anchor = parsed_anchor(own.entry.reason) if own is not None else None
-    return Tail(newest.end, newest.entry.seq), anchor.head if anchor is not None else parts.anchors.told(session)
+    return Tail(newest.end, newest.entry.seq), anchor.head if anchor is not None else parts.anchors.head_of(session)
 
 
 def _is_unchanged(parts: StoreContext, waiting: PendingEvents, end: Position, ledger: str) -> bool:
@@ -68,27 +68,27 @@ def _is_unchanged(parts: StoreContext, waiting: PendingEvents, end: Position, le
     return size == parts.ledger.size(ledger)
 
 
-def _ledger_end(parts: StoreContext, session: str, tail: Tail, told: Head | None) -> tuple[Head, Tail]:
-    """Where a ledger ends by its own file, which must not end before what the journal has seen of it."""
+def _ledger_end(parts: StoreContext, session: str, tail: Tail, anchored: Head | None) -> tuple[Head, Tail]:
+    """A ledger's end by its own file. Raises `StoreCorrupt` if it ends before its last anchor."""
     head = parts.ledger.head(session)
-    if told is not None and _ends_before(head, told):
+    if anchored is not None and _ends_before(head, anchored):
         raise StoreCorrupt(
-            f"{parts.ledger.path(session)} ends at event {head.seq}, and event {told.seq} was written to it; nothing was "
-            "written. Restore the file from a backup, or go on in another session or task; `engram ledger verify` says more"
+            f"{parts.ledger.path(session)} ends at event {head.seq}, but event {anchored.seq} was written to it; nothing was "
+            "written. Restore the file from a backup, or continue in another session or task; see `engram ledger verify`"
         )
-    if told is None and not head.seq:
-        # Before the first event: a ledger of which the journal knows nothing is then one that was tampered with.
+    if anchored is None and not head.seq:
+        # Before the first event, so that a ledger without any anchor is known to be tampered with.
         placed = witness(parts, session, Head(0, BEGUN), tail, durably=True)
         tail = Tail(placed.end, placed.entry.seq)
     return head, tail
 
 
-def _ends_before(head: Head, told: Head) -> bool:
-    return head.seq < told.seq or (head.seq == told.seq > 0 and head.digest != told.digest)
+def _ends_before(head: Head, anchored: Head) -> bool:
+    return head.seq < anchored.seq or (head.seq == anchored.seq > 0 and head.digest != anchored.digest)
 
 
 def _journal_end(parts: StoreContext, session: str, head: Event, tail: Tail) -> JournalLine | None:
-    """Tell the journal where the ledger ends, so that a tail that is cut off later shows. The events stand without it."""
+    """Anchor the ledger's end in the journal, so that a tail cut off later is noticed; a failure is only a warning."""
     try:
         return witness(parts, session, Head(head.seq, head.digest), tail, durably=False)
     except (StoreError, sqlite3.Error, OSError) as error:
@@ -115,6 +115,6 @@ def find(parts: StoreContext, event_id: str) -> Event | None:
 
 
 def of_ledger(parts: StoreContext, session: str, last: int | None = None, after: int = 0) -> list[Event]:
-    """A ledger's events in order: those after a number, and of these the last so many."""
+    """A ledger's events in order: those after a number, and only the last `last` of these."""
     rows = parts.index.all("events_of", session, after, -1 if last is None else last)
     return [decode_event(record) for (record,) in reversed(rows)]

@@ -1,6 +1,5 @@
 """What the files backend can say about its own health: its files, its index, its embedder."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from engram.disk import MALFORMED, read_bytes, reading
+from engram.disk import json_object, read_bytes, reading
 from engram.model.errors import StoreBusy, StoreReadOnly
 from engram.store.files.context import StoreContext
 from engram.store.files.durability import Mark, read_mark, write_mark
@@ -184,7 +183,7 @@ def _lines(journal: Journal) -> Iterator[bytes]:
 
 
 def _add_entry(found: _JournalRecord, line: bytes) -> None:
-    fields = _fields(line)
+    fields = json_object(line)
     name, reason = str(fields.get("session", "")), str(fields.get("reason", ""))
     if fields.get("op") == TASK:
         number = reason.removeprefix(f"{CHECKPOINT} ")
@@ -194,14 +193,6 @@ def _add_entry(found: _JournalRecord, line: bytes) -> None:
         found.ledgers[name] = anchor is not None and anchor.is_pruned
         if _TASK_ID.fullmatch(name):
             found.tasks.setdefault(name, 0)
-
-
-def _fields(line: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(line)
-    except MALFORMED:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _tasks(home: Home, found: _JournalRecord) -> list[str]:
@@ -214,7 +205,7 @@ def _tasks(home: Home, found: _JournalRecord) -> list[str]:
             continue
         if not path.exists():
             problems.append(f"{path} is not there, and the task was begun")
-        elif not _fields(_bytes(path)):
+        elif not json_object(_bytes(path)):
             problems.append(f"{path} is empty or cannot be read")
         problems += _checkpoints(checkpoints_path(home, task_id), found.tasks.get(task_id, 0))
     return problems
@@ -222,7 +213,7 @@ def _tasks(home: Home, found: _JournalRecord) -> list[str]:
 
 def _checkpoints(path: Path, last: int) -> list[str]:
     """A task's checkpoints are numbered from 1 without a gap; the journal saw the last."""
-    lines = [_fields(line) for line in _bytes(path).splitlines() if line.strip()]
+    lines = [json_object(line) for line in _bytes(path).splitlines() if line.strip()]
     numbers = {line["number"] for line in lines if type(line.get("number")) is int}
     # A number out of a damaged line may be of any size: no more are counted than are named.
     lost = islice((n for n in range(1, max([*numbers, last]) + 1) if n not in numbers), MOST_NAMED)
@@ -235,7 +226,7 @@ def _sessions(home: Home, found: _JournalRecord) -> list[str]:
     named = {session_path(home, session): f"{session_path(home, session)} is not there or cannot be read; the events of "
              f"{session} are shown in that session only" for session in lost}  # fmt: skip
     for path in sorted((home.state / "sessions").glob("*.json")):
-        if path not in named and not _fields(_bytes(path)):
+        if path not in named and not json_object(_bytes(path)):
             named[path] = f"{path} is empty or cannot be read"
     return list(named.values())
 

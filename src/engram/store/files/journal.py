@@ -1,7 +1,7 @@
-"""Every decision, one line each, fsynced: the commit point, the audit trail and the way back.
+"""Every decision, one fsynced line each: the commit point, the audit trail and the basis of undo.
 
 An entry is one JSON line `{"seq", "at", "op", "actor", "reason", "changes": [{"id", "after"}]}`. One line is one decision,
-so a batch is whole or absent. Order is by `seq`, never by clock. Months only move forward: a clock set back keeps
+so a batch is complete or absent. Order is by `seq`, never by clock. Months only move forward: a clock set back keeps
 writing to the newest file.
 """
 
@@ -33,18 +33,18 @@ from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly
 from engram.store.files.home import memory_file
 
 LAST_SEQ = 2**63 - 1
-"""The highest number of a decision."""
+"""The highest possible decision number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One memory's new image; `after` is None when it was purged. `file` is where it lies, "" when it has no file."""
+    """One memory's new image; `after` is None if it was purged. `file` is its path, "" if it has none."""
 
     id: str
     after: Mapping[str, Any] | None
     file: str = ""
     text: str = field(default="", compare=False, repr=False)
-    """`after` as JSON, where the caller needs it as well: it is made once."""
+    """`after` as JSON, if the caller has it already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """A place between two lines of a log: month and byte offset."""
+    """A place between two lines of a log, as month and byte offset."""
 
     month: str = ""
     offset: int = 0
@@ -71,7 +71,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class JournalLine:
-    """An entry with the position where it starts and the one where the next starts."""
+    """An entry with the positions where it starts and ends."""
 
     entry: Entry
     start: Position
@@ -79,7 +79,7 @@ class JournalLine:
 
 
 class Journal:
-    """Reads and appends. Appending is for the holder of the writer lock."""
+    """Reads and appends decisions. The caller of `append` holds the writer lock."""
 
     def __init__(self, folder: Path, quarantine: Path) -> None:
         self._folder = folder
@@ -114,9 +114,9 @@ class Journal:
         return self._folder / f"{month}.jsonl"
 
     def append(self, entry: Entry, end: Position | None = None, *, durably: bool = True) -> JournalLine:
-        """Write one line and fsync it. On a failure the file is cut back to where it was, and nothing has happened.
+        """Write one line and fsync it. On failure the file is cut back and nothing has changed.
 
-        `end` is for whoever has just looked where the journal ends. What only witnesses, and changes nothing, need not wait
+        `end` is the journal's end, if the caller knows it. An entry that changes nothing (an anchor) need not wait
         for the disk.
         """
         end = end or self.end()
@@ -136,7 +136,7 @@ class Journal:
         return JournalLine(entry, Position(month, start), Position(month, start + len(line)))
 
     def last_seq(self) -> int:
-        """The number of the last whole entry, from the journal itself."""
+        """The number of the last complete entry, read from the journal itself."""
         for month in reversed(self.months()):
             for line in lines_backwards(self.path(month)):
                 if (found := _SEQ.match(line)) is not None:
@@ -144,18 +144,18 @@ class Journal:
         return 0
 
     def backwards(self) -> Iterator[Entry]:
-        """Every whole entry, the newest first; what cannot be read is passed over."""
+        """Every complete entry, newest first; unreadable lines are skipped."""
         for month in reversed(self.months()):
             for line in lines_backwards(self.path(month)):
                 with contextlib.suppress(*MALFORMED):
                     yield decode(json.loads(line))
 
     def cut(self, position: Position) -> None:
-        """Take back what was appended from `position` on and never acknowledged. For the holder of the writer lock."""
+        """Remove what was appended from `position` on and never acknowledged. The caller holds the writer lock."""
         os.truncate(self.path(position.month), position.offset)
 
     def read(self, since: Position = Position()) -> Iterator[JournalLine]:  # noqa: B008 -- frozen
-        """Entries from a position on, in order. A torn last line is not yielded; `mend` moves it away."""
+        """Entries from a position on, in order. A torn last line is left out; `mend` moves it to quarantine."""
         for month in self.months():
             if month < since.month:
                 continue
@@ -163,7 +163,7 @@ class Journal:
             yield from self._read_month(month, offset)
 
     def readable(self, problems: list[str]) -> Iterator[JournalLine]:
-        """Every entry that can be read, in order; what is wrong with the other lines is added to `problems`."""
+        """Every readable entry, in order; problems with other lines are added to `problems`."""
         for month in self.months():
             yield from self._read_month(month, 0, problems)
 
@@ -191,7 +191,7 @@ class Journal:
             return decode(json.loads(line))
         except MALFORMED as error:
             raise StoreCorrupt(
-                f"{path}:{_line_at(path, offset)}: this line cannot be used: {error}. Run `engram doctor --repair` to move it "
+                f"{path}:{_line_at(path, offset)}: cannot read this line: {error}. Run `engram doctor --repair` to move it "
                 "to quarantine"
             ) from None
 
@@ -203,7 +203,7 @@ class Journal:
             return self._parse(file.readline(), path, position.offset)
 
     def stands(self, start: Position, end: int, seq: int) -> bool:
-        """Whether an entry is still where it was read; a purged, pruned or restored journal has moved it."""
+        """Whether an entry is still at this position; a purge, pruning or a restore moves it."""
         try:
             with reading(self.path(start.month)) as file:
                 file.seek(start.offset)
@@ -213,7 +213,7 @@ class Journal:
             return False
 
     def mend(self) -> list[str]:
-        """Move a torn last line (a crash while appending) to quarantine. For the holder of the writer lock."""
+        """Move a torn last line (a crash while appending) to quarantine. The caller holds the writer lock."""
         moved = []
         for month in self.months():
             torn = torn_tail(self.path(month))
@@ -222,7 +222,7 @@ class Journal:
         return moved
 
     def repair(self) -> list[str]:
-        """Move every unreadable line to quarantine, keeping the rest. For the holder of the writer lock."""
+        """Move every unreadable line to quarantine and keep the rest. The caller holds the writer lock."""
         moved = self.mend()
         for month in self.months():
             path = self.path(month)
@@ -235,7 +235,7 @@ class Journal:
 
 
 def encode(entry: Entry) -> bytes:
-    """The line of an entry. Raises `InvalidInput` for what `decode` would refuse: it must never be written."""
+    """The line of an entry. Raises `InvalidInput` for what `decode` would reject: it must never be written."""
     try:
         checked_seq(entry.seq)
         for change in entry.changes:
@@ -280,7 +280,7 @@ def decode(fields: Mapping[str, Any]) -> Entry:
 
 
 def checked_seq(seq: object) -> int:
-    """A decision's number; the index keeps it in 64 bits."""
+    """Check a decision number; the index stores it in 64 bits."""
     if type(seq) is not int or not 0 < seq <= LAST_SEQ:
         raise ValueError(f"its number must be from 1 to {LAST_SEQ}, is {seq!r:.40}")
     return seq
@@ -294,7 +294,7 @@ def _checked_change(memory_id: Any, after: Any, file: Any) -> Change:
     if not isinstance(memory_id, str) or not memory_id:
         raise ValueError(f"the id of a memory must be text, is {memory_id!r:.40}")
     if after is not None and not isinstance(after, Mapping):
-        raise ValueError(f"what became of {memory_id} must be a record, is {after!r:.40}")
+        raise ValueError(f"the image of {memory_id} must be a record, is {after!r:.40}")
     return Change(memory_id, after, memory_file(file))
 
 
@@ -308,7 +308,7 @@ _SEQ = re.compile(rb'\{"seq":(\d+)')
 
 
 def is_month(name: str) -> bool:
-    """Whether a file's name is that of a month's log."""
+    """Whether a file name is that of a monthly log."""
     return _MONTH_FILE.fullmatch(name) is not None
 
 

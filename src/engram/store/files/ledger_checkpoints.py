@@ -1,12 +1,11 @@
-"""What the journal says of the ledgers' ends, as the index has it or as the journal itself does. For the holder of the writer lock."""
+"""Anchors: the journal's record of where each ledger ends, and the verification of ledgers against it."""
 
-import contextlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from engram.disk import MALFORMED, lines_backwards
+from engram.disk import json_object, lines_backwards
 from engram.store.files.index.index import Index
 from engram.store.files.journal import Entry, Journal, JournalLine, Position
 from engram.store.files.ledger import ledger_name
@@ -26,45 +25,45 @@ if TYPE_CHECKING:
     from engram.store.files.context import StoreContext
 
 NEWEST = "word"
-"""The index's own fact: the journal's newest word on any ledger's end, as ledger and reason."""
+"""Key of the newest anchor of any ledger in the index's metadata, as ledger and reason."""
 _NEEDLE = f'"op":"{ANCHOR}"'.encode()
 
 
 class Anchors:
-    """The newest word of all, and the newest on each ledger. The index must have read the journal to its end."""
+    """The newest anchor of all, and of each ledger. The index must have read the journal to its end."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
         self._given: tuple[Position, str] | None = None
-        """Where the journal ended behind this process's own last word, which the index may not have yet, and the link to it."""
+        """The journal's end after this process's own last anchor, which may not be indexed yet, and the link to it."""
 
     def link(self, end: Position) -> str:
-        """How the next word refers to the newest one; `end` is where the journal ends."""
+        """The link from the next anchor to the newest one; `end` is the journal's end."""
         if self._given is not None and self._given[0] == end:
             return self._given[1]
         newest = self._index.get(NEWEST)
         return link_to(*json.loads(newest)) if newest else FIRST
 
-    def told(self, session: str) -> Head | None:
-        """Where the journal saw a ledger end; None for nowhere."""
+    def head_of(self, session: str) -> Head | None:
+        """The end of a ledger by its last anchor; None if there is none."""
         row = self._index.db.execute("SELECT reason FROM ends WHERE session = ?", (session,)).fetchone()
         anchor = parsed_anchor(row[0]) if row else None
         return anchor.head if anchor is not None else None
 
     def note(self, placed: JournalLine) -> None:
-        """A word was given."""
+        """Remember an anchor of this process."""
         self._given = placed.end, link_to(placed.entry.session, placed.entry.reason)
 
 
 def index_anchor(index: Index, entry: Entry) -> None:
-    """Keep a word that the journal was given; inside a transaction."""
+    """Index an anchor; inside a transaction."""
     if parsed_anchor(entry.reason) is not None:
         index.db.execute("INSERT OR REPLACE INTO ends (session, reason) VALUES (?, ?)", (entry.session, entry.reason))
     index.set(NEWEST, json.dumps([entry.session, entry.reason]))
 
 
 def last_witnessed(journal: Journal, session: str) -> int:
-    """The number of a ledger's last event that the journal has seen, read from its end: for when there is no index to ask."""
+    """The number of a ledger's last anchored event, read from the journal's end without the index."""
     reasons = (reason for name, reason in _anchors_backwards(journal) if name == session)
     anchors = (anchor for reason in reasons if (anchor := parsed_anchor(reason)) is not None)
     found = next(anchors, None)
@@ -72,25 +71,17 @@ def last_witnessed(journal: Journal, session: str) -> int:
 
 
 def _anchors_backwards(journal: Journal) -> Iterator[tuple[str, str]]:
-    """Ledger and reason of every word, the newest first."""
+    """Ledger and reason of every anchor, newest first."""
     for month in reversed(journal.months()):
         for line in lines_backwards(journal.path(month)):
-            fields = _parsed(line) if _NEEDLE in line else {}
+            fields = json_object(line) if _NEEDLE in line else {}
             if fields.get("op") == ANCHOR:
                 yield str(fields.get("session", "")), str(fields.get("reason", ""))
 
 
-def _parsed(line: bytes) -> dict[str, Any]:
-    """A line as it was written; one that cannot be read says nothing of a ledger."""
-    with contextlib.suppress(*MALFORMED):
-        found = json.loads(line)
-        return found if isinstance(found, dict) else {}
-    return {}
-
-
 @dataclass(slots=True)
 class _JournaledAnchors:
-    """What the journal says: of each ledger's ends since it was last let go, of redactions, and all of it in order."""
+    """The journal's anchors: of each ledger since it was last pruned, of redactions, and all of them in order."""
 
     ends: dict[str, list[str]] = field(default_factory=dict)
     redacted: set[str] = field(default_factory=set)
@@ -99,7 +90,10 @@ class _JournaledAnchors:
 
 
 def verify_ledgers(parts: "StoreContext") -> list[str]:
-    """What is wrong, ledger by ledger."""
+    """The problems of each ledger: its chain, and its end compared with the anchors.
+
+    The index is not used: it is derived from these files, possibly before they were changed.
+    """
     words = _read_anchors(parts)
     sessions = {ledger_name(session): session for session in words.ends}
     problems = [*words.unread, *parts.ledger.odd()]

@@ -9,7 +9,7 @@ Everything here is for the holder of the writer lock.
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 from pathlib import Path
@@ -26,10 +26,42 @@ from engram.store.files.journal import Position
 from engram.store.files.memories import stamp_of
 from engram.store.records import from_image, image
 
+Image = Mapping[str, Any]
+MOST_NAMED = 50
+
 
 def is_torn(data: bytes, spellings: Sequence[bytes]) -> bool:
     """Whether a file's bytes are what a crash leaves of one of ours: nothing, blanks, or a beginning."""
     return not data.strip(b"\0 \r\n") or any(len(data) < len(s) and s.startswith(data) for s in spellings)
+
+
+def was_set_back(
+    path: Path,
+    expected: Mapping[str, Image],
+    known: Mapping[str, Sequence[Image]],
+    spellings: Sequence[bytes],
+    is_new: Callable[[str], bool] = lambda _: False,
+) -> bool:
+    """Whether a crash left a file torn or at an earlier version, so that no person wrote what it says.
+
+    `expected` are the images it should contain, `known` earlier ones of the same memories.
+    """
+    try:
+        data = memories.content(path)
+        if expected and data == spellings[0]:
+            return False
+        if is_torn(data, spellings):
+            return True
+        found = {memory.id: image(memory) for memory in memories.parse(data, path)}
+    except EngramError:
+        return False
+    if found == expected:
+        return False
+    # A record that was always there, and is not now, was taken out by hand.
+    taken_out = any(not is_new(memory_id) for memory_id in expected.keys() - found.keys())
+    return not taken_out and all(
+        one in known.get(memory_id, ()) or one == expected.get(memory_id) for memory_id, one in found.items()
+    )
 
 
 class Leftovers:
@@ -68,10 +100,6 @@ class Leftovers:
         except EngramError as error:
             keep_aside(path, data, self._home.quarantine, str(error))
             leftover.unlink()
-
-
-Image = Mapping[str, Any]
-MOST_NAMED = 50
 
 
 def repair_after_restart(parts: StoreContext) -> None:
@@ -113,8 +141,7 @@ def _save_mark(parts: StoreContext, mark: Mark) -> None:
         write_mark(parts.home, mark)
         parts.durability.is_checked = True
     except StoreReadOnly as error:
-        if str(error) not in parts.warnings:
-            parts.warnings.append(str(error))
+        parts.warn(str(error))
 
 
 def repair_report(mark: Mark) -> str:
@@ -208,7 +235,7 @@ class _RecentDecisions:
         if not path.is_symlink() and not path.exists():
             lost = [memory for memory in wanted if memory.id not in self._moved_by_hand()]
             return bool(lost) and _write(path, lost)
-        if not path.is_file() or path.is_symlink() or not self._was_set_back(path, expected, known, spellings):
+        if not path.is_file() or path.is_symlink() or not was_set_back(path, expected, known, spellings, self._is_new):
             return False
         if wanted:
             return _write(path, wanted)
@@ -221,7 +248,7 @@ class _RecentDecisions:
             known = {place for past in self._past.values() for place in past.places}
             known.update(place for _, place in self._last.values())
             found: set[str] = set()
-            for path in _memory_files(self._parts.home.engrams):
+            for path in memories.memory_files(self._parts.home.engrams):
                 if self._parts.stored(path) not in known:
                     with contextlib.suppress(EngramError):
                         found.update(memory.id for memory in memories.read(path))
@@ -240,37 +267,9 @@ class _RecentDecisions:
         alone = [memories.render([from_image(one)]) for images in known.values() for one in images]
         return [memories.render(list(wanted)), *alone] if wanted else alone
 
-    def _was_set_back(
-        self,
-        path: Path,
-        expected: Mapping[str, Image],
-        known: Mapping[str, Sequence[Image]],
-        spellings: Sequence[bytes],
-    ) -> bool:
-        try:
-            data = memories.content(path)
-            if is_torn(data, spellings):
-                return True
-            found = {memory.id: image(memory) for memory in memories.parse(data, path)}
-        except EngramError:
-            return False
-        if found == expected:
-            return False
-        # A record that was always there, and is not now, was taken out by hand.
-        taken_out = any(not self._is_new(memory_id) for memory_id in expected.keys() - found.keys())
-        return not taken_out and all(
-            one in known.get(memory_id, ()) or one == expected.get(memory_id) for memory_id, one in found.items()
-        )
-
     def _is_new(self, memory_id: str) -> bool:
         past = self._past.get(memory_id)
         return past is not None and past.is_new
-
-
-def _memory_files(root: Path) -> Iterator[Path]:
-    for folder in memories.walk(root):
-        with contextlib.suppress(OSError):
-            yield from (path for path in folder.iterdir() if memories.is_memory_file(path.name))
 
 
 def _write(path: Path, wanted: Sequence[Memory]) -> bool:

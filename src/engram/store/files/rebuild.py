@@ -10,17 +10,16 @@ from typing import Any
 
 from engram.dialects.yaml_writer import emit_list
 from engram.disk import to_json, whole_lines
-from engram.model.errors import EngramError, StoreCorrupt, StoreReadOnly
+from engram.model.errors import EngramError, StoreReadOnly
 from engram.model.memory import Memory
-from engram.store.documents import event_document, memory_document
+from engram.store.documents import memory_document
 from engram.store.files import file_sync, memories
-from engram.store.files.context import StoreContext, index_entry, index_event, note_file, note_ledger, note_place
+from engram.store.files.context import StoreContext, index_entry, note_file, note_place
 from engram.store.files.index.writer import DocumentWriter, IndexRow
 from engram.store.files.journal import JournalLine, Position
 from engram.store.files.memories import UNSEEN, Stamp, stamp_of
 from engram.store.files.power_loss import Leftovers, repair_after_restart
-from engram.store.files.recovery import redo_file
-from engram.store.files.state import session_scope
+from engram.store.files.recovery import index_ledger, redo_file
 from engram.store.protocol import Noticed, Progress
 from engram.store.records import from_image, image
 from engram.store.scopes import trusted_by_folder
@@ -289,19 +288,13 @@ def _restore_file(parts: StoreContext, memory: Memory, stored: str) -> None:
 def _add_events(parts: StoreContext, writer: DocumentWriter, progress: Progress) -> None:
     sizes = parts.ledger.sizes()
     for done, (name, size) in enumerate(sorted(sizes.items()), 1):
-        events, broken = parts.ledger.readable(name)
-        if broken and broken not in parts.warnings:
-            parts.warnings.append(broken)
-        try:
-            scope = session_scope(parts.home, events[0].session) if events else ""
-        except StoreCorrupt as error:
-            # Whose it is cannot be told: it waits until its task can be read.
-            parts.warnings += [str(error)] if str(error) not in parts.warnings else []
-            continue
-        documents = [event_document(event, scope) for event in events]
-        vectors = parts.embed([document.meaning for document in documents])
-        for i, (event, document) in enumerate(zip(events, documents, strict=True)):
-            index_event(parts, writer, event, document, vectors[i] if vectors is not None else None)
-        # A line that is being written, should somebody be, is read when it is whole.
-        note_ledger(parts, name, min(size, whole_lines(parts.home.ledger / name)[1]) if not broken else size)
+        # A line that another process is still writing is read once it is complete.
+        index_ledger(parts, writer, name, 0, min(size, _complete(parts, name, size)), most=None)
         progress("sessions", done, len(sizes))
+
+
+def _complete(parts: StoreContext, name: str, size: int) -> int:
+    try:
+        return whole_lines(parts.home.ledger / name)[1]
+    except OSError:
+        return size

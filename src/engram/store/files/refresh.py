@@ -1,4 +1,4 @@
-"""An open store on files that follows what others write: decisions, ledgers, hand edits, and a replaced index."""
+"""An open files store that keeps its index current: other processes' decisions and events, hand edits, a replaced index."""
 
 import contextlib
 import json
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder
 
 NOTICE_EVERY = 0.25
-"""Seconds between two looks at the folders' times."""
+"""Seconds between two checks of the folders' times."""
 LEDGERS_EVERY = 2.0
-"""Seconds between two looks at the sizes of all ledgers."""
+"""Seconds between two checks of the sizes of all ledgers."""
 OPENING = 2.0
-"""How long opening waits for the lock to fill a new index; after that it reads what there is without it."""
+"""Seconds that opening waits for the lock to fill a new index; then it reads without the lock."""
 BRIEFLY = 0.05
-"""How long a reader waits for the lock to take in what others wrote; after that it answers from what the index has."""
+"""Seconds that a reader waits for the lock to index what others wrote; then it answers from the current index."""
 OWN_PATIENCE = 0.5
-"""How long it waits to take in what this process itself appended; who holds the lock for longer has mostly done so already."""
+"""Seconds that a reader waits to index this process's own events; a longer writer has usually indexed them."""
 PATIENCE = 2.0
-"""How long a reader waits for the lock to journal a hand edit it saw; after that it answers from the file."""
+"""Seconds that a reader waits for the lock to journal a hand edit; then it answers from the current index."""
 
 
 class RefreshedStore(RepairableIndex):
-    """Opens the parts, finishes what a crash left, and takes in what changed since it last looked."""
+    """Opens a store, finishes what a crash interrupted, and indexes changes before each answer."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class RefreshedStore(RepairableIndex):
         self._deadline = deadline
         self._noticed_at = self._ledgers_at = float("-inf")
         self._unread_teams: dict[Path, None] = {}
-        """Team stores that were not read when the store was opened: somebody else was writing."""
+        """Team stores not read yet, because another process was writing."""
         self._parts = StoreContext(
             home=home,
             journal=Journal(home.journal, home.quarantine),
@@ -78,17 +78,17 @@ class RefreshedStore(RepairableIndex):
         self._settle()
 
     def _settle(self) -> None:
-        """Fill a new index; finish what a crash left; on a read-only home only read, and say so."""
+        """Fill a new index, or catch up; on a read-only home only read, with a warning."""
         try:
             if self.parts.index.fresh:
                 self._fill(min(OPENING, self._deadline))
             else:
                 self._look_up()
         except StoreBusy as error:
-            # Whoever holds the lock may do so for long (a backup, say); what there is can be read without it.
+            # The writer may take long (a backup, say); the store can be read without the lock.
             self._read_without_lock(error)
         except StoreReadOnly as error:
-            self.parts.warnings.append(str(error))
+            self.parts.warn(str(error))
             if self.parts.index.fresh:
                 self._fill_unlocked()
 
@@ -107,21 +107,21 @@ class RefreshedStore(RepairableIndex):
         self._fill_if_free()
 
     def _fill_unlocked(self) -> None:
-        """Where the home cannot be written nobody needs to be kept out."""
+        """Fill the index without the lock: a read-only home has no writers."""
         from engram.store.files.rebuild import read_in
 
         self.parts.warnings += read_in(self.parts).problems
         self.parts.index.fresh = False
 
     def _read_without_lock(self, busy: StoreBusy) -> None:
-        """Fill a new index from what there is, for as long as somebody else writes: it is made anew under the lock."""
+        """Fill a new index while another process writes; it is rebuilt later under the lock."""
         try:
             self._read_provisionally()
         except StoreBusy:
-            # It is the index that is being filled: nothing can be said before that is done.
+            # The other process is filling the index: wait for it.
             self._fill(self._deadline)
         else:
-            self._warn(f"what was changed by hand is not found yet: {busy}")
+            self.parts.warn(f"recent hand edits are not searchable yet: {busy}")
 
     @repairs_index
     def _read_provisionally(self) -> None:
@@ -132,7 +132,7 @@ class RefreshedStore(RepairableIndex):
 
     @repairs_index
     def sync_team_if_free(self, folder: Path) -> None:
-        """Take in what a team store holds; where somebody else is writing, at the next look."""
+        """Index a team store; if another process is writing, at the next refresh."""
         self._unread_teams[folder] = None
         self._read_teams(BRIEFLY)
 
@@ -146,18 +146,18 @@ class RefreshedStore(RepairableIndex):
                     file_sync.sync_folder(self.parts, folder)
                     del self._unread_teams[folder]
         except (StoreBusy, StoreReadOnly) as error:
-            self._warn(f"what changed in {', '.join(map(str, self._unread_teams))} is not found yet: {error}")
+            self.parts.warn(f"changes in {', '.join(map(str, self._unread_teams))} are not searchable yet: {error}")
         self._fill_if_free()
 
     def follow_replacement(self) -> None:
-        """Use the index that lies at its place, should another process have put a new one there."""
+        """Switch to a new index file if another process has put one in place."""
         if self.parts.index.reopen_if_replaced() and self.parts.index.fresh:
             self._settle()
 
     def take_in(self) -> None:
-        """Put what this process has appended and not indexed yet into the index.
+        """Index the events this process has appended.
 
-        Where that cannot be done it goes on waiting: an answer from what the index has is better than none.
+        If that is not possible now they stay pending: an answer from the current index is better than none.
         """
         if self.parts.awaiting is None:
             return
@@ -167,15 +167,15 @@ class RefreshedStore(RepairableIndex):
                     recovery.index_pending(self.parts)
             self.parts.awaiting = None
         except (StoreBusy, StoreReadOnly) as error:
-            self._warn(f"what was appended last is not found yet: {error}")
+            self.parts.warn(f"the latest events are not searchable yet: {error}")
         except (sqlite3.DatabaseError, OSError) as error:
             if is_damage(error, self.parts.home):
                 raise
-            self._warn(f"what was appended last is not found yet: {explained(error, self.parts.home)}")
+            self.parts.warn(f"the latest events are not searchable yet: {explained(error, self.parts.home)}")
         self._fill_if_free()
 
     def mend(self, error: sqlite3.DatabaseError | OSError) -> None:
-        """Make a damaged index anew; a full disk or a busy neighbour is told to the caller instead."""
+        """Rebuild a damaged index; raises if the cause is a full disk or a busy process instead."""
         index = self.parts.index
         if not is_damage(error, self.parts.home) and not index.reopen_if_replaced() and index.is_whole():
             raise_explained(error, self.parts.home)
@@ -191,42 +191,42 @@ class RefreshedStore(RepairableIndex):
             with contextlib.suppress(StoreBusy), self.parts.lock.held(BRIEFLY):
                 self._follow()
         except StoreReadOnly as error:
-            self._warn(f"what others wrote since is not found yet: {error}")
+            self.parts.warn(f"recent changes by other processes are not searchable yet: {error}")
         self._fill_if_free()
 
     def _is_behind(self) -> bool:
         return self.parts.journal.grew_since(self.parts.position) or self._ledgers_grew()
 
     def _catch_up(self, ledger: str | None = None) -> None:
-        """Take in what others have appended, waiting for them a while; for whoever should not miss an event."""
+        """Index what others have appended, waiting for the lock; for callers that must not miss an event."""
         try:
             with self.parts.lock.held(PATIENCE):
                 self._follow(ledger)
         except (StoreBusy, StoreReadOnly) as error:
-            self._warn(f"what others appended since is not found yet: {error}")
+            self.parts.warn(f"recent events of other processes are not searchable yet: {error}")
         self._fill_if_free()
 
     def _follow(self, ledger: str | None = None) -> None:
-        """Take in what others wrote; for a reader that holds the writer lock. An interrupted purge is hidden, not ended."""
+        """Index what others wrote, for a reader with the writer lock. An interrupted purge is hidden, not finished."""
         recovery.catch_up(self.parts, ledger=ledger)
         self._see_to_purge(purge.hide)
 
     def _finish(self, ledger: str | None = None) -> None:
-        """What a crash left undone; for a writer, who holds the writer lock."""
+        """Finish what a crash interrupted, for a writer with the writer lock."""
         recovery.catch_up(self.parts, ledger=ledger)
         self._see_to_purge(purge.resume)
 
     def _see_to_purge(self, work: Callable[[StoreContext], None]) -> None:
-        """An interrupted purge that cannot be ended keeps nobody from reading or writing; its owner hears of it."""
+        """Hide or finish an interrupted purge; a failure is a warning and blocks nobody."""
         if not unfinished(self.parts.home):
             return
         try:
             work(self.parts)
         except (StoreError, OSError) as error:
-            self._warn(f"a purge was interrupted and is not ended yet: {error}")
+            self.parts.warn(f"a purge was interrupted and is not finished yet: {error}")
 
     def _ledgers_grew(self) -> bool:
-        """Whether events wait of which the journal does not tell, which only a crash leaves; looked at now and then."""
+        """Whether a ledger has events without an anchor, which only a crash leaves; checked now and then."""
         now = time.monotonic()
         if now - self._ledgers_at < LEDGERS_EVERY:
             return False
@@ -235,7 +235,7 @@ class RefreshedStore(RepairableIndex):
         return self.parts.ledger.sizes() != known
 
     def heal(self) -> None:
-        """Begin a new index where the old one is damaged."""
+        """Replace a damaged index."""
         if not self.parts.index.reopen_if_replaced():
             with self.parts.lock.held(self._deadline):
                 self.parts.index.discard()
@@ -243,12 +243,12 @@ class RefreshedStore(RepairableIndex):
             self.rebuild()
 
     def rebuild(self, progress: Progress = lambda *_: None) -> Noticed:
-        """Make the index anew."""
+        """Rebuild the index."""
         with self.guard, self.parts.lock.held(self._deadline):
             from engram.store.files.rebuild import rebuild
 
             if not self.parts.index.fresh:
-                # Others read the old one until the new one is whole.
+                # Others read the old index until the new one is complete.
                 with contextlib.suppress(StoreError, sqlite3.Error, OSError):
                     self._finish()
             noticed = rebuild(self.parts, progress)
@@ -259,7 +259,7 @@ class RefreshedStore(RepairableIndex):
 
     def _pick_up_changed(self, numbers: Sequence[int]) -> None:
         stamps = self.parts.index.all("stamps", json.dumps(list(numbers)))
-        # A `Path` for each costs as much as looking at the file, and so does joining what is mostly relative.
+        # Creating or joining a `Path` costs as much as the stat itself.
         root = f"{self.parts.home.root}{os.sep}"
         changed = [
             path
@@ -270,26 +270,21 @@ class RefreshedStore(RepairableIndex):
             self._under_lock(lambda: file_sync.pick_up(self.parts, changed))
 
     def _under_lock(self, work: Callable[[], Noticed]) -> Noticed | None:
-        """Do small upkeep on the way of a read; a reader that cannot write answers from what it has, and says so."""
+        """Do small upkeep during a read; a reader that cannot write answers from the current index, with a warning."""
         try:
             with self.parts.lock.held(PATIENCE):
-                # What is journaled now must not hide what others were told there before.
+                # An entry journaled now must not hide what others journaled before.
                 self._follow(ledger="")
                 noticed = work()
             self._fill_vectors()
         except (StoreReadOnly, StoreBusy) as error:
-            self._warn(f"changed files were not taken in: {error}")
+            self.parts.warn(f"changed files were not read: {error}")
             return None
-        for problem in noticed.problems:
-            self._warn(problem)
+        self.parts.warn(*noticed.problems)
         return noticed
 
-    def _warn(self, text: str) -> None:
-        if text not in self.parts.warnings:
-            self.parts.warnings.append(text)
-
     def _notice(self, *, force: bool = False) -> bool:
-        """Look at the folders' times; take in files that came or went. Says whether anything did."""
+        """Check the folders' times and index added or removed files; returns whether there were any."""
         self._catch_up_if_free()
         now = time.monotonic()
         if not force and now - self._noticed_at < NOTICE_EVERY:
@@ -318,21 +313,21 @@ class RefreshedStore(RepairableIndex):
             self._finish()
 
     def _fill_vectors(self, deadline: float | None = None) -> None:
-        """Embed what was indexed without a vector (hand edits, replays), outside any transaction."""
+        """Embed documents indexed without a vector (hand edits, replays), outside any transaction."""
         try:
             fill_vectors(self.parts, self._deadline if deadline is None else deadline)
         except EmbedderError as error:
-            self._warn(f"some documents are found by keyword only for now: {error}")
+            self.parts.warn(f"some documents can only be found by keyword for now: {error}")
 
     def _fill_if_free(self) -> None:
-        """The same on the way of a read, which does not wait for it."""
+        """The same during a read, without waiting."""
         with contextlib.suppress(StoreBusy, StoreReadOnly):
             self._fill_vectors(BRIEFLY)
 
     def close(self) -> None:
-        """Close the index, with what this process appended; where that fails, whoever opens the store next sees to it.
+        """Index pending events and close; if that fails, the next process to open the store does it.
 
-        A call that is running in another thread is waited for; every later one raises `StoreClosed`. Closing again does nothing.
+        Waits for a call running in another thread; later calls raise `StoreClosed`. Closing again does nothing.
         """
         with self.guard:
             if self._is_closed:

@@ -160,7 +160,7 @@ class FilesStore(FilesReader):
             except (sqlite3.DatabaseError, OSError) as error:
                 self.mend(error)
         except StoreError as error:
-            self._warn(f"what was appended last is not found yet: {error}")
+            self.parts.warn(f"the latest events are not searchable yet: {error}")
 
     @repairs_index_on_append
     def _append_events(self, session: str, new: Sequence[NewEvent], jobs: Following, scope: str) -> list[Event]:
@@ -232,7 +232,7 @@ class FilesStore(FilesReader):
             for task in tasks.all_tasks(self.parts.home, problems)
             if (statuses is None or task.status in statuses) and shows(scopes, task.scope)
         ]
-        self.parts.warnings += [problem for problem in problems if problem not in self.parts.warnings]
+        self.parts.warn(*problems)
         return sorted(found, key=lambda t: (t.created, t.id), reverse=True)[:limit]
 
     def add_checkpoint(self, task_id: str, make: Callable[[int], Checkpoint]) -> Checkpoint:

@@ -1,6 +1,5 @@
 """A repository's own `.engram/engrams`: read only after its reader trusted that very content (as direnv does)."""
 
-import contextlib
 import hashlib
 import json
 import os
@@ -133,10 +132,7 @@ def waiting_files(parts: StoreContext, folder: Path) -> list[TeamFile]:
 
 def _paths(folder: Path) -> list[Path]:
     found = [config] if os.path.lexists(config := folder.parent / "config.toml") else []
-    for place in memories.walk(folder) if is_plain_folder(folder) else ():
-        with contextlib.suppress(OSError):
-            found += [path for path in sorted(place.iterdir()) if memories.is_memory_file(path.name)]
-    return found
+    return [*found, *memories.memory_files(folder)] if is_plain_folder(folder) else found
 
 
 def _team_file(path: Path, known: Container[str]) -> TeamFile:
