@@ -64,7 +64,7 @@ def test_an_unreadable_file_stays_as_it_is_and_its_last_good_version_in_force(me
     problems = mem.upkeep.sync().problems
     assert len(problems) == 1 and str(path) in problems[0]
     assert not mem.doctor().ok
-    with pytest.raises(StoreCorrupt, match="mend it first"):
+    with pytest.raises(StoreCorrupt, match="repair it first"):
         mem.update(target.id, rationale="decided while the file was broken")
     mem.feedback(target.id, "positive")
     mem.rebuild_index()
@@ -126,7 +126,7 @@ def test_a_file_removed_by_hand_retires_its_memory_and_can_be_put_back(mem: Engr
 def test_a_folder_of_memories_that_is_gone_retires_nothing(mem: Engram) -> None:
     target = mem.add(OLD)
     home_of(mem).engrams.rename(home_of(mem).root / "elsewhere")
-    assert any("is not there" in problem for problem in mem.upkeep.sync().problems)
+    assert any("is missing" in problem for problem in mem.upkeep.sync().problems)
     assert mem.get(target.id).status == "active"
     (home_of(mem).root / "elsewhere").rename(home_of(mem).engrams)
     assert mem.upkeep.sync().problems == []
@@ -166,7 +166,7 @@ def test_one_id_twice_in_a_file_counts_once(mem: Engram) -> None:
     (home_of(mem).engrams / "both.yaml").write_text(
         f"- id: ENG-2026-0101-001\n  statement: {OLD}\n- id: ENG-2026-0101-001\n  statement: {NEW}\n", "utf-8"
     )
-    assert any("stands twice" in problem for problem in mem.upkeep.sync().problems)
+    assert any("occurs twice" in problem for problem in mem.upkeep.sync().problems)
     assert mem.get("ENG-2026-0101-001").statement == OLD
     with pytest.raises(StoreCorrupt):
         mem.update("ENG-2026-0101-001", rationale="r")

@@ -229,7 +229,7 @@ def test_whoever_cannot_have_the_lock_answers_and_says_what_is_missing(store: Fi
     for reader in (store, other):
         assert contents(reader) == ["the first word"] and reader.count(EVENTS) == 1
         assert reader.event("EVT-unknown") is None and by_words(reader, "first") == ["the first word"]
-        assert any("not found yet" in warning for warning in reader.warnings)
+        assert any("not searchable yet" in warning for warning in reader.warnings)
     other.parts.lock = store.parts.lock = WriterLock(store.parts.home.lock)
     assert contents(store) == contents(other) == ["the first word", "the second word", "the third word"]
 

@@ -55,7 +55,7 @@ def test_nothing_is_appended_to_a_ledger_that_lost_its_end(mem: Engram, tmp_path
     path.write_bytes(b"".join(whole.splitlines(keepends=True)[:3]))
     before = path.read_bytes()
     with opened(tmp_path, cache) as again:
-        with pytest.raises(StoreCorrupt, match=r"ends at event 3, and event 5 was written.*Restore the file"):
+        with pytest.raises(StoreCorrupt, match=r"ends at event 3, but event 5 was written.*Restore the file"):
             again.observe("talk", "user", "one more")
         assert path.read_bytes() == before and again.store.verify_ledgers()
         again.observe("another", "user", "goes on")
@@ -95,7 +95,7 @@ def test_the_verdict_is_the_same_whatever_the_cache_holds(mem: Engram, tmp_path:
         with opened(tmp_path, cache) as again:
             verdicts.append(again.store.verify_ledgers())
     assert verdicts[0] == verdicts[1] == verdicts[2]
-    assert any(problem.startswith("T-9.jsonl: holds the ledger of talk") for problem in verdicts[0])
+    assert any(problem.startswith("T-9.jsonl: contains the ledger of talk") for problem in verdicts[0])
 
 
 def test_a_name_that_stands_twice_in_a_line_is_found(mem: Engram) -> None:
@@ -224,7 +224,7 @@ def test_an_index_thrown_away_between_two_events_costs_nothing(mem: Engram, tmp_
 # -- what is no ledger, among the ledgers
 
 
-ODD = {"a folder": lambda path: path.mkdir(), "a link that leads to none": lambda path: path.symlink_to("nowhere")}
+ODD = {"a folder": lambda path: path.mkdir(), "a broken link": lambda path: path.symlink_to("nowhere")}
 
 
 @pytest.mark.parametrize("kind", ODD)
@@ -233,7 +233,7 @@ def test_an_entry_that_is_no_file_is_named_and_stops_nothing(tmp_path: Path, mem
         place = ledger(mem, "old")
         ODD[kind](place)
         (problem,) = mem.store.verify_ledgers()
-        assert problem == f"old.jsonl: {place} is no file but {kind}; move it out of that folder"
+        assert problem == f"old.jsonl: {place} is not a file but {kind}; move it out of that folder"
         found = mem.doctor()
         assert not found["ledgers"].ok and problem in found["ledgers"].message
         assert found["index"].ok

@@ -18,7 +18,7 @@ from engram.store.files.index.index import Index
 from engram.store.files.index.writer import DocumentWriter, IndexRow
 from engram.store.files.journal import Change, Entry, Journal, JournalLine, Position
 from engram.store.files.ledger import Ledger
-from engram.store.files.ledger_checkpoints import Anchors, index_anchor, last_witnessed
+from engram.store.files.ledger_checkpoints import Anchors, index_anchor, last_anchored
 from engram.store.files.lock import WriterLock
 from engram.store.files.memories import Stamp, stamp_of
 from engram.store.files.usage import Usage
@@ -58,7 +58,7 @@ class StoreContext:
     def __post_init__(self) -> None:
         self.anchors = Anchors(self.index)
         # Without a reference to self: the index of a closed store must be freed at once, not by the cycle collector.
-        self.ledger.witnessed = partial(last_witnessed, self.journal)
+        self.ledger.last_anchored = partial(last_anchored, self.journal)
 
     def warn(self, *problems: str) -> None:
         """Add warnings for the owner, each once."""

@@ -62,7 +62,7 @@ def index_anchor(index: Index, entry: Entry) -> None:
     index.set(NEWEST, json.dumps([entry.session, entry.reason]))
 
 
-def last_witnessed(journal: Journal, session: str) -> int:
+def last_anchored(journal: Journal, session: str) -> int:
     """The number of a ledger's last anchored event, read from the journal's end without the index."""
     reasons = (reason for name, reason in _anchors_backwards(journal) if name == session)
     anchors = (anchor for reason in reasons if (anchor := parsed_anchor(reason)) is not None)
@@ -96,7 +96,7 @@ def verify_ledgers(parts: "StoreContext") -> list[str]:
     """
     words = _read_anchors(parts)
     sessions = {ledger_name(session): session for session in words.ends}
-    problems = [*words.unread, *parts.ledger.odd()]
+    problems = [*words.unread, *parts.ledger.irregular_entries()]
     for name in sorted(parts.ledger.sizes()):
         problems += _ledger_problems(parts, name, words, words.ends.get(sessions.pop(name, ""), []))
     for session in sorted(sessions.values()):
@@ -124,7 +124,7 @@ def _ledger_problems(parts: "StoreContext", name: str, words: _JournaledAnchors,
     problems += problems_of(events, name, words.redacted)
     if events and ledger_name(events[0].session) != name:
         problems.append(
-            f"{name}: holds the ledger of {events[0].session}, whose name is {ledger_name(events[0].session)}"
+            f"{name}: contains the ledger of {events[0].session}, whose name is {ledger_name(events[0].session)}"
         )
     digests = {event.seq: event.digest for event in events}
     return problems + missing_events(name, ends, digests.get) + unwitnessed(name, events, ends)

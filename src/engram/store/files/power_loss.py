@@ -1,10 +1,10 @@
-"""What a machine that stopped without notice took from the memory files, put right from the journal.
+"""Repairing memory files from the journal after a power loss.
 
-The rule: only after the machine has started anew, and only for memories that were decided about after the mark of `durability`,
-a file that is missing, empty, cut, or that says what an earlier decision said is no edit of a person's: it is written again, and
-one whose removal was undone is removed again. Whatever else stands in a file is its owner's, then as always.
+The rule: only after the machine has restarted, and only for memories changed after the mark of `durability`,
+a file that is missing, empty, cut off or at an earlier version is not a person's edit: it is written again, and
+one whose removal was undone is removed again. Any other content is its owner's, as always.
 
-Everything here is for the holder of the writer lock.
+The caller of everything here holds the writer lock.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ MOST_NAMED = 50
 
 
 def is_torn(data: bytes, spellings: Sequence[bytes]) -> bool:
-    """Whether a file's bytes are what a crash leaves of one of ours: nothing, blanks, or a beginning."""
+    """Whether bytes are what a crash leaves of a file of ours: nothing, blanks, or a beginning."""
     return not data.strip(b"\0 \r\n") or any(len(data) < len(s) and s.startswith(data) for s in spellings)
 
 
@@ -65,14 +65,14 @@ def was_set_back(
 
 
 class Leftovers:
-    """The temporary files of a crash; each folder is listed once."""
+    """Temporary files left by a crash; each folder is listed once."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
         self._listed: dict[Path, list[str]] = {}
 
     def clear(self, path: Path, spellings: Sequence[bytes]) -> None:
-        """Remove those of a memory's file; one that holds what a person saved meanwhile takes its place again."""
+        """Remove those of a memory's file; one with what a person saved meanwhile is put back in place."""
         for name in self._in(path.parent):
             if name.startswith(temporary_prefix(path)):
                 self._clear(path.parent / name, path, spellings)
@@ -90,7 +90,7 @@ class Leftovers:
         try:
             data = read_bytes(leftover)
         except OSError:
-            return  # no plain file: none of ours
+            return  # not a plain file, so not one of ours
         if is_torn(data, spellings) or data in spellings:
             leftover.unlink()
             return
@@ -103,13 +103,13 @@ class Leftovers:
 
 
 def repair_after_restart(parts: StoreContext) -> None:
-    """Once in a process, before anything in the files counts as a person's work."""
+    """Check for a power loss, once per process, before any file counts as a person's edit."""
     known = parts.durability
     if known.is_checked:
         return
     mark = read_mark(parts.home)
     if mark is None:
-        # An earlier Engram's store, or a new one: what is there is taken as it is.
+        # A new store, or one of an earlier Engram: its files are taken as they are.
         last = parts.journal.last_seq()
         _save_mark(parts, Mark(last, known.boot, last))
         return
@@ -118,7 +118,7 @@ def repair_after_restart(parts: StoreContext) -> None:
         known.is_checked = True
         return
     with contextlib.suppress(PermissionError):
-        # The line of a word that did not wait for the disk may be there without its letters.
+        # An anchor is not synced: its line may be there without its content.
         parts.warnings += parts.journal.mend()
     last = parts.journal.last_seq()
     found = _RecentDecisions(parts, mark.seq).repair() if last > mark.seq else []
@@ -136,7 +136,7 @@ def repair_after_restart(parts: StoreContext) -> None:
 
 
 def _save_mark(parts: StoreContext, mark: Mark) -> None:
-    """Until this can be said, it is looked at again."""
+    """Write the mark; until that succeeds, the check is repeated."""
     try:
         write_mark(parts.home, mark)
         parts.durability.is_checked = True
@@ -145,17 +145,17 @@ def _save_mark(parts: StoreContext, mark: Mark) -> None:
 
 
 def repair_report(mark: Mark) -> str:
-    """What was put right, in words."""
+    """A message that names the repaired files."""
     named = ", ".join(mark.repaired[:5]) + (", …" if len(mark.repaired) > 5 else "")
     return (
-        f"the machine stopped before {len(mark.repaired)} memory file(s) were on disk; "
-        f"they were put right from the journal at {mark.repaired_at}: {named}"
+        f"a power loss damaged {len(mark.repaired)} memory file(s); "
+        f"they were restored from the journal at {mark.repaired_at}: {named}"
     )
 
 
 @dataclass(slots=True)
 class _MemoryHistory:
-    """A memory that was decided about since the mark: every image a file of it may still hold, the newest last."""
+    """A memory changed since the mark: every image its file may still contain, newest last."""
 
     images: list[Image | None] = field(default_factory=list)
     places: list[str] = field(default_factory=list)
@@ -163,7 +163,7 @@ class _MemoryHistory:
 
 
 class _RecentDecisions:
-    """The decisions after the mark, and what their files look like."""
+    """The decisions after the mark, and the files they wrote."""
 
     def __init__(self, parts: StoreContext, after: int) -> None:
         self._parts = parts
@@ -192,14 +192,14 @@ class _RecentDecisions:
         return next((change.after for change in reversed(changes) if change.id == memory_id), None)
 
     def repair(self) -> list[str]:
-        """Put every file right that the power loss changed; returns those."""
+        """Repair every file the power loss changed; returns those files."""
         repaired = []
         places = dict.fromkeys(place for past in self._past.values() for place in past.places if is_own(place))
         for stored, expected in self._expected(places).items():
             try:
                 path = self._parts.confined(stored)
             except StoreError as error:
-                # Nothing of the store lies behind a link: there is nothing to put right, now or later.
+                # Nothing of the store is behind a link, so there is nothing to repair.
                 self._parts.warnings.append(str(error))
                 continue
             try:
@@ -208,13 +208,13 @@ class _RecentDecisions:
                 self._parts.durability.unrepaired.discard(stored)
             except (StoreReadOnly, OSError) as error:
                 self._parts.durability.unrepaired.add(stored)
-                self._parts.warnings.append(f"{path}: not put right after a power loss: {error}")
+                self._parts.warnings.append(f"{path}: not restored after a power loss: {error}")
         if repaired:
             sync_files(self._parts.home, repaired)
         return repaired
 
     def _expected(self, places: Iterable[str]) -> dict[str, dict[str, Image]]:
-        """What each file should say by the journal, other memories in it included."""
+        """What each file should contain by the journal, including other memories in it."""
         found: dict[str, dict[str, Image]] = {place: {} for place in places}
         for memory_id, (position, place) in self._last.items():
             if place in found:
@@ -230,7 +230,7 @@ class _RecentDecisions:
             wanted = [from_image(one) for one in expected.values()]
             spellings = self._spellings(known, wanted)
         except EngramError:
-            return False  # only a newer Engram can read these
+            return False  # only a newer Engram can read them
         self._leftovers.clear(path, spellings)
         if not path.is_symlink() and not path.exists():
             lost = [memory for memory in wanted if memory.id not in self._moved_by_hand()]
@@ -243,7 +243,7 @@ class _RecentDecisions:
         return True
 
     def _moved_by_hand(self) -> frozenset[str]:
-        """The memories in files of which the journal knows nothing: whoever gave them that name took the old one away."""
+        """Memories in files unknown to the journal: a person renamed those files."""
         if self._moved is None:
             known = {place for past in self._past.values() for place in past.places}
             known.update(place for _, place in self._last.values())
@@ -256,7 +256,7 @@ class _RecentDecisions:
         return self._moved
 
     def _known(self, stored: str) -> dict[str, list[Image]]:
-        """The images of each memory that this file may have held since the mark was set."""
+        """The images of each memory that this file may have contained since the mark."""
         return {
             memory_id: [one for one in past.images if one is not None]
             for memory_id, past in self._past.items()

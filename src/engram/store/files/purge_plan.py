@@ -1,7 +1,7 @@
-"""What a purge is about to destroy: read whole before anything is written, then kept in a marker until it is done.
+"""What a purge is about to destroy: read completely before anything is written, then kept in a marker until it is done.
 
-The marker is the commit point. It holds the words too, so that a purge that a crash interrupted is carried to its end without
-reading again what is half gone; it goes with them.
+The marker is the commit point. It contains the words too, so that an interrupted purge can be finished without
+reading what is half gone; it is deleted last.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ from engram.store.purge import (
 from engram.store.records import decode_record, from_image
 
 MARKER = "purging.json"
-"""A purge begun and not ended."""
+"""The marker of an unfinished purge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +49,23 @@ class PurgePlan:
     events: Mapping[str, str] = field(default_factory=dict)
     files: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
-    """Whose all that is."""
+    """The scopes of all that."""
 
     @property
     def wanted(self) -> frozenset[str]:
-        """The ids, for looking them up."""
+        """The ids as a set."""
         return frozenset(self.ids)
 
     def spares(self, scope: str) -> bool:
-        """Whether the words stay where they are said for a scope: another owner's, unless a memory was asked for by its own.
+        """Whether the words stay in records of a scope: those of another owner, unless a memory was purged by its id.
 
-        What a person has destroyed by id goes wherever it stands; what goes with its owner, or with an event, is theirs alone.
+        What a person purges by id is removed everywhere; what is purged with its owner, or with an event, only from their records.
         """
         asked = any(i not in self.drawn and not i.startswith(EVENT) for i in self.ids)
         return not asked and is_foreign(scope, self.scopes)
 
     def joined(self, other: "PurgePlan") -> "PurgePlan":
-        """Both in one: for a purge that begins while another could not be ended."""
+        """Both plans in one: for a purge that starts while another could not be finished."""
         return PurgePlan(
             _union(self.ids, other.ids), _union(self.drawn, other.drawn), self.actor, _union(self.said, other.said),
             {**other.events, **self.events}, _union(self.files, other.files), _union(self.scopes, other.scopes),
@@ -80,12 +80,12 @@ def _union(*parts: Iterable[str]) -> tuple[str, ...]:
 
 
 def unfinished(home: Home) -> bool:
-    """Whether a purge was begun and not ended."""
+    """Whether there is an unfinished purge."""
     return purge_stamp(home) != ""
 
 
 def purge_stamp(home: Home) -> str:
-    """Which purge was begun, for whoever has seen to a part of it; "" for none."""
+    """Identifies the unfinished purge; "" for none."""
     try:
         found = os.stat(f"{home.state}/{MARKER}")
     except OSError:
@@ -94,13 +94,13 @@ def purge_stamp(home: Home) -> str:
 
 
 def write_marker(home: Home, plan: PurgePlan) -> None:
-    """Begin: from here on the purge is carried to its end."""
+    """Start the purge: from here on it will be finished."""
     home.state.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
     replace_file(home.state / MARKER, json.dumps(asdict(plan)).encode() + b"\n")
 
 
 def read_marker(parts: StoreContext) -> PurgePlan:
-    """The purge that was begun; one of an older Engram, which kept the ids alone, is planned anew and noted so."""
+    """The unfinished purge; one of an older Engram, which stored only the ids, is planned again."""
     begun, is_planned = _read_plan(parts.home)
     if is_planned:
         return begun
@@ -110,7 +110,7 @@ def read_marker(parts: StoreContext) -> PurgePlan:
 
 
 def marker_problem(home: Home) -> str:
-    """What is wrong with the marker, in words; "" where nothing is, or none is there."""
+    """What is wrong with the marker; "" if nothing, or if there is none."""
     try:
         if unfinished(home):
             _read_plan(home)
@@ -120,18 +120,18 @@ def marker_problem(home: Home) -> str:
 
 
 def set_aside_damaged(home: Home) -> list[str]:
-    """Move a marker that cannot be read to quarantine, so that others can be written. For the holder of the writer lock."""
+    """Move an unreadable marker to quarantine. The caller holds the writer lock."""
     if not marker_problem(home):
         return []
     path = home.state / MARKER
     make_folder(home.quarantine)
     path.rename(home.quarantine / f"{path.name}.{os.urandom(3).hex()}")
     sync_path(home.quarantine)
-    return [f"{path}: an interrupted purge that cannot be read, moved to quarantine; purge again what it was about"]
+    return [f"{path}: the marker of an interrupted purge cannot be read, moved to quarantine; purge again"]
 
 
 def _read_plan(home: Home) -> tuple[PurgePlan, bool]:
-    """What the marker says, and whether that is a whole plan."""
+    """The plan of the marker, and whether it is complete."""
     path = home.state / MARKER
     try:
         kept = json.loads(read_bytes(path))
@@ -144,14 +144,14 @@ def _read_plan(home: Home) -> tuple[PurgePlan, bool]:
         return PurgePlan(ids, drawn, actor, said, blank, tuple(map(memory_file, files)), scopes), True
     except UNREADABLE as error:
         raise StoreCorrupt(
-            f"{path}: a purge was interrupted, and which one cannot be read ({error}); run `engram doctor --repair`, "
+            f"{path}: a purge was interrupted and its plan cannot be read ({error}); run `engram doctor --repair`, "
             "then purge again"
         ) from None
 
 
 def _texts(given: Any, *, empty: bool = False) -> tuple[str, ...]:
     if not isinstance(given, list) or not all(isinstance(text, str) and (text or empty) for text in given):
-        raise ValueError("what it lists must be text")
+        raise ValueError("its lists must contain text")
     return tuple(given)
 
 
@@ -159,7 +159,7 @@ def _texts(given: Any, *, empty: bool = False) -> tuple[str, ...]:
 
 
 def plan_purge(parts: StoreContext, ids: Sequence[str], drawn: Collection[str], actor: str) -> PurgePlan:
-    """Read everything that a purge of these needs to know. Nothing is written."""
+    """Read everything a purge of these needs. Nothing is written."""
     wanted = frozenset(ids)
     asked = frozenset(i for i in wanted - frozenset(drawn) if events.find(parts, i) is None)
     known = _PurgeSources(parts, wanted)
@@ -174,7 +174,7 @@ def plan_purge(parts: StoreContext, ids: Sequence[str], drawn: Collection[str], 
 
 
 class _PurgeSources:
-    """What the journal, the index and the files know of the memories and events that are wanted."""
+    """What journal, index and files contain of the memories and events to purge."""
 
     def __init__(self, parts: StoreContext, wanted: frozenset[str]) -> None:
         self._parts = parts
@@ -189,7 +189,7 @@ class _PurgeSources:
         for memory_id in wanted:
             row = parts.index.one("by_ref", memory_id)
             if row is not None:
-                self.memories.setdefault(memory_id, []).extend(_as_it_stands(parts, row))
+                self.memories.setdefault(memory_id, []).extend(_current_versions(parts, row))
             if place := file_sync.place_of(parts, memory_id):
                 self.files.append(place)
 
@@ -200,7 +200,7 @@ class _PurgeSources:
             self._unreadable.setdefault(memory_id, []).append(str(after.get("statement", "")))
 
     def texts(self, ids: Collection[str]) -> list[str]:
-        """Every text that some of them ever held."""
+        """Every text that some of them ever contained."""
         found: list[str] = []
         for wanted_id in sorted(ids):
             found += [text for memory in self.memories.get(wanted_id, ()) for text in texts_of(memory)]
@@ -210,7 +210,7 @@ class _PurgeSources:
         return list(dict.fromkeys(found))
 
     def blank(self, asked: Collection[str], everywhere: Sequence[str]) -> dict[str, Event]:
-        """Events that are wanted, those a memory asked for was derived from, and those that hold its very words."""
+        """Events to purge, those a memory purged by id was derived from, and those that contain its exact words."""
         found = dict(self.events)
         for memory in (memory for i in asked for memory in self.memories.get(i, ())):
             derived = (events.find(self._parts, evidence.event) for evidence in memory.evidence)
@@ -227,8 +227,8 @@ class _PurgeSources:
         return _union(held, (scope for event in blank if (scope := scope_of(self._parts, event.id))))
 
 
-def _as_it_stands(parts: StoreContext, row: tuple[int, str, str]) -> Iterator[Memory]:
-    """A memory as the index has it and as its file does: an edit may not have been taken in yet."""
+def _current_versions(parts: StoreContext, row: tuple[int, str, str]) -> Iterator[Memory]:
+    """A memory as the index has it and as its file has it: an edit may not be indexed yet."""
     yield decode_record(row[2])
     place = file_sync.place_of(parts, row[1])
     with contextlib.suppress(EngramError, OSError):
@@ -236,7 +236,7 @@ def _as_it_stands(parts: StoreContext, row: tuple[int, str, str]) -> Iterator[Me
 
 
 def _other_events(parts: StoreContext, known: Collection[str]) -> Iterator[Event]:
-    """The events of every ledger besides these; of one that cannot be read whole, those the index has of it, too."""
+    """The events of every ledger except these; for a damaged ledger also those in the index."""
     for name in parts.ledger.sizes():
         whole = True
         try:
@@ -257,13 +257,13 @@ def _indexed(parts: StoreContext, ledger: str) -> Iterator[Event]:
 
 
 def scope_of(parts: StoreContext, document_id: str) -> str:
-    """The scope a memory or an event belongs to, as the index has it."""
+    """The scope of a memory or an event by the index; "" if unknown."""
     row = parts.index.db.execute("SELECT scope FROM docs WHERE id = ?", (document_id,)).fetchone()
     return str(row[0]) if row else ""
 
 
 def owner_of(parts: StoreContext, fields: Mapping[str, Any]) -> str:
-    """Whose a session, a task, a checkpoint or a job is; "" where that is not known."""
+    """The owner's scope of a session, a task, a checkpoint or a job; "" if unknown."""
     if "scope" in fields or "scopes" in fields:
         return str(fields.get("scope") or next(iter(fields.get("scopes") or ()), ""))
     try:

@@ -1,6 +1,6 @@
-"""The proof behind a purge: every file of the store is searched, and what still says the words is named.
+"""The proof of a purge: every file of the store is searched, and records that still contain the words are listed.
 
-A file that holds some of the words is read as what it is: a record that says a whole text is named, one that shares a line or
+A file that contains some of the words is parsed: a record that contains a whole text is listed, one that shares a line or
 a word with it is not.
 """
 
@@ -24,18 +24,18 @@ CHUNK = 1 << 20
 
 
 def spellings(text: str) -> list[bytes]:
-    """The ways a text may stand in the store's files: as it is, as JSON or YAML quotes it, and line by line."""
+    """How a text may be written in the store's files: as it is, quoted by JSON or YAML, and line by line."""
     return [spelling for part in lines_of(text) for spelling in quoted(part)]
 
 
 def quoted(text: str) -> list[bytes]:
-    """The ways a text may stand in one line of a file."""
+    """How a text may be written in one line of a file."""
     found = {text, json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1], text.replace("'", "''")}
     return [spelling.encode("utf-8", "surrogatepass") for spelling in found]
 
 
 class Quotations:
-    """The words of one purge, as files may hold them. `unread` names the files that could not be read."""
+    """The words of one purge, as files may contain them. `unread` lists the files that could not be read."""
 
     def __init__(self, said: Sequence[str]) -> None:
         self.said = said
@@ -43,11 +43,11 @@ class Quotations:
         self.unread: list[str] = []
 
     def in_bytes(self, data: bytes) -> bool:
-        """Whether some bytes hold any of the words."""
+        """Whether bytes contain any of the words."""
         return any(needle in data for needle in self.needles)
 
     def in_file(self, path: Path) -> bool:
-        """Whether a file holds any of the words; False, and reported, for one that cannot be read."""
+        """Whether a file contains any of the words; an unreadable file is reported and counts as False."""
         overlap = max((len(needle) for needle in self.needles), default=1)
         tail = b""
         try:
@@ -62,25 +62,25 @@ class Quotations:
         return False
 
     def note(self, path: Path, error: Exception) -> None:
-        """Remember that a file could not be read as what it should be."""
+        """Report a file that could not be read or parsed."""
         why = (error.strerror if isinstance(error, OSError) else "".join(str(error).splitlines()[:1])) or "damaged"
         line = (
-            f"{path}: cannot be read ({why.removeprefix(str(path)).lstrip(': ')}), so nobody can tell what it holds; "
-            "mend it, restore it from a backup or remove it"
+            f"{path}: cannot be read ({why.removeprefix(str(path)).lstrip(': ')}), so it may still contain the words; "
+            "repair it, restore it from a backup or remove it"
         )
         if line not in self.unread:
             self.unread.append(line)
 
     def blanked(self, data: bytes) -> bytes:
-        """Bytes that nobody can read, without the words."""
+        """Unparsable bytes without the words."""
         for needle in self.needles:
             data = data.replace(needle, BLANK.encode())
         return data
 
     def blank(self, path: Path, problem: Exception) -> None:
-        """Take the words out of a file that holds no records; the rest is somebody's, and stays.
+        """Remove the words from a file without records; the rest stays.
 
-        It is reported, unless it is a text of its own, in which the words are found as they are.
+        It is reported unless it is plain text, in which the words are found reliably.
         """
         before = self._content(path)
         if before is None:
@@ -95,7 +95,7 @@ class Quotations:
             self.note(path, ValueError(self.blanked(str(problem).encode()).decode()))
 
     def _content(self, path: Path) -> bytes | None:
-        """What a file holds; None, and reported, where it cannot be read."""
+        """A file's content; None, and reported, if it cannot be read."""
         try:
             with reading(path) as file:
                 return file.read()
@@ -106,7 +106,7 @@ class Quotations:
             return None
 
     def reword(self, path: Path, spared: Callable[[Mapping[str, Any]], bool], *, lines: bool) -> None:
-        """Take the words out of a file of JSON, one object or one on each line; those that are `spared` keep them."""
+        """Remove the words from a JSON file, one object or one per line, except from objects that are `spared`."""
         before = self._content(path)
         if before is None:
             return
@@ -121,7 +121,7 @@ class Quotations:
         try:
             fields = json.loads(piece)
             if not isinstance(fields, dict):
-                raise ValueError("no JSON object")
+                raise ValueError("not a JSON object")
         except (ValueError, RecursionError) as error:
             self.note(path, error)
             return self.blanked(piece)
@@ -139,7 +139,7 @@ def _is_text(data: bytes) -> bool:
 
 
 def files_below(folder: Path, report: Callable[[Path, Exception], None]) -> Iterator[Path]:
-    """Every plain file below a folder, whatever folders it holds; links are left alone."""
+    """Every plain file below a folder; links are ignored."""
 
     def failed(error: OSError) -> None:
         if not isinstance(error, FileNotFoundError):
@@ -157,7 +157,7 @@ Records = Iterator[tuple[Holder, Iterable[str]]]
 
 
 def left_over(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> tuple[str, ...]:
-    """Records and files that still say any of the texts, files that could not be read, and an index that is being read."""
+    """Records and files that still contain any of the texts, unreadable files, and an index that is in use."""
     holders: list[Holder] = []
     places: list[str] = []
     held: set[str] = set()
@@ -172,8 +172,8 @@ def left_over(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> tuple
                 held |= found
                 if not any(says(one, text) for text in found for one in words):
                     continue
-                if holder.id in gone:  # a copy of what was destroyed, which its id would not lead to
-                    places.append(f"{path}: it holds a copy of {holder.id}; remove the file")
+                if holder.id in gone:  # a copy of what was destroyed, not found by its id
+                    places.append(f"{path}: contains a copy of {holder.id}; remove the file")
                 else:
                     holders.append(holder)
         except (EngramError, *UNREADABLE):
@@ -183,7 +183,7 @@ def left_over(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> tuple
 
 
 def _records(parts: StoreContext, path: Path) -> Records:
-    """The records of a file, each with all that it says."""
+    """The records of a file, each with all its texts."""
     folder = path.parent
     if folder == parts.home.journal:
         return _lines(path, _journal_records)
@@ -195,11 +195,11 @@ def _records(parts: StoreContext, path: Path) -> Records:
         return _state_record(parts, json.loads(read_bytes(path)))
     if any(root in path.parents for root in file_sync.roots(parts)) and memories.is_memory_file(path.name):
         return ((Holder(m.id, m.scope), strings_in(image(m))) for m in memories.read(path))
-    raise ValueError("no record's file")
+    raise ValueError("not a file of records")
 
 
 def _lines(path: Path, parse: Callable[[Any], Records]) -> Records:
-    """The records of a file's lines; those that cannot be read were reported when they were cleaned."""
+    """The records of a file's lines; unreadable lines were reported when they were cleaned."""
     with reading(path) as file:
         for line in file:
             with contextlib.suppress(*MALFORMED):
@@ -207,7 +207,7 @@ def _lines(path: Path, parse: Callable[[Any], Records]) -> Records:
 
 
 def _journal_records(fields: Mapping[str, Any]) -> Records:
-    """Each memory of a decision; and the decision itself, whose reason or actor may quote."""
+    """Each memory of a decision, and the decision itself, whose reason or actor may quote."""
     scope = ""
     for change in fields["changes"]:
         if change["after"] is not None:
@@ -226,7 +226,7 @@ def _state_record(parts: StoreContext, fields: Mapping[str, Any]) -> Records:
 
 
 def _in_index(parts: StoreContext, texts: Iterable[str]) -> list[str]:
-    """The index, should it hold texts that no record says any more."""
+    """The index files, if they contain texts that no record has."""
     needles = [needle for text in texts for needle in quoted(text)]
     found = []
     # Through SQLite: opening and closing its file by other means would drop the locks of this process on it.

@@ -1,4 +1,4 @@
-"""Past images of memories, read back from the journal where the index says they lie."""
+"""The reading half of a files store: memories, events, search, history and links."""
 
 import contextlib
 import json
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
 
 def history(parts: StoreContext, memory_id: str) -> list[Image]:
-    """Everything that was decided about a memory, oldest first."""
+    """All decisions about a memory, oldest first."""
     rows = parts.index.db.execute("SELECT seq, month, offset FROM images WHERE id = ? ORDER BY seq", (memory_id,))
     return [_image(_entry(parts, memory_id, *row), memory_id) for row in rows.fetchall()]
 
 
 def known_at(parts: StoreContext, moment: datetime) -> dict[str, Memory | None]:
-    """What Engram held at a moment of every memory it has decided about since; None where it knew nothing of it."""
+    """Every memory changed since a time, as it was then; None if it did not exist."""
     rows = parts.index.db.execute(
         "SELECT l.id, i.seq, i.month, i.offset FROM (SELECT DISTINCT id FROM images WHERE at > ?1) l LEFT JOIN images i "
         "ON i.id = l.id AND i.seq = (SELECT max(o.seq) FROM images o WHERE o.id = l.id AND o.at <= ?1)",
@@ -71,11 +71,11 @@ def _image(entry: Entry, memory_id: str) -> Image:
 
 
 LOOKED_AT = 200
-"""Up to so many listed memories have their files looked at for edits; `engram sync` looks at all."""
+"""Up to this many listed memories have their files checked for edits; `engram sync` checks all."""
 
 
 class FilesReader(RefreshedStore):
-    """What is asked of a store on files."""
+    """The queries of a files store."""
 
     @repairs_index
     def get(self, ref: str, scopes: Collection[str] | None = None) -> Memory | None:
@@ -101,7 +101,7 @@ class FilesReader(RefreshedStore):
 
     @repairs_index
     def get_many(self, numbers: Sequence[int]) -> list[Found]:
-        """Records by document number; those whose file changed are read anew."""
+        """Records by document number; those whose file changed are read again."""
         return self._fresh_records(numbers)
 
     def _fresh_records(self, numbers: Sequence[int]) -> list[Found]:
@@ -120,12 +120,12 @@ class FilesReader(RefreshedStore):
 
     @repairs_index
     def owned(self, memory_ids: Iterable[str]) -> list[str]:
-        """Those of the memories that live in the owner's own store."""
+        """Those of the memories that are in the owner's own store."""
         return [i for i in memory_ids if not file_sync.is_team(file_sync.place_of(self.parts, i))]
 
     @repairs_index
     def named(self, name: str, scope: str) -> str:
-        """The id of the memory that goes by this name in a scope, or ""."""
+        """The id of the memory with this name in a scope, or ""."""
         row = self.parts.index.db.execute("SELECT id FROM names WHERE name = ? AND scope = ?", (name, scope)).fetchone()
         return row[0] if row else ""
 
@@ -136,7 +136,7 @@ class FilesReader(RefreshedStore):
 
     @repairs_index
     def file_of(self, memory_id: str) -> str:
-        """The file that holds a memory, or ""."""
+        """The file that contains a memory, or ""."""
         place = file_sync.place_of(self.parts, memory_id)
         return str(self.parts.path(place)) if place else ""
 
@@ -199,7 +199,7 @@ class FilesReader(RefreshedStore):
 
     @repairs_index
     def said(self, terms: Sequence[str], scopes: Collection[str]) -> frozenset[str]:
-        """Those of the terms that a document of these scopes holds."""
+        """Those of the terms that occur in a document of these scopes."""
         seen = json.dumps(list(scopes))
         return frozenset(term for term in terms if self.parts.index.all("said", f'"{term}"', seen, COMMON))
 
@@ -213,7 +213,7 @@ class FilesReader(RefreshedStore):
 
     @repairs_index
     def heads(self, conflict_key: str, scope: str) -> list[Memory]:
-        """The memories in force that hold a conflict key in a scope."""
+        """The current memories with a conflict key in a scope."""
         self._notice()
         ids = [i for (i,) in self.parts.index.all("heads", conflict_key, scope)]
         found = self._fresh_records(list(self.numbers(ids).values()))
@@ -227,7 +227,7 @@ class FilesReader(RefreshedStore):
 
     @repairs_index
     def known_at(self, moment: datetime) -> dict[str, Memory | None]:
-        """What Engram held then of every memory it has decided about since."""
+        """Every memory changed since a time, as it was then."""
         return known_at(self.parts, moment)
 
     @repairs_index
@@ -249,7 +249,7 @@ class FilesReader(RefreshedStore):
 
     @repairs_index
     def history(self, memory_id: str) -> list[Image]:
-        """Everything that was decided about a memory."""
+        """All decisions about a memory."""
         return history(self.parts, memory_id)
 
     @repairs_index
@@ -269,11 +269,11 @@ class FilesReader(RefreshedStore):
         per_seed: int,
         filters: Filters = PLAIN,
     ) -> list[Step]:
-        """What is linked to these memories."""
+        """The memories linked to these, step by step."""
         self._notice()
         hops = Hops(direction, types, min_weight, filters, self.parts.clock())
         return traversal.walk(self.parts.index.db, seeds, depth, hops, per_seed)
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
-        """The index is at hand: there is nothing to spare."""
+        """Groups reads; the index is local, so there is nothing to save."""
         return contextlib.nullcontext()

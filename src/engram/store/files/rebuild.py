@@ -1,4 +1,4 @@
-"""Making the index anew from journal, files and ledger, in one transaction: readers see the old one until it is whole."""
+"""Rebuilding the index from journal, files and ledgers in one transaction: readers see the old one until it is complete."""
 
 import contextlib
 import hashlib
@@ -26,28 +26,28 @@ from engram.store.scopes import trusted_by_folder
 
 BATCH = 512
 KEPT_BYTES = 64 * 1024 * 1024
-"""Of images kept while the files are read. A file that says what its image says, byte for byte, need not be parsed."""
+"""Images kept in memory while the files are read. A file that equals its rendered image need not be parsed."""
 
 
 @dataclass(slots=True)
 class _LastImage:
-    """Where a memory's last image lies, its digest, its file, and where the image before it lies."""
+    """A memory's last image: its position in the journal, digest and file, and the position of the one before."""
 
     start: Position
     digest: bytes
     file: str
     before: Position | None = None
     text: bytes = b""
-    """The image itself as JSON, for as many as may be kept; it stands in for the digest."""
+    """The image itself as JSON, while there is room; it replaces the digest."""
 
-    def says(self, mapping: Mapping[str, Any]) -> bool:
+    def equals(self, mapping: Mapping[str, Any]) -> bool:
         """Whether the image is this one."""
         return (self.digest or _digest(json.loads(self.text))) == _digest(mapping)
 
 
 @dataclass(slots=True)
 class _MemoryOfFile:
-    """A memory of a file, and how the file looked before it was read."""
+    """A memory of a file, and the file's stamp before it was read."""
 
     memory: Memory
     stored: str
@@ -56,7 +56,7 @@ class _MemoryOfFile:
 
 
 def rebuild(parts: StoreContext, progress: Progress = lambda *_: None) -> Noticed:
-    """Fill the index from scratch, then pick up what differs from the journal as hand edits."""
+    """Fill the index from scratch, then read files that differ from the journal as hand edits."""
     with contextlib.suppress(PermissionError):
         parts.warnings += [*parts.journal.mend(), *parts.ledger.mend()]
     repair_after_restart(parts)
@@ -74,16 +74,16 @@ def rebuild(parts: StoreContext, progress: Progress = lambda *_: None) -> Notice
 
 
 def read_in(parts: StoreContext, *, provisionally: bool = False) -> Noticed:
-    """Fill an empty index without the lock: nothing in the home is changed, and what was changed by hand waits.
+    """Fill an empty index without the lock: nothing in the home is changed, and hand edits are left for later.
 
-    Where others may be writing it is provisional: it claims to have read no journal, so the next writer makes it anew.
+    If others may be writing it is provisional: it claims to have read no journal, so the next writer rebuilds it.
     """
     noticed = Noticed()
     with parts.index.writing() as writer:
         if parts.index.get("filled") is not None:
             return noticed
         if _fill(parts, writer, lambda *_: None, noticed, alone=False):
-            noticed.problems.append("some files changed by hand were not taken in yet")
+            noticed.problems.append("some hand edits are not searchable yet")
             parts.index.db.execute("DELETE FROM folders")
         if provisionally:
             parts.index.set("journal", json.dumps(["", 0, 0]))
@@ -93,9 +93,9 @@ def read_in(parts: StoreContext, *, provisionally: bool = False) -> Noticed:
 def _fill(
     parts: StoreContext, writer: DocumentWriter, progress: Progress, noticed: Noticed, *, alone: bool
 ) -> list[str]:
-    """Everything there is, inside a transaction; returns the files that do not say what the journal says.
+    """Index everything, inside a transaction; returns the files that differ from the journal.
 
-    `alone` with the lock, files that a crash left out are written.
+    With `alone` (under the lock), files that a crash left out are written.
     """
     parts.index.clear()
     writer.start_generation(parts.index.generation)
@@ -110,7 +110,7 @@ def _fill(
 
 
 def _read_journal(parts: StoreContext) -> tuple[dict[str, _LastImage], JournalLine | None]:
-    """Each memory's last image, and the very last decision: only that one can be missing from the files."""
+    """Each memory's last image, and the last decision: only that one can be missing from the files."""
     last: dict[str, _LastImage] = {}
     final = None
     room = KEPT_BYTES
@@ -135,7 +135,7 @@ def _finish_last(parts: StoreContext, last: dict[str, _LastImage], final: Journa
     with contextlib.suppress(StoreReadOnly):
         for change in final.entry.changes:
             if file_sync.is_team(change.file):
-                continue  # a journal read from its beginning may be anyone's: it makes no files in a repository
+                continue  # this journal may be anyone's: it must not create files in a repository
             known = last.get(change.id)
             older = [_mapping_at(parts, change.id, known.before)] if known and known.before else []
             redo_file(parts, change, older, leftovers)
@@ -153,7 +153,7 @@ def _read_files(
     progress: Progress,
     noticed: Noticed,
 ) -> list[str]:
-    """Index every file that says what the journal says; return the others, to be read as hand edits afterwards."""
+    """Index every file that agrees with the journal; returns the others, to be read as hand edits."""
     differing: list[str] = []
     batch: list[_MemoryOfFile] = []
     done, total = 0, len(last)
@@ -196,7 +196,7 @@ def _memory_files(parts: StoreContext, noticed: Noticed) -> Iterator[Path]:
 
 
 def _agreed(path: Path, stored: str, memory_id: str, last: dict[str, _LastImage]) -> list[_MemoryOfFile] | None:
-    """The memories of a file if the journal knows each of them exactly so."""
+    """The memories of a file if each equals its image in the journal; None otherwise."""
     stamp = stamp_of(path)
     try:
         data = memories.content(path)
@@ -206,7 +206,7 @@ def _agreed(path: Path, stored: str, memory_id: str, last: dict[str, _LastImage]
         return None
     for memory, mapping in found if written is None else ():
         known = last.get(memory.id)
-        if known is None or known.file != stored or not known.says(mapping):
+        if known is None or known.file != stored or not known.equals(mapping):
             return None
     if stamp is None or len({memory.id for memory, _ in found}) < len(found):
         return None
@@ -214,7 +214,7 @@ def _agreed(path: Path, stored: str, memory_id: str, last: dict[str, _LastImage]
 
 
 def _as_written(data: bytes, known: _LastImage | None) -> tuple[Memory, Mapping[str, Any]] | None:
-    """The memory of a file that is, byte for byte, what Engram wrote for its last image."""
+    """The memory of a file that equals, byte for byte, what Engram wrote for its last image."""
     if known is None or not known.text:
         return None
     mapping = json.loads(known.text)
@@ -254,7 +254,7 @@ def _index_batch(
 def _add_without_file(
     parts: StoreContext, writer: DocumentWriter, last: dict[str, _LastImage], noticed: Noticed, *, alone: bool
 ) -> None:
-    """Memories the journal knows and no file holds: removed by hand earlier, or their file is missing now."""
+    """Index memories that are in the journal and in no file: removed by hand, or their file is missing."""
     for memory_id, known in last.items():
         if file_sync.is_team(known.file) and not _stands_trusted(parts, known.file):
             continue
@@ -273,13 +273,13 @@ def _add_without_file(
 
 
 def _stands_trusted(parts: StoreContext, stored: str) -> bool:
-    """Whether a team's file is there and trusted, its team store in use or not: what the journal says of it counts then."""
+    """Whether a team file exists and is trusted, attached or not, so that its journal entry counts."""
     folder = next((f for f in trusted_by_folder(parts.home.state) if stored.startswith(f + "/")), "")
     return bool(folder) and file_sync.is_trusted(parts, stored, folder)
 
 
 def _restore_file(parts: StoreContext, memory: Memory, stored: str) -> None:
-    """A team's file that is gone was taken away by git; the store's own is written again."""
+    """Write a missing file of the store's own again; a missing team file was removed by git."""
     if stored and not file_sync.is_team(stored) and not parts.path(stored).exists():
         with contextlib.suppress(StoreReadOnly):
             note_file(parts, stored, memories.write(parts.confined(stored), memory, None) or UNSEEN)

@@ -16,7 +16,7 @@ from engram.store.files.context import StoreContext
 from engram.store.files.durability import make_durable_at_close
 from engram.store.files.home import Home
 from engram.store.files.index.index import Index
-from engram.store.files.index_repair import RepairableIndex, explained, is_damage, raise_explained, repairs_index
+from engram.store.files.index_repair import RepairableIndex, explained, is_index_damage, raise_explained, repairs_index
 from engram.store.files.journal import Journal
 from engram.store.files.ledger import Ledger
 from engram.store.files.lock import DEFAULT_DEADLINE, WriterLock
@@ -169,7 +169,7 @@ class RefreshedStore(RepairableIndex):
         except (StoreBusy, StoreReadOnly) as error:
             self.parts.warn(f"the latest events are not searchable yet: {error}")
         except (sqlite3.DatabaseError, OSError) as error:
-            if is_damage(error, self.parts.home):
+            if is_index_damage(error, self.parts.home):
                 raise
             self.parts.warn(f"the latest events are not searchable yet: {explained(error, self.parts.home)}")
         self._fill_if_free()
@@ -177,7 +177,7 @@ class RefreshedStore(RepairableIndex):
     def mend(self, error: sqlite3.DatabaseError | OSError) -> None:
         """Rebuild a damaged index; raises if the cause is a full disk or a busy process instead."""
         index = self.parts.index
-        if not is_damage(error, self.parts.home) and not index.reopen_if_replaced() and index.is_whole():
+        if not is_index_damage(error, self.parts.home) and not index.reopen_if_replaced() and index.is_whole():
             raise_explained(error, self.parts.home)
         try:
             self.heal()

@@ -1,4 +1,4 @@
-"""The owner's pause: one empty file, which a hook can look for without opening the store."""
+"""Small state of a store: sessions as JSON files, the owner's pause, and counts of gate verdicts."""
 
 import contextlib
 import json
@@ -24,7 +24,7 @@ def is_paused(home: Home) -> bool:
 
 
 def pause(home: Home, paused: bool) -> None:
-    """Begin or end a pause."""
+    """Start or end a pause: one empty file, which a hook can check without opening the store."""
     path = home.state / PAUSE_FILE
     try:
         if paused:
@@ -36,11 +36,11 @@ def pause(home: Home, paused: bool) -> None:
 
 
 VERDICTS_FILE = "gates.jsonl"
-"""Its name in the state folder."""
+"""File name in the state folder."""
 
 
 def note_verdict(home: Home, gate: str, outcome: str, at: datetime) -> None:
-    """Append one verdict; one O_APPEND write, no lock. Where that is impossible the count is short by one."""
+    """Append one verdict; one O_APPEND write, no lock. If that fails the count is short by one."""
     line = json.dumps({"at": at.astimezone(UTC).isoformat(), "gate": gate, "outcome": outcome}).encode() + b"\n"
     try:
         descriptor = open_plain(home.state / VERDICTS_FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT, FILE_MODE)
@@ -53,7 +53,7 @@ def note_verdict(home: Home, gate: str, outcome: str, at: datetime) -> None:
 
 
 def verdicts_since(home: Home, since: datetime) -> list[tuple[str, str]]:
-    """Gate and outcome of every verdict since then."""
+    """Gate and outcome of every verdict since a time."""
     found = []
     try:
         lines = read_bytes(home.state / VERDICTS_FILE).decode("utf-8", "replace").splitlines()
@@ -70,14 +70,14 @@ def verdicts_since(home: Home, since: datetime) -> list[tuple[str, str]]:
 
 
 _PLAIN = re.compile(r"(?:S-|(?!s-)[a-z0-9])[a-z0-9._-]{0,99}")
-"""Ids that are file names as they are, each in one case only: some file systems do not tell capitals from small letters."""
+"""Ids that can be file names as they are, in one case only: some file systems ignore case."""
 _UNSAFE = re.compile(r"[^a-z0-9._-]")
 
 _OWN_ID = re.compile(r"(?:S|TASK)-\d{8}-\d{6}-[0-9a-f]+")
 
 
 def session_path(home: Home, session_id: str) -> Path:
-    """The file of a session: its id, or what is plain of it and a digest. No two ids share one."""
+    """The file of a session: its id, or the safe characters of it and a digest. No two ids share a file."""
     name = session_id
     if not _PLAIN.fullmatch(session_id):
         name = digest_name(session_id, _UNSAFE.sub("_", session_id.lower())[:80].lstrip("."))
@@ -85,13 +85,13 @@ def session_path(home: Home, session_id: str) -> Path:
 
 
 def _former_path(home: Home, session_id: str) -> Path:
-    """Where Engram 0.1 kept it: ids that differ only in other characters shared a file."""
+    """The file of a session in Engram 0.1, where different ids could share a file."""
     plain = "".join(char for char in session_id if char.isalnum() or char in "._-").lstrip(".")
     return home.state / "sessions" / f"{plain or '_'}.json"
 
 
 def save_session(home: Home, session: Session) -> None:
-    """Write a session's file in one step, durably: by it the scope of what was said in it is known."""
+    """Write a session's file durably in one step: it determines the scope of the session's events."""
     path = session_path(home, session.id)
     fields: dict[str, object] = {
         "id": session.id,
@@ -107,7 +107,7 @@ def save_session(home: Home, session: Session) -> None:
     try:
         make_folder(path.parent)
         replace_file(path, json.dumps(fields, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n")
-        if former.name != path.name and (held := _read_session(former)) is not None and held.id == session.id:
+        if former.name != path.name and (old := _read_session(former)) is not None and old.id == session.id:
             former.unlink(missing_ok=True)
     except OSError as error:
         raise StoreReadOnly(f"cannot write {path}: {error.strerror}") from error
@@ -127,14 +127,14 @@ def all_sessions(home: Home) -> list[Session]:
     found: dict[str, Session] = {}
     for path in (home.state / "sessions").glob("*.json"):
         session = _read_session(path)
-        # A crash may have left one under its former name, too.
+        # A crash may have left a second file under the former name.
         if session is not None and (session.id not in found or path.name == session_path(home, session.id).name):
             found[session.id] = session
     return sorted(found.values(), key=lambda one: (one.started, one.id), reverse=True)
 
 
 def session_problems(home: Home) -> list[str]:
-    """Sessions whose file cannot be read, in words."""
+    """Problems with session files that cannot be read."""
     paths = sorted((home.state / "sessions").glob("*.json"))
     return [
         f"{path}: not a session; restore it from a backup, or remove it"
@@ -161,9 +161,9 @@ def _read_session(path: Path) -> Session | None:
 
 
 def session_scope(home: Home, session_id: str) -> str:
-    """The scope of events that carry none of their own: their task's, or their session's first, else global.
+    """The scope of events without one of their own: their task's, or their session's first, else global.
 
-    Where the file that said so is lost nobody else may see them: they are shown in their own session alone.
+    If the file that determines it is lost, they are shown in their own session only.
     """
     with contextlib.suppress(StoreCorrupt):
         task, session = load_task(home, session_id), load_session(home, session_id)
@@ -173,7 +173,7 @@ def session_scope(home: Home, session_id: str) -> str:
 
 
 def is_lost(home: Home, session_id: str) -> bool:
-    """Whether a session or task was begun whose file is gone or cannot be read."""
+    """Whether the file of a session or task is missing or unreadable."""
     with contextlib.suppress(StoreCorrupt):
         if load_task(home, session_id) is not None or load_session(home, session_id) is not None:
             return False
@@ -182,7 +182,7 @@ def is_lost(home: Home, session_id: str) -> bool:
 
 
 def _had_a_file(home: Home, session_id: str) -> bool:
-    """Whether something is left of it, or it has an id of Engram's own, which it got together with its file."""
+    """Whether it had a file: an unreadable one is left, or the id is one that Engram assigns with a file."""
     path = session_path(home, session_id)
     return _OWN_ID.fullmatch(session_id) is not None or (path.exists() and _read_session(path) is None)
 

@@ -53,12 +53,12 @@ class FilesStore(FilesReader):
         return str(self.parts.home.root)
 
     def trusted_here(self, directory: Path) -> frozenset[str]:
-        """Digests of what the owner trusts of a directory's repository."""
+        """Digests of the repository files the owner trusts."""
         return trusted_of(self.parts.home.state, directory)
 
     @repairs_index
     def sync(self, *, seconds: float | None = None) -> Noticed:
-        """Bring the index in step with all files, or with as many as the time allows."""
+        """Update the index from all files, or from as many as the time allows."""
         with self.parts.lock.held(self._deadline):
             self._finish()
             noticed = file_sync.sync(self.parts, seconds=seconds)
@@ -66,8 +66,8 @@ class FilesStore(FilesReader):
         return noticed
 
     @repairs_index
-    def _looked_through(self) -> Noticed:
-        """The same for whoever only looks and does not wait for long: an interrupted purge is left to writers."""
+    def _sync_briefly(self) -> Noticed:
+        """The same for a reader, which waits only briefly and leaves an interrupted purge to writers."""
         with self.parts.lock.held(PATIENCE):
             self._follow()
             noticed = file_sync.sync(self.parts)
@@ -88,7 +88,7 @@ class FilesStore(FilesReader):
         about: Iterable[str] = (),
         ids_for: Iterable[datetime] = (),
     ) -> Iterator[FilesTransaction]:
-        """One decision, alone with the store: there is one lock, whatever scopes and memories it is about."""
+        """One decision under the writer lock; there is one lock for all scopes and memories."""
         process = os.getpid()
         reason = self.screen.decision(actor, reason, session)
         with self.guard:
@@ -99,7 +99,7 @@ class FilesStore(FilesReader):
                     yield transaction
                     if os.getpid() != process:
                         raise StoreError(
-                            "a forked child cannot commit its parent's decision; open the store anew there"
+                            "a forked child cannot commit its parent's decision; reopen the store in the child"
                         )
                     self.screen.memories(transaction.proposed, transaction.stored)
                     transaction.commit()
@@ -111,22 +111,22 @@ class FilesStore(FilesReader):
     def _mend_midway(self, error: sqlite3.DatabaseError | OSError, transaction: FilesTransaction) -> None:
         self.mend(error)
         if not transaction.journaled:
-            raise StoreError(f"the index was damaged ({error}) and has been made anew; nothing was written, try again")
+            raise StoreError(f"the index was damaged ({error}) and has been rebuilt; nothing was written, try again")
 
     # -- usage
 
     def note_use(self, use: Use) -> None:
-        """Append a use; no lock, no wait."""
+        """Append a use, without a lock."""
         self.parts.usage.append(self.screen.use(use))
 
     @repairs_index
     def uses_of(self, memory_ids: Iterable[str]) -> list[Use]:
-        """Every noted use of these memories, oldest first."""
+        """Every use of these memories, oldest first."""
         return usage_index.uses_of(self.parts, memory_ids)
 
     @repairs_index
     def uses_in(self, session: str) -> list[Use]:
-        """Every use noted in a session."""
+        """Every use in a session."""
         return usage_index.uses_in(self.parts, session)
 
     @repairs_index
@@ -153,7 +153,7 @@ class FilesStore(FilesReader):
         return written
 
     def _index_appended(self) -> None:
-        """The events stand, whatever becomes of the index: appending them again would double them."""
+        """Index appended events; a failure is only a warning: they are stored, and a retry would duplicate them."""
         try:
             try:
                 self.take_in()
@@ -196,7 +196,7 @@ class FilesStore(FilesReader):
         return [one for one in state.all_sessions(self.parts.home) if shows(scopes, one.owner)][:limit]
 
     def ledger_scope(self, name: str) -> str:
-        """Whose a ledger is."""
+        """The scope that owns a ledger."""
         task, session = self.task(name), self.session(name)
         last = self.events(name, last=1) if task is None else []
         return ledger_owner(name, task, session, last[0].scope if last else "")
@@ -254,7 +254,7 @@ class FilesStore(FilesReader):
             tasks.change_checkpoints(self.parts.home, task_id, change)
 
     def enqueue(self, jobs: Sequence[Job]) -> None:
-        """Add jobs; one that is known already stays as it is."""
+        """Add jobs; one that exists already stays as it is."""
         with self.guard, self.parts.lock.held():
             tasks.enqueue(self.parts.home, [self.screen.job(job) for job in jobs])
 
@@ -266,12 +266,12 @@ class FilesStore(FilesReader):
             return tasks.lease(self.parts.home, kinds, owner, now, until, limit)
 
     def settle_job(self, job: Job, then: Job | None) -> bool:
-        """End a lease: the job goes, or is kept as `then` says."""
+        """End a lease: the job is removed, or replaced by `then`."""
         with self.guard, self.parts.lock.held():
             return tasks.settle(self.parts.home, job, then and self.screen.job(then))
 
     def tokens_spent(self, day: date) -> int:
-        """Tokens a language model has cost on a day."""
+        """Tokens a language model has used on a day."""
         return SpendFolder(self.parts.home.state / "spend").spent(day)
 
     def spend_tokens(self, day: date, tokens: int) -> None:
@@ -293,7 +293,7 @@ class FilesStore(FilesReader):
         return found[:limit]
 
     def _scope_of(self, job: Job) -> str:
-        """Whose events a job is about; one of before does not say, and its task or its payload does."""
+        """The scope of a job's events; for an older job from its task or payload."""
         task = tasks.load_task(self.parts.home, str(job.payload.get("task", "")))
         return job.scope or str(job.payload.get("scope", "")) or (task.scope if task is not None else GLOBAL)
 
@@ -301,7 +301,7 @@ class FilesStore(FilesReader):
 
     @property
     def warnings(self) -> list[str]:
-        """What the owner should hear of."""
+        """Messages for the owner."""
         return self.parts.warnings
 
     def new_token(self, size: int) -> str:
@@ -314,12 +314,12 @@ class FilesStore(FilesReader):
         return state.is_paused(self.parts.home)
 
     def pause(self, paused: bool) -> None:
-        """Begin or end a pause."""
+        """Start or end a pause."""
         state.pause(self.parts.home, paused)
 
     @repairs_index
     def sync_team(self, folder: Path, *, again: bool = False) -> Noticed:
-        """Take in what a team store holds; `again` reads files anew because their trust changed."""
+        """Index a team store; `again` reads all its files because their trust changed."""
         with self.parts.lock.held(self._deadline):
             self._finish(ledger="")
             if again:
@@ -331,16 +331,14 @@ class FilesStore(FilesReader):
 
     @repairs_index
     def reembed(self, progress: Progress = lambda *_: None) -> int:
-        """Make all vectors anew with this process's embedder, beside the old ones until complete."""
+        """Recreate all vectors with this process's embedder; the old ones are used until all are done."""
         from engram.store.files.vectors import reembed
 
         return reembed(self.parts, self._deadline, progress)
 
     def build_nearest(self, progress: Progress = lambda *_: None) -> str:
-        """Files are searched exactly, in milliseconds."""
-        raise InvalidInput(
-            "a store of files compares every vector, exactly and in milliseconds; --nearest is for Postgres"
-        )
+        """Not available: vectors of a files store are searched exactly, in milliseconds."""
+        raise InvalidInput("a files store compares every vector exactly; --nearest is for Postgres")
 
     @repairs_index
     def purge(self, ids: Sequence[str], *, actor: str, drawn: Collection[str] = ()) -> Purged:
@@ -356,7 +354,7 @@ class FilesStore(FilesReader):
 
     @repairs_index
     def prune(self, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
-        """Let go of history older than so many days, or say what would go."""
+        """Remove history older than these numbers of days; with `dry_run` only report it."""
         from engram.store.files import retention
 
         make_all_durable(self.parts)
@@ -365,39 +363,39 @@ class FilesStore(FilesReader):
             return (retention.plan if dry_run else retention.prune)(self.parts, now, journal, usage, ledger)
 
     def backup(self, target: Path, now: datetime) -> dict[str, int]:
-        """Write everything the store holds to one archive."""
+        """Write the whole store to one archive."""
         from engram.store.files.backup import backup
 
         return backup(self.parts.home, target, now, self.parts.warnings)
 
     def note_verdict(self, gate: str, outcome: str, at: datetime) -> None:
-        """Count what the gates said of an autonomous proposal."""
+        """Record a gate's verdict on an autonomous proposal."""
         state.note_verdict(self.parts.home, gate, outcome, at)
 
     def verdicts(self, since: datetime) -> list[tuple[str, str]]:
-        """Gate and outcome of the proposals since then."""
+        """Gate and outcome of the proposals since a time."""
         return state.verdicts_since(self.parts.home, since)
 
     @repairs_index
     def verify_ledgers(self) -> list[str]:
-        """What is wrong with the ledgers' chains, and with their ends as the journal has them."""
+        """Problems with the ledgers' chains, and with their ends compared with the journal."""
         return ledger_checkpoints.verify_ledgers(self.parts)
 
     @repairs_index
     def facts(self) -> Mapping[str, Any]:
-        """What `status` and `doctor` say of the store."""
+        """The figures that `status` and `doctor` show."""
         self._notice()
         return health.facts(self.parts)
 
     def examine(self) -> list[Check]:
-        """What the files, the index and the embedder are like; changes made by hand are taken in first."""
-        noticed, closed = Noticed(), list[Check]()
+        """Checks of the files, the index and the embedder, after reading hand edits."""
+        noticed, blocked = Noticed(), list[Check]()
         try:
-            noticed = self._looked_through()
+            noticed = self._sync_briefly()
         except StoreReadOnly as error:
-            closed = [health.read_only(error)]
+            blocked = [health.read_only(error)]
         except StoreBusy as error:
-            closed = [health.busy(error)]
+            blocked = [health.busy(error)]
         damaged = [*tasks.task_problems(self.parts.home), *state.session_problems(self.parts.home)]
         found = health.checks(self.facts(), [*noticed.problems, *damaged])
-        return [*closed, *found, *health.missing_records(self.parts), *health.interrupted(self.parts)]
+        return [*blocked, *found, *health.missing_records(self.parts), *health.interrupted(self.parts)]

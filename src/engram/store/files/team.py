@@ -1,4 +1,4 @@
-"""A repository's own `.engram/engrams`: read only after its reader trusted that very content (as direnv does)."""
+"""Team stores: a repository's `.engram/engrams`, read only after the reader trusted exactly this content (as direnv does)."""
 
 import hashlib
 import json
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
     from engram.store.files.store import FilesStore
 
 LARGEST_FILE = 4_000_000
-"""Bytes of a team's file that are read at all: a clone is opened before anyone has looked at it."""
+"""Largest team file in bytes: a clone is opened before anyone has reviewed it."""
 
 
 def team_content(path: Path) -> bytes:
-    """The bytes of a team's file; StoreCorrupt for a link, for what is no file, and for one that is far too large."""
+    """The content of a team file. Raises `StoreCorrupt` for a link, a non-file, and a file that is too large."""
     found = stamp_of(path)
     if found is not None and found.size > LARGEST_FILE:
-        raise StoreCorrupt(f"{path}: {found.size:,} bytes; a team's file has at most {LARGEST_FILE:,}")
+        raise StoreCorrupt(f"{path}: {found.size:,} bytes; a team file may have at most {LARGEST_FILE:,}")
     return memories.content(path)
 
 
 def content_digest(data: bytes) -> str:
-    """What stands for a file's content among the trusted ones."""
+    """The digest by which a file's content is trusted."""
     return hashlib.sha256(data).hexdigest()
 
 
 def trusted_digests(parts: StoreContext, folder: Path | str) -> frozenset[str]:
-    """The digests of the contents a reader trusts in a folder, as any process left them last."""
+    """The digests the reader trusts in a folder, read again when the file has changed."""
     stamp = stamp_of(parts.home.state / TRUST_FILE)
     if parts.trust is None or parts.trust[0] != stamp:
         by_folder = trusted_by_folder(parts.home.state)
@@ -53,7 +53,7 @@ def trusted_digests(parts: StoreContext, folder: Path | str) -> frozenset[str]:
 
 
 def save_trust(parts: StoreContext, folder: Path, digests: Iterable[str]) -> None:
-    """Trust exactly these contents of a folder from now on."""
+    """Trust exactly these contents of a folder."""
     with parts.lock.held():
         everything = trusted_by_folder(parts.home.state)
         everything[str(folder)] = sorted(digests)
@@ -63,9 +63,9 @@ def save_trust(parts: StoreContext, folder: Path, digests: Iterable[str]) -> Non
 
 
 def trust_own_writes(parts: StoreContext, written: Iterable[tuple[str, Stamp]]) -> None:
-    """What the reader's own decision wrote to a team's file needs no second look by the same reader.
+    """Trust what the reader's own decision wrote to team files.
 
-    `written` are files with their stamps: one that changed since holds what someone else wrote, which does.
+    `written` are files with their stamps; one that has changed since is left out, because someone else wrote it.
     """
     for path, stamp in ((Path(stored), stamp) for stored, stamp in written):
         team = next((team for team in parts.teams if path.is_relative_to(team)), "")
@@ -77,7 +77,7 @@ def trust_own_writes(parts: StoreContext, written: Iterable[tuple[str, Stamp]]) 
 
 @dataclass(frozen=True, slots=True)
 class TeamFile:
-    """A file of a team store: whether its reader trusts its content and, where that is to be decided, what it says."""
+    """A file of a team store: whether the reader trusts it and, if not, its content."""
 
     path: Path
     digest: str
@@ -85,11 +85,11 @@ class TeamFile:
     memories: tuple[Memory, ...] = ()
     error: str = ""
     settings: str = ""
-    """The text of the repository's settings, where this is their file."""
+    """The text of the repository's settings, if this is their file."""
 
 
 def attach_team(store: "FilesStore", directory: Path) -> None:
-    """Let the store see the team store of a directory's repository; before it is trusted, nothing of it takes part."""
+    """Attach the team store of a directory's repository; untrusted files are not used."""
     folder = team_folder(directory)
     if folder is None or str(folder) in store.parts.teams:
         return
@@ -98,23 +98,23 @@ def attach_team(store: "FilesStore", directory: Path) -> None:
     waiting = [f for f in waiting_files(store.parts, folder) if not f.error]
     if waiting:
         store.parts.warnings.append(
-            f"{folder.parent} holds {len(waiting)} file(s) you have not trusted; nothing of them is used. "
+            f"{folder.parent} contains {len(waiting)} file(s) you have not trusted; they are not used. "
             f"Read them, then run `engram trust`."
         )
 
 
 def begin_team(store: "FilesStore", directory: Path) -> Path:
-    """The team store of a directory's repository, made where there is none."""
+    """The team store of a directory's repository, created if there is none."""
     top = repository_of(directory)
     if top is None:
-        raise NotFound(f"{directory} lies in no repository; a team's memories are kept in one, beside its code")
+        raise NotFound(f"{directory} is not in a repository; team memories are kept in a repository, next to its code")
     folder = top / ".engram" / "engrams"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreReadOnly(f"cannot make {folder}: {error.strerror}") from error
+        raise StoreReadOnly(f"cannot create {folder}: {error.strerror}") from error
     if team_folder(directory) is None:
-        raise Refused(f"{folder} is a link; a team's memories stay inside their repository: make it a folder")
+        raise Refused(f"{folder} is a link; team memories must stay inside their repository: replace it with a folder")
     attach_team(store, directory)
     return folder
 
@@ -126,7 +126,7 @@ def team_files(parts: StoreContext, folder: Path) -> list[TeamFile]:
 
 
 def waiting_files(parts: StoreContext, folder: Path) -> list[TeamFile]:
-    """Those that are not trusted as they are now."""
+    """Files whose current content is not trusted."""
     return [file for file in team_files(parts, folder) if not file.trusted]
 
 
@@ -149,9 +149,9 @@ def _team_file(path: Path, known: Container[str]) -> TeamFile:
 
 
 def trust(store: "FilesStore", directory: Path, listed: Sequence[TeamFile] | None = None) -> list[TeamFile]:
-    """Trust these files with the content they were read with, or all as they are now; return what was not trusted before.
+    """Trust these files with the content they were listed with, or all as they are now; returns the newly trusted ones.
 
-    Files that were trusted before stay so while their content stands.
+    Files trusted before stay trusted while their content is unchanged.
     """
     folder = settings_folder(directory)
     files = team_files(store.parts, folder)
@@ -162,15 +162,15 @@ def trust(store: "FilesStore", directory: Path, listed: Sequence[TeamFile] | Non
 
 
 def settings_folder(directory: Path) -> Path:
-    """Where a repository has its team store, there or not; NotFound where it has neither memories nor settings."""
+    """The folder of a repository's team store, which may not exist. Raises `NotFound` without a repository or `.engram`."""
     top = repository_of(directory)
     if top is None or not is_plain_folder(top / ".engram"):
-        raise NotFound(f"{directory} lies in no repository that has memories or settings of its own (.engram)")
+        raise NotFound(f"{directory} is not in a repository with team memories or settings (.engram)")
     return top / ".engram" / "engrams"
 
 
 def distrust(store: "FilesStore", directory: Path) -> None:
-    """Trust nothing of the team store any more."""
+    """Stop trusting anything in the team store."""
     folder = settings_folder(directory)
     save_trust(store.parts, folder, ())
     store.sync_team(folder, again=True)

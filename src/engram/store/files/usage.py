@@ -1,4 +1,4 @@
-"""Every use of a memory, one line each: appended without a lock, without waiting for the disk.
+"""The usage log: one line per use of memories, appended without a lock and without fsync, and its table in the index.
 
 A position is one number, year and month times 10^12 plus a byte offset, so positions of all months compare as integers.
 """
@@ -30,7 +30,7 @@ class Usage:
         self._folder = folder
 
     def append(self, use: Use) -> int:
-        """Note one use; return its position. One O_APPEND write, so lines of many processes never mix."""
+        """Append one use; returns its position. One O_APPEND write, so lines of several processes never mix."""
         at = use.at.astimezone(UTC)
         fields = {"at": at.isoformat().replace("+00:00", "Z"), "kind": use.kind, "ids": list(use.ids)}
         if use.session:
@@ -39,11 +39,11 @@ class Usage:
             fields["signal"] = use.signal
         line = json_line(fields, "replace")
         try:
-            # Months only move forward: what a clock set back wrote to an older file nobody would look for.
+            # Months only move forward: nobody would look for a line in an older file.
             month = max([at.strftime("%Y-%m"), *self.months()[-1:]])
             return _month_base(month) + self._write(month, line)
         except OSError as error:
-            raise StoreReadOnly(f"cannot note use in {self._folder}: {error.strerror}") from error
+            raise StoreReadOnly(f"cannot record uses in {self._folder}: {error.strerror}") from error
 
     def _write(self, month: str, line: bytes) -> int:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -68,14 +68,14 @@ class Usage:
             return []
 
     def end(self) -> int:
-        """The position after the last whole line: a line still being written is read when it is whole."""
+        """The position after the last complete line; a line still being written is read later."""
         months = self.months()
         if not months:
             return 0
         return _month_base(months[-1]) + whole_lines(self._folder / f"{months[-1]}.jsonl")[1]
 
     def read(self, since: int = 0) -> Iterator[Use]:
-        """Uses from a position on. A torn line (a crash, a full disk) is passed over: it names no use for certain."""
+        """Uses from a position on. A torn line (a crash, a full disk) is skipped."""
         for month in self.months():
             base = _month_base(month)
             if base + _MONTH <= since:
@@ -93,7 +93,7 @@ class Usage:
 
 
 def after_month(month: str) -> int:
-    """The position no use of a month reaches."""
+    """The position after every use of a month."""
     return _month_base(month) + _MONTH
 
 
@@ -102,7 +102,7 @@ def _month_base(month: str) -> int:
 
 
 def _parse(line: bytes, position: int) -> Use | None:
-    # A line torn by a crash has no end of its own; the next one begins inside it.
+    # A line torn by a crash has no newline; the next one starts inside it.
     start = max(line.rfind(b'{"at":'), 0)
     position += start
     try:
@@ -123,7 +123,7 @@ _COLUMNS = "u.kind, u.id, u.at, u.session, u.signal, u.position"
 
 
 def index_uses(parts: "StoreContext") -> None:
-    """Take in what was noted since the last look. SQLite's own lock is enough, and a read-only home has no other."""
+    """Index new uses. SQLite's own lock is enough, and a read-only home has no other."""
     end, known = parts.usage.end(), int(parts.index.get("usage") or 0)
     if end <= known:
         return
@@ -139,12 +139,12 @@ def index_uses(parts: "StoreContext") -> None:
 
 
 def uses_of(parts: "StoreContext", memory_ids: Iterable[str]) -> list[Use]:
-    """Every noted use of these memories, oldest first."""
+    """Every use of these memories, oldest first."""
     return _select(parts, "FROM json_each(?) j CROSS JOIN uses u ON u.id = j.value", json.dumps(list(memory_ids)))
 
 
 def uses_in(parts: "StoreContext", session: str) -> list[Use]:
-    """Every use noted in a session."""
+    """Every use in a session."""
     return _select(parts, "FROM uses u WHERE u.session = ?", session)
 
 

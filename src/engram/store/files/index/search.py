@@ -1,4 +1,4 @@
-"""The two retrievers: FTS5 by BM25, and an exact scan of the vectors. Both filter before the cut."""
+"""The two retrievers (FTS5 by BM25, and an exact scan of the vectors), and filters as a WHERE clause over `docs d`."""
 
 import json
 import sqlite3
@@ -44,7 +44,7 @@ class SqliteCondition(FilterCondition):
         if values is not None:
             self.add(f"{column} IN ({', '.join(['{}'] * len(values))})", *values)
             if column == "d.parent":
-                self.add("d.parent <> ''")  # said so that SQLite may use the index, which leaves these out
+                self.add("d.parent <> ''")  # lets SQLite use the partial index
 
     def not_among(self, column: str, values: Sequence[str]) -> None:
         self.add(f"{column} NOT IN ({', '.join(['{}'] * len(values))})", *values)
@@ -85,18 +85,18 @@ class SqliteCondition(FilterCondition):
 Ranking = list[tuple[int, float]]
 
 _LARGE, _SAMPLE, _ENOUGH = 300_000, 50_000, 25
-"""From so many documents on, a term's count is reckoned from the newest so many, where it stands in at least so many of them."""
+"""From this many documents on, a term's count is estimated from a sample of the newest if it occurs there often enough."""
 _SCANNED = 20_000
-"""Up to so many vectors in a row are compared sooner than the few among them that pass are looked up."""
+"""Up to this many vectors in a row, comparing all is faster than looking up those that pass."""
 _SLACK, _LEAST = 3, 256
-"""How many times the wanted number is looked at before the filter, and how many at least; most queries filter little."""
+"""Candidates before the filter: a multiple of the limit, and at least this many; most queries filter little."""
 
 
 def document_frequencies(connection: sqlite3.Connection, terms: Sequence[str], total: int = 0) -> dict[str, int]:
     """In how many documents each term occurs; terms that occur nowhere are left out.
 
-    FTS5 counts by walking all of a term's documents. Among very many, what is common is counted in the newest of them and
-    reckoned up; what is rare there is counted in all.
+    FTS5 counts by walking all of a term's documents. Among very many, a common term is counted in the newest and
+    extrapolated; a rare one is counted in all.
     """
     found = {}
     for term in dict.fromkeys(terms):
@@ -122,7 +122,7 @@ def lexical(
     limit: int,
     between: tuple[int, int] | None = None,
 ) -> Ranking:
-    """Documents holding any of the terms, by BM25 over the weighted fields. `between` are numbers all that pass lie in."""
+    """Documents with any of the terms, by BM25 over the weighted fields. `between` limits the document numbers."""
     if not terms:
         return []
     match = " OR ".join(f'"{term}"' for term in terms)
@@ -157,7 +157,7 @@ def _lexical_joined(
 
 
 def _first_allowed(connection: sqlite3.Connection, numbers: Sequence[int], clause: "Clause", limit: int) -> set[int]:
-    """The first so many of these documents that pass the filter, and maybe more: mostly nearly all do."""
+    """At least the first `limit` of these documents that pass the filter."""
     first = limit + limit // 4
     passing = allowed_among(connection, numbers[:first], clause)
     if len(passing) < limit and len(numbers) > first:
@@ -184,9 +184,9 @@ def semantic(
     by: str = "",
     between: tuple[int, int] | None = None,
 ) -> Ranking:
-    """Documents by likeness to a vector, best first: an exact scan.
+    """Documents by similarity to a vector, best first: an exact scan.
 
-    Of all; of those `between` two numbers, where no other can pass; or, where few pass, of those the index `by` finds.
+    Scans all, or those `between` two numbers if no other can pass, or, if few pass, those found by the SQL index `by`.
     """
     from engram.embedding import products
 
@@ -207,7 +207,7 @@ def semantic(
 def _scan_allowed(
     connection: sqlite3.Connection, matrix: "Vectors", vector: "Vectors", clause: "Clause", limit: int, by: str
 ) -> Ranking:
-    """The same, of the documents that pass alone."""
+    """The same, of only the documents that pass."""
     import numpy as np
 
     from engram.embedding import products
