@@ -1,4 +1,4 @@
-"""A file in any state costs a clear message, never its content, never the rest of the store."""
+"""A file in any state leads to a clear message; neither its content nor the rest of the store is lost."""
 
 import os
 import time
@@ -13,7 +13,7 @@ from tests.faults.consistency import assert_consistent, store_of
 from tests.homes import home_of
 
 PATIENCE = 60.0
-"""Seconds after which a file counts as a bomb that went off."""
+"""Seconds after which reading a file counts as a denial of service."""
 OLD = "The staging database listens on port 5433"
 NEW = "The staging database listens on port 6000, since Tuesday"
 
@@ -53,7 +53,7 @@ UNREADABLE: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("state", UNREADABLE)
-def test_an_unreadable_file_stays_as_it_is_and_its_last_good_version_in_force(mem: Engram, state: str) -> None:
+def test_an_unreadable_file_is_kept_and_its_last_good_version_stays_current(mem: Engram, state: str) -> None:
     target, other = mem.add(OLD), mem.add("Otters sleep holding hands")
     path = file_of(mem, target.id)
     broken = UNREADABLE[state](path.read_bytes())
@@ -80,7 +80,7 @@ def test_an_unreadable_file_stays_as_it_is_and_its_last_good_version_in_force(me
 
 
 @pytest.mark.parametrize("state", ["truncated", "conflict markers", "a newer record"])
-def test_a_file_mended_by_its_owner_is_taken_in(mem: Engram, state: str, tmp_path: Path) -> None:
+def test_a_file_repaired_by_its_owner_is_read(mem: Engram, state: str, tmp_path: Path) -> None:
     target = mem.add(OLD)
     path = file_of(mem, target.id)
     good = path.read_bytes()
@@ -95,7 +95,7 @@ def test_a_file_mended_by_its_owner_is_taken_in(mem: Engram, state: str, tmp_pat
     assert_consistent(tmp_path / "home", tmp_path / "cache")
 
 
-def test_an_empty_file_that_has_settled_is_filled_again(mem: Engram, tmp_path: Path) -> None:
+def test_a_file_left_empty_is_restored(mem: Engram, tmp_path: Path) -> None:
     target = mem.add(OLD)
     path = file_of(mem, target.id)
     path.write_bytes(b"")

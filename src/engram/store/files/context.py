@@ -52,7 +52,7 @@ class StoreContext:
     warnings: list[str] = field(default_factory=list)
     anchors: Anchors = field(init=False)
     durability: Durability = field(default_factory=Durability)
-    awaiting: "PendingEvents | None" = None
+    pending: "PendingEvents | None" = None
     """Events this process has appended to ledgers and not indexed yet."""
 
     def __post_init__(self) -> None:
@@ -225,11 +225,11 @@ def append_entry(
     """Journal one decision: the commit point. `tail` is the journal's end, if the caller knows it."""
     tail = tail or journal_tail(parts)
     entry = Entry(max(tail.seq, parts.durability.floor) + 1, parts.clock(), op, actor, reason, tuple(changes), session)
-    parts.durability.written(sum(1 for change in changes if is_own(change.file) or not change.file))
+    parts.durability.waiting += sum(1 for change in changes if is_own(change.file) or not change.file)
     return parts.journal.append(entry, tail.end, durably=durably)
 
 
-def witness(parts: StoreContext, session: str, head: Head, tail: Tail, *, durably: bool) -> JournalLine:
+def append_anchor(parts: StoreContext, session: str, head: Head, tail: Tail, *, durably: bool) -> JournalLine:
     """Record a ledger's end in the journal (an anchor), linked to the previous anchor."""
     reason = anchor_text(head, parts.anchors.link(tail.end))
     placed = append_entry(parts, ANCHOR, "engram", reason, (), session, durably=durably, tail=tail)

@@ -106,10 +106,6 @@ class Durability:
     _aging: tuple[float, int, int] | None = None
     """A time, the newest decision then, and how many files were waiting."""
 
-    def written(self, files: int) -> None:
-        """Count written files."""
-        self.waiting += files
-
     def due(self, seq: int) -> int:
         """The decision up to which files should be made durable now, 0 for none; `seq` is the newest.
 

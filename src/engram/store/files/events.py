@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from engram.model.errors import StoreCorrupt, StoreError
 from engram.model.event import Event
 from engram.store.files import recovery, tasks
-from engram.store.files.context import StoreContext, Tail, indexed_size, witness
+from engram.store.files.context import StoreContext, Tail, append_anchor, indexed_size
 from engram.store.files.journal import JournalLine, Position
 from engram.store.files.ledger import ledger_name
 from engram.store.files.recovery import PendingEvents, is_untouched
@@ -24,7 +24,7 @@ def append(
     with parts.lock.held():
         tail, anchored = _journal_state(parts, session, keyed=any(event.key for event in events))
         # Query the index first: once the events are written, nothing may be retried.
-        waiting = parts.awaiting or PendingEvents(parts.index.db, parts.index.get("journal"), is_urgent=tail.others)
+        waiting = parts.pending or PendingEvents(parts.index.db, parts.index.get("journal"), is_urgent=tail.others)
         task = tasks.load_task(parts.home, session)
         refuse_closed(task)
         for named in tasks_named(session, events):
@@ -42,7 +42,7 @@ def append(
         tasks.enqueue(parts.home, jobs(new))
         waiting.add(new, scope, parts.ledger.append_turn(session, new))
         waiting.note_anchor(_journal_end(parts, session, new[-1], tail))
-        parts.awaiting = waiting
+        parts.pending = waiting
         written = dict(zip(fresh, new, strict=True))
         by_key = known | {event.key: event for event in new if event.key}
         return [written[i] if i in written else by_key[event.key] for i, event in enumerate(events)]
@@ -50,7 +50,7 @@ def append(
 
 def _journal_state(parts: StoreContext, session: str, *, keyed: bool) -> tuple[Tail, Head | None]:
     """The journal's end and the ledger's last anchor; read only if others have written since the last append."""
-    name, waiting = ledger_name(session), parts.awaiting
+    name, waiting = ledger_name(session), parts.pending
     newest = waiting.newest if waiting is not None else None
     # The keys of pending events are not in the index.
     if keyed or waiting is None or newest is None or not _is_unchanged(parts, waiting, newest.end, name):
@@ -78,7 +78,7 @@ def _ledger_end(parts: StoreContext, session: str, tail: Tail, anchored: Head | 
         )
     if anchored is None and not head.seq:
         # Before the first event, so that a ledger without any anchor is known to be tampered with.
-        placed = witness(parts, session, Head(0, BEGUN), tail, durably=True)
+        placed = append_anchor(parts, session, Head(0, BEGUN), tail, durably=True)
         tail = Tail(placed.end, placed.entry.seq)
     return head, tail
 
@@ -90,7 +90,7 @@ def _ends_before(head: Head, anchored: Head) -> bool:
 def _journal_end(parts: StoreContext, session: str, head: Event, tail: Tail) -> JournalLine | None:
     """Anchor the ledger's end in the journal, so that a tail cut off later is noticed; a failure is only a warning."""
     try:
-        return witness(parts, session, Head(head.seq, head.digest), tail, durably=False)
+        return append_anchor(parts, session, Head(head.seq, head.digest), tail, durably=False)
     except (StoreError, sqlite3.Error, OSError) as error:
         parts.warnings.append(f"the end of the ledger {session} is not in the journal: {error}")
         return None

@@ -7,7 +7,7 @@ import contextlib
 import glob
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from engram.dialects.record import hand_problem
@@ -17,7 +17,8 @@ from engram.rules.limits import excess
 from engram.store.files import memories
 from engram.store.files.context import StoreContext, append_entry, index_entry, index_memory, note_file, note_place
 from engram.store.files.durability import sync_files
-from engram.store.files.journal import Change, JournalLine
+from engram.store.files.index.writer import DocumentWriter
+from engram.store.files.journal import Change
 from engram.store.files.memories import UNSEEN, Stamp, stamp_of
 from engram.store.files.team import content_digest, team_content, trusted_digests
 from engram.store.protocol import Noticed
@@ -111,26 +112,40 @@ def _index_hand_edit(parts: StoreContext, stored: str, stamp: Stamp, found: list
         drop_split(parts, stored)
         return
     gone = _gone_from(parts, stored, {memory.id for memory in found})
-    changes = [Change(memory.id, image(memory), stored) for memory in accepted]
-    changes += [Change(memory.id, image(memory), "") for memory in gone]
-    placed = _journal_edit(parts, EDIT, "", stored, changes)
-    with parts.index.writing() as writer:
-        for memory, change in zip([*accepted, *gone], changes, strict=True):
-            index_memory(writer, memory, change.after or {})
-            note_place(parts, memory.id, change.file)
-        if placed is not None:
-            index_entry(parts, placed)
-        note_file(parts, stored, stamp, "; ".join(problems))
+    changed = [*((memory, stored) for memory in accepted), *((memory, "") for memory in gone)]
+    _record(parts, EDIT, "", stored, changed, stamp, "; ".join(problems))
     noticed.problems += problems
 
 
-def _journal_edit(parts: StoreContext, op: str, reason: str, stored: str, changes: list[Change]) -> JournalLine | None:
-    """Journal a person's change, after syncing their file: a torn one could not be told from an edit."""
-    if not changes:
-        return None
-    with contextlib.suppress(OSError):
-        sync_files(parts.home, [stored])
-    return append_entry(parts, op, HAND, reason, changes)
+def _record(
+    parts: StoreContext,
+    op: str,
+    reason: str,
+    stored: str,
+    changed: Sequence[tuple[Memory, str]],
+    stamp: Stamp | None,
+    problem: str = "",
+) -> None:
+    """Journal and index a person's change: each memory with its file now.
+
+    The file is synced first: a torn one in the person's own layout could not be told from an edit.
+    """
+    changes = [Change(memory.id, image(memory), file) for memory, file in changed]
+    placed = None
+    if changes:
+        with contextlib.suppress(OSError):
+            sync_files(parts.home, [stored])
+        placed = append_entry(parts, op, HAND, reason, changes)
+    with parts.index.writing() as writer:
+        for (memory, file), change in zip(changed, changes, strict=True):
+            index_memory(writer, memory, change.after or {})
+            note_place(parts, memory.id, file)
+        if placed is not None:
+            index_entry(parts, placed)
+        note_file(parts, stored, stamp, problem)
+        if stamp is None:
+            # A file that was skipped because this one had its id may count now.
+            parts.index.db.execute("UPDATE files SET mtime_ns = 0 WHERE error <> ''")
 
 
 def _sort_edits(
@@ -143,7 +158,7 @@ def _sort_edits(
     for memory in found:
         row = parts.index.one("by_ref", memory.id)
         before = decode_record(row[2]) if row else None
-        problem = _objection(parts, stored, memory, seen) or hand_problem(memory, before) or excess(memory)
+        problem = _id_problem(parts, stored, memory, seen) or hand_problem(memory, before) or excess(memory)
         seen.add(memory.id)
         if problem:
             problems.append(f"{parts.path(stored)}: {problem}")
@@ -159,7 +174,7 @@ def _sort_edits(
     return accepted, problems
 
 
-def _objection(parts: StoreContext, stored: str, memory: Memory, seen: set[str]) -> str:
+def _id_problem(parts: StoreContext, stored: str, memory: Memory, seen: set[str]) -> str:
     if memory.id in seen:
         return f"id {memory.id} occurs twice in this file; the first one counts"
     if parts.index.db.execute("SELECT 1 FROM tombstones WHERE id = ?", (memory.id,)).fetchone():
@@ -183,6 +198,12 @@ def _gone_from(parts: StoreContext, stored: str, present: set[str]) -> list[Memo
     return [decode_record(row[2]).but(status="retired") for row in gone if row]
 
 
+def _drop(parts: StoreContext, writer: DocumentWriter, gone: Iterable[Memory]) -> None:
+    for memory in gone:
+        writer.delete(memory.id)
+        note_place(parts, memory.id, "")
+
+
 def _removed(parts: StoreContext, stored: str, noticed: Noticed) -> None:
     """Retire the memories of a removed file; those of a team store are only removed from the index."""
     if not is_team(stored) and not parts.home.engrams.is_dir():
@@ -191,22 +212,10 @@ def _removed(parts: StoreContext, stored: str, noticed: Noticed) -> None:
     gone = _gone_from(parts, stored, set())
     if team_of(parts, stored):
         with parts.index.writing() as writer:
-            for memory in gone:
-                writer.delete(memory.id)
-                note_place(parts, memory.id, "")
+            _drop(parts, writer, gone)
             note_file(parts, stored, None)
         return
-    changes = [Change(memory.id, image(memory), "") for memory in gone]
-    placed = _journal_edit(parts, "remove", f"{stored} was removed", stored, changes)
-    with parts.index.writing() as writer:
-        for memory, change in zip(gone, changes, strict=True):
-            index_memory(writer, memory, change.after or {})
-            note_place(parts, memory.id, "")
-        if placed is not None:
-            index_entry(parts, placed)
-        note_file(parts, stored, None)
-        # A file that was skipped because this one had its id may count now.
-        parts.index.db.execute("UPDATE files SET mtime_ns = 0 WHERE error <> ''")
+    _record(parts, "remove", f"{stored} was removed", stored, [(memory, "") for memory in gone], None)
     noticed.removed += [memory.id for memory in gone]
 
 
@@ -398,39 +407,37 @@ def _pick_up_team_file(parts: StoreContext, stored: str, stamp: Stamp, noticed: 
     try:
         data = team_content(path)
         trusted = content_digest(data) in trusted_digests(parts, team_of(parts, stored))
-        found = memories.parse(data, path) if trusted or _holds_memories(parts, stored) else []
+        found = memories.parse(data, path) if trusted or _has_indexed_memories(parts, stored) else []
     except EngramError:
         _keep_last_trusted(parts, stored, stamp, noticed)
         return
     if trusted:
         _index_team_file(parts, stored, stamp, found)
     else:
-        _hold_back(parts, stored, stamp, noticed)
+        _exclude_untrusted(parts, stored, stamp, noticed)
 
 
-def _holds_memories(parts: StoreContext, stored: str) -> bool:
+def _has_indexed_memories(parts: StoreContext, stored: str) -> bool:
     return parts.index.db.execute("SELECT 1 FROM places WHERE path = ? LIMIT 1", (stored,)).fetchone() is not None
 
 
 def _keep_last_trusted(parts: StoreContext, stored: str, stamp: Stamp, noticed: Noticed) -> None:
     """Keep the last trusted version of an unreadable file (during a merge, say); none of its text is reported."""
-    held = _holds_memories(parts, stored)
+    indexed = _has_indexed_memories(parts, stored)
     problem = (
         f"{team_of(parts, stored)}: a file there cannot be read; its last trusted version stays current. "
         "`engram trust` shows which file, and why"
     )
     with parts.index.writing():
-        note_file(parts, stored, stamp, problem if held else "")
-    if held and problem not in noticed.problems:
+        note_file(parts, stored, stamp, problem if indexed else "")
+    if indexed and problem not in noticed.problems:
         noticed.problems.append(problem)
 
 
-def _hold_back(parts: StoreContext, stored: str, stamp: Stamp, noticed: Noticed) -> None:
+def _exclude_untrusted(parts: StoreContext, stored: str, stamp: Stamp, noticed: Noticed) -> None:
     """Remove the memories of an untrusted file from the index; only its stamp is recorded."""
     with parts.index.writing() as writer:
-        for memory in _gone_from(parts, stored, set()):
-            writer.delete(memory.id)
-            note_place(parts, memory.id, "")
+        _drop(parts, writer, _gone_from(parts, stored, set()))
         note_file(parts, stored, stamp)
     problem = (
         f"{team_of(parts, stored)}: new or changed files there are not trusted yet and are not used. "
@@ -445,14 +452,12 @@ def _index_team_file(parts: StoreContext, stored: str, stamp: Stamp, found: list
     problems = []
     seen: set[str] = set()
     with parts.index.writing() as writer:
-        for memory in gone:
-            writer.delete(memory.id)
-            note_place(parts, memory.id, "")
+        _drop(parts, writer, gone)
         for memory in found:
-            if _stands_elsewhere(parts, stored, memory):
+            if _is_in_other_checkout(parts, stored, memory):
                 continue
             problem = hand_problem(memory) or excess(memory)
-            problem = problem or _objection(parts, stored, memory, seen) or _taken_here(parts, memory)
+            problem = problem or _id_problem(parts, stored, memory, seen) or _own_id_problem(parts, memory)
             seen.add(memory.id)
             if problem:
                 problems.append(f"{parts.path(stored)}: {problem}")
@@ -462,7 +467,7 @@ def _index_team_file(parts: StoreContext, stored: str, stamp: Stamp, found: list
         note_file(parts, stored, stamp, "; ".join(problems))
 
 
-def _stands_elsewhere(parts: StoreContext, stored: str, memory: Memory) -> bool:
+def _is_in_other_checkout(parts: StoreContext, stored: str, memory: Memory) -> bool:
     """Whether another checkout of the repository already brought exactly this memory."""
     place = place_of(parts, memory.id)
     if place == stored or not is_team(place) or not parts.path(place).exists():
@@ -471,7 +476,7 @@ def _stands_elsewhere(parts: StoreContext, stored: str, memory: Memory) -> bool:
     return row is not None and image(decode_record(row[2])) == image(memory)
 
 
-def _taken_here(parts: StoreContext, memory: Memory) -> str:
+def _own_id_problem(parts: StoreContext, memory: Memory) -> str:
     """A problem if a team file uses the id of one of the owner's memories, also of a removed one."""
     own = parts.index.one("by_ref", memory.id) is not None and not is_team(place_of(parts, memory.id))
     return f"id {memory.id} belongs to one of your own memories; yours is kept" if own else ""

@@ -45,29 +45,29 @@ class RepairableIndex(ABC):
         return self._parts
 
     @abstractmethod
-    def follow_replacement(self) -> None:
+    def reopen_replaced_index(self) -> None:
         """Switch to a new index file if another process has put one in place."""
 
     @abstractmethod
-    def take_in(self) -> None:
+    def index_pending(self) -> None:
         """Index the events this process has appended."""
 
     @abstractmethod
-    def mend(self, error: sqlite3.DatabaseError | OSError) -> None:
+    def repair_index(self, error: sqlite3.DatabaseError | OSError) -> None:
         """Rebuild a damaged index, or raise an error for the caller."""
 
 
 def repairs_index(method: Callable[P, R]) -> Callable[P, R]:
     """Run a method on an up-to-date index and rebuild a damaged one on the way: everything in it is derived."""
-    return _repairing(method, taking_in=True)
+    return _repairing(method, pending_first=True)
 
 
 def repairs_index_on_append(method: Callable[P, R]) -> Callable[P, R]:
     """The same for an append, which does not need earlier events to be indexed."""
-    return _repairing(method, taking_in=False)
+    return _repairing(method, pending_first=False)
 
 
-def _repairing(method: Callable[P, R], *, taking_in: bool) -> Callable[P, R]:
+def _repairing(method: Callable[P, R], *, pending_first: bool) -> Callable[P, R]:
     @wraps(method)
     def healed(*args: P.args, **kwargs: P.kwargs) -> R:
         store = args[0]
@@ -75,16 +75,16 @@ def _repairing(method: Callable[P, R], *, taking_in: bool) -> Callable[P, R]:
         with store.guard:
             for attempt in range(1, ATTEMPTS + 1):
                 try:
-                    store.follow_replacement()
-                    if taking_in:
-                        store.take_in()
+                    store.reopen_replaced_index()
+                    if pending_first:
+                        store.index_pending()
                     return method(*args, **kwargs)
                 except UnicodeEncodeError as error:
                     raise half_character(error) from None
                 except (sqlite3.DatabaseError, OSError) as error:
                     if attempt == ATTEMPTS:
                         raise_explained(error, store.parts.home)
-                    store.mend(error)
+                    store.repair_index(error)
             raise AssertionError("the last attempt returns or raises")
 
     return healed

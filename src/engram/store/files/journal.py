@@ -155,7 +155,7 @@ class Journal:
         os.truncate(self.path(position.month), position.offset)
 
     def read(self, since: Position = Position()) -> Iterator[JournalLine]:  # noqa: B008 -- frozen
-        """Entries from a position on, in order. A torn last line is left out; `mend` moves it to quarantine."""
+        """Entries from a position on, in order. A torn last line is left out; `quarantine_torn` moves it to quarantine."""
         for month in self.months():
             if month < since.month:
                 continue
@@ -202,7 +202,7 @@ class Journal:
             file.seek(position.offset)
             return self._parse(file.readline(), path, position.offset)
 
-    def stands(self, start: Position, end: int, seq: int) -> bool:
+    def has_entry(self, start: Position, end: int, seq: int) -> bool:
         """Whether an entry is still at this position; a purge, pruning or a restore moves it."""
         try:
             with reading(self.path(start.month)) as file:
@@ -212,7 +212,7 @@ class Journal:
         except UNREADABLE:
             return False
 
-    def mend(self) -> list[str]:
+    def quarantine_torn(self) -> list[str]:
         """Move a torn last line (a crash while appending) to quarantine. The caller holds the writer lock."""
         moved = []
         for month in self.months():
@@ -223,7 +223,7 @@ class Journal:
 
     def repair(self) -> list[str]:
         """Move every unreadable line to quarantine and keep the rest. The caller holds the writer lock."""
-        moved = self.mend()
+        moved = self.quarantine_torn()
         for month in self.months():
             path = self.path(month)
             good, bad = _sort_lines(path)

@@ -114,7 +114,7 @@ class Ledger:
         known = self._heads.get(name)
         if known is None or known[0] != stamp:
             # After a torn line, which only a crash leaves, the next one would be damaged too.
-            self._mend(self._folder / name)
+            self._quarantine_torn(self._folder / name)
             known = stamp, *self._last(self._folder / name, session)
             self._remember(name, known)
         return known[1:]
@@ -219,11 +219,11 @@ class Ledger:
             problems.append(_closed(path, error))
         return found, problems
 
-    def mend(self, names: Iterable[str] | None = None) -> list[str]:
+    def quarantine_torn(self, names: Iterable[str] | None = None) -> list[str]:
         """Move torn last lines and unfinished turns to quarantine, of all ledgers or of these."""
-        return [moved for name in self.sizes(names) for moved in self._mend(self._folder / name)]
+        return [moved for name in self.sizes(names) for moved in self._quarantine_torn(self._folder / name)]
 
-    def _mend(self, path: Path) -> list[str]:
+    def _quarantine_torn(self, path: Path) -> list[str]:
         torn, unfinished = torn_tail(path), self._unfinished(path)
         if unfinished is not None:
             return [set_aside(path, unfinished, self._quarantine, "unfinished turn")]

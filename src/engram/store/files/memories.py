@@ -167,8 +167,8 @@ def _replace(fresh: str, path: Path | str, expected: Stamp | None, ours: Stamp |
     if current not in (expected, None):
         Path(fresh).unlink()
         return False
-    swap = _swap_call()
-    if current is None or swap is None or swap(fresh, path) != 0:
+    rename = _rename_call()
+    if current is None or rename is None or rename(fresh, path, _RENAME_SWAP) != 0:
         Path(fresh).replace(path)
         return True
     if stamp_of(fresh) == expected:
@@ -176,8 +176,8 @@ def _replace(fresh: str, path: Path | str, expected: Stamp | None, ours: Stamp |
         return True
     await_save(Path(fresh))
     # Their version goes back; if they saved once more meanwhile, that one stays.
-    if swap(fresh, path) == 0 and stamp_of(fresh) != ours:
-        swap(fresh, path)
+    if rename(fresh, path, _RENAME_SWAP) == 0 and stamp_of(fresh) != ours:
+        rename(fresh, path, _RENAME_SWAP)
     Path(fresh).unlink()
     return False
 
@@ -190,11 +190,6 @@ def await_save(path: Path) -> None:
             if read(path):
                 return
         time.sleep(0.01)
-
-
-def _swap_call() -> Callable[[Path | str, Path | str], int] | None:
-    rename = _rename_call()
-    return None if rename is None else lambda one, other: rename(one, other, _RENAME_SWAP)
 
 
 @cache

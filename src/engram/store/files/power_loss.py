@@ -119,7 +119,7 @@ def repair_after_restart(parts: StoreContext) -> None:
         return
     with contextlib.suppress(PermissionError):
         # An anchor is not synced: its line may be there without its content.
-        parts.warnings += parts.journal.mend()
+        parts.warnings += parts.journal.quarantine_torn()
     last = parts.journal.last_seq()
     found = _RecentDecisions(parts, mark.seq).repair() if last > mark.seq else []
     if known.unrepaired:

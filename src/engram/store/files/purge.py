@@ -9,7 +9,7 @@ import contextlib
 import json
 import re
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ from engram.store.files.purge_plan import (
 )
 from engram.store.files.purge_scan import Quotations, files_below, left_over
 from engram.store.files.recovery import remove_stray
-from engram.store.files.tasks import quoting_files
+from engram.store.files.tasks import all_files as task_files
 from engram.store.ledger import blanked, to_fields
 from engram.store.ledger_checkpoints import ANCHOR, REDACTED, redaction_text
 from engram.store.protocol import Purged
@@ -89,8 +89,8 @@ def hide(parts: StoreContext) -> None:
 def _carry_out(parts: StoreContext, plan: PurgePlan) -> Purged:
     quotes = Quotations(plan.said)
     _clean_sessions(parts, plan, quotes)
-    for path, lines in quoting_files(parts.home):
-        quotes.reword(path, partial(_is_spared, parts, plan), lines=lines)
+    for path in task_files(parts.home):
+        quotes.reword(path, partial(_is_spared, parts, plan), lines=True)
     _clean_quarantine(parts, plan, quotes)
     _note_redactions(parts, plan)
     _blank_ledgers(parts, plan, quotes)
@@ -306,15 +306,11 @@ def _blank_journal(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> 
             index_entry(parts, placed)
     for month in parts.journal.months():
         path = parts.journal.path(month)
-        before = list(_lines(path))
+        with reading(path) as file:
+            before = file.readlines()
         after = [_blanked(line, ids, plan, quotes, damaged=bool(unread)) for line in before]
         if after != before:
             replace_file(path, b"".join(after))
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    with reading(path) as file:
-        yield from file
 
 
 def _blanked(line: bytes, ids: frozenset[bytes], plan: PurgePlan, quotes: Quotations, *, damaged: bool) -> bytes:

@@ -61,8 +61,8 @@ class PurgePlan:
 
         What a person purges by id is removed everywhere; what is purged with its owner, or with an event, only from their records.
         """
-        asked = any(i not in self.drawn and not i.startswith(EVENT) for i in self.ids)
-        return not asked and is_foreign(scope, self.scopes)
+        by_id = any(i not in self.drawn and not i.startswith(EVENT) for i in self.ids)
+        return not by_id and is_foreign(scope, self.scopes)
 
     def joined(self, other: "PurgePlan") -> "PurgePlan":
         """Both plans in one: for a purge that starts while another could not be finished."""
@@ -161,11 +161,11 @@ def _texts(given: Any, *, empty: bool = False) -> tuple[str, ...]:
 def plan_purge(parts: StoreContext, ids: Sequence[str], drawn: Collection[str], actor: str) -> PurgePlan:
     """Read everything a purge of these needs. Nothing is written."""
     wanted = frozenset(ids)
-    asked = frozenset(i for i in wanted - frozenset(drawn) if events.find(parts, i) is None)
+    by_id = frozenset(i for i in wanted - frozenset(drawn) if events.find(parts, i) is None)
     known = _PurgeSources(parts, wanted)
-    everywhere = known.texts(asked)
-    own = [text for text in known.texts(wanted - asked) if text not in everywhere]
-    blank = {i: event for i, event in known.blank(asked, everywhere).items() if blanked(event) != event}
+    everywhere = known.texts(by_id)
+    own = [text for text in known.texts(wanted - by_id) if text not in everywhere]
+    blank = {i: event for i, event in known.blank(by_id, everywhere).items() if blanked(event) != event}
     quoted = said_elsewhere(_other_events(parts, blank), own, blank.values())
     return PurgePlan(
         tuple(sorted(wanted)), tuple(sorted(drawn)), actor, _union(everywhere, quoted),
@@ -209,10 +209,10 @@ class _PurgeSources:
                 found += spoken_in(self.events[wanted_id])
         return list(dict.fromkeys(found))
 
-    def blank(self, asked: Collection[str], everywhere: Sequence[str]) -> dict[str, Event]:
+    def blank(self, by_id: Collection[str], everywhere: Sequence[str]) -> dict[str, Event]:
         """Events to purge, those a memory purged by id was derived from, and those that contain its exact words."""
         found = dict(self.events)
-        for memory in (memory for i in asked for memory in self.memories.get(i, ())):
+        for memory in (memory for i in by_id for memory in self.memories.get(i, ())):
             derived = (events.find(self._parts, evidence.event) for evidence in memory.evidence)
             known = [event for event in derived if event is not None]
             found |= {event.id: event for event in known if goes_with(scope_of(self._parts, event.id), memory.scope)}
@@ -223,8 +223,8 @@ class _PurgeSources:
 
     def scopes(self, blank: Iterable[Event]) -> tuple[str, ...]:
         """The scopes of the memories in all their versions, and of the events."""
-        held = [memory.scope for versions in self.memories.values() for memory in versions]
-        return _union(held, (scope for event in blank if (scope := scope_of(self._parts, event.id))))
+        scopes = [memory.scope for versions in self.memories.values() for memory in versions]
+        return _union(scopes, (scope for event in blank if (scope := scope_of(self._parts, event.id))))
 
 
 def _current_versions(parts: StoreContext, row: tuple[int, str, str]) -> Iterator[Memory]:

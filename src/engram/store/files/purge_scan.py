@@ -160,16 +160,16 @@ def left_over(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> tuple
     """Records and files that still contain any of the texts, unreadable files, and an index that is in use."""
     holders: list[Holder] = []
     places: list[str] = []
-    held: set[str] = set()
+    accounted: set[str] = set()
     gone = {*plan.ids, *plan.events}
     for path in files_below(parts.home.root, quotes.note) if quotes.needles else ():
         if path.name == MARKER or not quotes.in_file(path):
             continue
         try:
-            for holder, told in _records(parts, path):
-                words = list(told)
+            for holder, texts in _records(parts, path):
+                words = list(texts)
                 found = {text for text in quotes.said if any(text in one for one in words)}
-                held |= found
+                accounted |= found
                 if not any(says(one, text) for text in found for one in words):
                     continue
                 if holder.id in gone:  # a copy of what was destroyed, not found by its id
@@ -178,7 +178,7 @@ def left_over(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> tuple
                     holders.append(holder)
         except (EngramError, *UNREADABLE):
             places.append(str(path))
-    places += _in_index(parts, [text for text in quotes.said if text not in held])
+    places += _in_index(parts, [text for text in quotes.said if text not in accounted])
     return tuple(dict.fromkeys([*named(holders, plan.scopes), *places, *quotes.unread]))
 
 
@@ -213,8 +213,8 @@ def _journal_records(fields: Mapping[str, Any]) -> Records:
         if change["after"] is not None:
             scope = str(change["after"].get("scope", ""))
             yield Holder(str(change["id"]), scope), strings_in(change["after"])
-    told = [str(fields.get(name, "")) for name in ("reason", "actor", "session")]
-    yield Holder(f"decision {fields['seq']} of the journal", scope), told
+    texts = [str(fields.get(name, "")) for name in ("reason", "actor", "session")]
+    yield Holder(f"decision {fields['seq']} of the journal", scope), texts
 
 
 def _event_record(parts: StoreContext, fields: Mapping[str, Any]) -> Records:

@@ -50,10 +50,12 @@ def known_at(parts: StoreContext, moment: datetime) -> dict[str, Memory | None]:
         "ON i.id = l.id AND i.seq = (SELECT max(o.seq) FROM images o WHERE o.id = l.id AND o.at <= ?1)",
         (moment.timestamp(),),
     )
-    held: dict[str, Memory | None] = {}
+    versions: dict[str, Memory | None] = {}
     for memory_id, seq, *place in rows.fetchall():
-        held[memory_id] = _image(_entry(parts, memory_id, seq, *place), memory_id).memory if seq is not None else None
-    return held
+        versions[memory_id] = (
+            _image(_entry(parts, memory_id, seq, *place), memory_id).memory if seq is not None else None
+        )
+    return versions
 
 
 def _entry(parts: StoreContext, memory_id: str, seq: int, month: str, offset: int) -> Entry:
@@ -81,7 +83,7 @@ class FilesReader(RefreshedStore):
     def get(self, ref: str, scopes: Collection[str] | None = None) -> Memory | None:
         """A memory by id, name or alias."""
         row = self._row(ref, scopes)
-        if row is None and self._notice(force=True):
+        if row is None and self._refresh(force=True):
             row = self._row(ref, scopes)
         if row is None:
             return None
@@ -144,7 +146,7 @@ class FilesReader(RefreshedStore):
     def event(self, event_id: str) -> Event | None:
         """An event by id."""
         found = events.find(self.parts, event_id)
-        if found is None and self.parts.awaiting is None and self._is_behind():
+        if found is None and self.parts.pending is None and self._is_behind():
             self._catch_up()
             found = events.find(self.parts, event_id)
         return found
@@ -158,7 +160,7 @@ class FilesReader(RefreshedStore):
     @repairs_index
     def listing(self, filters: Filters, limit: int | None = None, offset: int = 0) -> list[Memory]:
         """Memories, newest first."""
-        self._notice()
+        self._refresh()
         listed = self.parts.index.listed(filters, limit, offset)
         if len(listed) > LOOKED_AT:
             return [decode_record(record) for record in listed]
@@ -168,13 +170,13 @@ class FilesReader(RefreshedStore):
     @repairs_index
     def count(self, filters: Filters) -> int:
         """How many documents pass the filters."""
-        self._notice()
+        self._refresh()
         return self.parts.index.counted(filters)
 
     @repairs_index
     def candidates(self, query: Query, filters: Filters) -> Candidates:
         """What each retriever finds."""
-        self._notice()
+        self._refresh()
         found = self.parts.index.candidates(query, filters)
         if not found.semantic and (query.vector is None or not self.parts.index.can_embed()):
             found.warnings += health.foreign_vectors(self.parts)
@@ -214,7 +216,7 @@ class FilesReader(RefreshedStore):
     @repairs_index
     def heads(self, conflict_key: str, scope: str) -> list[Memory]:
         """The current memories with a conflict key in a scope."""
-        self._notice()
+        self._refresh()
         ids = [i for (i,) in self.parts.index.all("heads", conflict_key, scope)]
         found = self._fresh_records(list(self.numbers(ids).values()))
         return heads_among((f.record for f in found if isinstance(f.record, Memory)), conflict_key, scope)
@@ -222,7 +224,7 @@ class FilesReader(RefreshedStore):
     @repairs_index
     def lineage(self, lineage_id: str) -> list[Memory]:
         """Every version of a fact, by revision."""
-        self._notice()
+        self._refresh()
         return versions_among((decode_record(r) for (r,) in self.parts.index.all("lineage", lineage_id)), lineage_id)
 
     @repairs_index
@@ -270,7 +272,7 @@ class FilesReader(RefreshedStore):
         filters: Filters = PLAIN,
     ) -> list[Step]:
         """The memories linked to these, step by step."""
-        self._notice()
+        self._refresh()
         hops = Hops(direction, types, min_weight, filters, self.parts.clock())
         return traversal.walk(self.parts.index.db, seeds, depth, hops, per_seed)
 

@@ -58,7 +58,7 @@ class _MemoryOfFile:
 def rebuild(parts: StoreContext, progress: Progress = lambda *_: None) -> Noticed:
     """Fill the index from scratch, then read files that differ from the journal as hand edits."""
     with contextlib.suppress(PermissionError):
-        parts.warnings += [*parts.journal.mend(), *parts.ledger.mend()]
+        parts.warnings += [*parts.journal.quarantine_torn(), *parts.ledger.quarantine_torn()]
     repair_after_restart(parts)
     noticed = Noticed()
     with parts.index.writing() as writer:
@@ -161,8 +161,8 @@ def _read_files(
     for path in _memory_files(parts, noticed):
         done += 1
         stored = parts.stored(path)
-        held_back = file_sync.is_team(stored) and not file_sync.is_trusted(parts, stored)
-        agreed = None if held_back else _agreed(path, stored, ids.get(stored, ""), last)
+        untrusted = file_sync.is_team(stored) and not file_sync.is_trusted(parts, stored)
+        agreed = None if untrusted else _agreed(path, stored, ids.get(stored, ""), last)
         if agreed is None:
             differing.append(stored)
             continue
@@ -256,7 +256,7 @@ def _add_without_file(
 ) -> None:
     """Index memories that are in the journal and in no file: removed by hand, or their file is missing."""
     for memory_id, known in last.items():
-        if file_sync.is_team(known.file) and not _stands_trusted(parts, known.file):
+        if file_sync.is_team(known.file) and not _is_trusted_team_file(parts, known.file):
             continue
         try:
             memory = _image_of(parts, memory_id, known)
@@ -272,7 +272,7 @@ def _add_without_file(
         note_place(parts, memory_id, known.file)
 
 
-def _stands_trusted(parts: StoreContext, stored: str) -> bool:
+def _is_trusted_team_file(parts: StoreContext, stored: str) -> bool:
     """Whether a team file exists and is trusted, attached or not, so that its journal entry counts."""
     folder = next((f for f in trusted_by_folder(parts.home.state) if stored.startswith(f + "/")), "")
     return bool(folder) and file_sync.is_trusted(parts, stored, folder)

@@ -113,7 +113,7 @@ def event_vectors(parts: StoreContext, documents: Sequence[Document]) -> "Sequen
 
 def index_pending(parts: StoreContext) -> None:
     """Index the pending events. The caller holds the writer lock."""
-    waiting = parts.awaiting
+    waiting = parts.pending
     if waiting is not None and is_untouched(parts, waiting):
         documents = [event_document(event, scope) for event, scope in waiting.events]
         vectors = event_vectors(parts, documents)
@@ -124,7 +124,7 @@ def index_pending(parts: StoreContext) -> None:
                 note_ledger(parts, ledger, size)
             for placed in waiting.anchors.values():
                 index_entry(parts, placed)
-    parts.awaiting = None
+    parts.pending = None
 
 
 Images = Sequence[Mapping[str, Any]]
@@ -164,7 +164,7 @@ _READ_SO_FAR = "SELECT key, value FROM meta WHERE key IN ('seq', 'journal') UNIO
 
 def _follow_journal(parts: StoreContext) -> None:
     check_continuity(parts)
-    parts.warnings += parts.journal.mend()
+    parts.warnings += parts.journal.quarantine_torn()
     pending = list(parts.journal.read(parts.position))
     _redo_files(parts, pending)
     touched = [change.file for placed in pending for change in placed.entry.changes if change.file]
@@ -178,7 +178,7 @@ def _follow_journal(parts: StoreContext) -> None:
     file_sync.pick_up(parts, [stored for stored in touched if stored])
 
 
-def witness_task(parts: StoreContext, task_id: str, what: str) -> None:
+def journal_task(parts: StoreContext, task_id: str, what: str) -> None:
     """Journal that a task or checkpoint was written, so that its loss is noticed. A failure is only a warning."""
     try:
         tail = catch_up(parts, ledger="")
@@ -192,7 +192,7 @@ def witness_task(parts: StoreContext, task_id: str, what: str) -> None:
 def check_continuity(parts: StoreContext) -> None:
     """Raise `IndexOutdated` unless the last entry the index read is still where it was."""
     month, end, start = [*json.loads(parts.index.get("journal") or '["", 0]'), -1][:3]
-    if start >= 0 and not parts.journal.stands(Position(month, start), end, parts.seq):
+    if start >= 0 and not parts.journal.has_entry(Position(month, start), end, parts.seq):
         raise IndexOutdated(f"the index does not match the journal in {parts.home.journal}")
 
 
@@ -283,7 +283,7 @@ def follow_ledgers(parts: StoreContext, names: Collection[str] | None = None) ->
     sizes = parts.ledger.sizes(names)
     if known == sizes:
         return
-    parts.warnings += parts.ledger.mend(names)
+    parts.warnings += parts.ledger.quarantine_torn(names)
     for name, size in parts.ledger.sizes(names).items():
         before = known.get(name, -1)
         if before != size:

@@ -75,15 +75,15 @@ class RefreshedStore(RepairableIndex):
             clock=clock,
             token=token,
         )
-        self._settle()
+        self._prepare()
 
-    def _settle(self) -> None:
+    def _prepare(self) -> None:
         """Fill a new index, or catch up; on a read-only home only read, with a warning."""
         try:
             if self.parts.index.fresh:
                 self._fill(min(OPENING, self._deadline))
             else:
-                self._look_up()
+                self._catch_up_at_opening()
         except StoreBusy as error:
             # The writer may take long (a backup, say); the store can be read without the lock.
             self._read_without_lock(error)
@@ -99,10 +99,10 @@ class RefreshedStore(RepairableIndex):
             if self.parts.index.get("filled") is None:
                 self.rebuild()
             self.parts.index.fresh = False
-            self._follow(ledger="")
+            self._index_changes(ledger="")
 
     @repairs_index
-    def _look_up(self) -> None:
+    def _catch_up_at_opening(self) -> None:
         self._catch_up_if_free()
         self._fill_if_free()
 
@@ -141,7 +141,7 @@ class RefreshedStore(RepairableIndex):
             return
         try:
             with self.parts.lock.held(deadline):
-                self._finish(ledger="")
+                self._finish_interrupted(ledger="")
                 for folder in list(self._unread_teams):
                     file_sync.sync_folder(self.parts, folder)
                     del self._unread_teams[folder]
@@ -149,23 +149,23 @@ class RefreshedStore(RepairableIndex):
             self.parts.warn(f"changes in {', '.join(map(str, self._unread_teams))} are not searchable yet: {error}")
         self._fill_if_free()
 
-    def follow_replacement(self) -> None:
+    def reopen_replaced_index(self) -> None:
         """Switch to a new index file if another process has put one in place."""
         if self.parts.index.reopen_if_replaced() and self.parts.index.fresh:
-            self._settle()
+            self._prepare()
 
-    def take_in(self) -> None:
+    def index_pending(self) -> None:
         """Index the events this process has appended.
 
         If that is not possible now they stay pending: an answer from the current index is better than none.
         """
-        if self.parts.awaiting is None:
+        if self.parts.pending is None:
             return
         try:
-            if recovery.is_untouched(self.parts, self.parts.awaiting):
+            if recovery.is_untouched(self.parts, self.parts.pending):
                 with self.parts.lock.held(OWN_PATIENCE):
                     recovery.index_pending(self.parts)
-            self.parts.awaiting = None
+            self.parts.pending = None
         except (StoreBusy, StoreReadOnly) as error:
             self.parts.warn(f"the latest events are not searchable yet: {error}")
         except (sqlite3.DatabaseError, OSError) as error:
@@ -174,13 +174,13 @@ class RefreshedStore(RepairableIndex):
             self.parts.warn(f"the latest events are not searchable yet: {explained(error, self.parts.home)}")
         self._fill_if_free()
 
-    def mend(self, error: sqlite3.DatabaseError | OSError) -> None:
+    def repair_index(self, error: sqlite3.DatabaseError | OSError) -> None:
         """Rebuild a damaged index; raises if the cause is a full disk or a busy process instead."""
         index = self.parts.index
         if not is_index_damage(error, self.parts.home) and not index.reopen_if_replaced() and index.is_whole():
             raise_explained(error, self.parts.home)
         try:
-            self.heal()
+            self.replace_index()
         except (sqlite3.DatabaseError, OSError) as again:
             raise_explained(again, self.parts.home)
 
@@ -189,7 +189,7 @@ class RefreshedStore(RepairableIndex):
             return
         try:
             with contextlib.suppress(StoreBusy), self.parts.lock.held(BRIEFLY):
-                self._follow()
+                self._index_changes()
         except StoreReadOnly as error:
             self.parts.warn(f"recent changes by other processes are not searchable yet: {error}")
         self._fill_if_free()
@@ -201,22 +201,22 @@ class RefreshedStore(RepairableIndex):
         """Index what others have appended, waiting for the lock; for callers that must not miss an event."""
         try:
             with self.parts.lock.held(PATIENCE):
-                self._follow(ledger)
+                self._index_changes(ledger)
         except (StoreBusy, StoreReadOnly) as error:
             self.parts.warn(f"recent events of other processes are not searchable yet: {error}")
         self._fill_if_free()
 
-    def _follow(self, ledger: str | None = None) -> None:
+    def _index_changes(self, ledger: str | None = None) -> None:
         """Index what others wrote, for a reader with the writer lock. An interrupted purge is hidden, not finished."""
         recovery.catch_up(self.parts, ledger=ledger)
-        self._see_to_purge(purge.hide)
+        self._handle_purge(purge.hide)
 
-    def _finish(self, ledger: str | None = None) -> None:
+    def _finish_interrupted(self, ledger: str | None = None) -> None:
         """Finish what a crash interrupted, for a writer with the writer lock."""
         recovery.catch_up(self.parts, ledger=ledger)
-        self._see_to_purge(purge.resume)
+        self._handle_purge(purge.resume)
 
-    def _see_to_purge(self, work: Callable[[StoreContext], None]) -> None:
+    def _handle_purge(self, work: Callable[[StoreContext], None]) -> None:
         """Hide or finish an interrupted purge; a failure is a warning and blocks nobody."""
         if not unfinished(self.parts.home):
             return
@@ -234,7 +234,7 @@ class RefreshedStore(RepairableIndex):
         known = dict(self.parts.index.db.execute("SELECT name, size FROM ledgers").fetchall())
         return self.parts.ledger.sizes() != known
 
-    def heal(self) -> None:
+    def replace_index(self) -> None:
         """Replace a damaged index."""
         if not self.parts.index.reopen_if_replaced():
             with self.parts.lock.held(self._deadline):
@@ -250,9 +250,9 @@ class RefreshedStore(RepairableIndex):
             if not self.parts.index.fresh:
                 # Others read the old index until the new one is complete.
                 with contextlib.suppress(StoreError, sqlite3.Error, OSError):
-                    self._finish()
+                    self._finish_interrupted()
             noticed = rebuild(self.parts, progress)
-            self._see_to_purge(purge.hide)
+            self._handle_purge(purge.hide)
             self.parts.index.fresh = False
         self.parts.warnings += noticed.problems
         return noticed
@@ -274,7 +274,7 @@ class RefreshedStore(RepairableIndex):
         try:
             with self.parts.lock.held(PATIENCE):
                 # An entry journaled now must not hide what others journaled before.
-                self._follow(ledger="")
+                self._index_changes(ledger="")
                 noticed = work()
             self._fill_vectors()
         except (StoreReadOnly, StoreBusy) as error:
@@ -283,7 +283,7 @@ class RefreshedStore(RepairableIndex):
         self.parts.warn(*noticed.problems)
         return noticed
 
-    def _notice(self, *, force: bool = False) -> bool:
+    def _refresh(self, *, force: bool = False) -> bool:
         """Check the folders' times and index added or removed files; returns whether there were any."""
         self._catch_up_if_free()
         now = time.monotonic()
@@ -306,11 +306,11 @@ class RefreshedStore(RepairableIndex):
 
     def _ready_to_write(self) -> None:
         try:
-            self.follow_replacement()
-            self._finish(ledger="")
+            self.reopen_replaced_index()
+            self._finish_interrupted(ledger="")
         except (sqlite3.DatabaseError, OSError) as error:
-            self.mend(error)
-            self._finish()
+            self.repair_index(error)
+            self._finish_interrupted()
 
     def _fill_vectors(self, deadline: float | None = None) -> None:
         """Embed documents indexed without a vector (hand edits, replays), outside any transaction."""
@@ -333,7 +333,7 @@ class RefreshedStore(RepairableIndex):
             if self._is_closed:
                 return
             with contextlib.suppress(StoreError, sqlite3.Error, OSError):
-                self.take_in()
+                self.index_pending()
                 make_durable_at_close(self._parts)
             self._is_closed = True
             self._parts.index.close()

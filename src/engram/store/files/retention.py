@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from engram.disk import json_line, reading, replace_file
-from engram.store.files.context import StoreContext, index_entry, journal_tail, reindex_journal, witness
+from engram.store.files.context import StoreContext, append_anchor, index_entry, journal_tail, reindex_journal
 from engram.store.files.durability import read_mark, write_mark
 from engram.store.files.journal import decode
 from engram.store.files.recovery import forget_ledgers
@@ -47,7 +47,7 @@ def _drop_ledger(parts: StoreContext, name: str) -> None:
     """Journal the pruning first: a ledger that disappears without an entry counts as lost."""
     first = next(parts.ledger.read(name), None)
     if first is not None:
-        placed = witness(parts, first.session, Head(0, PRUNED), journal_tail(parts), durably=True)
+        placed = append_anchor(parts, first.session, Head(0, PRUNED), journal_tail(parts), durably=True)
         with parts.index.writing():
             index_entry(parts, placed)
     (parts.home.ledger / name).unlink(missing_ok=True)

@@ -24,7 +24,7 @@ from engram.store.files.index_repair import repairs_index, repairs_index_on_appe
 from engram.store.files.ledger import ledger_name
 from engram.store.files.purge_plan import unfinished
 from engram.store.files.reader import FilesReader
-from engram.store.files.recovery import witness_task
+from engram.store.files.recovery import journal_task
 from engram.store.files.refresh import PATIENCE
 from engram.store.files.transaction import FilesTransaction
 from engram.store.ledger import ledger_owner
@@ -60,7 +60,7 @@ class FilesStore(FilesReader):
     def sync(self, *, seconds: float | None = None) -> Noticed:
         """Update the index from all files, or from as many as the time allows."""
         with self.parts.lock.held(self._deadline):
-            self._finish()
+            self._finish_interrupted()
             noticed = file_sync.sync(self.parts, seconds=seconds)
         self._fill_vectors()
         return noticed
@@ -69,7 +69,7 @@ class FilesStore(FilesReader):
     def _sync_briefly(self) -> Noticed:
         """The same for a reader, which waits only briefly and leaves an interrupted purge to writers."""
         with self.parts.lock.held(PATIENCE):
-            self._follow()
+            self._index_changes()
             noticed = file_sync.sync(self.parts)
         self._fill_if_free()
         return noticed
@@ -104,12 +104,12 @@ class FilesStore(FilesReader):
                     self.screen.memories(transaction.proposed, transaction.stored)
                     transaction.commit()
                 except (sqlite3.DatabaseError, OSError) as error:
-                    self._mend_midway(error, transaction)
+                    self._repair_in_decision(error, transaction)
             self._fill_vectors()
             make_due_durable(self.parts)
 
-    def _mend_midway(self, error: sqlite3.DatabaseError | OSError, transaction: FilesTransaction) -> None:
-        self.mend(error)
+    def _repair_in_decision(self, error: sqlite3.DatabaseError | OSError, transaction: FilesTransaction) -> None:
+        self.repair_index(error)
         if not transaction.journaled:
             raise StoreError(f"the index was damaged ({error}) and has been rebuilt; nothing was written, try again")
 
@@ -148,7 +148,7 @@ class FilesStore(FilesReader):
         kept = self.screen.events(session, new, lambda: self.events(session, last=LATEST), scope=scope)
         with self.guard:
             written = self._append_events(session, kept, screened_jobs(self.screen, jobs), scope)
-            if self.parts.awaiting is not None and self.parts.awaiting.is_due:
+            if self.parts.pending is not None and self.parts.pending.is_due:
                 self._index_appended()
         return written
 
@@ -156,9 +156,9 @@ class FilesStore(FilesReader):
         """Index appended events; a failure is only a warning: they are stored, and a retry would duplicate them."""
         try:
             try:
-                self.take_in()
+                self.index_pending()
             except (sqlite3.DatabaseError, OSError) as error:
-                self.mend(error)
+                self.repair_index(error)
         except StoreError as error:
             self.parts.warn(f"the latest events are not searchable yet: {error}")
 
@@ -166,21 +166,21 @@ class FilesStore(FilesReader):
     def _append_events(self, session: str, new: Sequence[NewEvent], jobs: Following, scope: str) -> list[Event]:
         if unfinished(self.parts.home):
             with self.parts.lock.held(self._deadline):
-                self._finish()
+                self._finish_interrupted()
         return events.append(self.parts, session, new, jobs, scope)
 
     @repairs_index
     def events(self, session: str, *, last: int | None = None, after: int = 0) -> list[Event]:
         """A ledger's events in order."""
         name = ledger_name(session)
-        if self.parts.awaiting is None and self.parts.ledger.size(name) != indexed_size(self.parts, name):
+        if self.parts.pending is None and self.parts.ledger.size(name) != indexed_size(self.parts, name):
             self._catch_up(name)
         return events.of_ledger(self.parts, session, last, after)
 
     @repairs_index
     def ledgers(self) -> list[str]:
         """The name of every ledger that has events."""
-        self._notice()
+        self._refresh()
         return [name for (name,) in self.parts.index.all("ledgers")]
 
     def save_session(self, session: Session) -> None:
@@ -208,7 +208,7 @@ class FilesStore(FilesReader):
         kept = self.screen.task(task)
         with self.guard, self.parts.lock.held():
             tasks.save_task(self.parts.home, kept)
-            witness_task(self.parts, kept.id, BEGUN)
+            journal_task(self.parts, kept.id, BEGUN)
 
     def change_task(self, task_id: str, change: Callable[[TaskRun], TaskRun]) -> TaskRun:
         """Change a task under the writer lock; returns it changed."""
@@ -241,7 +241,7 @@ class FilesStore(FilesReader):
             known = tasks.checkpoints(self.parts.home, task_id)
             made = self.screen.checkpoint(make(known[-1].number + 1 if known else 1))
             tasks.add_checkpoint(self.parts.home, made)
-            witness_task(self.parts, task_id, f"{CHECKPOINT} {made.number}")
+            journal_task(self.parts, task_id, f"{CHECKPOINT} {made.number}")
             return made
 
     def checkpoints(self, task_id: str, limit: int | None = None) -> list[Checkpoint]:
@@ -321,7 +321,7 @@ class FilesStore(FilesReader):
     def sync_team(self, folder: Path, *, again: bool = False) -> Noticed:
         """Index a team store; `again` reads all its files because their trust changed."""
         with self.parts.lock.held(self._deadline):
-            self._finish(ledger="")
+            self._finish_interrupted(ledger="")
             if again:
                 with self.parts.index.writing():
                     file_sync.forget_stamps(self.parts, folder)
@@ -345,7 +345,7 @@ class FilesStore(FilesReader):
         """Destroy memories and events, and prove it."""
         self.screen.decision(actor, "", "")
         with self.parts.lock.held(self._deadline):
-            self._finish()
+            self._finish_interrupted()
             purged = purging.purge(self.parts, ids, actor, drawn)
             with contextlib.suppress(OSError):
                 # A power loss must not bring back what was destroyed.
@@ -359,7 +359,7 @@ class FilesStore(FilesReader):
 
         make_all_durable(self.parts)
         with self.parts.lock.held(self._deadline):
-            self._finish()
+            self._finish_interrupted()
             return (retention.plan if dry_run else retention.prune)(self.parts, now, journal, usage, ledger)
 
     def backup(self, target: Path, now: datetime) -> dict[str, int]:
@@ -384,7 +384,7 @@ class FilesStore(FilesReader):
     @repairs_index
     def facts(self) -> Mapping[str, Any]:
         """The figures that `status` and `doctor` show."""
-        self._notice()
+        self._refresh()
         return health.facts(self.parts)
 
     def examine(self) -> list[Check]:

@@ -159,10 +159,10 @@ def replace_all(home: Home, runs: Iterable[TaskRun], points: Iterable[Checkpoint
     enqueue(home, jobs)
 
 
-def quoting_files(home: Home) -> list[tuple[Path, bool]]:
+def all_files(home: Home) -> list[Path]:
     """Every file of a task, its checkpoints or a job, for a purge."""
     found = [*home.tasks.glob("*.json"), *home.tasks.glob(f"*{_CHECKPOINTS}"), *(home.state / "jobs").glob("*.json")]
-    return [(path, True) for path in sorted(found)]
+    return sorted(found)
 
 
 def checkpoints_path(home: Home, task_id: str) -> Path:

@@ -55,7 +55,7 @@ class FilesTransaction:
         self._minted: set[str] = set()
         self._day: tuple[datetime | None, str] = (None, "")
         self._names: set[tuple[str, str]] = set()
-        self._holding: dict[tuple[str, str], list[str]] = {}
+        self._put_by_key: dict[tuple[str, str], list[str]] = {}
         """Memories put so far, by conflict key and scope."""
         self._new_hashes: set[str] = set()
         self._new_names: set[str] = set()
@@ -84,8 +84,7 @@ class FilesTransaction:
         place = file_sync.place_of(self._parts, memory_id)
         if place:
             self._pick_up(place)
-        row = self._parts.index.one("by_ref", memory_id)
-        return decode_record(row[2]) if row else None
+        return self.stored(memory_id)
 
     @property
     def proposed(self) -> list[Memory]:
@@ -109,7 +108,7 @@ class FilesTransaction:
         if not conflict_key:
             return []
         ids = [i for (i,) in self._parts.index.all("heads", conflict_key, scope)]
-        put = self._holding.get((conflict_key, scope), ())
+        put = self._put_by_key.get((conflict_key, scope), ())
         return heads_among([self.get(i) for i in dict.fromkeys([*ids, *put])], conflict_key, scope)
 
     def lineage(self, lineage_id: str) -> Sequence[Memory]:
@@ -165,7 +164,7 @@ class FilesTransaction:
     def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "") -> None:
         """Add or replace a memory."""
         if memory.conflict_key:
-            self._holding.setdefault((memory.conflict_key, memory.scope), []).append(memory.id)
+            self._put_by_key.setdefault((memory.conflict_key, memory.scope), []).append(memory.id)
         known = self._pending.get(memory.id)
         if known is not None:
             known.memory, known.vector = memory, vector if vector is not None else known.vector

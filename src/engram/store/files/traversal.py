@@ -216,7 +216,7 @@ class _ManyLinks:
 
 def _link_readers(db: sqlite3.Connection, hops: Hops, at_once: int) -> list[_LinkReader]:
     typed = "" if hops.types is None else f"AND {{link}}.type IN ({', '.join('?' * len(hops.types))})"
-    asked = (hops.min_weight, *(hops.types or ()))
+    values = (hops.min_weight, *(hops.types or ()))
     given = _given(hops, typed.format(link="g"))
     weight = _WEIGHT.format(now=repr(hops.at.timestamp()))
     found = []
@@ -227,7 +227,7 @@ def _link_readers(db: sqlite3.Connection, hops: Hops, at_once: int) -> list[_Lin
                 "lightest": LIGHTEST, "heaviest": HEAVIEST,
             }  # fmt: skip
             crowded, several, one = (text.format(**named) for text in (_CROWDED, _LINKS_OF_SEVERAL, _LINKS_OF_ONE))
-            found.append(_LinkReader(db, here == "target", crowded, several, one, asked * (1 + len(given)), at_once))
+            found.append(_LinkReader(db, here == "target", crowded, several, one, values * (1 + len(given)), at_once))
     return found
 
 

@@ -192,7 +192,7 @@ class FilesSource:
         if not cursor:
             return Position()
         month, start, end, seq = json.loads(cursor)
-        if not self._journal.stands(Position(month, start), end, seq):
+        if not self._journal.has_entry(Position(month, start), end, seq):
             raise StoreError(
                 f"the journal of {self.place} was pruned or purged since this migration began; start again with an empty target"
             )
