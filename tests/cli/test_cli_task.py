@@ -282,5 +282,5 @@ def test_a_known_key_with_other_words_is_refused(cli: Console, task: str) -> Non
     cli("task", "event", task, "user", "please ship", "--key", "k1")
     result = cli("task", "event", task, "user", "do not ship", "--key", "k1")
     assert result.exit_code == 1
-    assert "'k1' names event EVT-" in result.stderr
+    assert "'k1' belongs to event EVT-" in result.stderr
     assert len(cli.json("task", "show", task)["last_events"]) == 1
