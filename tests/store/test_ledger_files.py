@@ -103,7 +103,7 @@ def test_a_duplicate_name_in_a_line_is_reported(mem: Engram) -> None:
         path = ledger(mem)
         path.write_bytes(path.read_bytes().replace(b'"content":"line 2"', b'"content":"never said","content":"line 2"'))
         [problem] = mem.store.verify_ledgers()
-        assert "holds what Engram did not write" in problem
+        assert "contains fields that Engram did not write" in problem
 
 
 def test_a_torn_line_is_quarantined_before_the_next_append(mem: Engram, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_turn_cut_by_hand_is_kept_and_reported(mem: Engram, tmp_path: Path) ->
     path.write_bytes(cut)
     with opened(tmp_path) as again:
         assert path.read_bytes() == cut
-        assert any("event 9 was written and is not there" in problem for problem in again.store.verify_ledgers())
+        assert any("event 9 is missing or was altered" in problem for problem in again.store.verify_ledgers())
 
 
 def test_a_new_ledger_is_anchored_before_its_first_event(mem: Engram) -> None:

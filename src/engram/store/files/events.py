@@ -11,14 +11,14 @@ from engram.store.files.journal import JournalLine, Position
 from engram.store.files.ledger import ledger_name
 from engram.store.files.recovery import PendingEvents, is_untouched
 from engram.store.files.state import load_session
-from engram.store.ledger import Head, decode_event, following_on, ledger_owner, owner_of_new, unrepeated
-from engram.store.ledger_checkpoints import BEGUN, parsed_anchor
-from engram.store.protocol import Following, NewEvent, no_jobs
+from engram.store.ledger import Head, chained_events, decode_event, ledger_owner, new_owner, new_positions
+from engram.store.ledger_checkpoints import BEGUN, parse_checkpoint
+from engram.store.protocol import JobFactory, NewEvent, no_jobs
 from engram.store.tasks import refuse_closed, refuse_ended, tasks_named
 
 
 def append(
-    parts: StoreContext, session: str, events: Sequence[NewEvent], jobs: Following = no_jobs, scope: str = ""
+    parts: StoreContext, session: str, events: Sequence[NewEvent], jobs: JobFactory = no_jobs, scope: str = ""
 ) -> list[Event]:
     """Write new events and return all, for a repeated key the earlier event. They are indexed later."""
     with parts.lock.held():
@@ -31,13 +31,13 @@ def append(
             refuse_closed(tasks.load_task(parts.home, named))
         kept = load_session(parts.home, session) if task is None else None
         refuse_ended(kept)
-        scope = owner_of_new(session, ledger_owner(session, task, kept, parts.ledger.scope(session)), scope)
+        scope = new_owner(session, ledger_owner(session, task, kept, parts.ledger.scope(session)), scope)
         known = _known_keys(parts, session, events)
-        fresh = unrepeated(events, known)
+        fresh = new_positions(events, known)
         if not fresh:
             return [known[event.key] for event in events]
         head, tail = _ledger_end(parts, session, tail, anchored)
-        new = following_on(head, session, [events[i] for i in fresh], parts.token, scope)
+        new = chained_events(head, session, [events[i] for i in fresh], parts.token, scope)
         # Jobs first: a job without events does nothing, but events without their job would never be processed.
         tasks.enqueue(parts.home, jobs(new))
         waiting.add(new, scope, parts.ledger.append_turn(session, new))
@@ -57,7 +57,7 @@ def _journal_state(parts: StoreContext, session: str, *, keyed: bool) -> tuple[T
         tail = recovery.catch_up(parts, ledger=name)
         return tail, parts.anchors.head_of(session)
     own = waiting.anchors.get(session)
-    anchor = parsed_anchor(own.entry.reason) if own is not None else None
+    anchor = parse_checkpoint(own.entry.reason) if own is not None else None
     return Tail(newest.end, newest.entry.seq), anchor.head if anchor is not None else parts.anchors.head_of(session)
 
 

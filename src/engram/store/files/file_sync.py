@@ -13,7 +13,7 @@ from pathlib import Path
 from engram.dialects.record import hand_problem
 from engram.model.errors import EngramError
 from engram.model.memory import Memory
-from engram.rules.limits import excess
+from engram.rules.limits import limit_problem
 from engram.store.files import memories
 from engram.store.files.context import StoreContext, append_entry, index_entry, index_memory, note_file, note_place
 from engram.store.files.durability import sync_files
@@ -21,7 +21,7 @@ from engram.store.files.index.writer import DocumentWriter
 from engram.store.files.journal import Change
 from engram.store.files.memories import UNSEEN, Stamp, stamp_of
 from engram.store.files.team import content_digest, team_content, trusted_digests
-from engram.store.protocol import Noticed
+from engram.store.protocol import SyncReport
 from engram.store.records import decode_record, image
 
 HAND = "hand"
@@ -33,15 +33,15 @@ SETTLED_SECONDS = 2.0
 """An editor may still be saving an empty file that is younger than this."""
 
 
-def pick_up(parts: StoreContext, stored_paths: Iterable[str], noticed: Noticed | None = None) -> Noticed:
+def pick_up(parts: StoreContext, stored_paths: Iterable[str], noticed: SyncReport | None = None) -> SyncReport:
     """Read changed files: what a person wrote wins, is journaled and indexed."""
-    noticed = Noticed() if noticed is None else noticed
+    noticed = SyncReport() if noticed is None else noticed
     for stored in dict.fromkeys(stored_paths):
         _pick_up_one(parts, stored, noticed)
     return noticed
 
 
-def _pick_up_one(parts: StoreContext, stored: str, noticed: Noticed) -> None:
+def _pick_up_one(parts: StoreContext, stored: str, noticed: SyncReport) -> None:
     team = team_of(parts, stored)
     if is_team(stored) and not team:
         # A file of a team store that is not attached: what is trusted there is not known.
@@ -84,7 +84,7 @@ def is_broken(parts: StoreContext, stored: str) -> bool:
     return bool(row and row[0])
 
 
-def _unreadable(parts: StoreContext, stored: str, stamp: Stamp, error: str, noticed: Noticed) -> None:
+def _unreadable(parts: StoreContext, stored: str, stamp: Stamp, error: str, noticed: SyncReport) -> None:
     """Leave an unreadable file alone, its last good version stays current; a file left empty is restored."""
     settled = stamp.size == 0 and stamp != UNSEEN and time.time() - stamp.mtime_ns / 1e9 > SETTLED_SECONDS
     if settled and _restore(parts, stored, noticed):
@@ -94,7 +94,7 @@ def _unreadable(parts: StoreContext, stored: str, stamp: Stamp, error: str, noti
     noticed.problems.append(error)
 
 
-def _restore(parts: StoreContext, stored: str, noticed: Noticed) -> bool:
+def _restore(parts: StoreContext, stored: str, noticed: SyncReport) -> bool:
     rows = parts.index.db.execute("SELECT id FROM places WHERE path = ?", (stored,)).fetchall()
     if len(rows) != 1:
         return False
@@ -106,7 +106,7 @@ def _restore(parts: StoreContext, stored: str, noticed: Noticed) -> bool:
     return True
 
 
-def _index_hand_edit(parts: StoreContext, stored: str, stamp: Stamp, found: list[Memory], noticed: Noticed) -> None:
+def _index_hand_edit(parts: StoreContext, stored: str, stamp: Stamp, found: list[Memory], noticed: SyncReport) -> None:
     accepted, problems = _sort_edits(parts, stored, found, noticed)
     if problems and not accepted and _is_split(parts.path(stored)):
         drop_split(parts, stored)
@@ -149,7 +149,7 @@ def _record(
 
 
 def _sort_edits(
-    parts: StoreContext, stored: str, found: list[Memory], noticed: Noticed
+    parts: StoreContext, stored: str, found: list[Memory], noticed: SyncReport
 ) -> tuple[list[Memory], list[str]]:
     """The new or changed memories of a file, and the problems of the others."""
     accepted: list[Memory] = []
@@ -158,7 +158,7 @@ def _sort_edits(
     for memory in found:
         row = parts.index.one("by_ref", memory.id)
         before = decode_record(row[2]) if row else None
-        problem = _id_problem(parts, stored, memory, seen) or hand_problem(memory, before) or excess(memory)
+        problem = _id_problem(parts, stored, memory, seen) or hand_problem(memory, before) or limit_problem(memory)
         seen.add(memory.id)
         if problem:
             problems.append(f"{parts.path(stored)}: {problem}")
@@ -204,7 +204,7 @@ def _drop(parts: StoreContext, writer: DocumentWriter, gone: Iterable[Memory]) -
         note_place(parts, memory.id, "")
 
 
-def _removed(parts: StoreContext, stored: str, noticed: Noticed) -> None:
+def _removed(parts: StoreContext, stored: str, noticed: SyncReport) -> None:
     """Retire the memories of a removed file; those of a team store are only removed from the index."""
     if not is_team(stored) and not parts.home.engrams.is_dir():
         noticed.problems.append(f"{parts.home.engrams} is missing; its memories stay current")
@@ -272,7 +272,7 @@ def is_steady(parts: StoreContext, folder: Path) -> bool:
     return _mtime(folder) == (row[0] if row else -1)
 
 
-def list_folder(parts: StoreContext, folder: Path, noticed: Noticed) -> None:
+def list_folder(parts: StoreContext, folder: Path, noticed: SyncReport) -> None:
     """Compare a folder's listing with the index: new files, removed files, new folders, conflicted copies."""
     stored = parts.stored(folder)
     mtime = _mtime(folder)
@@ -314,10 +314,10 @@ def _note_listed(parts: StoreContext, stored: str, mtime: int) -> None:
             parts.index.db.execute("INSERT OR REPLACE INTO folders (path, mtime_ns) VALUES (?, ?)", (stored, mtime))
 
 
-def sync(parts: StoreContext, *, seconds: float | None = None) -> Noticed:
+def sync(parts: StoreContext, *, seconds: float | None = None) -> SyncReport:
     """Update the index from every file, or from as many as the time allows."""
     started = time.monotonic()
-    noticed = Noticed()
+    noticed = SyncReport()
     folders = dict.fromkeys(changed_folders(parts, roots(parts)))
     if seconds is None:
         # A folder's time can miss changes within one tick of the clock, so a full sync lists every folder.
@@ -338,7 +338,7 @@ def sync(parts: StoreContext, *, seconds: float | None = None) -> Noticed:
     return noticed
 
 
-def _add_known_problems(parts: StoreContext, noticed: Noticed) -> None:
+def _add_known_problems(parts: StoreContext, noticed: SyncReport) -> None:
     for (error,) in parts.index.db.execute("SELECT error FROM files WHERE error <> ''"):
         if error not in noticed.problems:
             noticed.problems.append(error)
@@ -351,9 +351,9 @@ def forget_stamps(parts: StoreContext, folder: Path) -> None:
     )
 
 
-def sync_folder(parts: StoreContext, folder: Path) -> Noticed:
+def sync_folder(parts: StoreContext, folder: Path) -> SyncReport:
     """Update the index from the files below one folder."""
-    noticed = Noticed()
+    noticed = SyncReport()
     known = changed_folders(parts, [folder])
     for changed in [f for f in known if f == folder or folder in f.parents]:
         list_folder(parts, changed, noticed)
@@ -401,7 +401,7 @@ def is_trusted(parts: StoreContext, stored: str, team: str = "") -> bool:
     return content_digest(data) in trusted_digests(parts, team or team_of(parts, stored))
 
 
-def _pick_up_team_file(parts: StoreContext, stored: str, stamp: Stamp, noticed: Noticed) -> None:
+def _pick_up_team_file(parts: StoreContext, stored: str, stamp: Stamp, noticed: SyncReport) -> None:
     """Index a team file, without journaling it, and only while the reader trusts exactly this content."""
     path = parts.path(stored)
     try:
@@ -421,7 +421,7 @@ def _has_indexed_memories(parts: StoreContext, stored: str) -> bool:
     return parts.index.db.execute("SELECT 1 FROM places WHERE path = ? LIMIT 1", (stored,)).fetchone() is not None
 
 
-def _keep_last_trusted(parts: StoreContext, stored: str, stamp: Stamp, noticed: Noticed) -> None:
+def _keep_last_trusted(parts: StoreContext, stored: str, stamp: Stamp, noticed: SyncReport) -> None:
     """Keep the last trusted version of an unreadable file (during a merge, say); none of its text is reported."""
     indexed = _has_indexed_memories(parts, stored)
     problem = (
@@ -434,7 +434,7 @@ def _keep_last_trusted(parts: StoreContext, stored: str, stamp: Stamp, noticed: 
         noticed.problems.append(problem)
 
 
-def _exclude_untrusted(parts: StoreContext, stored: str, stamp: Stamp, noticed: Noticed) -> None:
+def _exclude_untrusted(parts: StoreContext, stored: str, stamp: Stamp, noticed: SyncReport) -> None:
     """Remove the memories of an untrusted file from the index; only its stamp is recorded."""
     with parts.index.writing() as writer:
         _drop(parts, writer, _gone_from(parts, stored, set()))
@@ -456,7 +456,7 @@ def _index_team_file(parts: StoreContext, stored: str, stamp: Stamp, found: list
         for memory in found:
             if _is_in_other_checkout(parts, stored, memory):
                 continue
-            problem = hand_problem(memory) or excess(memory)
+            problem = hand_problem(memory) or limit_problem(memory)
             problem = problem or _id_problem(parts, stored, memory, seen) or _own_id_problem(parts, memory)
             seen.add(memory.id)
             if problem:

@@ -26,7 +26,7 @@ from engram.disk import (
 from engram.model.errors import StoreCorrupt, StoreReadOnly
 from engram.model.event import Event
 from engram.store.files.journal import LAST_SEQ
-from engram.store.ledger import NO_HEAD, Head, blanked, examined, from_fields, to_fields
+from engram.store.ledger import NO_HEAD, Head, blanked, checked_event, from_fields, to_fields
 
 _SAFE = re.compile(r"[^A-Za-z0-9._-]")
 _MOST_REMEMBERED = 4096
@@ -199,7 +199,7 @@ class Ledger:
             return found, _closed(self._folder / name, error)
         return found, ""
 
-    def examined(self, name: str) -> tuple[list[Event], list[str]]:
+    def checked_events(self, name: str) -> tuple[list[Event], list[str]]:
         """The events up to the first unreadable line, and the problems of single lines."""
         found: list[Event] = []
         problems: list[str] = []
@@ -210,7 +210,7 @@ class Ledger:
                 for line in file:
                     number += 1
                     if line.endswith(b"\n") and line.strip():
-                        event, wrong = examined(line)
+                        event, wrong = checked_event(line)
                         found.append(_checked(event))
                         problems += [f"{name}: {wrong}"] if wrong else []
         except MALFORMED as error:

@@ -9,16 +9,16 @@ from engram.disk import json_object, lines_backwards
 from engram.store.files.index.index import Index
 from engram.store.files.journal import Entry, Journal, JournalLine, Position
 from engram.store.files.ledger import ledger_name
-from engram.store.ledger import NO_HEAD, Head, problems_of
+from engram.store.ledger import NO_HEAD, Head, chain_problems
 from engram.store.ledger_checkpoints import (
-    ANCHOR,
     FIRST,
+    LEDGER_OP,
     REDACTED,
     broken_links,
     link_to,
     missing_events,
-    parsed_anchor,
-    unwitnessed,
+    parse_checkpoint,
+    without_checkpoint,
 )
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 NEWEST = "word"
 """Key of the newest anchor of any ledger in the index's metadata, as ledger and reason."""
-_NEEDLE = f'"op":"{ANCHOR}"'.encode()
+_NEEDLE = f'"op":"{LEDGER_OP}"'.encode()
 
 
 class Anchors:
@@ -47,7 +47,7 @@ class Anchors:
     def head_of(self, session: str) -> Head | None:
         """The end of a ledger by its last anchor; None if there is none."""
         row = self._index.db.execute("SELECT reason FROM ends WHERE session = ?", (session,)).fetchone()
-        anchor = parsed_anchor(row[0]) if row else None
+        anchor = parse_checkpoint(row[0]) if row else None
         return anchor.head if anchor is not None else None
 
     def note(self, placed: JournalLine) -> None:
@@ -57,7 +57,7 @@ class Anchors:
 
 def index_anchor(index: Index, entry: Entry) -> None:
     """Index an anchor; inside a transaction."""
-    if parsed_anchor(entry.reason) is not None:
+    if parse_checkpoint(entry.reason) is not None:
         index.db.execute("INSERT OR REPLACE INTO ends (session, reason) VALUES (?, ?)", (entry.session, entry.reason))
     index.set(NEWEST, json.dumps([entry.session, entry.reason]))
 
@@ -65,7 +65,7 @@ def index_anchor(index: Index, entry: Entry) -> None:
 def last_anchored(journal: Journal, session: str) -> int:
     """The number of a ledger's last anchored event, read from the journal's end without the index."""
     reasons = (reason for name, reason in _anchors_backwards(journal) if name == session)
-    anchors = (anchor for reason in reasons if (anchor := parsed_anchor(reason)) is not None)
+    anchors = (anchor for reason in reasons if (anchor := parse_checkpoint(reason)) is not None)
     found = next(anchors, None)
     return (found.head if found is not None else NO_HEAD).seq
 
@@ -75,7 +75,7 @@ def _anchors_backwards(journal: Journal) -> Iterator[tuple[str, str]]:
     for month in reversed(journal.months()):
         for line in lines_backwards(journal.path(month)):
             fields = json_object(line) if _NEEDLE in line else {}
-            if fields.get("op") == ANCHOR:
+            if fields.get("op") == LEDGER_OP:
                 yield str(fields.get("session", "")), str(fields.get("reason", ""))
 
 
@@ -110,9 +110,9 @@ def _read_anchors(parts: "StoreContext") -> _JournaledAnchors:
         entry = placed.entry
         if entry.op == REDACTED:
             found.redacted.update(entry.reason.split())
-        elif entry.op == ANCHOR:
+        elif entry.op == LEDGER_OP:
             found.all.append((entry.session, entry.reason))
-            anchor = parsed_anchor(entry.reason)
+            anchor = parse_checkpoint(entry.reason)
             if anchor is not None and anchor.is_pruned:
                 found.ends[entry.session] = []
             found.ends.setdefault(entry.session, []).append(entry.reason)
@@ -120,11 +120,11 @@ def _read_anchors(parts: "StoreContext") -> _JournaledAnchors:
 
 
 def _ledger_problems(parts: "StoreContext", name: str, anchors: _JournaledAnchors, ends: list[str]) -> list[str]:
-    events, problems = parts.ledger.examined(name)
-    problems += problems_of(events, name, anchors.redacted)
+    events, problems = parts.ledger.checked_events(name)
+    problems += chain_problems(events, name, anchors.redacted)
     if events and ledger_name(events[0].session) != name:
         problems.append(
             f"{name}: contains the ledger of {events[0].session}, whose name is {ledger_name(events[0].session)}"
         )
     digests = {event.seq: event.digest for event in events}
-    return problems + missing_events(name, ends, digests.get) + unwitnessed(name, events, ends)
+    return problems + missing_events(name, ends, digests.get) + without_checkpoint(name, events, ends)

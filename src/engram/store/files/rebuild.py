@@ -20,7 +20,7 @@ from engram.store.files.journal import JournalLine, Position
 from engram.store.files.memories import UNSEEN, Stamp, stamp_of
 from engram.store.files.power_loss import Leftovers, repair_after_restart
 from engram.store.files.recovery import index_ledger, redo_file
-from engram.store.protocol import Noticed, Progress
+from engram.store.protocol import Progress, SyncReport
 from engram.store.records import from_image, image
 from engram.store.scopes import trusted_by_folder
 
@@ -55,12 +55,12 @@ class _MemoryOfFile:
     record: str
 
 
-def rebuild(parts: StoreContext, progress: Progress = lambda *_: None) -> Noticed:
+def rebuild(parts: StoreContext, progress: Progress = lambda *_: None) -> SyncReport:
     """Fill the index from scratch, then read files that differ from the journal as hand edits."""
     with contextlib.suppress(PermissionError):
         parts.warnings += [*parts.journal.quarantine_torn(), *parts.ledger.quarantine_torn()]
     repair_after_restart(parts)
-    noticed = Noticed()
+    noticed = SyncReport()
     with parts.index.writing() as writer:
         differing = _fill(parts, writer, progress, noticed, alone=True)
     parts.index.drop_stale_matrices()
@@ -73,12 +73,12 @@ def rebuild(parts: StoreContext, progress: Progress = lambda *_: None) -> Notice
     return noticed
 
 
-def read_in(parts: StoreContext, *, provisionally: bool = False) -> Noticed:
+def read_in(parts: StoreContext, *, provisionally: bool = False) -> SyncReport:
     """Fill an empty index without the lock: nothing in the home is changed, and hand edits are left for later.
 
     If others may be writing it is provisional: it claims to have read no journal, so the next writer rebuilds it.
     """
-    noticed = Noticed()
+    noticed = SyncReport()
     with parts.index.writing() as writer:
         if parts.index.get("filled") is not None:
             return noticed
@@ -91,7 +91,7 @@ def read_in(parts: StoreContext, *, provisionally: bool = False) -> Noticed:
 
 
 def _fill(
-    parts: StoreContext, writer: DocumentWriter, progress: Progress, noticed: Noticed, *, alone: bool
+    parts: StoreContext, writer: DocumentWriter, progress: Progress, noticed: SyncReport, *, alone: bool
 ) -> list[str]:
     """Index everything, inside a transaction; returns the files that differ from the journal.
 
@@ -151,7 +151,7 @@ def _read_files(
     writer: DocumentWriter,
     last: dict[str, _LastImage],
     progress: Progress,
-    noticed: Noticed,
+    noticed: SyncReport,
 ) -> list[str]:
     """Index every file that agrees with the journal; returns the others, to be read as hand edits."""
     differing: list[str] = []
@@ -176,7 +176,7 @@ def _read_files(
     return differing
 
 
-def _memory_files(parts: StoreContext, noticed: Noticed) -> Iterator[Path]:
+def _memory_files(parts: StoreContext, noticed: SyncReport) -> Iterator[Path]:
     for root in file_sync.roots(parts):
         for folder in memories.walk(root):
             file_sync.note_folders(parts, [folder])
@@ -252,7 +252,7 @@ def _index_batch(
 
 
 def _add_without_file(
-    parts: StoreContext, writer: DocumentWriter, last: dict[str, _LastImage], noticed: Noticed, *, alone: bool
+    parts: StoreContext, writer: DocumentWriter, last: dict[str, _LastImage], noticed: SyncReport, *, alone: bool
 ) -> None:
     """Index memories that are in the journal and in no file: removed by hand, or their file is missing."""
     for memory_id, known in last.items():

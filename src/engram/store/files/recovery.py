@@ -37,7 +37,7 @@ from engram.store.files.ledger import Written, ledger_name
 from engram.store.files.memories import UNSEEN, stamp_of
 from engram.store.files.power_loss import Leftovers, repair_after_restart, was_set_back
 from engram.store.files.state import session_scope
-from engram.store.ledger_checkpoints import ANCHOR, TASK
+from engram.store.ledger_checkpoints import LEDGER_OP, TASK
 from engram.store.records import from_image
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def _follow_journal(parts: StoreContext) -> None:
     touched = [change.file for placed in pending for change in placed.entry.changes if change.file]
     touched += [file_sync.place_of(parts, c.id) for p in pending if p.entry.op == "split" for c in p.entry.changes]
     # Their events first: once the index has read the anchor, nobody looks for them again.
-    follow_ledgers(parts, {ledger_name(placed.entry.session) for placed in pending if placed.entry.op == ANCHOR})
+    follow_ledgers(parts, {ledger_name(placed.entry.session) for placed in pending if placed.entry.op == LEDGER_OP})
     for _, together in groupby(pending, lambda placed: placed.entry.seq if placed.entry.changes else 0):
         with parts.index.writing() as writer:
             for placed in together:

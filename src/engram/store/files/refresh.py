@@ -25,8 +25,8 @@ from engram.store.files.purge_plan import unfinished
 from engram.store.files.usage import Usage
 from engram.store.files.vectors import fill_vectors
 from engram.store.protocol import (
-    Noticed,
     Progress,
+    SyncReport,
 )
 from engram.store.sources import random_hex, utc_now
 
@@ -242,7 +242,7 @@ class RefreshedStore(RepairableIndex):
         if self.parts.index.fresh:
             self.rebuild()
 
-    def rebuild(self, progress: Progress = lambda *_: None) -> Noticed:
+    def rebuild(self, progress: Progress = lambda *_: None) -> SyncReport:
         """Rebuild the index."""
         with self.guard, self.parts.lock.held(self._deadline):
             from engram.store.files.rebuild import rebuild
@@ -269,7 +269,7 @@ class RefreshedStore(RepairableIndex):
         if changed:
             self._under_lock(lambda: file_sync.pick_up(self.parts, changed))
 
-    def _under_lock(self, work: Callable[[], Noticed]) -> Noticed | None:
+    def _under_lock(self, work: Callable[[], SyncReport]) -> SyncReport | None:
         """Do small upkeep during a read; a reader that cannot write answers from the current index, with a warning."""
         try:
             with self.parts.lock.held(PATIENCE):
@@ -298,8 +298,8 @@ class RefreshedStore(RepairableIndex):
         noticed = self._under_lock(lambda: self._list(changed))
         return bool(noticed)
 
-    def _list(self, folders: Iterable[Path]) -> Noticed:
-        noticed = Noticed()
+    def _list(self, folders: Iterable[Path]) -> SyncReport:
+        noticed = SyncReport()
         for folder in folders:
             file_sync.list_folder(self.parts, folder, noticed)
         return noticed

@@ -28,16 +28,7 @@ from engram.store.files.recovery import journal_task
 from engram.store.files.refresh import PATIENCE
 from engram.store.files.transaction import FilesTransaction
 from engram.store.ledger import ledger_owner
-from engram.store.protocol import (
-    Check,
-    Following,
-    NewEvent,
-    Noticed,
-    Progress,
-    Pruned,
-    Purged,
-    no_jobs,
-)
+from engram.store.protocol import Check, JobFactory, NewEvent, Progress, Pruned, Purged, SyncReport, no_jobs
 from engram.store.scopes import trusted_of
 from engram.store.screen import LATEST, Screen, Unscreened, screened_jobs
 
@@ -57,7 +48,7 @@ class FilesStore(FilesReader):
         return trusted_of(self.parts.home.state, directory)
 
     @repairs_index
-    def sync(self, *, seconds: float | None = None) -> Noticed:
+    def sync(self, *, seconds: float | None = None) -> SyncReport:
         """Update the index from all files, or from as many as the time allows."""
         with self.parts.lock.held(self._deadline):
             self._finish_interrupted()
@@ -66,7 +57,7 @@ class FilesStore(FilesReader):
         return noticed
 
     @repairs_index
-    def _sync_briefly(self) -> Noticed:
+    def _sync_briefly(self) -> SyncReport:
         """The same for a reader, which waits only briefly and leaves an interrupted purge to writers."""
         with self.parts.lock.held(PATIENCE):
             self._index_changes()
@@ -142,7 +133,7 @@ class FilesStore(FilesReader):
     # -- events and sessions
 
     def append_events(
-        self, session: str, new: Sequence[NewEvent], jobs: Following = no_jobs, *, scope: str = ""
+        self, session: str, new: Sequence[NewEvent], jobs: JobFactory = no_jobs, *, scope: str = ""
     ) -> list[Event]:
         """Append to a ledger."""
         kept = self.screen.events(session, new, lambda: self.events(session, last=LATEST), scope=scope)
@@ -163,7 +154,7 @@ class FilesStore(FilesReader):
             self.parts.warn(f"the latest events are not searchable yet: {error}")
 
     @repairs_index_on_append
-    def _append_events(self, session: str, new: Sequence[NewEvent], jobs: Following, scope: str) -> list[Event]:
+    def _append_events(self, session: str, new: Sequence[NewEvent], jobs: JobFactory, scope: str) -> list[Event]:
         if unfinished(self.parts.home):
             with self.parts.lock.held(self._deadline):
                 self._finish_interrupted()
@@ -272,11 +263,11 @@ class FilesStore(FilesReader):
 
     def tokens_spent(self, day: date) -> int:
         """Tokens a language model has used on a day."""
-        return SpendFolder(self.parts.home.state / "spend").spent(day)
+        return SpendFolder(self.parts.home.state / "spend").tokens_spent(day)
 
     def spend_tokens(self, day: date, tokens: int) -> None:
         """Count tokens on a day."""
-        SpendFolder(self.parts.home.state / "spend").add(day, tokens)
+        SpendFolder(self.parts.home.state / "spend").spend_tokens(day, tokens)
 
     def jobs(
         self,
@@ -318,7 +309,7 @@ class FilesStore(FilesReader):
         state.pause(self.parts.home, paused)
 
     @repairs_index
-    def sync_team(self, folder: Path, *, again: bool = False) -> Noticed:
+    def sync_team(self, folder: Path, *, again: bool = False) -> SyncReport:
         """Index a team store; `again` reads all its files because their trust changed."""
         with self.parts.lock.held(self._deadline):
             self._finish_interrupted(ledger="")
@@ -389,7 +380,7 @@ class FilesStore(FilesReader):
 
     def examine(self) -> list[Check]:
         """Checks of the files, the index and the embedder, after reading hand edits."""
-        noticed, blocked = Noticed(), list[Check]()
+        noticed, blocked = SyncReport(), list[Check]()
         try:
             noticed = self._sync_briefly()
         except StoreReadOnly as error:
