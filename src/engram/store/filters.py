@@ -8,7 +8,7 @@ from typing import Any
 from engram.store.protocol import Filters
 
 _PAST = ("retired", "rejected", "candidate")
-"""Statuses that were never true at an earlier moment."""
+"""Statuses of memories that were never true."""
 
 
 class FilterCondition(ABC):
