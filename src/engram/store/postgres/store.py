@@ -13,12 +13,11 @@ from engram.rules.scopes import shows
 from engram.store.ledger import decode_event
 from engram.store.lineage import versions_among
 from engram.store.postgres import search
-from engram.store.postgres.context import Numbers, TenantContext
+from engram.store.postgres.context import Numbers, StoreState, TenantContext
 from engram.store.postgres.database import Database
 from engram.store.postgres.filters import where
 from engram.store.postgres.ledger import PostgresLedger
 from engram.store.postgres.sql import statement
-from engram.store.postgres.state import StoreState
 from engram.store.postgres.statistics import Statistics
 from engram.store.postgres.task_store import PostgresTaskStore
 from engram.store.postgres.transaction import DecisionResult, PostgresTransaction, day_of

@@ -5,9 +5,8 @@ import time
 from engram.model.errors import EmbedderError
 from engram.store.documents import meaning_digest, stored_meaning
 from engram.store.postgres import neighbours
-from engram.store.postgres.context import TenantContext
+from engram.store.postgres.context import CACHE_SECONDS, TenantContext
 from engram.store.postgres.sql import statement
-from engram.store.postgres.state import CACHE_SECONDS
 from engram.store.postgres.write import vector_columns
 from engram.store.protocol import Progress
 
