@@ -46,7 +46,7 @@ class PostgresSource:
     @property
     def embedder(self) -> str:
         """The embedder that made the current vectors."""
-        return str(self._store.parts.facts.get("embedder") or "")
+        return str(self._store.parts.settings.get("embedder") or "")
 
     # -- where it ends
 
@@ -142,5 +142,5 @@ class PostgresSource:
 
     def vectors(self, ids: Sequence[str]) -> VectorsById:
         """Vectors of the current generation."""
-        rows = self._run("vectors_of", ids=list(ids), generation=self._store.parts.facts.generation)
+        rows = self._run("vectors_of", ids=list(ids), generation=self._store.parts.settings.generation)
         return {i: (bytes(meaning), from_binary(vector)) for i, meaning, vector in rows}

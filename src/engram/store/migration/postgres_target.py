@@ -51,7 +51,9 @@ class PostgresTarget:
     @property
     def embedder(self) -> str:
         """The embedder whose vectors it can use."""
-        return self._parts.embedder.name if self._parts.embedder is not None and self._parts.facts.can_embed() else ""
+        return (
+            self._parts.embedder.name if self._parts.embedder is not None and self._parts.settings.can_embed() else ""
+        )
 
     # -- beginning and ending
 
@@ -140,7 +142,7 @@ class PostgresTarget:
         work += [("drop_jobs", {}), *([("put_jobs", job_columns(snapshot.jobs))] if snapshot.jobs else [])]
         with self._batch() as connection:
             self._database.all_of(connection, work)
-            self._parts.facts.set(connection, paused=snapshot.paused or None)
+            self._parts.settings.set(connection, paused=snapshot.paused or None)
 
     def load_uses(self, uses: Sequence[Use]) -> None:
         """Append uses, at the server's next positions."""
@@ -201,7 +203,7 @@ class PostgresTarget:
             with connection.pipeline():
                 for some in chunks(memories):
                     self._database.send(connection, memories_work(some, fresh))
-            write_documents(self._database, connection, rows, self._parts.facts.generation)
+            write_documents(self._database, connection, rows, self._parts.settings.generation)
             self._state.journal = records[-1].cursor
             self._save_state(connection)
 
@@ -237,7 +239,7 @@ class PostgresTarget:
                     ("move_heads", columns(("sessions", "seqs", "digests"), list(ends.values()))),
                 ],
             )
-            write_documents(self._database, connection, rows, self._parts.facts.generation)
+            write_documents(self._database, connection, rows, self._parts.settings.generation)
 
     # -- state
 
@@ -252,7 +254,7 @@ class PostgresTarget:
             yield connection
 
     def _save_state(self, connection: Connection) -> None:
-        self._parts.facts.set(connection, moving=asdict(self._state))
+        self._parts.settings.set(connection, moving=asdict(self._state))
 
 
 def _state_of(rows: Sequence[tuple[Any, ...]]) -> MigrationState | None:

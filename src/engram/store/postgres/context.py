@@ -23,7 +23,7 @@ CACHE_SECONDS = 2.0
 """Seconds until settings are read again: another process may re-embed or pause the store at any time."""
 
 
-class StoreState:
+class TenantSettings:
     """Settings by key, read again every two seconds."""
 
     def __init__(self, database: Database, embedder_name: str, dim: int) -> None:
@@ -43,9 +43,9 @@ class StoreState:
         self._known = {key: json.loads(value) for key, value in self._database.run("facts")}
         self._read_at = time.monotonic()
 
-    def set(self, connection: Connection, **facts: Any) -> None:
+    def set(self, connection: Connection, **settings: Any) -> None:
         """Write settings inside a transaction; None removes one."""
-        for key, value in facts.items():
+        for key, value in settings.items():
             name, values = ("drop_fact", {}) if value is None else ("put_fact", {"value": json.dumps(value)})
             self._database.within(connection, statement(name), {"key": key, **values})
             self._known[key] = value
@@ -117,7 +117,7 @@ class TenantContext:
     """An open tenant. `warnings` collects messages for the owner."""
 
     database: Database
-    facts: StoreState
+    settings: TenantSettings
     numbers: Numbers
     embedder: "Embedder | None"
     clock: Callable[[], datetime] = utc_now
@@ -126,7 +126,7 @@ class TenantContext:
 
     def embed(self, texts: Sequence[str]) -> "Vectors | None":
         """Vectors of texts; None unless this process has the store's embedder."""
-        return self.embedder.embed(texts) if self.embedder is not None and self.facts.can_embed() else None
+        return self.embedder.embed(texts) if self.embedder is not None and self.settings.can_embed() else None
 
     def warn(self, text: str) -> None:
         """Add a message for the owner, once."""

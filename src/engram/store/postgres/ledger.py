@@ -156,7 +156,7 @@ def append(
                 DocumentRow(event_document(event, scope), vectors[i] if vectors is not None else None)
                 for i, event in zip(fresh, new, strict=True)
             ]
-            write_documents(parts.database, connection, documents, parts.facts.generation)
+            write_documents(parts.database, connection, documents, parts.settings.generation)
     written = dict(zip(fresh, new, strict=True))
     by_key = known | {event.key: event for event in new if event.key}
     return [written[i] if i in written else by_key[event.key] for i, event in enumerate(events)]

@@ -222,7 +222,7 @@ def _blank_events(parts: TenantContext, connection: Connection, evidence: dict[s
     records = {"ids": [event.id for event in empty], "records": [to_json(to_fields(event)) for event in empty]}
     parts.database.within(connection, statement("blank_events"), records)
     rows = [DocumentRow(event_document(event, session_scope(parts, event.session))) for event in empty]
-    write_documents(parts.database, connection, rows, parts.facts.generation)
+    write_documents(parts.database, connection, rows, parts.settings.generation)
 
 
 def _vacuum(parts: TenantContext) -> None:

@@ -36,12 +36,12 @@ _WEIGHTS = {f"w{i}": weight for i, weight in enumerate(FIELD_WEIGHTS)}
 
 def candidates(parts: TenantContext, statistics: Statistics, query: Query, filters: Filters) -> Candidates:
     """What the retrievers find."""
-    totals, generation = statistics.totals(), parts.facts.usable_generation()
+    totals, generation = statistics.totals(), parts.settings.usable_generation()
     with parts.database.reading() as connection:
         found = _CandidateSearch(parts, statistics, connection, query, filters).run(totals, generation)
     if parts.embedder is not None and generation is None:
         found.warnings.append(
-            f"searched by keyword only: the store's vectors are from {parts.facts.get('embedder') or 'no embedder'}, this process "
+            f"searched by keyword only: the store's vectors are from {parts.settings.get('embedder') or 'no embedder'}, this process "
             f"uses {parts.embedder.name}; run `engram index --reembed`"
         )
     return found
@@ -132,7 +132,7 @@ def passages(
     parts: TenantContext, numbers: Sequence[int], ranges: Sequence[PassageRange], filters: Filters
 ) -> "tuple[list[IndexedPassage], Vectors | None]":
     """These documents, then every document of these ranges, in order; with their vectors."""
-    generation = parts.facts.usable_generation()
+    generation = parts.settings.usable_generation()
     condition, values = where(filters)
     asked: list[BoundStatement] = []
     if numbers:
@@ -156,7 +156,7 @@ def passages(
 
 def vectors_of(parts: TenantContext, numbers: Sequence[int]) -> "Vectors | None":
     """Vectors of documents, one row each; zeros where one is missing."""
-    generation = parts.facts.usable_generation()
+    generation = parts.settings.usable_generation()
     if generation is None:
         return None
     asked = {"generation": generation, "numbers": list(dict.fromkeys(numbers))}
@@ -167,7 +167,7 @@ def vectors_of(parts: TenantContext, numbers: Sequence[int]) -> "Vectors | None"
 
 
 def _dim(parts: TenantContext) -> int:
-    return int(parts.facts.get("dim") or 0)
+    return int(parts.settings.get("dim") or 0)
 
 
 def walk(database: Database, seeds: Sequence[str], depth: int, hops: Hops, per_seed: int) -> list[Step]:
