@@ -48,7 +48,7 @@ class FilterCondition(ABC):
 
     @abstractmethod
     def add_roles(self, roles: Sequence[str]) -> None:
-        """Require an event said in one of these roles."""
+        """Require an event by one of these roles."""
 
     @abstractmethod
     def add_critical(self) -> None:

@@ -83,7 +83,7 @@ class PostgresSource:
 
     def counts(self) -> Counts:
         """How much the tenant contains."""
-        return Counts(*self._run("holdings")[0])
+        return Counts(*self._run("record_counts")[0])
 
     def snapshot(self) -> StateSnapshot:
         """Everything that is sent as a whole."""

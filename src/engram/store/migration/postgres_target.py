@@ -69,12 +69,12 @@ class PostgresTarget:
 
     def check(self, source: str) -> MigrationState | None:
         """The state of this migration; None for a new one. Raises `Refused` if the tenant is not empty."""
-        place, known = self._store.place, _state_of(self._database.run("look_at_move"))
+        place, known = self._store.place, _state_of(self._database.run("migration_state"))
         if known is not None:
             if known.source != source:
                 raise Refused(f"{place} was filled from {known.source}; name another tenant with --to-tenant NAME")
             return known
-        counts, (tasks, jobs) = self._database.run("holdings")[0], self._database.run("tasks_held")[0]
+        counts, (tasks, jobs) = self._database.run("record_counts")[0], self._database.run("task_counts")[0]
         if any((*counts, tasks, jobs)):
             raise Refused(
                 f"{place} is not empty ({counts[0]} memories, {counts[1]} decisions, {counts[4]} events, {tasks} tasks); "
@@ -154,7 +154,7 @@ class PostgresTarget:
                 for memory_id in dict.fromkeys(use.ids)
             ]
             names = ("ids", "positions", "kinds", "signals", "sessions", "ats")
-            self._database.within(connection, statement("move_uses"), columns(names, rows))
+            self._database.within(connection, statement("load_uses"), columns(names, rows))
             self._state.uses = uses[-1].position
             self._save_state(connection)
 
@@ -215,10 +215,10 @@ class PostgresTarget:
             for seq, r in numbered
         ]
         decisions = columns(("seqs", "ats", "ops", "actors", "reasons", "sessions", "ids"), rows)
-        work = [("move_decisions", decisions)]
+        work = [("load_decisions", decisions)]
         if images:
             entries = [(one.id, seq, r.at, r.op) for seq, r in numbered for one in r.images]
-            work.append(("move_images", {**columns(("ids", "seqs", "ats", "ops"), entries), "images": images}))
+            work.append(("load_images", {**columns(("ids", "seqs", "ats", "ops"), entries), "images": images}))
         self._database.all_of(connection, work)
 
     def _scope(self, ledger: str) -> str:
@@ -235,8 +235,8 @@ class PostgresTarget:
             self._database.all_of(
                 connection,
                 [
-                    ("move_events", columns(("ids", "sessions", "seqs", "keys", "records"), records)),
-                    ("move_heads", columns(("sessions", "seqs", "digests"), list(ends.values()))),
+                    ("load_events", columns(("ids", "sessions", "seqs", "keys", "records"), records)),
+                    ("load_heads", columns(("sessions", "seqs", "digests"), list(ends.values()))),
                 ],
             )
             write_documents(self._database, connection, rows, self._parts.settings.generation)
@@ -247,7 +247,7 @@ class PostgresTarget:
     def _batch(self) -> Iterator[Connection]:
         """One transaction. Raises `StoreBusy` if another process has continued this migration meanwhile."""
         with self._database.transaction() as connection:
-            if _state_of(self._database.within(connection, statement("state_of_move"), {})) != self._state:
+            if _state_of(self._database.within(connection, statement("lock_migration_state"), {})) != self._state:
                 raise StoreBusy(
                     f"another process is migrating a store to {self._store.place}; wait until it has finished"
                 )

@@ -254,7 +254,7 @@ def verify(parts: TenantContext) -> list[str]:
         counts = {reason: reason.partition(" ")[0] for reason in checkpoints}
         digests = {int(counts[reason]): digest for reason, digest in checkpoints.items() if counts[reason].isdigit()}
         problems += missing_events(session, checkpoints, digests.get)
-    return problems + broken_links((session, reason) for session, reason in run("words"))
+    return problems + broken_links((session, reason) for session, reason in run("linked_checkpoints"))
 
 
 def _heads(parts: TenantContext) -> Iterator[tuple[str, Head]]:

@@ -166,7 +166,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
 
     def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
         """The position of each document in its session, task or file."""
-        return {n: DocumentPosition(*place) for n, *place in self._run("stands", numbers=list(numbers))}
+        return {n: DocumentPosition(*place) for n, *place in self._run("document_positions", numbers=list(numbers))}
 
     def passages(
         self, numbers: Sequence[int], ranges: Sequence[PassageRange], filters: Filters
@@ -180,7 +180,9 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
 
     def known_terms(self, terms: Sequence[str], scopes: Collection[str]) -> frozenset[str]:
         """The terms that occur in these scopes."""
-        return frozenset(term for (term,) in self._run("said", terms=list(terms), scopes=list(scopes), common=COMMON))
+        return frozenset(
+            term for (term,) in self._run("known_terms", terms=list(terms), scopes=list(scopes), common=COMMON)
+        )
 
     def known_at(self, moment: datetime) -> dict[str, Memory | None]:
         """Every memory changed since a moment, as it was then."""

@@ -43,7 +43,7 @@ SELECT DISTINCT e.session FROM engram.agent_events e WHERE e.tenant = %(tenant)s
 -- name: rows_of
 SELECT id, seq, key, record::text FROM engram.agent_events WHERE tenant = %(tenant)s AND session = %(session)s ORDER BY seq
 
--- name: words
+-- name: linked_checkpoints
 -- What the journal was told of the ends of ledgers, in order.
 SELECT session, reason FROM engram.journal WHERE tenant = %(tenant)s AND op = 'ledger' ORDER BY seq
 

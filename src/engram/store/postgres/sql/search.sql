@@ -86,7 +86,7 @@ WHERE {condition} ORDER BY d.time DESC NULLS LAST, d.n DESC LIMIT %(limit)s OFFS
 -- name: counted
 SELECT count(*) FROM engram.documents d WHERE {condition}
 
--- name: stands
+-- name: document_positions
 SELECT d.n, d.parent, d.position, CASE d.parent WHEN '' THEN 0 ELSE (
     SELECT l.position FROM engram.documents l WHERE l.tenant = %(tenant)s AND l.parent = d.parent AND l.parent <> ''
     ORDER BY l.position DESC LIMIT 1
@@ -127,7 +127,7 @@ WHERE v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.n = ANY(%(nu
 -- name: by_id
 SELECT record::text FROM engram.agent_memory WHERE tenant = %(tenant)s AND id = %(id)s
 
--- name: said
+-- name: known_terms
 -- Whether any of the documents that hold a term lies in these scopes; of a term that very many hold that is taken for granted.
 SELECT t.term FROM unnest(%(terms)b::text[]) AS t(term) CROSS JOIN LATERAL (
     SELECT count(*) AS held, bool_or(d.scope = ANY(%(scopes)b::text[])) AS seen FROM (

@@ -51,11 +51,11 @@ WHERE tenant = %(tenant)s AND status IN ('waiting', 'leased') AND run_after <= %
     AND (status = 'waiting' OR leased_until <= %(now)s) AND (%(any)s OR kind = ANY(%(kinds)b::text[]))
 ORDER BY run_after, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 
--- name: work_for_all
+-- name: see_all_tenants
 -- Until the transaction ends, the rows of memory_jobs may be read whosesoever they are.
 SET LOCAL engram.worker = 'on'
 
--- name: tenants_at_work
+-- name: due_tenants
 -- The one statement that looks across tenants, for a worker of all of them: names only, no record, no lock; on Citus it goes to
 -- every shard. One name for each job, so that a few rows are read and no more: the caller continues after the last name.
 SELECT tenant FROM engram.memory_jobs

@@ -177,7 +177,7 @@ DELETE FROM engram.terms t USING unnest(%(terms)b::text[]) AS gone(term)
 WHERE t.tenant = %(tenant)s AND t.term = gone.term
     AND NOT EXISTS (SELECT 1 FROM engram.postings p WHERE p.tenant = %(tenant)s AND p.term = t.term)
 
--- name: still_said
+-- name: still_quoted
 SELECT id, scope, words FROM (
     SELECT id, scope, record::text AS words FROM engram.agent_memory WHERE tenant = %(tenant)s
     UNION ALL SELECT e.id, coalesce(d.scope, ''), e.record::text FROM engram.agent_events e
