@@ -267,7 +267,7 @@ def test_a_file_nobody_can_read_is_named_and_its_last_good_version_moved(stands:
     memory = here.backend.client().add("The harbour closes at nine")
     Path(here.backend.client().store.file_of(memory.id)).write_text("- id: [unclosed\n")
     done = transfer(here.end, there.end)
-    assert [note for note in done.notes if "not moved" in note and memory.id in note]
+    assert [note for note in done.notes if "not migrated" in note and memory.id in note]
     assert there.backend.client().get(memory.id).statement == "The harbour closes at nine"
 
 
