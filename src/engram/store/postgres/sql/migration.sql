@@ -1,5 +1,5 @@
--- A tenant that came a moment ago is unknown to the planner, which takes its tables for empty and would read all of them for
--- each row. OFFSET 0 keeps a lookup by key what it is.
+-- The planner has no statistics of a tenant that was just created, takes its tables for empty and would scan them for each row.
+-- OFFSET 0 forces lookups by key.
 
 -- name: record_counts
 SELECT

@@ -10,7 +10,7 @@ SELECT record::text FROM engram.agent_task_runs WHERE tenant = %(tenant)s AND id
 SELECT record::text FROM engram.agent_task_runs WHERE tenant = %(tenant)s AND id = %(id)s FOR UPDATE
 
 -- name: share_task
--- A writer to a task's ledger keeps the task from ending meanwhile, and keeps no other writer from writing.
+-- A writer to a task's ledger keeps the task from ending meanwhile, without blocking other writers.
 SELECT record::text FROM engram.agent_task_runs WHERE tenant = %(tenant)s AND id = %(id)s FOR SHARE
 
 -- name: tasks
@@ -45,14 +45,14 @@ FROM unnest(%(ids)b::text[], %(kinds)b::text[], %(statuses)b::text[], %(run_afte
 ON CONFLICT (tenant, id) DO NOTHING
 
 -- name: due_jobs
--- Those another worker is taking at this moment are passed over, not waited for.
+-- Skips jobs that another worker is leasing at this moment.
 SELECT record::text FROM engram.memory_jobs
 WHERE tenant = %(tenant)s AND status IN ('waiting', 'leased') AND run_after <= %(now)s
     AND (status = 'waiting' OR leased_until <= %(now)s) AND (%(any)s OR kind = ANY(%(kinds)b::text[]))
 ORDER BY run_after, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 
 -- name: see_all_tenants
--- Until the transaction ends, the rows of memory_jobs may be read whosesoever they are.
+-- Until the transaction ends, rows of memory_jobs of every tenant can be read.
 SET LOCAL engram.worker = 'on'
 
 -- name: due_tenants
