@@ -1,4 +1,4 @@
-"""Make the small model that tells what speaks of someone's health, identity or money: src/engram/gates/tiers.bin.
+"""Train the model of sensitive subjects (health, identity, money): src/engram/models/sensitivity.bin.
 
     pip install scikit-learn
     python scripts/train_tiers.py            # writes it
@@ -22,7 +22,7 @@ import numpy as np
 from fitting import fitted, matrix, written
 
 from engram.models.linear import SCALE
-from engram.models.sensitivity import MARGIN, PLAIN, SPEECH, features
+from engram.models.sensitivity import MARGIN, MODEL, PLAIN, features
 
 TABLES = Path(__file__).resolve().parent / "tiers"
 _BRACES = re.compile(r"\{([^{}]*)\}")
@@ -65,12 +65,12 @@ def alternatives(text: str) -> Iterator[str]:
 def shown(rows: Sequence[Said], seen: Any) -> Any:
     """The weights of a model that was shown these. What speaks for a class by itself is a feature, so there is no other intercept."""
     options = {"weights": [row.weight for row in rows], "C": STRENGTH, "fit_intercept": False}
-    return fitted(SPEECH, seen, [row.subject for row in rows], **options)
+    return fitted(MODEL, seen, [row.subject for row in rows], **options)
 
 
 def check(rows: Sequence[Said]) -> None:
     """Leave each writer out once."""
-    seen = matrix(SPEECH, [list(features(row.text)) for row in rows])
+    seen = matrix(MODEL, [list(features(row.text)) for row in rows])
     writers = np.array([row.writer for row in rows])
     margins = np.zeros(len(rows))
     for writer in sorted(set(writers)):
@@ -98,8 +98,8 @@ def main() -> None:
     if parser.parse_args().check:
         check(rows)
         return
-    seen = matrix(SPEECH, [list(features(row.text)) for row in rows])
-    target = written(SPEECH, shown(rows, seen))
+    seen = matrix(MODEL, [list(features(row.text)) for row in rows])
+    target = written(MODEL, shown(rows, seen))
     print(f"{target.name}: {len(rows)} statements, {target.stat().st_size} bytes")
 
 

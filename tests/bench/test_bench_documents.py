@@ -10,6 +10,8 @@ from engram.client import Engram
 from engram.model.errors import InvalidInput
 from engram.store.postgres import tenants
 
+pytestmark = pytest.mark.heavy
+
 
 def figures(report: dict[str, Any]) -> dict[str, float]:
     return {figure["name"]: figure["value"] for figure in report["figures"]}

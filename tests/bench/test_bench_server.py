@@ -12,6 +12,8 @@ from engram.model.errors import InvalidInput
 from engram.store.postgres import tenants
 from tests.postgres.server import Server, at_database
 
+pytestmark = pytest.mark.heavy
+
 
 def _plan(server: Server, url: str) -> Plan:
     admin = at_database(server.admin_url, urlsplit(url).path[1:])

@@ -183,7 +183,7 @@ def test_secrets_reach_neither_ledger_nor_memory_nor_model(on_files: Desk, serve
 
 @pytest.mark.parametrize(("user", "assistant"), [("", ""), (" \n", "\t")])
 def test_an_exchange_of_nothing_is_refused(on_files: Desk, user: str, assistant: str) -> None:
-    with pytest.raises(InvalidInput, match="something said"):
+    with pytest.raises(InvalidInput, match="exchange is empty"):
         on_files.taking().add(user, assistant, scope="global", session="s")
     assert on_files.said_in("s") == []
 
@@ -277,7 +277,7 @@ def test_what_was_rejected_meanwhile_does_not_come_back_by_a_retry(on_files: Des
 
 def test_turns_that_are_gone_cannot_be_retried(on_files: Desk, server: Server) -> None:
     gone = {"session": "s", "scope": "global", "source": "agent", "events": ["EVT-20260301-none"]}
-    with pytest.raises(NotFound, match="nothing to ask about"):
+    with pytest.raises(NotFound, match="were purged"):
         on_files.taking(server.model()).retry(gone)
     with pytest.raises(InvalidInput, match="none is configured"):
         on_files.taking().retry(gone)
@@ -291,7 +291,7 @@ def test_a_model_that_quotes_what_nobody_said_is_not_believed(on_files: Desk, se
     assert list(result) == []
     assert [(d.fact, d.applied, d.reason) for d in result.decisions] == [
         ("The user loves PHP.", False, "model: the model quotes words that nobody said"),
-        ("The user likes tea.", False, "model: it rests on what the assistant said"),
+        ("The user likes tea.", False, "model: its quote is from the assistant's turn"),
     ]
 
 
@@ -327,7 +327,7 @@ def test_an_id_the_model_invented_is_refused_visibly(on_files: Desk, server: Ser
     result = on_files.taking(server.model()).add("I prefer pnpm over npm", scope="global", session="s")
     assert [memory.statement for memory in result] == [PNPM]
     assert result.decisions[0].operation == "ADD"
-    assert "the model would UPDATE ENG-2020-0101-001, which it was not shown" in result.decisions[0].reason
+    assert "the model chose UPDATE ENG-2020-0101-001, which it was not shown" in result.decisions[0].reason
 
 
 def test_a_model_may_say_that_a_fact_is_known(on_files: Desk, server: Server) -> None:
@@ -411,7 +411,7 @@ def test_a_correction_without_a_key_contradicts_visibly(mem: Engram) -> None:
     old = mem.add_conversation("The staging port is 8080.")[0]
     result = mem.add_conversation("That's wrong, the staging port is 8081.")
     assert [(d.operation, d.applied, d.target_id) for d in result.decisions] == [("SUPERSEDE", False, old.id)]
-    assert "is contradicted" in result.decisions[0].reason
+    assert "contradicts" in result.decisions[0].reason
 
 
 def test_every_fact_of_a_long_message_has_a_decision(mem: Engram) -> None:

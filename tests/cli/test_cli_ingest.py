@@ -96,7 +96,7 @@ def test_what_a_changed_file_no_longer_states_is_told(cli: Console, contract: Pa
     (taken,) = json.loads(result.stdout)
     (gone,) = taken["superseded"]
     assert result.exit_code == 0
-    assert f"changed since it was read: 1 fact is out of force that it no longer states ({gone})" in result.stderr
+    assert f"changed: 1 fact was superseded, no longer stated ({gone})" in result.stderr
     assert cli.json("undo", gone)["status"] == "active"
 
 
@@ -104,7 +104,7 @@ def test_facts_beyond_the_limit_are_told(cli: Console, contract: Path) -> None:
     result = cli("ingest", "contract.md", "--facts", "1", "--json")
     (taken,) = json.loads(result.stdout)
     assert taken["facts_left_out"] > 0
-    assert f"{taken['facts_left_out']} more facts were not kept: at most 1 of a chunk" in result.stderr
+    assert f"{taken['facts_left_out']} more facts were not stored (maximum 1 per chunk" in result.stderr
 
 
 def test_links_that_lead_nowhere_and_pipes_are_exit_2(cli: Console) -> None:

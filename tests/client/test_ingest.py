@@ -47,10 +47,10 @@ def test_every_file_of_a_folder_that_is_not_read_is_named_with_its_reason(
         "blank.md": "blank",
         "empty.md": "empty",
         "logo.png": "binary",
-        "loop": "a link; what it leads to is read where it lies",
-        "node_modules": "installed or made by programs",
-        "pipe": "no file: a pipe, a socket or a device",
-        "x.log": "named in a .gitignore",
+        "loop": "a link; its target is read where it is",
+        "node_modules": "installed or generated files",
+        "pipe": "not a regular file: a pipe, a socket or a device",
+        "x.log": "ignored by a .gitignore",
     }
     refused = {Path(path).name: reason for path, reason in taken.refused}
     assert set(refused) == {"big.txt", "latin.txt"}
@@ -99,8 +99,8 @@ def test_pipes_sockets_devices_and_links_that_lead_nowhere_are_refused_at_once(f
     advice = {
         "pipe": "Copy what it gives into a file",
         "socket": "Copy what it gives into a file",
-        "round": "leads back to itself",
-        "nowhere": "There is no file",
+        "round": "points to itself",
+        "nowhere": "does not exist",
     }
     for name, told in advice.items():
         with pytest.raises(InvalidInput, match=told):

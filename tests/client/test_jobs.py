@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from engram import Engram
-from engram.capture.documents.quotes import quote_hash
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.task import Job
 from engram.sessions.jobs import FIRST_WAIT, LEASE, LONGEST_WAIT, MOST_ATTEMPTS, Jobs, wait_after
+from engram.text.content_hash import quote_hash
 from tests.client.conftest import Clock
 
 SAID = "I live in Lisbon. Thanks for asking!"
@@ -140,7 +140,7 @@ def test_a_job_that_ends_every_worker_is_given_up(mem: Engram, clock: Clock) -> 
         clock.forward(seconds=LEASE.total_seconds() + 1)
     assert mem.process_memory_jobs().dead
     (dead,) = mem.jobs.list("dead")
-    assert "worker went away" in dead.error
+    assert "worker died" in dead.error
 
 
 def test_two_workers_share_the_work_and_do_each_job_once(mem: Engram) -> None:

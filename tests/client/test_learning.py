@@ -209,7 +209,7 @@ def test_what_was_said_with_a_secret_in_it_has_a_decision(mem: Engram) -> None:
     told = next(decision for decision in made.decisions if "redacted" in decision.fact)
     assert (told.operation, told.applied, told.memory_id) == ("NOOP", False, "")
     assert told.fact == "The API key is [redacted:openai-key]."
-    assert told.reason.startswith("secrets: it holds a secret")
+    assert told.reason.startswith("secrets: the turn contains a secret")
 
 
 def test_a_secret_the_assistant_repeats_is_told_when_it_is_heard(mem: Engram) -> None:

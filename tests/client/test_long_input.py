@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from engram import Engram
 from engram.capture.documents import ingest
-from engram.capture.documents.quotes import quote_hash
 from engram.embedding.tokenizer import count_tokens
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.task import TASK_STATES
+from engram.text.content_hash import quote_hash
 from engram.text.quote import quoted_lines
 from tests.client.conftest import Clock
 
@@ -206,7 +206,7 @@ def test_a_quote_is_held_against_its_file(mem: Engram, tmp_path: Path) -> None:
 
     path.write_text(LEASE.replace("90 days", "30 days"))
     assert (mem.cite(chunk.id).state, mem.cite(fact).state) == ("changed", "changed")
-    assert "not there any more" in mem.cite(fact).reason
+    assert "no longer occurs" in mem.cite(fact).reason
 
     path.write_text("A new first line.\n" + LEASE)
     assert mem.cite(fact).state == "changed"

@@ -54,7 +54,7 @@ def test_the_model_adds_facts_that_quote_the_document(mem: Engram, server: Serve
     cited = mem.cite(facts[KEYS["statement"]].id)
     assert cited.quote == KEYS["quote"] == TEXT[slice(*cited.span)]
     assert facts[KEYS["statement"]].confidence == pytest.approx(0.7)
-    assert "do not stand there were refused: 1" in report.warnings[0]
+    assert "1 facts from the model were refused" in report.warnings[0]
     again = read(mem)
     assert again.facts == report.facts
 
@@ -78,7 +78,7 @@ def test_a_model_out_of_reach_costs_its_facts_and_nothing_else(mem: Engram, serv
         "The tenant must pay within 5 days.",
         "The lawn must be mowed every 2 weeks.",
     }
-    assert f"not asked about {report.chunks} of {report.chunks} chunks" in report.warnings[0]
+    assert f"did not read {report.chunks} of {report.chunks} chunks" in report.warnings[0]
     assert len(server.requests) == 1
 
 

@@ -55,7 +55,7 @@ def test_what_a_changed_file_no_longer_states_is_out_of_force_and_said_to_be(
     assert in_force(mem) == sorted([RENT, LATE, SHORTER, PETS])
     assert second.superseded == (gone,)
     (warning,) = second.warnings
-    assert "lease.md changed since it was read: 1 fact is out of force" in warning
+    assert "lease.md changed: 1 fact was superseded" in warning
     assert gone in warning
     assert mem.get(gone).status == "superseded"
     assert mem.history(gone)[-1].op == OP
@@ -81,7 +81,7 @@ def test_citations_of_the_version_before_say_that_it_changed(mem: Engram, lease:
     taken(mem, lease, LEASE.replace("90", "30"), task=first.task)
     for ref in (chunk.id, fact_before(mem, first)):
         assert mem.cite(ref).state == "changed"
-        assert "changed since it was read" in mem.cite(ref).reason
+        assert "changed since it was ingested" in mem.cite(ref).reason
 
 
 def fact_before(mem: Engram, first: LongInput) -> str:
@@ -248,7 +248,7 @@ def test_facts_beyond_the_limit_of_a_chunk_are_counted(mem: Engram) -> None:
     task = mem.start_task("Read").id
     report = mem.record_long_input(task, text, max_facts_per_chunk=4)
     assert (len(report.facts), report.facts_left_out) == (4, 6)
-    assert "6 more facts were not kept: at most 4 of a chunk" in report.warnings[0]
+    assert "6 more facts were not stored (maximum 4 per chunk" in report.warnings[0]
 
 
 def test_facts_beyond_the_limit_of_a_document_are_counted_and_its_end_has_its_share(
@@ -262,7 +262,7 @@ def test_facts_beyond_the_limit_of_a_document_are_counted_and_its_end_has_its_sh
     assert len(said) == 5
     assert "Room 34" in said[-1]
     assert report.facts_left_out == 25
-    assert "25 more facts were not kept" in report.warnings[-1]
+    assert "25 more facts were not stored" in report.warnings[-1]
 
 
 # -- answering from a file that was read twice

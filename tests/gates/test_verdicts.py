@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.gates.pipeline import GATES, judge, judge_trusted
+from engram.gates.pipeline import GATES, admit, judge
 from engram.gates.proposal import GateSettings, Neighbour, Proposal, Verdict
 from engram.model.decision import Outcome
+from engram.model.errors import Refused, SecretRefused
 from engram.model.memory import Memory
 from engram.text.content_hash import content_hash
 from engram.text.tokens import tokens
@@ -378,17 +379,17 @@ def test_an_exact_duplicate_costs_no_search() -> None:
     assert store.asked_near == 0
 
 
-def test_a_trusted_program_is_asked_for_shape_secrets_and_exact_copies_only() -> None:
-    store = Stored(known("use port 8080"))
-    assert judge_trusted(proposed("use port 9090", type="fiscal"), store, GateSettings()).outcome == Outcome.CREATED
-    assert judge_trusted(proposed("Use port 8080!"), store, GateSettings()).outcome == Outcome.DUPLICATE
-    assert judge_trusted(proposed("the password is hunter2"), store, GateSettings()).gate == "secrets"
-    assert judge_trusted(proposed("\x00"), store, GateSettings()).gate == "shape"
+def test_a_trusted_program_passes_only_shape_and_secrets() -> None:
+    assert admit(memory := proposed("use port 9090", type="fiscal").memory) is memory
+    with pytest.raises(SecretRefused):
+        admit(proposed("the password is hunter2").memory)
+    with pytest.raises(Refused):
+        admit(proposed("\x00").memory)
 
 
 def test_a_store_with_both_c_and_c_plus_plus_still_finds_the_copy() -> None:
     store = Stored(known("Use C"), known("Use C++", id="ENG-2026-0101-002"))
-    verdict = judge_trusted(proposed("use C++"), store, GateSettings())
+    verdict = judge(proposed("use C++"), store, GateSettings())
     assert verdict.outcome == Outcome.DUPLICATE
     assert verdict.other is not None and verdict.other.id == "ENG-2026-0101-002"
 

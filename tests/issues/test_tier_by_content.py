@@ -82,7 +82,7 @@ def test_no_type_makes_a_sensitive_statement_active_from_an_agent(backend: Backe
     decided = backend.client().learn("I have type 1 diabetes", type=type_, source="agent")
     assert decided.outcome == Outcome.PENDING and decided.memory is not None
     assert (decided.memory.status, decided.memory.type) == ("candidate", type_)
-    assert "speaks of somebody's health" in decided.reason
+    assert "is about somebody's health" in decided.reason
 
 
 def test_a_harmless_statement_of_an_agent_is_active_still(files: Engram) -> None:  # noqa: F811
@@ -136,7 +136,7 @@ def test_an_agent_does_not_turn_a_harmless_memory_into_a_sensitive_one(backend: 
     mem = backend.client()
     known = mem.learn("The user prefers short answers").memory
     assert known is not None
-    with pytest.raises(Refused, match="speaks of somebody's health"):
+    with pytest.raises(Refused, match="is about somebody's health"):
         getattr(mem, change)(known.id, statement="The user has type 1 diabetes", actor="agent")
     assert mem.get(known.id).statement == "The user prefers short answers"
     changed = getattr(mem, change)(known.id, statement="The user prefers long answers", actor="agent")
@@ -157,10 +157,10 @@ def test_an_agent_may_tag_what_is_sensitive_and_in_force(files: Engram) -> None:
 def test_approving_it_takes_a_person(cli: Console) -> None:  # noqa: F811
     waiting = cli.json("learn", "The patient has epilepsy")["memory"]["id"]
     refused = cli("review", waiting, "--approve")
-    assert refused.exit_code != 0 and "speaks of somebody's health" in refused.stderr
+    assert refused.exit_code != 0 and "is about somebody's health" in refused.stderr
 
 
 def test_the_queue_says_what_makes_it_wait(files: Engram) -> None:  # noqa: F811
     files.learn("My salary is 4,100 euros a month")
     (item,) = files.review.queue()
-    assert item.reason == "from agent; it speaks of somebody's money, which is tier 3"
+    assert item.reason == "from agent; it is about somebody's money, which is tier 3"

@@ -245,8 +245,8 @@ def _assert_answers(mem: Engram, text: str) -> None:
     assert mem.doctor().findings
     recalled = mem.recall(text)
     assert recalled.hits[0].text == text
-    assert "not noted" in recalled.warnings[0]
-    assert any("not noted" in warning for warning in mem.inject(text).warnings)
+    assert "not recorded" in recalled.warnings[0]
+    assert any("not recorded" in warning for warning in mem.inject(text).warnings)
     assert any("not kept" in warning for warning in mem.session(text).injection.warnings)
 
 

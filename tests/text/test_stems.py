@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.text.stems import read_table, stem, word_of
+from engram.text.stems import stem, word_of
+from engram.text.word_tables import read_table
 
 
 @pytest.mark.parametrize(

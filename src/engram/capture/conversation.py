@@ -1,8 +1,8 @@
-"""add_conversation: an exchange is kept as it was said, then what lasts of it becomes memories, each with a decision.
+"""`add_conversation`: store an exchange in the ledger and its lasting facts as memories, with a decision for each fact.
 
-    turns → ledger → facts (rules, and a model's where there is one) → compared with what is known → ADD, UPDATE, SUPERSEDE, NOOP
+    turns → ledger → facts (by rules, and by a model if there is one) → compare with the store → ADD, UPDATE, SUPERSEDE, NOOP
 
-A model can only add. Where it fails, the rules' facts are used, the turns stay in the ledger, and a job waits to ask it again.
+A model can only add. If it fails, the facts found by rules are used, the turns stay in the ledger, and a job retries the model.
 """
 
 import hashlib
@@ -31,81 +31,82 @@ from engram.rules.sources import may_replace
 from engram.store.documents import meaning_of
 from engram.store.lineage import CURRENT, start_of
 from engram.store.protocol import Store
+from engram.text.content_hash import quote_hash
 
 if TYPE_CHECKING:
     from engram.llm.model import LanguageModel
 
 JOB = "conversation"
-"""The kind of the jobs that wait for the model; their payload is what `Conversations.retry` takes."""
+"""The kind of the jobs that retry the model; their payload is the argument of `Conversations.retry`."""
 LEARNED_BY = "harvest"
 ASSISTANT = "assistant"
-"""The role, and the source, of what an assistant said: overheard, and nobody's own word."""
+"""The role and the source of what an assistant said; nobody vouches for it."""
 PLAIN_FACT = "fact"
-HELD_BACK = ("identity", "fiscal")
-"""Types whose facts wait for a person however plainly they were said: numbers of documents, accounts and taxes."""
-_HOLDS_SECRET = "secrets: it holds a secret, which is never remembered; the ledger has it redacted"
-_REJECTED = re.compile(r",? (?:and )?not [^,;]{1,60}(?=\.$)")
+ALWAYS_REVIEWED = ("identity", "fiscal")
+"""Types whose facts always wait for review: numbers of documents, accounts and taxes."""
+_SECRET_REASON = "secrets: the turn contains a secret, which is never stored; the ledger keeps it redacted"
+_CORRECTED = re.compile(r",? (?:and )?not [^,;]{1,60}(?=\.$)")
 
 
 class Observe(Protocol):
     """Appends events to a session's ledger: `Sessions.observe_batch`."""
 
     def __call__(self, session_id: str, items: Iterable[Mapping[str, Any]], *, scope: str = "") -> list[Event]:
-        """The events, as they are written."""
+        """The events as stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactDecision:
-    """What became of one fact. Every fact has one, whether it was taken, known already, or refused."""
+    """The decision about one fact. Every fact has one, whether it was stored, already known, or refused."""
 
     fact: str
     operation: str
     """ADD, UPDATE, SUPERSEDE or NOOP."""
     applied: bool
-    """Whether what the fact says is in force by it. A candidate has been written down, and waits for review: it is not."""
+    """Whether the fact is now current. A candidate is stored but waits for review, so it is not."""
     reason: str
     memory_id: str = ""
-    """The memory that holds the fact now."""
+    """The memory that now states the fact."""
     target_id: str = ""
-    """The known memory it was held against."""
+    """The stored memory it was compared with."""
 
 
 class Conversation(list[Memory]):
-    """The memories an exchange left, and everything that was decided about it."""
+    """The memories stored from an exchange, and every decision about its facts."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         super().__init__()
         self.decisions: list[FactDecision] = []
         self.events: list[str] = [event.id for event in events]
-        """Ids of the turns in the session's ledger."""
+        """The ids of the turns in the session's ledger."""
         self.pending = False
-        """The model could not help; the turns wait for it."""
+        """Whether the model failed and a job will retry it."""
         self.warnings: list[str] = []
 
     def settle(self, decision: FactDecision, memory: Memory | None = None) -> None:
-        """Note a decision, and the memory it wrote."""
+        """Add a decision, and the memory it stored."""
         self.decisions.append(decision)
         if memory is not None:
             self.append(memory)
 
 
 class Queue(Protocol):
-    """Where work waits, durably; the same kind and key once."""
+    """A durable job queue; a job with the same kind and key is queued once."""
 
     def enqueue(self, kind: str, key: str, payload: Mapping[str, Any]) -> None:
-        """Let a job wait."""
+        """Add a job."""
 
 
 class Revise(Protocol):
-    """A new version of a memory: `Lineages.revise`."""
+    """Creates a new version of a memory: `Lineages.revise`."""
 
     def __call__(self, ref: str, *, actor: str, reason: str, **fields: Unpack[ChangedFields]) -> Memory:
-        """The new head."""
+        """The new version."""
 
 
 @dataclass(slots=True)
 class _Exchange:
-    """The turns at hand and what is done with them."""
+    """The turns of one call, where their facts belong, and the result so far."""
 
     events: Sequence[Event]
     scope: str
@@ -116,7 +117,7 @@ class _Exchange:
     task: str = ""
 
     def source_of(self, fact: Extracted) -> str:
-        """Who said a fact: for the user's words whoever hands them over vouches, for an assistant's nobody does."""
+        """The source of a fact: the caller vouches for the user's words, nobody vouches for the assistant's."""
         return ASSISTANT if fact.role == ASSISTANT else self.source
 
     @property
@@ -133,7 +134,7 @@ class _Exchange:
 
 @dataclass(slots=True)
 class Conversations:
-    """Takes exchanges in. Without a model it works by rules alone."""
+    """Stores exchanges and their facts. Without a model it uses rules alone."""
 
     store: Store
     learner: Learner
@@ -143,7 +144,7 @@ class Conversations:
     queue: Queue | None = None
     revise: Revise | None = None
     autonomous: bool = True
-    """Captured without anyone's word: the quality gates judge it and, as a rule, it waits for review."""
+    """Captured without an explicit request: the quality gates apply, and facts usually wait for review."""
 
     def add(
         self,
@@ -156,14 +157,20 @@ class Conversations:
         source: str = "agent",
         key: str = "",
     ) -> Conversation:
-        """Keep an exchange and remember what lasts of it.
+        """Store an exchange and its lasting facts.
 
-        The same exchange added again, after a crash say, doubles nothing; `key` tells apart two that read alike.
+        Idempotent: the same exchange added again, for example after a crash, is stored once; `key` distinguishes two exchanges
+        with the same text.
         """
         scope = parse_scope(scope)
         events = self.observe(session, _turns(user_message, assistant_response, session, key), scope=scope)
-        heard = extract_assistant_response
-        return self.take(events, scope=scope, session=session, source=source, extract_assistant_response=heard)
+        return self.take(
+            events,
+            scope=scope,
+            session=session,
+            source=source,
+            extract_assistant_response=extract_assistant_response,
+        )
 
     def take(
         self,
@@ -175,74 +182,76 @@ class Conversations:
         task: str = "",
         extract_assistant_response: bool = False,
     ) -> Conversation:
-        """Remember what lasts of turns that are in a ledger already. Taking them twice remembers nothing twice."""
+        """Store the lasting facts of turns that are already in a ledger. Idempotent."""
         exchange = _exchange(events, scope, session, source, extract_assistant_response, task)
         facts = extract(_as_turns(events), at=events[0].at, extract_assistant_response=extract_assistant_response)
-        _tell_secrets(exchange)
-        trouble: ModelError | None = None
-        reading = ModelReview()
+        _report_secrets(exchange)
+        failure: ModelError | None = None
+        review = ModelReview()
         if self.model is not None:
             try:
-                reading = read_facts(self.model, events, facts, exchange.roles)
+                review = read_facts(self.model, events, facts, exchange.roles)
             except ModelError as error:
-                trouble = error
-        late = self._decide(exchange, [*facts, *reading.facts], reading, consult=trouble is None)
-        if trouble or late:
-            self._wait_for_model(exchange, trouble or late)
+                failure = error
+        failure = self._decide(exchange, [*facts, *review.facts], review, consult=failure is None) or failure
+        if failure is not None:
+            self._queue_retry(exchange, failure)
         return exchange.result
 
     def retry(self, payload: Mapping[str, Any]) -> Conversation:
-        """Ask the model about turns that waited for it, and remember what it adds to what the rules took then.
+        """Ask the model about turns that it failed on before, and store the facts it adds to those found by rules.
 
-        Raises `ModelError` when it fails again, with nothing changed, and `NotFound` when every turn was purged since.
+        Raises `ModelError` if it fails again, with nothing changed, and `NotFound` if every turn was purged since.
         """
         if self.model is None:
-            raise InvalidInput("turns wait for a model and none is configured; set `model`")
+            raise InvalidInput("the turns need a model, and none is configured; set `model`")
         found = [self.store.event(event_id) for event_id in payload["events"]]
         events = [event for event in found if event is not None and event.content]
         if not events:
-            raise NotFound(f"the turns {', '.join(payload['events'])} are gone; there is nothing to ask about")
-        heard = bool(payload.get("extract_assistant_response"))
-        exchange = _exchange(events, str(payload["scope"]), str(payload["session"]), str(payload["source"]), heard,
-                             str(payload.get("task", "")))  # fmt: skip
-        known = extract(_as_turns(events), at=events[0].at, extract_assistant_response=heard)
-        reading = read_facts(self.model, events, known, exchange.roles)
-        late = self._decide(exchange, reading.facts, reading, consult=True)
-        if late is not None:
-            exchange.result.warnings.append(str(late))
+            raise NotFound(f"the turns {', '.join(payload['events'])} were purged; nothing is left to extract")
+        with_assistant = bool(payload.get("extract_assistant_response"))
+        scope, session, source = (str(payload[name]) for name in ("scope", "session", "source"))
+        exchange = _exchange(events, scope, session, source, with_assistant, str(payload.get("task", "")))
+        known = extract(_as_turns(events), at=events[0].at, extract_assistant_response=with_assistant)
+        review = read_facts(self.model, events, known, exchange.roles)
+        failure = self._decide(exchange, review.facts, review, consult=True)
+        if failure is not None:
+            exchange.result.warnings.append(str(failure))
         return exchange.result
 
     # -- the model
 
-    def _wait_for_model(self, exchange: _Exchange, trouble: ModelError | None) -> None:
+    def _queue_retry(self, exchange: _Exchange, failure: ModelError) -> None:
         exchange.result.pending = True
-        exchange.result.warnings.append(f"{type(trouble).__name__}: {trouble}")
+        exchange.result.warnings.append(f"{type(failure).__name__}: {failure}")
         if self.queue is None:
-            exchange.result.warnings.append("nothing here keeps jobs: add the exchange again when the model is back")
+            exchange.result.warnings.append(
+                "there is no job queue to retry the model; add the exchange again when the model is back"
+            )
             return
         self.queue.enqueue(JOB, exchange.events[0].id, exchange.payload)
 
     def _decide(
-        self, exchange: _Exchange, facts: Sequence[Extracted], reading: ModelReview, *, consult: bool
+        self, exchange: _Exchange, facts: Sequence[Extracted], review: ModelReview, *, consult: bool
     ) -> ModelError | None:
-        """Carry out a decision for every fact; the model's error if it could not compare them."""
-        for statement, why in reading.refused:
+        """Decide about every fact and carry the decision out. Returns the error of a model that could not compare them."""
+        for statement, why in review.refused:
             exchange.result.settle(FactDecision(statement, "NOOP", False, f"model: {why}"))
         choices: dict[int, Choice] = {}
         known: dict[str, Memory] = {}
-        trouble: ModelError | None = None
+        failure: ModelError | None = None
         if consult and self.model is not None and facts:
             known = self._known_near(exchange, facts)
             try:
                 choices = choices_for(self.model, facts, known)
             except ModelError as error:
-                trouble = error
+                failure = error
         for number, fact in enumerate(facts):
             self._settle(exchange, fact, choices.get(number), known)
-        return trouble
+        return failure
 
     def _known_near(self, exchange: _Exchange, facts: Sequence[Extracted]) -> dict[str, Memory]:
-        """What is stored near any of the facts, by id."""
+        """The stored memories near any of the facts, by id."""
         memories = [self._drafted(exchange, fact) for fact in facts]
         vectors = self.store.embed([meaning_of(memory) for memory in memories])
         near: dict[str, Memory] = {}
@@ -260,13 +269,13 @@ class Conversations:
         if choice is not None and choice.operation != "ADD":
             target = known.get(choice.target)
             if target is None:
-                note = f"the model would {choice.operation} {choice.target or 'nothing'}, which it was not shown; "
+                note = f"the model chose {choice.operation} {choice.target or 'nothing'}, which it was not shown; "
             elif choice.operation == "NOOP":
                 if relation(fact.statement, target.statement).relation != "opposite":
                     why = f"model: {choice.reason}"
                     exchange.result.settle(FactDecision(fact.statement, "NOOP", False, why, target.id, target.id))
                     return
-                note = f"the model takes {target.id} to say this, which says the opposite; "
+                note = f"the model called {target.id} a duplicate, which says the opposite; "
             else:
                 self._replace(exchange, fact, choice, target)
                 return
@@ -274,25 +283,25 @@ class Conversations:
         exchange.result.settle(*_mapped(fact.statement, learned, note))
 
     def _replace(self, exchange: _Exchange, fact: Extracted, choice: Choice, target: Memory) -> None:
-        """UPDATE or SUPERSEDE by a new version, as far as trust reaches; else the fact waits beside what it would replace."""
+        """UPDATE or SUPERSEDE by a new version if trust allows it; otherwise the fact waits for review."""
         proposal = propose(self._drafted(exchange, fact), autonomous=self.autonomous)
         verdict = judge(proposal, LateKnown([]), self.learner.settings)
-        operation, said = choice.operation, fact.statement
-        above = not may_replace(exchange.source_of(fact), target)
+        operation, statement = choice.operation, fact.statement
+        outranked = not may_replace(exchange.source_of(fact), target)
         if not verdict.admitted:
             why = f"{verdict.gate}: {verdict.reason}"
-            exchange.result.settle(FactDecision(said, operation, False, why, target_id=target.id))
-        elif verdict.status != "active" or above:
-            # Beside a more trusted word it is held against that one, and so waits.
-            learned = self._learn(exchange, fact, supersedes=[target.id] if above else [])
-            held = learned.memory if learned.outcome != Outcome.DUPLICATE else None
-            why = f"the model would {operation} {target.id} ({choice.reason}); {learned.gate}: {learned.reason}"
+            exchange.result.settle(FactDecision(statement, operation, False, why, target_id=target.id))
+        elif verdict.status != "active" or outranked:
+            # Naming the memory from a more trusted source makes the fact a contradiction of it, which waits.
+            learned = self._learn(exchange, fact, supersedes=[target.id] if outranked else [])
+            stored = learned.memory if learned.outcome != Outcome.DUPLICATE else None
+            why = f"the model chose {operation} {target.id} ({choice.reason}); {learned.gate}: {learned.reason}"
             memory_id = learned.memory.id if learned.memory is not None else ""
-            exchange.result.settle(FactDecision(said, operation, False, why, memory_id, target.id), held)
+            exchange.result.settle(FactDecision(statement, operation, False, why, memory_id, target.id), stored)
         else:
             new = self._revise(exchange, fact, choice, target)
             why, applied = f"model: {choice.reason}", new.status in CURRENT
-            exchange.result.settle(FactDecision(said, operation, applied, why, new.id, target.id), new)
+            exchange.result.settle(FactDecision(statement, operation, applied, why, new.id, target.id), new)
 
     def _revise(self, exchange: _Exchange, fact: Extracted, choice: Choice, target: Memory) -> Memory:
         revise: Revise
@@ -304,7 +313,7 @@ class Conversations:
             revise = Lineages(self.store, self.clock).revise
         fields = self._given(exchange, fact)
         del fields["scope"], fields["type"]
-        fields["valid_from"] = _begun(exchange.events[fact.turn], fact, [target])
+        fields["valid_from"] = _valid_from(exchange.events[fact.turn], fact, [target])
         reason, source = f"{choice.operation}: {choice.reason}", exchange.source_of(fact)
         return revise(target.id, actor=source, reason=reason, source=source, **fields)
 
@@ -322,17 +331,15 @@ class Conversations:
         return draft(given, learned_by=LEARNED_BY, source=source, now=self.clock())
 
     def _type_of(self, fact: Extracted) -> str:
-        """The type the fact was read as. A plain fact, or one of a type that would wait for a person, is the policy's to name.
+        """The extracted type. For a plain fact, or a type that would wait for review, the policy chooses the type.
 
-        Whoever lives, works or eats otherwise has said so themselves; what identifies a person or their money still waits.
+        People state where they live or work, or what they eat, themselves; what identifies them or their money still waits.
         """
-        if fact.type in HELD_BACK or (fact.type != PLAIN_FACT and memory_type(fact.type).tier == 1):
+        if fact.type in ALWAYS_REVIEWED or (fact.type != PLAIN_FACT and memory_type(fact.type).tier == 1):
             return fact.type
         return self.learner.policy.described(Memory(id="", statement=fact.statement, type=PLAIN_FACT), typed=False).type
 
     def _given(self, exchange: _Exchange, fact: Extracted) -> dict[str, Any]:
-        from engram.capture.documents.quotes import quote_hash
-
         event = exchange.events[fact.turn]
         quote = event.content[slice(*fact.span)]
         replacing = self._replacing(fact)
@@ -344,49 +351,51 @@ class Conversations:
             "context": quote,
             "session": exchange.session,
             "task": exchange.task,
-            "valid_from": _begun(event, fact, self._heads(exchange, fact, replacing.get("conflict_key", ""))),
+            "valid_from": _valid_from(event, fact, self._heads(exchange, fact, replacing.get("conflict_key", ""))),
             "evidence": [Evidence(event.id, fact.span, quote_hash(quote))],
             **replacing,
         }
 
     def _heads(self, exchange: _Exchange, fact: Extracted, key: str) -> list[Memory]:
-        """What a fact that tells its beginning would take the place of."""
+        """The current memories that a fact with a known start would supersede."""
         if fact.since is None:
             return []
         key = key or self.learner.policy.described(Memory(id="", statement=fact.statement), typed=False).conflict_key
         return self.store.heads(key, exchange.scope) if key else []
 
     def _replacing(self, fact: Extracted) -> dict[str, str]:
-        """The key of what a correction affirms: "Tom, not Priya" takes the place of Priya, as "Tom" would."""
-        affirmed = _REJECTED.sub("", fact.statement)
+        """The conflict key of what a correction affirms: "Tom, not Priya" replaces Priya, as "Tom" would."""
+        affirmed = _CORRECTED.sub("", fact.statement)
         if affirmed == fact.statement:
             return {}
         key = self.learner.policy.described(Memory(id="", statement=affirmed), typed=False).conflict_key
         return {"conflict_key": key} if key else {}
 
 
-def _begun(event: Event, fact: Extracted, heads: Sequence[Memory]) -> datetime:
-    """Since when a fact holds: as the turn tells it, else since it was said.
+def _valid_from(event: Event, fact: Extracted, heads: Sequence[Memory]) -> datetime:
+    """Since when a fact is true: as the turn says, else since it was said.
 
-    What it takes the place of may be dated later than the change it tells, by the day somebody mentioned it. It is news all the
-    same, and then counts from when it was said.
+    What it supersedes may be dated later than the change, by the day somebody mentioned it. The fact is still news, and then
+    counts from when it was said.
     """
     if fact.since is None or any(start_of(head) > fact.since for head in heads):
         return event.at
     return fact.since
 
 
-def _exchange(events: Sequence[Event], scope: str, session: str, source: str, heard: bool, task: str = "") -> _Exchange:
-    roles = frozenset(("user", ASSISTANT)) if heard else frozenset(("user",))
+def _exchange(
+    events: Sequence[Event], scope: str, session: str, source: str, with_assistant: bool, task: str = ""
+) -> _Exchange:
+    roles = frozenset(("user", ASSISTANT)) if with_assistant else frozenset(("user",))
     return _Exchange(events, scope, session, source, roles, Conversation(events), task)
 
 
-def _tell_secrets(exchange: _Exchange) -> None:
-    """What was said with a secret in it is no fact to be weighed, and its speaker is told."""
+def _report_secrets(exchange: _Exchange) -> None:
+    """Report each clause with a secret as refused; it is never a fact."""
     for event in exchange.events:
         for clause in clauses(event.content) if event.role in exchange.roles else ():
             if REDACTED in clause.text:
-                exchange.result.settle(FactDecision(clause.text, "NOOP", False, _HOLDS_SECRET))
+                exchange.result.settle(FactDecision(clause.text, "NOOP", False, _SECRET_REASON))
 
 
 def _as_turns(events: Sequence[Event]) -> list[dict[str, Any]]:
@@ -394,18 +403,18 @@ def _as_turns(events: Sequence[Event]) -> list[dict[str, Any]]:
 
 
 def _turns(user_message: str, assistant_response: str, session: str, key: str) -> list[dict[str, Any]]:
-    """The exchange as events, each with a key by which the ledger knows it again."""
-    said = [("user", user_message), ("assistant", assistant_response)]
-    if not all(isinstance(content, str) for _, content in said):
-        raise InvalidInput("a message is text")
-    if not any(content.strip() for _, content in said):
-        raise InvalidInput("an exchange needs something said: the user's message, the assistant's response, or both")
-    # Of the redacted texts: a digest of a secret would let it be guessed.
+    """The exchange as events, each with a key that makes storing it idempotent."""
+    messages = [("user", user_message), ("assistant", assistant_response)]
+    if not all(isinstance(content, str) for _, content in messages):
+        raise InvalidInput("a message must be text")
+    if not any(content.strip() for _, content in messages):
+        raise InvalidInput("the exchange is empty; give the user's message, the assistant's response, or both")
+    # A digest of the redacted texts: from a digest of a secret it could be guessed.
     parts = "\x00".join((session, redact(user_message)[0], redact(assistant_response)[0]))
     digest = key or hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return [
         {"role": role, "content": content, "key": f"exchange {digest} {role}"}
-        for role, content in said
+        for role, content in messages
         if content.strip()
     ]
 
@@ -420,7 +429,7 @@ _OPERATIONS = {
     Outcome.NOOP: "NOOP",
     Outcome.REJECTED: "NOOP",
 }
-"""What an answer of the gates means for a fact. A contradiction is written down beside what it contradicts, and waits."""
+"""The operation for each outcome of the gates. A contradiction is stored next to the other memory and waits for review."""
 _WRITTEN = (Outcome.CREATED, Outcome.PENDING, Outcome.SUPERSEDED, Outcome.CONTRADICTION)
 _CHANGING = (*_WRITTEN, Outcome.UPDATED)
 

@@ -1,4 +1,4 @@
-"""Turning what a caller says into a memory: accepted names, checked values, what the way it came in implies."""
+"""Turns a caller's fields into a memory: resolves aliases, checks values, sets defaults by how it was learned."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -38,11 +38,11 @@ _FIELDS = frozenset(field.name for field in fields(Memory)) - _NOT_YOURS
 
 
 def draft(given: Mapping[str, Any], *, learned_by: str, source: str, now: datetime) -> Memory:
-    """The memory a caller's fields describe; `InvalidInput` names what cannot be used."""
+    """The memory that a caller's fields describe. Raises `InvalidInput` for a field that cannot be used."""
     values = checked_fields(given)
     statement = values.pop("statement", "") or render_form(values.get("form", {}))
     if not isinstance(statement, str):
-        raise InvalidInput(f"a statement is text, not {type(statement).__name__}")
+        raise InvalidInput(f"a statement must be text, not {type(statement).__name__}")
     values.setdefault("created", now)
     if learned_by in ("remember", "harvest", "import"):
         values.setdefault("decay_days", n.HORIZON_DAYS)
@@ -50,17 +50,17 @@ def draft(given: Mapping[str, Any], *, learned_by: str, source: str, now: dateti
 
 
 def checked_fields(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields under their one name, with values of the right kind."""
+    """The fields under their canonical names, with checked values. Raises `InvalidInput`."""
     values: dict[str, Any] = {}
     for name, value in given.items():
         field = FIELD_ALIASES.get(name, name)
         if field not in _FIELDS:
-            raise InvalidInput(f"unknown field {name!r}; a memory has: {', '.join(sorted(_FIELDS))}")
+            raise InvalidInput(f"unknown field {name!r}; choose from {', '.join(sorted(_FIELDS))}")
         if value is None and field not in ("valid_until", "valid_from", "decay_days", "occurred_at"):
             continue
         checked = _checked(field, value)
         if field in values and values[field] != checked:
-            raise InvalidInput(f"{name!r} and another name of {field!r} have different values; give one of them")
+            raise InvalidInput(f"{name!r} and {field!r} are the same field with different values; give one of them")
         values[field] = checked
     if values.get("valid_from") and values.get("valid_until") and values["valid_from"] >= values["valid_until"]:
         raise InvalidInput("valid_until must come after valid_from")
@@ -80,7 +80,7 @@ def _checked(field: str, value: Any) -> Any:
 def _unit(value: Any) -> float:
     number = _number(value)
     if not 0 <= number <= 1:
-        raise InvalidInput(f"{value!r} must lie between 0 and 1")
+        raise InvalidInput(f"{value!r} must be between 0 and 1")
     return number
 
 
@@ -93,7 +93,7 @@ def _number(value: Any) -> float:
 def _weight(value: Any) -> float:
     number = _number(value)
     if not 1 <= number <= 10:
-        raise InvalidInput(f"emotional_weight {value!r} must lie between 1 and 10")
+        raise InvalidInput(f"emotional_weight {value!r} must be between 1 and 10")
     return number
 
 
@@ -103,7 +103,7 @@ def _type(value: Any) -> str:
 
 def _words(value: Any) -> tuple[str, ...]:
     if not isinstance(value, (str, Iterable)) or isinstance(value, (bytes, Mapping)):
-        raise InvalidInput(f"{value!r} is no list of words")
+        raise InvalidInput(f"{value!r} is not a list of words")
     items = value.split(",") if isinstance(value, str) else list(value)
     return tuple(dict.fromkeys(str(item).strip() for item in items if str(item).strip()))
 
@@ -111,7 +111,7 @@ def _words(value: Any) -> tuple[str, ...]:
 def _one_of(allowed: tuple[str, ...], what: str) -> Any:
     def check(value: Any) -> str:
         if value not in allowed:
-            raise InvalidInput(f"{value!r} is no {what}; one of {', '.join(allowed)}")
+            raise InvalidInput(f"unknown {what} {value!r}; choose from {', '.join(allowed)}")
         return str(value)
 
     return check
@@ -126,31 +126,31 @@ def _text(value: Any) -> str:
 def _items(kind: type[Any], what: str) -> Any:
     def check(value: Any) -> tuple[Any, ...]:
         if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
-            raise InvalidInput(f"{what} are a list, not {value!r:.60}")
+            raise InvalidInput(f"{what} must be a list, not {value!r:.60}")
         try:
             return tuple(item if isinstance(item, kind) else kind(**item) for item in value)
         except TypeError:
             known = ", ".join(field.name for field in fields(kind) if field.name != "extra")
-            raise InvalidInput(f"each of {what} is a mapping of: {known}") from None
+            raise InvalidInput(f"each of the {what} must be a mapping with the keys {known}") from None
 
     return check
 
 
 def _form(value: Any) -> dict[str, str]:
     if not isinstance(value, Mapping) or not all(isinstance(part, str) for pair in value.items() for part in pair):
-        raise InvalidInput("a form is a mapping of parts to text")
+        raise InvalidInput("a form must map parts to text")
     if value and not any(set(value) <= set(form) for form in FORMS):
-        raise InvalidInput(f"a form has the parts {' or '.join(', '.join(form) for form in FORMS)}")
+        raise InvalidInput(f"a form takes the parts {' or '.join(', '.join(form) for form in FORMS)}")
     return dict(value)
 
 
 def _feedback(value: Any) -> Feedback:
     if isinstance(value, Mapping):
         if not set(value) <= set(SIGNALS):
-            raise InvalidInput(f"feedback counts {', '.join(SIGNALS)}")
+            raise InvalidInput(f"feedback takes the counts {', '.join(SIGNALS)}")
         value = Feedback(**value)
     if not isinstance(value, Feedback) or any(_whole(0)(getattr(value, signal)) < 0 for signal in SIGNALS):
-        raise InvalidInput("feedback is a mapping of counts")
+        raise InvalidInput("feedback must be a mapping of counts")
     return value
 
 
@@ -165,7 +165,7 @@ def _whole(least: int) -> Any:
 
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise InvalidInput(f"{value!r} is neither True nor False")
+        raise InvalidInput(f"{value!r} must be True or False")
     return value
 
 
@@ -178,7 +178,7 @@ def _days(value: Any) -> float | None:
 def _name(value: Any) -> str:
     name = _text(value).strip()
     if _LIKE_AN_ID.match(name):
-        raise InvalidInput(f"{name!r} looks like an id; a name must not")
+        raise InvalidInput(f"the name {name!r} looks like an id; choose another")
     return name
 
 
@@ -190,7 +190,7 @@ def _metadata(value: Any) -> dict[str, Any]:
     import json
 
     if not isinstance(value, Mapping):
-        raise InvalidInput("metadata is a mapping of your own keys and values")
+        raise InvalidInput("metadata must be a mapping")
     refuse_deep(value, "metadata")
     try:
         loaded: dict[str, Any] = json.loads(json.dumps(value, ensure_ascii=False, allow_nan=False))

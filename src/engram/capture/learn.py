@@ -1,21 +1,24 @@
-"""learn, remember and add: one memory, or many, through the gates into the store."""
+"""`learn`, `remember` and `add`: run memories through the gates and store them.
+
+learn: draft → policy → gates (against the store) → lock → gates again for what others wrote meanwhile → store
+add:   draft → policy → shape and secrets → lock → exact duplicate → store, in slices
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from engram.capture.admission import admit_all
 from engram.capture.draft import draft
-from engram.gates.pipeline import judge, outranked
+from engram.gates.pipeline import admit_all, judge, outranked_reason
 from engram.gates.policies import MemoryPolicy
 from engram.gates.policies.policy import PatternTimeout
 from engram.gates.proposal import GateSettings, Neighbour, Proposal, Verdict
-from engram.gates.trust import held_by_tier, is_human, is_untrusted, tier_of
+from engram.gates.trust import is_human, is_untrusted, tier_3_reason, tier_of
 from engram.model.decision import Decision, Outcome
 from engram.model.memory import CONTRADICTS, Association, Memory
 from engram.model.usage import Use
-from engram.review.lineage import Lineages, contradicted, standing_above, superseding, taken_over
+from engram.review.lineage import Lineages, contradicted, outranking_head, replaced_by, superseding
 from engram.rules.sources import CONFIRMED, Rank, is_evidence, rank_of, said_by
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
@@ -31,46 +34,46 @@ if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
 NEIGHBOURS = 6
-"""How many of the nearest by meaning, and as many by words, the duplicate and contradiction gates look at."""
-TELLING = 6
-"""Words by which they are looked up."""
+"""How many of the nearest memories by meaning, and as many by words, the gates compare with."""
+LOOKUP_TERMS = 6
+"""How many of the rarest words of a statement its neighbours are looked up by."""
 BATCH = 500
-"""Memories per decision of `add_batch`: bounds how long other writers wait."""
+"""Memories per transaction of `add_batch`; bounds how long other writers wait."""
 COMPARED = ("active", "dormant", "candidate")
 _FOUND = {Outcome.SUPERSEDED: 2, Outcome.CONTRADICTION: 3}
 
 
 @dataclass(slots=True)
 class StoreKnown:
-    """What the store can tell the gates."""
+    """The gates' lookups (`gates.proposal.Known`) in a store."""
 
     store: Store
     vector: "Vectors | None" = None
 
     def exact(self, text_hash: str, scope: str) -> Memory | None:
-        """The live memory with this very content."""
+        """The live memory with this content hash in a scope."""
         return self.store.exact(text_hash, scope)
 
     def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
-        """What is in force under a conflict key."""
+        """The current memories with a conflict key in a scope."""
         return self.store.heads(conflict_key, scope)
 
     def near(self, proposal: Proposal) -> Sequence[Neighbour]:
         """The nearest live memories of the same scope, by meaning and by words."""
         scope = (proposal.memory.scope,)
         filters = Filters(scopes=scope, statuses=COMPARED)
-        found = self.store.candidates(Query(self._telling(proposal), self.vector, NEIGHBOURS), filters)
+        found = self.store.candidates(Query(self._rarest_terms(proposal), self.vector, NEIGHBOURS), filters)
         numbers = list(dict.fromkeys([n for n, _ in found.semantic] + [n for n, _ in found.lexical]))
         hits = self.store.get_many(numbers)
         cosines = self._cosines([hit.n for hit in hits])
         pairs = zip(hits, cosines, strict=True)
         return [Neighbour(hit.record, cosine) for hit, cosine in pairs if isinstance(hit.record, Memory)]
 
-    def _telling(self, proposal: Proposal) -> tuple[str, ...]:
-        """The rarest words of a statement: whatever says the same, or the opposite, shares them."""
+    def _rarest_terms(self, proposal: Proposal) -> tuple[str, ...]:
+        """The rarest words of a statement: any memory that says the same, or the opposite, shares some of them."""
         terms = query_terms(proposal.memory.statement[:4000])
         known = self.store.frequencies(terms)
-        return tuple(sorted(known, key=lambda term: (known[term], term))[:TELLING])
+        return tuple(sorted(known, key=lambda term: (known[term], term))[:LOOKUP_TERMS])
 
     def _cosines(self, numbers: Sequence[int]) -> Sequence[float]:
         vectors = self.store.vectors(numbers)
@@ -82,41 +85,41 @@ class StoreKnown:
 
 @dataclass(slots=True)
 class LateKnown:
-    """What others wrote between the judgement and the lock: few, so they are compared word by word."""
+    """The gates' lookups among the few memories that others wrote between the verdict and the lock."""
 
     memories: Sequence[Memory]
 
     def exact(self, text_hash: str, scope: str) -> Memory | None:
-        """The one among them with this very content."""
+        """The one with this content hash in a scope."""
         return next((m for m in self.memories if m.scope == scope and content_hash(m.statement) == text_hash), None)
 
     def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
-        """Those of them in force under a conflict key."""
+        """The current ones with a conflict key in a scope."""
         return heads_among(self.memories, conflict_key, scope)
 
     def near(self, proposal: Proposal) -> Sequence[Neighbour]:
-        """All of them; without an embedder at hand their likeness is unknown."""
+        """All of them; their cosines are unknown."""
         return [Neighbour(memory, -1.0) for memory in self.memories]
 
 
 @dataclass(slots=True)
 class Learner:
-    """Writes memories; every result says which gate decided and why."""
+    """Writes memories; every decision names the gate and the reason."""
 
     store: Store
     settings: GateSettings
     policy: MemoryPolicy
     clock: "Callable[[], datetime]"
 
-    # -- gated
+    # -- learn
 
     def learn(
         self, given: Mapping[str, Any], *, source: str, learned_by: str, session: str = "", autonomous: bool = False
     ) -> Decision:
-        """Judge one proposal and store it, or say why not."""
+        """Run one proposal through the gates and store it. The decision says what happened and why."""
         now = self.clock()
         try:
-            memory = _unclaimed(self._drafted(given, learned_by, source, now))
+            memory = _without_claims(self._drafted(given, learned_by, source, now))
         except PatternTimeout as error:
             return Decision(Outcome.REJECTED, None, None, str(error), "policy")
         proposal = propose(memory, autonomous=autonomous)
@@ -140,17 +143,17 @@ class Learner:
         with self.store.deciding(
             "learn",
             actor=memory.source,
-            reason=_noted(verdict),
+            reason=_journal_reason(verdict),
             session=session,
             scopes=[memory.scope],
             about=about,
             ids_for=[self.clock()],
         ) as deciding:
-            verdict = self._judged_late(proposal, verdict, deciding, mark)
+            verdict = self._judged_again(proposal, verdict, deciding, mark)
             if verdict.admitted:
                 now = self.clock()
-                heads = taken_over(deciding, memory.but(status=verdict.status))
-                if above := standing_above(heads, memory.source):
+                heads = replaced_by(deciding, memory.but(status=verdict.status))
+                if above := outranking_head(heads, memory.source):
                     verdict, heads = _waiting(verdict, memory.source, above), []
                 stored = _stored(deciding, memory, verdict, session, now)
                 if heads:
@@ -162,8 +165,8 @@ class Learner:
             return self._derived_again(verdict, verdict.other, memory, session, self.clock())
         return Decision(verdict.outcome, None, verdict.other, verdict.reason, verdict.gate)
 
-    def _judged_late(self, proposal: Proposal, verdict: Verdict, deciding: Transaction, mark: int) -> Verdict:
-        """The verdict, unless what others wrote between it and the lock says more about the proposal."""
+    def _judged_again(self, proposal: Proposal, verdict: Verdict, deciding: Transaction, mark: int) -> Verdict:
+        """The verdict, or a new one if what others wrote before the lock was taken changes it."""
         changed = deciding.changed_since(proposal.memory.scope, mark)
         outdated = _is_outdated(verdict, deciding)
         if not changed and not outdated:
@@ -171,68 +174,70 @@ class Learner:
         late = judge(proposal, LateKnown([m for m in changed if m.status in COMPARED]), self.settings)
         return late if outdated or _weight(late) >= _weight(verdict) else verdict
 
-    def _derived_again(self, verdict: Verdict, other: Memory, said: Memory, session: str, now: datetime) -> Decision:
-        """A known fact met again: counted, and strengthened, at most once per session (without one, per day).
+    def _derived_again(
+        self, verdict: Verdict, other: Memory, repeated: Memory, session: str, now: datetime
+    ) -> Decision:
+        """Count and reinforce a duplicate of a stored memory, at most once per session (per day without one).
 
-        What a more trusted source repeats is its word from then on; what was only read or overheard proves nothing.
+        If the source is more trusted, it becomes the memory's source. Content and transcripts count for nothing.
         """
         key = session or f"day:{now.date().isoformat()}"
         with self.store.deciding(
-            "derive", actor="engram", reason=_noted(verdict), session=session, about=[other.id]
+            "derive", actor="engram", reason=_journal_reason(verdict), session=session, about=[other.id]
         ) as deciding:
             known = deciding.get(other.id)
             if known is None:
-                return Decision(Outcome.NOOP, None, verdict.other, "the known memory is gone", verdict.gate)
+                return Decision(Outcome.NOOP, None, verdict.other, "the duplicate was removed meanwhile", verdict.gate)
             counted = any(use.kind == "derived" and use.session == key for use in self.store.uses_of([other.id]))
-            # A team's file is changed by decisions, never by use.
-            if not counted and not is_untrusted(said.source) and self.store.owned([other.id]):
-                # Noted first: a crash in between may leave it uncounted, never counted twice.
+            # A team's file changes by decisions, never by use.
+            if not counted and not is_untrusted(repeated.source) and self.store.owned([other.id]):
+                # The use is recorded first: a crash in between may lose a count, but never counts twice.
                 self.store.note_use(Use("derived", (other.id,), now, key))
                 known = reinforced(known, now).but(derivation_count=known.derivation_count + 1, last_verified=now)
                 deciding.put(known)
-        known = self._vouched_for(known, said, now)
+        known = self._vouched_for(known, repeated, now)
         return Decision(Outcome.DUPLICATE, known, known, verdict.reason, verdict.gate)
 
-    # -- what is said again by a more trusted source
+    # -- duplicates from a more trusted source
 
-    def _vouched_for(self, known: Memory, said: Memory, now: datetime) -> Memory:
-        """A known fact after somebody said it again: the word of whoever is trusted most of those who said it."""
-        if not _vouches(said, known) or not self.store.owned([known.id]):
+    def _vouched_for(self, known: Memory, repeated: Memory, now: datetime) -> Memory:
+        """The stored memory after somebody repeated it; it takes over a more trusted source."""
+        if not _vouches(repeated, known) or not self.store.owned([known.id]):
             return known
         with self.store.deciding(
-            "derive", actor=said.source, scopes=[known.scope], about=self._about_vouching(known)
+            "derive", actor=repeated.source, scopes=[known.scope], about=self._about_vouching(known)
         ) as deciding:
             found = deciding.get(known.id)
-            if found is None or not _vouches(said, found):
+            if found is None or not _vouches(repeated, found):
                 return known
-            vouched = self._vouched(deciding, found, said, now)
+            vouched = self._vouched(deciding, found, repeated, now)
             if vouched != found:
                 deciding.put(vouched)
         return vouched
 
     def _about_vouching(self, known: Memory) -> list[str]:
-        """What may change when a memory is vouched for: itself, and every version of what it would take the place of."""
+        """The ids that may change when a memory is vouched for: itself, and every version of what it would supersede."""
         heads = self.store.heads(known.conflict_key, known.scope) if known.conflict_key else []
         lineages = Lineages(self.store, self.clock)
         older = [version.id for head in heads for version in lineages.versions(head.id)]
         return list(dict.fromkeys([known.id, *older, *self._about([known])]))
 
-    def _vouched(self, deciding: Transaction, known: Memory, said: Memory, now: datetime) -> Memory:
-        """A known fact as the word of a more trusted source that repeats it; a candidate is in force by a person's."""
-        if not is_human(said.source):
+    def _vouched(self, deciding: Transaction, known: Memory, repeated: Memory, now: datetime) -> Memory:
+        """The stored memory with the more trusted source that repeats it; a person also activates a candidate."""
+        if not is_human(repeated.source):
             waits = known.status not in CURRENT or tier_of(known) > 1
-            return known if waits else known.but(source=said.source, learned_by=said.learned_by, updated=now)
+            return known if waits else known.but(source=repeated.source, learned_by=repeated.learned_by, updated=now)
         known = known.but(verification=CONFIRMED, last_verified=now, updated=now)
         if known.status != "candidate" or contradicted(deciding.get, known) is not None:
             return known
         known = known.but(status="active")
-        heads = taken_over(deciding, known)
+        heads = replaced_by(deciding, known)
         return superseding(deciding, known, heads, now) if heads else known
 
-    # -- trusted programs
+    # -- add
 
     def add(self, given: Mapping[str, Any], *, source: str, team: str = "") -> Memory:
-        """Store what a trusted program says; an exact duplicate returns the existing memory."""
+        """Store a memory of a trusted program; for an exact duplicate, return the existing memory."""
         return self.add_batch([given], source=source, team=team)[0]
 
     def add_batch(
@@ -243,7 +248,7 @@ class Learner:
         progress: "Callable[[int, int], None] | None" = None,
         team: str = "",
     ) -> list[Memory]:
-        """Store many, each decision a durable slice; `team` is a team store's folder, else they are the owner's own.
+        """Store many memories in slices, each durable by itself; `team` is the folder of a team store.
 
         Every item is checked before the first is written.
         """
@@ -259,54 +264,58 @@ class Learner:
 
     def _add_slice(self, drafted: Sequence[Memory], source: str, now: datetime, team: str) -> list[Memory]:
         vectors = self._embed(drafted)
-        proposals = [Proposal(memory, False, content_hash(memory.statement), ()) for memory in drafted]
+        hashes = [content_hash(memory.statement) for memory in drafted]
+        names = [_wanted_name(memory) for memory in drafted]
         stored: list[Memory] = []
-        again: list[int] = []
-        mine: dict[tuple[str, str], Memory] = {}
-        scopes = sorted({proposal.memory.scope for proposal in proposals})
-        names = [_wanted_name(proposal.memory) for proposal in proposals]
-        about = self._about(drafted)
-        # A program decides for its owner, and what was read in a document is evidence that directs nobody.
-        told = Rank.CONTENT < rank_of(source, Rank.PROGRAM) < Rank.PROGRAM
-        ids_for = () if team else [now] * len(proposals)
-        with self.store.deciding("add", actor=source, scopes=scopes, about=about, ids_for=ids_for) as deciding:
+        duplicates: list[int] = []
+        added: dict[tuple[str, str], Memory] = {}
+        with self.store.deciding(
+            "add",
+            actor=source,
+            scopes=sorted({memory.scope for memory in drafted}),
+            about=self._about(drafted),
+            ids_for=() if team else [now] * len(drafted),
+        ) as deciding:
             deciding.prefetch(
                 [
-                    ProposalKeys(p.content_hash, p.memory.scope, name, p.memory.conflict_key)
-                    for p, name in zip(proposals, names, strict=True)
+                    ProposalKeys(text_hash, memory.scope, name, memory.conflict_key)
+                    for memory, text_hash, name in zip(drafted, hashes, names, strict=True)
                 ]
             )
-            for i, proposal in enumerate(proposals):
-                memory = proposal.memory
-                key = (proposal.content_hash, memory.scope)
-                known = mine.get(key) or deciding.exact(*key)
-                if known is None or not same_text(known.statement, memory.statement):
-                    known = _named(deciding, memory, names[i], now, team=bool(team))
-                    if told and held_by_tier(known):
-                        known = known.but(status="candidate")
-                    heads = taken_over(deciding, known)
-                    if above := standing_above(heads, known.source):
-                        known = _contradicting(known.but(status="candidate"), above, now)
-                    elif heads:
-                        known = superseding(deciding, known, heads, self.clock())
-                    deciding.put(known, vectors[i] if vectors is not None else None, team=team)
-                    if proposal.content_hash:
-                        mine[key] = known
+            for i, memory in enumerate(drafted):
+                key = (hashes[i], memory.scope)
+                known = added.get(key) or deciding.exact(*key)
+                if known is not None and same_text(known.statement, memory.statement):
+                    duplicates.append(i)
                 else:
-                    again.append(i)
+                    known = self._added(deciding, memory, names[i], source, now, team)
+                    deciding.put(known, vectors[i] if vectors is not None else None, team=team)
+                    if hashes[i]:
+                        added[key] = known
                 stored.append(known)
-        for i in again:
-            stored[i] = self._vouched_for(stored[i], proposals[i].memory, now)
+        for i in duplicates:
+            stored[i] = self._vouched_for(stored[i], drafted[i], now)
         return stored
 
+    def _added(self, deciding: Transaction, memory: Memory, name: str, source: str, now: datetime, team: str) -> Memory:
+        """The memory as it is stored: with id and name, a candidate if it needs review, superseding what it replaces."""
+        new = _named(deciding, memory, name, now, team=bool(team))
+        # A program decides for its owner, and facts from documents direct no agent; other sources need review for tier 3.
+        if Rank.CONTENT < rank_of(source, Rank.PROGRAM) < Rank.PROGRAM and tier_3_reason(new):
+            new = new.but(status="candidate")
+        heads = replaced_by(deciding, new)
+        if above := outranking_head(heads, new.source):
+            return _contradicting(new.but(status="candidate"), above, now)
+        return superseding(deciding, new, heads, self.clock()) if heads else new
+
     def _about(self, memories: Sequence[Memory]) -> list[str]:
-        """Every version of what these say they supersede: one of them is in force and changes."""
+        """The ids of every version of what these memories supersede; the current one changes."""
         lineages = Lineages(self.store, self.clock)
         named = dict.fromkeys(older for memory in memories for older in memory.supersedes)
         return [version.id for older in named for version in lineages.versions(older)]
 
     def _drafted(self, given: Mapping[str, Any], learned_by: str, source: str, now: datetime) -> Memory:
-        """A memory as its caller and the policy describe it."""
+        """The memory that a caller's fields and the policy describe."""
         memory = draft(given, learned_by=learned_by, source=source, now=now)
         return self.policy.applied(memory, typed="type" in given or "memory_type" in given)
 
@@ -315,12 +324,12 @@ class Learner:
 
 
 def propose(memory: Memory, *, autonomous: bool = False) -> Proposal:
-    """A memory with what the gates compare it by."""
+    """A memory with its content hash and tokens, as the gates compare it."""
     return Proposal(memory, autonomous, content_hash(memory.statement), tuple(tokens(memory.statement[:20_000])))
 
 
 def _weight(verdict: Verdict) -> int:
-    """How much a verdict found among the memories it was held against; of two, the one that found more counts."""
+    """The weight of a verdict by what it found; the heavier of two counts."""
     if not verdict.admitted:
         return 4
     if verdict.outcome in _FOUND:
@@ -329,15 +338,15 @@ def _weight(verdict: Verdict) -> int:
 
 
 def _is_outdated(verdict: Verdict, deciding: Transaction) -> bool:
-    """Whether the memory a verdict is about has left, or says something else, since."""
+    """Whether the other memory of a verdict has been removed or reworded since."""
     if verdict.other is None:
         return False
     now = deciding.get(verdict.other.id)
     return now is None or now.status not in COMPARED or now.statement != verdict.other.statement
 
 
-def _noted(verdict: Verdict) -> str:
-    """A verdict as the journal keeps it: never a word of another memory, so that purging one leaves none behind."""
+def _journal_reason(verdict: Verdict) -> str:
+    """The reason for the journal: no text of another memory, so that purging that memory leaves nothing behind."""
     return f"{verdict.gate}: {verdict.other.id}" if verdict.other is not None else verdict.gate
 
 
@@ -354,13 +363,13 @@ def _contradicting(memory: Memory, other: Memory, now: datetime) -> Memory:
 
 
 def _waiting(verdict: Verdict, source: str, above: Memory) -> Verdict:
-    """What would supersede a more trusted word waits beside it instead."""
-    reason = outranked(source, above)
+    """The verdict on a memory that would supersede one from a more trusted source: it waits for review."""
+    reason = outranked_reason(source, above)
     return replace(verdict, outcome=Outcome.CONTRADICTION, gate="trust", reason=reason, other=above, status="candidate")
 
 
-def _unclaimed(memory: Memory) -> Memory:
-    """A proposal without what only others can give it: a person's confirmation, ratings, and for what was read, a pin."""
+def _without_claims(memory: Memory) -> Memory:
+    """A proposal without what its source may not claim: a person's confirmation, ratings, and for content a pin."""
     if rank_of(memory.source) >= Rank.PROGRAM:
         return memory
     blank = Memory("", "")
@@ -371,10 +380,10 @@ def _unclaimed(memory: Memory) -> Memory:
     )  # fmt: skip
 
 
-def _vouches(said: Memory, known: Memory) -> bool:
-    """Whether a known fact gains by being said again: by a more trusted source, and not yet fully believed."""
-    return rank_of(said.source) > said_by(known) and (
-        is_human(said.source) or (is_evidence(known) and not is_untrusted(said.source))
+def _vouches(repeated: Memory, known: Memory) -> bool:
+    """Whether a repetition raises the trust in a stored memory: it comes from a more trusted source."""
+    return rank_of(repeated.source) > said_by(known) and (
+        is_human(repeated.source) or (is_evidence(known) and not is_untrusted(repeated.source))
     )
 
 

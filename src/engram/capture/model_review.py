@@ -1,6 +1,6 @@
-"""What a language model adds to a turn: facts the rules did not see, and how each fact stands to what is known.
+"""What a language model adds: facts that the rules missed, and a choice for each fact given the stored memories.
 
-A model's word is checked before it counts: a fact must quote words that were said, and a choice must name a memory it was shown.
+Its output is checked: a fact must quote words that were said, and a choice must name a memory that the model was shown.
 """
 
 import re
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from engram.llm.model import LanguageModel
 
 FROM_THE_MODEL = 0.7
-"""The confidence of what a model reads out of a turn: implied (DESIGN §10)."""
+"""The confidence of facts found by a model: implied (DESIGN §10)."""
 MOST_FACTS = 40
-"""Of one exchange; a model that finds more is rambling."""
+"""Facts accepted per exchange; a model that finds more is rambling."""
 _OVERLAP = 0.5
 
 
 @dataclass(slots=True)
 class ModelReview:
-    """The facts a model found that can be used, and those that cannot, each with why."""
+    """The facts from a model that can be used, and those refused, each with the reason."""
 
     facts: list[Extracted] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
@@ -35,28 +35,28 @@ class ModelReview:
 def read_facts(
     model: "LanguageModel", events: Sequence[Event], known: Sequence[Extracted], roles: frozenset[str]
 ) -> ModelReview:
-    """What the model finds in the turns of these roles, beyond what the rules know already. Raises `ModelError`."""
+    """The facts that the model finds in turns of these roles beyond the known ones. Raises `ModelError`."""
     turns = "\n\n".join(f"{event.role}: {event.content}" for event in events)
     answer = model.ask("facts", ExtractedFacts, {"today": events[0].at.date().isoformat(), "turns": turns})
-    reading = ModelReview()
+    review = ModelReview()
     for place, fact in enumerate(answer.facts):
         if place >= MOST_FACTS:
-            reading.refused.append((fact.statement, f"the model found more than {MOST_FACTS} facts in one exchange"))
+            review.refused.append((fact.statement, f"the model found more than {MOST_FACTS} facts in one exchange"))
             continue
         found = _where(fact.quote, events)
         problem = _problem(found, events, known, roles)
         if found is None or problem or not fact.statement.strip():
-            reading.refused.append((fact.statement, problem or "the model stated nothing"))
+            review.refused.append((fact.statement, problem or "the statement is empty"))
             continue
         turn, span = found
-        reading.facts.append(
+        review.facts.append(
             Extracted(fact.statement.strip(), fact.type, FROM_THE_MODEL, events[turn].role, turn, span, "model")
         )
-    return reading
+    return review
 
 
 def choices_for(model: "LanguageModel", facts: Sequence[Extracted], known: Mapping[str, Memory]) -> dict[int, Choice]:
-    """What the model would do with each fact, in one call for all of them. Raises `ModelError`."""
+    """The model's choice for each fact, in one call for all of them. Raises `ModelError`."""
     if not facts or not known:
         return {}
     values = {
@@ -68,7 +68,7 @@ def choices_for(model: "LanguageModel", facts: Sequence[Extracted], known: Mappi
 
 
 def _where(quote: str, events: Sequence[Event]) -> tuple[int, tuple[int, int]] | None:
-    """The turn and the place of a quote; only its spaces and capitals may differ."""
+    """The turn and span of a quote; only spaces and case may differ."""
     words = quote.strip(' \n\t"“”').split()
     if not words:
         return None
@@ -89,12 +89,12 @@ def _problem(
         return "the model quotes words that nobody said"
     turn, span = found
     if events[turn].role not in roles:
-        return f"it rests on what the {events[turn].role} said"
+        return f"its quote is from the {events[turn].role}'s turn"
     twin = next((fact for fact in known if fact.turn == turn and _shared(fact.span, span) >= _OVERLAP), None)
-    return f"the rules took it from the same words: {twin.statement}" if twin else ""
+    return f"the rules found a fact in the same words: {twin.statement}" if twin else ""
 
 
 def _shared(one: tuple[int, int], other: tuple[int, int]) -> float:
-    """How much of the shorter of two spans lies in both."""
+    """The share of the shorter of two spans that both have in common."""
     common = min(one[1], other[1]) - max(one[0], other[0])
     return max(0, common) / max(1, min(one[1] - one[0], other[1] - other[0]))

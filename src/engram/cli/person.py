@@ -17,9 +17,9 @@ def reason_for_person(memory: Memory) -> str:
     if memory.status in IN_FORCE:
         return ""
     from engram.gates.instructions import injection_problem
-    from engram.gates.trust import held_by_tier
+    from engram.gates.trust import tier_3_reason
 
-    held = held_by_tier(memory)
+    held = tier_3_reason(memory)
     return f"{held}, which always needs a person" if held else injection_problem(memory)
 
 

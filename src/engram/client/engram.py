@@ -1,4 +1,4 @@
-"""`Engram`: how a store is opened and closed. What an open memory can do is in its verbs and facets."""
+"""`Engram`: opening and closing a store. What an open memory can do is in its verbs and facets."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ class Setup:
 
     @classmethod
     def of(cls, config: Path | None, embedder: str | None = None, policy: "str | MemoryPolicy" = "") -> Self:
-        """From the settings' file and what overrides it; what cannot be used is an error."""
+        """From the settings file and its overrides; raises `InvalidInput` for settings that cannot be used."""
         settings = _chosen(load_settings(config), embedder)
         return cls(settings, _policy(policy, settings, config), _embedder(settings))
 
@@ -43,7 +43,7 @@ class Setup:
 class Engram(WriteVerbs, ReadVerbs, WorkVerbs):
     """An agent's memory. Open it with `Engram.open()`, use it as a context manager.
 
-    Facets: `mem.review` (what waits for a person), `mem.sessions`, `mem.tasks`, `mem.jobs`, `mem.graph`, `mem.lineages`,
+    Facets: `mem.review` (what waits for review), `mem.sessions`, `mem.tasks`, `mem.jobs`, `mem.graph`, `mem.lineages`,
     `mem.upkeep` (doctor, backup, prune, index).
     """
 
@@ -62,7 +62,7 @@ class Engram(WriteVerbs, ReadVerbs, WorkVerbs):
         policy: "str | MemoryPolicy" = "",
         clock: Callable[[], datetime] | None = None,
     ) -> Self:
-        """Open a store, and create it where there is none.
+        """Open a store, or create it.
 
         `home` is a directory of files, `url` a Postgres server (with `tenant`: tenants never see each other's memories); with neither,
         `$ENGRAM_URL` and `$ENGRAM_TENANT` are used, then the usual directory. `ephemeral=True` is a store in a temporary
@@ -116,7 +116,7 @@ class Engram(WriteVerbs, ReadVerbs, WorkVerbs):
         return client
 
     def close(self) -> None:
-        """Let go of the store; an ephemeral one is removed."""
+        """Close the store; an ephemeral one is removed."""
         self.store.close()
         if self._temporary is not None:
             import shutil
@@ -132,7 +132,7 @@ class Engram(WriteVerbs, ReadVerbs, WorkVerbs):
         self.close()
 
     def doctor(self) -> Report:
-        """What is healthy, what is not, and what to do about it."""
+        """What is healthy, what is not, and how to fix it."""
         return self.upkeep.doctor()
 
     def health_check(self, *, skip_embedding_test: bool = False) -> Report:
@@ -160,7 +160,7 @@ def _chosen(settings: Settings, embedder: str | None) -> Settings:
 
 
 def _config(home: str | Path | None, on_server: bool) -> Path | None:
-    """The settings' file of a store, whether it is there yet or not."""
+    """The settings file of a store, whether it exists or not."""
     if on_server:
         return owner_config()
     from engram.store.files.home import config_of
@@ -169,7 +169,7 @@ def _config(home: str | Path | None, on_server: bool) -> Path | None:
 
 
 def _policy(policy: "str | MemoryPolicy", settings: Settings, config: Path | None) -> "str | MemoryPolicy":
-    """The policy that was chosen, checked; "" for the usual one, which nobody needs before the first write."""
+    """The chosen policy, checked; "" for the default one, which is loaded with the first write."""
     if not policy and not settings.policies and settings.policy == Settings().policy:
         return ""
     from engram.gates.policies import MemoryPolicy, chosen_policy

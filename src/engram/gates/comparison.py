@@ -1,4 +1,4 @@
-"""Do two statements say the same, the opposite, or something else? Decided from their readings alone."""
+"""Decides whether two statements say the same, the opposite, or something else, from their normalized forms alone."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -17,13 +17,13 @@ Kind = Literal["same", "opposite", "paraphrase", "distinct"]
 # "high weighted overlap"); chosen so that one word more in a statement of three or four still counts.
 HIGH_OVERLAP = 0.6
 
-# A swap is looked for in a stretch of this many words at most; the search is cubic.
+# Longest stretch of words searched for a swap; the search is cubic.
 _LONGEST_SWAP = 40
-# More words changed for their opposites or rivals than this make another statement.
+# Statements with more opposite or rival words than this are about different things.
 _MOST_PAIRS = 2
-# Below HIGH_OVERLAP by as much as double weight of names can make up.
+# Lower than HIGH_OVERLAP by as much as the double weight of names can make up.
 _WORTH_PAIRING = 0.4
-# Words between two swapped things that do not care for their order.
+# Words for which the order of the two parts around them does not matter.
 _SYMMETRIC = frozenset(("and", "or", "with", "nor", "&", "/", "plus", "equal", "versus", "vs", "as", "well", "same"))
 _ADJUNCTS = frozenset(
     ("in", "on", "at", "for", "when", "if", "with", "by", "during", "while", "per", "within", "inside")
@@ -32,7 +32,7 @@ _ADJUNCTS = frozenset(
 _LIMITS = frozenset(
     map(canonical, ("exceed", "more", "longer", "larger", "greater", "above", "beyond", "higher", "fewer"))
 )
-# "Node 18 is required" speaks of the number though it stands before the verb.
+# "Node 18 is required" is about the number although it comes before the verb.
 _REQUIREMENTS = frozenset(
     map(canonical, ("required", "needed", "mandatory", "minimum", "default", "recommended", "standard"))
 )
@@ -40,7 +40,7 @@ _REQUIREMENTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How two statements relate, and what makes the difference."""
+    """How two statements relate, and why."""
 
     relation: Kind
     why: str = ""
@@ -61,7 +61,7 @@ def weighted_overlap(one: NormalizedStatement, other: NormalizedStatement) -> fl
 
 @lru_cache(maxsize=1024)
 def relation(one: str, other: str) -> Comparison:
-    """Compare two statements by their texts. Several gates ask this of the same pair, so the last answers are kept."""
+    """Compare two statements by their texts. Cached, because several gates compare the same pair."""
     return compare(read(one), read(other))
 
 
@@ -72,7 +72,7 @@ def compare(one: NormalizedStatement, other: NormalizedStatement) -> Comparison:
     left, right = one.content - other.content, other.content - one.content
     if not _worth_pairing(len(left), len(right), len(one.content & other.content)):
         return _DISTINCT
-    if one.past != other.past or _spoken_of(one) != _spoken_of(other):
+    if one.past != other.past or _referents(one) != _referents(other):
         return _DISTINCT
     difference = _difference(one, other, set(left), set(right))
     if difference is None:
@@ -88,11 +88,11 @@ class _Difference:
     rivals: list[tuple[str, str]] = field(default_factory=list)
     extra: frozenset[str] = frozenset()
     circumstances: bool = False
-    """The words too many on one side say when or where: the statement is narrower, not contrary."""
+    """The extra words say when or where: that statement is narrower, not contrary."""
 
 
-def _spoken_of(reading: NormalizedStatement) -> tuple[frozenset[Number], tuple[Number, ...]]:
-    """The numbers that say which thing or which day is meant."""
+def _referents(reading: NormalizedStatement) -> tuple[frozenset[Number], tuple[Number, ...]]:
+    """The numbers that identify the thing or the day meant."""
     dates = tuple(number for number in reading.numbers if number.kind == "date")
     if reading.content & _REQUIREMENTS:
         return frozenset(number for number in reading.identifying if number.kind == "reference"), dates
@@ -102,10 +102,10 @@ def _spoken_of(reading: NormalizedStatement) -> tuple[frozenset[Number], tuple[N
 def _difference(
     one: NormalizedStatement, other: NormalizedStatement, left: set[str], right: set[str]
 ) -> _Difference | None:
-    """None when both sides have words of their own: they speak of different things."""
+    """The difference in content words; None if both sides have unpaired words, so they are about different things."""
     difference = _Difference()
     about = one.subject | other.subject
-    # At most a few words stand on the shorter side, so the pairs to look up stay few.
+    # `_worth_pairing` bounds the shorter side, so there are few pairs to look up.
     for word, twin in [(word, twin) for word in sorted(left) for twin in sorted(right)] if left and right else []:
         if word in about and twin in about and not converse(word, twin):
             continue
@@ -124,7 +124,7 @@ def _difference(
 
 
 def _worth_pairing(left: int, right: int, shared: int) -> bool:
-    """Whether pairing words off can still leave two statements that share enough; most neighbours end here."""
+    """Whether pairing words off could still leave enough shared words. Most neighbours fail here."""
     pairs = min(left, right)
     return pairs <= _MOST_PAIRS and shared + pairs >= _WORTH_PAIRING * (shared + max(left, right))
 
@@ -138,7 +138,7 @@ def _pairs_of(word: str, twin: str, difference: _Difference) -> list[tuple[str, 
 
 
 def _conflict(one: NormalizedStatement, other: NormalizedStatement, difference: _Difference) -> Comparison | None:
-    """What sets two statements about the same thing against each other."""
+    """The contradiction between two statements about the same thing, if there is one."""
     shared = one.content & other.content
     weight = weighted_overlap(one, other) if difference.extra else 1.0
     if difference.circumstances or weight < HIGH_OVERLAP or not (shared or difference.opposites):
@@ -152,18 +152,18 @@ def _conflict(one: NormalizedStatement, other: NormalizedStatement, difference: 
     if flips:
         return _flip_found(difference.opposites, turned) if flips % 2 and not numbers else None
     if numbers and len(shared) > 1 and (not one.negated or one.content & _LIMITS):
-        return Comparison("opposite", f"another number: {numbers}")
-    return Comparison("opposite", "the same words in swapped order") if swapped else None
+        return Comparison("opposite", f"different numbers: {numbers}")
+    return Comparison("opposite", "the same words with two parts swapped") if swapped else None
 
 
 def _flip_found(opposites: list[tuple[str, str]], turned: bool) -> Comparison:
     if opposites and not turned:
         return Comparison("opposite", "opposite words: " + ", ".join(f"{one} / {other}" for one, other in opposites))
-    return Comparison("opposite", "one negates what the other says")
+    return Comparison("opposite", "one negates the other")
 
 
 def _rivalry(one: NormalizedStatement, other: NormalizedStatement, rivals: list[tuple[str, str]]) -> Comparison | None:
-    """Two choices compete only where both statements choose; two refusals do not."""
+    """Two choices compete only if both statements affirm them."""
     turned = [word for pair in rivals for word in pair if word in one.negated or word in other.negated]
     if turned:
         return None
@@ -171,7 +171,7 @@ def _rivalry(one: NormalizedStatement, other: NormalizedStatement, rivals: list[
 
 
 def _turned(one: NormalizedStatement, other: NormalizedStatement, difference: _Difference) -> bool:
-    """Whether one statement denies what the other affirms."""
+    """Whether one statement negates what the other affirms."""
     twins = {twin: word for word, twin in difference.opposites + difference.rivals}
     first, second = one.negated, frozenset(twins.get(word, word) for word in other.negated)
     common = (one.content & other.content) | set(twins.values())
@@ -191,7 +191,7 @@ def _differing_numbers(one: Iterable[Number], other: Iterable[Number]) -> str:
 
 
 def _swapped(one: NormalizedStatement, other: NormalizedStatement, opposites: list[tuple[str, str]]) -> bool:
-    """X p Y against Y p X: two parts have changed places around something that cares for the order."""
+    """Whether two parts have changed places around a word for which order matters: "X p Y" and "Y p X"."""
     replaced = dict(opposites)
     first, second = [replaced.get(word, word) for word in one.sequence], list(other.sequence)
     while first and second and first[0] == second[0]:
@@ -205,12 +205,12 @@ def _swapped(one: NormalizedStatement, other: NormalizedStatement, opposites: li
         first[:head] == second[-head:] and first[-tail:] == second[:tail] and first[head:-tail] == second[tail:-head]
         for head in range(1, len(first) - 1)
         for tail in range(1, len(first) - head)
-        if _cares(first[head:-tail], first[:head], first[-tail:])
+        if _order_matters(first[head:-tail], first[:head], first[-tail:])
     )
 
 
-def _cares(pivot: list[str], *parts: list[str]) -> bool:
-    """Whether order matters: "A and B" does not care, nor does "in every list" that moves to the front."""
+def _order_matters(pivot: list[str], *parts: list[str]) -> bool:
+    """Whether the order of the parts matters: not around "and", nor for an adjunct that moves to the front."""
     moved = any(len(part) > 1 and part[0] in _ADJUNCTS for part in parts)
     return bool(pivot) and not moved and not _SYMMETRIC.issuperset(pivot)
 

@@ -1,7 +1,7 @@
-"""Contradiction: two memories that cannot both hold.
+"""Contradiction: two memories that cannot both be true.
 
-Either they give one subject and predicate two objects, or they say the same with another number, a negation, an
-opposite or a rival word, or with two parts swapped.
+Either they give one subject and predicate two objects, or they differ only in a number, a negation, an opposite or rival
+word, or the order of two parts.
 """
 
 import math
@@ -20,9 +20,9 @@ from engram.text.polarity import NOT, NormalizedStatement, canonical, is_functio
 
 __all__ = ["Conflict", "contradiction"]
 
-# A neighbour that shares fewer index terms than this cannot be about the same thing.
+# Neighbours with less token overlap than this are about something else.
 _MIN_SHARED = 0.1
-# Cosine of statements about one thing; few others reach it.
+# Statements about the same thing reach this cosine; few others do.
 _MIN_COSINE = 0.5
 # Documents are not claims.
 _LONGEST_CLAIM = 2_000
@@ -30,14 +30,14 @@ _LONGEST_CLAIM = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """The memory contradicted, and by what."""
+    """The memory that is contradicted, and why."""
 
     other: Memory
     why: str
 
 
 def contradiction(proposal: Proposal, neighbours: Sequence[Neighbour]) -> Conflict | None:
-    """The first neighbour the proposal contradicts."""
+    """The first neighbour that the proposal contradicts, if any."""
     memory = proposal.memory
     if not _is_claim(memory):
         return None
@@ -52,7 +52,7 @@ def contradiction(proposal: Proposal, neighbours: Sequence[Neighbour]) -> Confli
 
 
 def _is_claim(memory: Memory) -> bool:
-    """Questions assert nothing, episodes happen more than once, documents say many things."""
+    """Whether a memory asserts one thing: questions, episodes and documents do not."""
     if memory.statement.rstrip().endswith(("?", "？", "؟")):
         return False
     return len(memory.statement) <= _LONGEST_CLAIM and type_or_default(memory.type).nature != "episode"
@@ -69,7 +69,7 @@ def _comparable(memory: Memory, other: Memory) -> bool:
 
 
 def _overlap_in_time(one: Memory, other: Memory) -> bool:
-    """What held until May does not contradict what holds since June."""
+    """Whether the validity of two memories overlaps: "until May" does not contradict "since June"."""
     return not (_ended(one.valid_until, other.valid_from) or _ended(other.valid_until, one.valid_from))
 
 
@@ -91,7 +91,7 @@ def _conflict(memory: Memory, other: Memory) -> str:
     return comparison.why if comparison.relation == "opposite" else ""
 
 
-# -- who is what: subject, predicate and object of a plain sentence, from its form or by a simple parse
+# -- claims: subject, predicate and object, from a memory's form or by parsing a plain sentence
 
 _LONGEST_SUBJECT = 6
 _LONGEST_PREDICATE = 4
@@ -129,11 +129,11 @@ _DETERMINERS = frozenset(("the", "our", "my", "your", "his", "her", "their", "it
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A subject, what is said of it, the value, and the circumstances; all as stems."""
+    """Subject, predicate, object and circumstances of a plain sentence, as stems."""
 
     subject: frozenset[str]
     kind: str
-    """given (the memory's form), one, choice or is: how far another object excludes this one."""
+    """`given` (from the memory's form), `one`, `choice` or `is`: how strictly two objects exclude each other."""
     predicate: str
     object: tuple[str, ...]
     circumstances: frozenset[str] = frozenset()
@@ -141,18 +141,18 @@ class Claim:
     named: bool = False
     """The object is a name or a number, not a description."""
     attribute: bool = False
-    """The subject is something that has one value, such as a port or a favourite colour."""
+    """The subject has one value at a time, such as a port or a favourite colour."""
     about_name: bool = False
-    """The subject is a name, of which many things can be said."""
+    """The subject is a name, about which many things can be true."""
 
 
 def claim_of(memory: Memory) -> Claim | None:
-    """The claim a memory makes, or None when it is no plain sentence of that kind."""
+    """The claim a memory makes; None if its statement is not a plain sentence."""
     return _given(memory.form) if memory.form.get("object") else _parsed(memory.statement)
 
 
 def competing(one: Claim, other: Claim) -> str:
-    """Why two claims about the same subject cannot both hold; "" when they can."""
+    """Why two claims about the same subject cannot both be true; "" if they can."""
     if one.subject != other.subject or one.predicate != other.predicate or one.object == other.object:
         return ""
     first, second = set(one.object), set(other.object)
@@ -160,10 +160,7 @@ def competing(one: Claim, other: Claim) -> str:
         return ""
     if one.circumstances != other.circumstances or one.is_list or other.is_list:
         return ""
-    return _WHY if _excludes(one, other) else ""
-
-
-_WHY = "the same subject and predicate with another object"
+    return "the same subject and predicate with a different object" if _excludes(one, other) else ""
 
 
 def _excludes(one: Claim, other: Claim) -> bool:
@@ -183,7 +180,7 @@ def _attributes() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _predicates() -> dict[tuple[str, ...], tuple[str, str]]:
-    """Words of the surface → (class, name)."""
+    """Predicate words → (kind, name)."""
     return {tuple(surface.split("_")): (row[0], row[1]) for row in rows("predicates.txt") for surface in row[2:]}
 
 
@@ -231,7 +228,7 @@ def _is_attribute(raw: tuple[str, ...]) -> bool:
 
 
 def _object(raw: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset[str], bool]:
-    """The value, the circumstances behind it, and whether it is a list."""
+    """The value, the circumstances after it, and whether it is a list."""
     end = next((place for place, word in enumerate(raw) if word in _OBJECT_ENDS), len(raw))
     clause = raw[:end]
     cut = next((place for place, word in enumerate(clause) if place and word in _QUALIFIERS), end)

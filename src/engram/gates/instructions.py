@@ -1,7 +1,7 @@
-"""Injected instructions: text that speaks to the reading agent instead of recording something.
+"""Injected instructions: text that instructs the agent that reads it instead of recording something.
 
-Filters alone do not stop poisoning (what stops it is that untrusted memories wait and are handed over as quoted
-data); this gate keeps the plain cases out of the queue and marks the rest for a person.
+A filter alone does not stop memory poisoning (what does: untrusted memories wait for review and reach a prompt only as quoted
+data). This gate keeps the obvious cases out of the review queue and flags the rest.
 """
 
 import re
@@ -20,7 +20,7 @@ __all__ = ["InjectedInstruction", "find_injections", "injection_problem"]
 
 @dataclass(frozen=True, slots=True)
 class InjectedInstruction:
-    """One sign that a text tries to command its reader."""
+    """One sign that a text tries to instruct its reader."""
 
     kind: str
     quote: str
@@ -56,16 +56,16 @@ _MARKUP = re.compile(
 _TAGS = re.compile("[\U000e0000-\U000e007f]")
 _TURNING = re.compile("[\u202a\u202b\u202d\u202e]")
 _COMMON = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u2060\ufeff]")
-"""What pages and word processors leave in honest text, one by one."""
+"""Characters that web pages and word processors leave in ordinary text, one at a time."""
 _MOST_SCATTERED = 2
-"""More of the others than this, each behind a letter one can see, spell something."""
+"""More than this many of the other invisible characters, each after a visible letter, encode hidden text."""
 _HIDDEN_NAMES = {
-    "tags": "Unicode tag characters, which nobody can see",
-    "bidi": "characters that reverse the reading order",
-    "invisible": "invisible characters, in a run or behind many letters",
+    "tags": "invisible Unicode tag characters",
+    "bidi": "bidirectional control characters that reverse the reading order",
+    "invisible": "invisible characters, in a row or after many letters",
 }
-# What is shown to an agent. Ids, sources and the caller's own metadata are not.
-_READ = frozenset((
+# Fields shown to an agent. Ids, sources and the caller's own metadata are not.
+_SHOWN_FIELDS = frozenset((
     "statement", "situation", "rationale", "domain", "trigger_context", "name",
     "tags", "entities", "aliases", "anchors", "form",
 ))  # fmt: skip
@@ -78,21 +78,21 @@ def _commands() -> tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...]:
 
 
 def find_injections(text: str) -> list[InjectedInstruction]:
-    """Every sign in a text, commands first."""
+    """Every sign of an injected instruction in a text, commands first."""
     seen = folded(text).text
-    return [*_spoken(seen), *_marked_up(seen), *_hidden(text)]
+    return [*_phrased(seen), *_marked_up(seen), *_hidden(text)]
 
 
 def injection_problem(memory: Memory) -> str:
-    """What in a memory speaks to the agent that will read it; "" when nothing does."""
+    """Where a memory tries to instruct the agent that reads it; "" if it does not."""
     for field, text in texts(memory):
-        if field in _READ and (found := find_injections(text)):
+        if field in _SHOWN_FIELDS and (found := find_injections(text)):
             first = found[0]
-            return f"{field} speaks to the agent that reads it ({first.kind}: {first.quote})"
+            return f"{field} looks like an instruction to the agent that reads it ({first.kind}: {first.quote})"
     return ""
 
 
-def _spoken(text: str) -> list[InjectedInstruction]:
+def _phrased(text: str) -> list[InjectedInstruction]:
     words = plain(text)
     found = []
     for kind, hints, pattern in _commands():
@@ -117,7 +117,7 @@ def _hidden(text: str) -> list[InjectedInstruction]:
 def _hidden_kind(text: str) -> str:
     end = scattered = 0
     for match in HIDDEN.finditer(text):
-        # Control characters are another matter: they are written out, and spell nothing unseen.
+        # Control characters are displayed escaped, so they hide nothing.
         if match["flag"] or not INVISIBLE.match(match[0]):
             continue
         if _TAGS.match(match[0]):
@@ -127,6 +127,6 @@ def _hidden_kind(text: str) -> str:
         scattered += not _COMMON.match(match[0])
         if (end and match.start() == end) or scattered > _MOST_SCATTERED:
             return "invisible"
-        # Marks of direction come in pairs where two directions meet.
+        # Direction marks come in pairs where two directions meet.
         end = 0 if match[0] in "\u200e\u200f\u061c" else match.end()
     return ""

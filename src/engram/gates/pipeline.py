@@ -1,11 +1,11 @@
-"""The gates in their order (DESIGN §2): each passes the proposal on or answers for it, always with a reason.
+"""Runs the gates in order (DESIGN §2): each one passes the proposal on or decides its outcome, always with a reason.
 
     shape → secrets → instructions → triviality → behavioral → documentation → specificity → scope → redundancy
           → exact → near → policy → contradiction → paraphrase → trust
 
-Triviality and the five quality gates judge autonomous capture only. A memory held back by `instructions` still goes
-through the rest, so that a duplicate is answered as one; what is left waits for a person. A policy has described the
-memory before it comes here; its gate asks who holds the memory's conflict key.
+Triviality and the five quality gates apply to autonomous capture only. A memory that `instructions` finds suspicious still
+goes through the other gates, so that a duplicate is reported as one; otherwise it waits for review. The policy has already set
+the conflict key; its gate looks up the current memories with the same key.
 """
 
 from collections.abc import Sequence
@@ -15,16 +15,17 @@ from engram.gates.duplicates import covering, exact_duplicate, near_duplicate, p
 from engram.gates.instructions import injection_problem
 from engram.gates.proposal import GateSettings, Known, Neighbour, Proposal, Verdict
 from engram.gates.quality import QUALITY_GATES, pattern
-from engram.gates.secrets.scan import secrets_problem
+from engram.gates.secrets.scan import secrets_problem, suspects
 from engram.gates.shape import added_problem, statement_problem
 from engram.gates.triviality import triviality_problem
 from engram.gates.trust import Trust, is_human, is_untrusted, trust
 from engram.model.decision import Outcome
+from engram.model.errors import Refused, SecretRefused
 from engram.model.memory import Memory, Status
-from engram.rules.sources import may_replace, who
+from engram.rules.sources import may_replace, origin_of
 from engram.text.quote import notice, quoted, word
 
-__all__ = ["GATES", "judge", "judge_trusted", "outranked"]
+__all__ = ["GATES", "admit", "admit_all", "judge", "outranked_reason"]
 
 GATES = (
     "shape",
@@ -46,19 +47,8 @@ GATES = (
 
 
 def judge(proposal: Proposal, known: Known, settings: GateSettings) -> Verdict:
-    """Send a proposal through the gates; the verdict names the gate that decided and those passed before it."""
-    return _Passage(proposal, settings).verdict(known)
-
-
-def judge_trusted(proposal: Proposal, known: Known, settings: GateSettings) -> Verdict:
-    """For a trusted program's `add`: shape and size, secrets and the exact duplicate only."""
-    passage = _Passage(proposal, settings)
-    return (
-        passage.refuse("shape", added_problem(proposal.memory, settings))
-        or passage.secrets()
-        or passage.exact(known)
-        or passage.answer(Outcome.CREATED, "trust", "added by a trusted program")
-    )
+    """Run a proposal through the gates. The verdict names the gate that decided and the gates passed before it."""
+    return _GateRun(proposal, settings).verdict(known)
 
 
 _STATUS: dict[Outcome, Status] = {
@@ -68,82 +58,82 @@ _STATUS: dict[Outcome, Status] = {
 }
 
 
-class _Passage:
-    """One proposal on its way: what it has passed, and what holds it back."""
+class _GateRun:
+    """One proposal, the gates it has passed so far, and what makes it suspicious."""
 
     def __init__(self, proposal: Proposal, settings: GateSettings) -> None:
         self.proposal = proposal
         self.memory = proposal.memory
         self.settings = settings
         self.passed: list[str] = []
-        self.held = ""
+        self.suspicion = ""
 
     def verdict(self, known: Known) -> Verdict:
         return (
-            self.refuse("shape", statement_problem(self.memory, self.settings))
-            or self.secrets()
+            self._refuse("shape", statement_problem(self.memory, self.settings))
+            or self._secrets()
             or self._instructions()
             or (self._quality() if self.proposal.autonomous else None)
             or self._compared(known)
         )
 
-    def refuse(self, gate: str, problem: str) -> Verdict | None:
+    def _refuse(self, gate: str, problem: str) -> Verdict | None:
         if problem:
-            return self.answer(Outcome.REJECTED, gate, problem)
+            return self._answer(Outcome.REJECTED, gate, problem)
         self.passed.append(gate)
         return None
 
-    def answer(self, outcome: Outcome, gate: str, reason: str, other: Memory | None = None) -> Verdict:
-        # Reasons name stored and proposed text, and are read by people and agents.
+    def _answer(self, outcome: Outcome, gate: str, reason: str, other: Memory | None = None) -> Verdict:
+        # Reasons quote stored and proposed text, which may try to instruct the agent that reads them.
         return Verdict(outcome, gate, notice(reason), other, _STATUS.get(outcome, "candidate"), tuple(self.passed))
 
-    def secrets(self) -> Verdict | None:
-        return self.refuse("secrets", "" if self.settings.allow_secrets else secrets_problem(self.memory))
+    def _secrets(self) -> Verdict | None:
+        return self._refuse("secrets", "" if self.settings.allow_secrets else secrets_problem(self.memory))
 
-    def exact(self, known: Known) -> Verdict | None:
+    def _exact(self, known: Known) -> Verdict | None:
         twin = exact_duplicate(self.proposal, known)
         if twin is not None:
-            return self.answer(Outcome.DUPLICATE, "exact", f"{_named(twin)} says exactly this", twin)
+            return self._answer(Outcome.DUPLICATE, "exact", f"exact duplicate of {_named(twin)}", twin)
         self.passed.append("exact")
         return None
 
     def _instructions(self) -> Verdict | None:
         problem = "" if is_human(self.memory.source) else injection_problem(self.memory)
         if problem and (self.proposal.autonomous or is_untrusted(self.memory.source)):
-            return self.refuse("instructions", problem)
-        self.held = problem
+            return self._refuse("instructions", problem)
+        self.suspicion = problem
         if not problem:
             self.passed.append("instructions")
         return None
 
     def _quality(self) -> Verdict | None:
-        if refused := self.refuse("triviality", triviality_problem(self.memory)):
+        if refused := self._refuse("triviality", triviality_problem(self.memory)):
             return refused
         found = pattern(self.memory.statement)
         for gate, rule in QUALITY_GATES:
-            if refused := self.refuse(gate, rule(found) if found.english else ""):
+            if refused := self._refuse(gate, rule(found) if found.english else ""):
                 return refused
         return None
 
     def _compared(self, known: Known) -> Verdict:
-        """Against what the store knows; the dear question, what is near, is asked once and only when needed."""
+        """Compare with stored memories. The expensive lookup of neighbours runs once, and only if needed."""
         neighbours = known.near(self.proposal) if self.proposal.autonomous else None
         redundant = self._redundancy(neighbours) if neighbours is not None else None
-        if answered := redundant or self.exact(known):
-            return answered
+        if duplicate := redundant or self._exact(known):
+            return duplicate
         return self._against(known, known.near(self.proposal) if neighbours is None else neighbours)
 
     def _redundancy(self, neighbours: Sequence[Neighbour]) -> Verdict | None:
         twin = covering(self.proposal, neighbours)
         if twin is not None:
-            return self.answer(Outcome.DUPLICATE, "redundancy", f"{_named(twin)} covers this already", twin)
+            return self._answer(Outcome.DUPLICATE, "redundancy", f"already covered by {_named(twin)}", twin)
         self.passed.append("redundancy")
         return None
 
     def _against(self, known: Known, neighbours: Sequence[Neighbour]) -> Verdict:
         twin = near_duplicate(self.proposal, neighbours)
         if twin is not None:
-            return self.answer(Outcome.DUPLICATE, "near", f"{_named(twin)} says this in nearly the same words", twin)
+            return self._answer(Outcome.DUPLICATE, "near", f"near duplicate of {_named(twin)}", twin)
         self.passed.append("near")
         if changed := self._policy(known):
             return changed
@@ -154,7 +144,7 @@ class _Passage:
         return self._trusted(paraphrased(self.proposal, neighbours))
 
     def _policy(self, known: Known) -> Verdict | None:
-        """Whoever holds the same conflict key is superseded, by what may be in force in their place; the rest waits."""
+        """Supersede the current memory with the same conflict key, if trust allows it; otherwise wait for review."""
         key = self.memory.conflict_key
         heads = known.heads(key, self.memory.scope) if key else ()
         if not heads:
@@ -162,49 +152,70 @@ class _Passage:
             return None
         head, found = heads[-1], self._trusted_over(heads)
         if found.status == "active":
-            return self.answer(
-                Outcome.SUPERSEDED, "policy", f"{_named(head)} was {word(key)} so far; the newer takes its place", head
+            return self._answer(
+                Outcome.SUPERSEDED, "policy", f"supersedes {_named(head)}, the previous value of {word(key)}", head
             )
-        reason = f"{_named(head)} is {word(key)} so far; the newer waits: {found.reason}"
-        return self.answer(Outcome.CONTRADICTION, "policy", reason, head)
+        reason = f"would supersede {_named(head)}, the current value of {word(key)}; {found.reason}"
+        return self._answer(Outcome.CONTRADICTION, "policy", reason, head)
 
     def _contradicts(self, conflict: Conflict) -> Verdict:
-        other, why = conflict.other, f"{_named(conflict.other)} is contradicted: {conflict.why}"
+        other, why = conflict.other, f"contradicts {_named(conflict.other)}: {conflict.why}"
         key = self.memory.conflict_key
         if key and key == other.conflict_key and self._trusted_over([other]).status == "active":
-            return self.answer(Outcome.SUPERSEDED, "contradiction", f"{why}; the newer takes its place", other)
-        return self.answer(Outcome.CONTRADICTION, "contradiction", f"{why}; both are kept for review", other)
+            return self._answer(Outcome.SUPERSEDED, "contradiction", f"{why}; superseded by the newer statement", other)
+        return self._answer(Outcome.CONTRADICTION, "contradiction", f"{why}; both wait for review", other)
 
     def _trust(self) -> Trust:
-        if self.held:
-            return Trust("candidate", f"{self.held}; a person should look at it")
+        if self.suspicion:
+            return Trust("candidate", f"{self.suspicion}; it waits for review")
         return trust(self.memory, self.proposal.autonomous, self.settings)
 
     def _trusted_over(self, heads: Sequence[Memory]) -> Trust:
-        """The trust it takes to stand in others' place: a source never supersedes what a more trusted one said."""
+        """Trust, given the memories it would supersede: no source supersedes what a more trusted one said."""
         found, source = self._trust(), self.memory.source
         above = [head for head in heads if not may_replace(source, head)]
         if found.status != "active" or not above:
             return found
-        return Trust("candidate", outranked(source, above[-1]))
+        return Trust("candidate", outranked_reason(source, above[-1]))
 
     def _trusted(self, similar: Memory | None) -> Verdict:
         if similar is None:
             self.passed.append("paraphrase")
         found = self._trust()
-        merging = f"{_named(similar)} says much the same; the two could be merged" if similar else ""
+        merging = f"paraphrases {_named(similar)}; consider merging the two" if similar else ""
         if found.status == "active":
             reason = merging or found.reason
-            return self.answer(Outcome.CREATED, "paraphrase" if similar else "trust", reason, similar)
+            return self._answer(Outcome.CREATED, "paraphrase" if similar else "trust", reason, similar)
         reason = f"{found.reason}; {merging}" if merging else found.reason
-        return self.answer(Outcome.PENDING, "instructions" if self.held else "trust", reason, similar)
+        return self._answer(Outcome.PENDING, "instructions" if self.suspicion else "trust", reason, similar)
 
 
-def outranked(source: str, memory: Memory) -> str:
-    """Why what a source says waits beside a memory, in words."""
-    return f"{word(memory.id)} is the word of {who(memory)}, and a change of it from {word(source or 'unknown')} waits for a person"
+def admit(memory: Memory, settings: GateSettings | None = None) -> Memory:
+    """The memory, checked as every record is before it is written, whichever verb wrote it: shape, size and secrets.
+
+    Raises `Refused`, or `SecretRefused` for a secret.
+    """
+    settings = settings or GateSettings()
+    if problem := added_problem(memory, settings):
+        raise Refused(notice(problem))
+    if not settings.allow_secrets and (problem := secrets_problem(memory)):
+        raise SecretRefused(notice(problem))
+    return memory
+
+
+def admit_all(memories: Sequence[Memory], settings: GateSettings) -> None:
+    """Check many memories as `admit` does, scanning them for secrets in one pass."""
+    suspected = set() if settings.allow_secrets else {id(memory) for memory in suspects(memories)}
+    for memory in memories:
+        if id(memory) in suspected or added_problem(memory, settings):
+            admit(memory, settings)
+
+
+def outranked_reason(source: str, memory: Memory) -> str:
+    """Why a statement from this source cannot replace a memory by itself."""
+    return f"{word(memory.id)} comes from {origin_of(memory)}, which outranks {word(source or 'unknown')}; the change waits for review"
 
 
 def _named(memory: Memory) -> str:
-    cut = memory.statement if len(memory.statement) <= 60 else memory.statement[:57].rstrip() + "…"
-    return f"{word(memory.id) if memory.id else 'a memory'} ({quoted(cut)})"
+    excerpt = memory.statement if len(memory.statement) <= 60 else memory.statement[:57].rstrip() + "…"
+    return f"{word(memory.id) if memory.id else 'a memory'} ({quoted(excerpt)})"

@@ -1,4 +1,4 @@
-"""What the gates are asked, what they may ask the store, and what they answer."""
+"""The gates' input (`Proposal`), their view of the store (`Known`), their settings and their result (`Verdict`)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,52 +9,52 @@ from engram.model.memory import Memory, Status
 
 __all__ = ["GateSettings", "Known", "Neighbour", "Proposal", "Verdict"]
 
-# A statement is 25–60 words (spec 1); what is longer than this is a document and belongs to `ingest`.
+# A statement is 25–60 words (spec 1); longer text is a document and belongs to `ingest`.
 MAX_STATEMENT_CHARS = 32_000
-# `add` trusts its caller, who may keep whole documents; beyond this a file of the store is no longer readable.
+# `add` trusts its caller, who may store whole documents; a larger file of the store would be unreadable.
 MAX_ADDED_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A memory as it would be stored, before anyone has agreed to it. Its id may be empty."""
+    """A memory as it would be stored, before the gates have judged it. Its id may be empty."""
 
     memory: Memory
     autonomous: bool
-    """Captured without a person's or a caller's explicit word: the five quality gates apply."""
+    """Captured without an explicit request by a person or a caller, so the five quality gates apply."""
     content_hash: str
     tokens: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A stored memory near a proposal. The cosine is nan or negative where there is no embedder."""
+    """A stored memory similar to a proposal. Without an embedder the cosine is nan or negative."""
 
     memory: Memory
     cosine: float
 
 
 class Known(Protocol):
-    """What the store can tell the gates."""
+    """The lookups that the gates need from a store."""
 
     def exact(self, content_hash: str, scope: str) -> Memory | None:
         """A live memory of that scope with that content hash."""
 
     def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
-        """The memories in force that hold a conflict key in a scope."""
+        """The current memories with a conflict key in a scope."""
 
     def near(self, proposal: Proposal) -> Sequence[Neighbour]:
-        """The nearest live memories of the proposal's scope, by meaning and by words."""
+        """The nearest live memories in the proposal's scope, by meaning and by words."""
 
 
 @dataclass(frozen=True, slots=True)
 class GateSettings:
-    """What the owner of a store may change about the gates."""
+    """The settings of the gates that the owner of a store may change."""
 
     autopromote_remember: bool = True
     """An explicit `remember` or `learn` of tier 1 becomes active at once."""
     autopromote_harvest: bool = False
-    """So does what was captured, harvested or imported without anyone's word."""
+    """Tier 1 memories that were captured, harvested or imported without an explicit request also become active at once."""
     max_statement_chars: int = MAX_STATEMENT_CHARS
     """For `learn` and `remember`."""
     max_added_bytes: int = MAX_ADDED_BYTES
@@ -64,7 +64,7 @@ class GateSettings:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the gates say: the outcome, the gate that decided, and why, in words a person can read."""
+    """The gates' result: the outcome, the gate that decided, and a readable reason."""
 
     outcome: Outcome
     gate: str
@@ -72,9 +72,9 @@ class Verdict:
     other: Memory | None = None
     status: Status = "active"
     passed: tuple[str, ...] = ()
-    """The gates passed before, in order."""
+    """The gates passed before that one, in order."""
 
     @property
     def admitted(self) -> bool:
-        """Whether the memory is to be written."""
+        """Whether the memory is stored."""
         return self.outcome in {Outcome.CREATED, Outcome.PENDING, Outcome.CONTRADICTION, Outcome.SUPERSEDED}

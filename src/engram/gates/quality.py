@@ -1,8 +1,8 @@
-"""The five quality gates of spec 1 (reference/1 §1.4), for what was captured without anyone's word.
+"""The five quality gates of spec 1 (reference/1 §1.4), for autonomous capture.
 
-Behavioral, Documentation, Specificity and Scope are rules over word tables (`data/quality.txt`); Redundancy is in
-`redundancy.py`. They are English. A text in another language passes them unjudged and, like everything captured,
-waits for a person. Spec 1 means 30–50 % of raw patterns to pass.
+Behavioral, Documentation, Specificity and Scope are rules over word tables (`data/quality.txt`); Redundancy is
+`duplicates.covering`. The tables are English: text in another language passes unchecked and, like all autonomous
+capture, waits for review. Spec 1 expects 30–50 % of raw patterns to pass.
 """
 
 import re
@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from engram.gates.tables import phrases, plain
 from engram.text.polarity import read
 from engram.text.quote import quoted
+from engram.text.word_tables import hedge_in
 
 __all__ = ["QUALITY_GATES", "Pattern", "behavioral", "documentation", "pattern", "scope", "specificity"]
 
 _MIN_ENGLISH_WORDS = 1
 _MOST_FOREIGN_LETTERS = 0.3
-# Two words that say what it is about: one can be a topic, not a rule.
+# One content word can be a topic, but not a rule.
 _MIN_SPECIFIC_WORDS = 2
 
 _COMMAND = re.compile(
@@ -47,7 +48,7 @@ class Pattern:
     english: bool
 
     def has(self, section: str) -> str:
-        """The first phrase of a section of the table that the text holds, "" for none."""
+        """The first phrase from a section of the table that occurs in the text, "" for none."""
         return phrases("quality.txt", section).find(self.prepared, self.words)
 
 
@@ -67,40 +68,40 @@ def _is_english(text: str, words: frozenset[str]) -> bool:
 
 
 def behavioral(found: Pattern) -> str:
-    """Would an agent act differently, knowing it?"""
+    """Would an agent that knows this act differently? Returns why not, "" if it would."""
     narrated = _NARRATES_PAST.match(found.prepared.strip())
-    told = found.has("narration") or (narrated[0] if narrated else "")
-    if told and not (found.has("consequence") and found.has("directive")):
-        return f"tells what was done ({quoted(told)}), not what to do"
-    if hedged := found.has("hedge"):
-        return f"a guess ({quoted(hedged)}); no one should act on it yet"
+    narration = found.has("narration") or (narrated[0] if narrated else "")
+    if narration and not (found.has("consequence") and found.has("directive")):
+        return f"reports what was done ({quoted(narration)}), not what to do"
+    if hedged := hedge_in(found.prepared, "guess", "tentative"):
+        return f"a guess ({quoted(hedged)}), too uncertain to act on"
     if found.has("directive") or found.has("consequence") or found.has("person") or _commands(found):
         return ""
-    return "says how things are; an agent would do nothing differently"
+    return "describes a state; an agent would do nothing differently"
 
 
 def documentation(found: Pattern) -> str:
-    """Is it judgement (why, when) rather than something to look up (where, what, how)?"""
+    """Is it judgement (why, when) rather than reference (where, what, how)? Returns why not, "" if it is."""
     if found.has("judgement"):
         return ""
     place = found.has("whereabouts")
     if place and not found.has("person"):
-        return f"tells where or what something is ({quoted(place)}); that belongs in the documentation"
+        return f"says where or what something is ({quoted(place)}); that belongs in the documentation"
     first = found.prepared.split(maxsplit=1)[0] if found.prepared.strip() else ""
     how = first in phrases("quality.txt", "howto").words and (first != "use" or " to " in found.prepared)
     if how and _COMMAND.search(found.text):
-        return "a command to look up; that belongs in the documentation"
+        return "gives a command; that belongs in the documentation"
     if _PLACE.search(found.text) and not found.has("directive"):
-        return "points to a place in the code; that belongs in the documentation"
+        return "refers to a location in the code; that belongs in the documentation"
     return ""
 
 
 def specificity(found: Pattern) -> str:
-    """Specific enough to act on, and not about one occasion only?"""
+    """Is it specific enough to act on, and about more than one occasion? Returns why not, "" if it is."""
     if occasion := found.has("oneoff"):
-        return f"about one occasion ({quoted(occasion)})"
+        return f"about a single occasion ({quoted(occasion)})"
     if reference := _REFERENCE.search(found.text):
-        return f"about one occasion ({quoted(reference[0][:40])})"
+        return f"about a single occasion ({quoted(reference[0][:40])})"
     vague = phrases("quality.txt", "vague").words
     surfaces = [word for word in read(found.text).raw if len(word) > 1 and word not in vague and word[0].isalnum()]
     english = phrases("quality.txt", "english").words
@@ -110,14 +111,14 @@ def specificity(found: Pattern) -> str:
 
 
 def scope(found: Pattern) -> str:
-    """Will it still matter in three months?"""
+    """Will it still matter in three months? Returns why not, "" if it will."""
     if passing := found.has("ephemeral"):
         return f"will not matter in three months ({quoted(passing)})"
     return ""
 
 
 def _commands(found: Pattern) -> bool:
-    """Whether a clause opens with an imperative, or the whole with a condition."""
+    """Whether a clause starts with an imperative, or the text with a condition."""
     openings = _OPENING.findall(found.text.casefold())
     return bool(openings) and (openings[0] in _CONDITIONS or not _imperatives().isdisjoint(openings))
 

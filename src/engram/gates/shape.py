@@ -1,4 +1,4 @@
-"""Shape and size: text that can be stored and read back, a known type, a scope that names a place."""
+"""Shape and size: a statement that can be stored and read back, a known type, a valid scope."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,7 +11,7 @@ from engram.gates.proposal import GateSettings
 from engram.model.errors import InvalidInput
 from engram.model.memory import Activation, Feedback, Memory
 from engram.model.types import memory_type
-from engram.rules.limits import excess
+from engram.rules.limits import limit_problem
 
 __all__ = [
     "BARE_SCOPES",
@@ -30,13 +30,13 @@ _MAX_SCOPE_CHARS = 512
 # A part becomes the name of a folder; file systems allow 255 bytes.
 _MAX_PART_BYTES = 200
 RECORD = "\n;\n"
-"""Between two values: no pattern reads across it."""
-# Numbers and times hold no text; leaving them out halves the walk, which `add` makes for every memory.
+"""Separates two values; no pattern matches across it."""
+# Numbers and times contain no text; skipping them halves the walk that `add` makes for every memory.
 _NO_TEXT = (bool, int, float, datetime)
 _TEXTLESS = (*_NO_TEXT, datetime | None, float | None, Activation, Feedback)
 _FIELDS = tuple(part.name for part in fields(Memory) if part.type not in _TEXTLESS)
 _values = attrgetter(*_FIELDS)
-# A mapping's keys that hold the name of something, and those that hold its value.
+# Keys of a mapping whose value names something, and keys whose value is its content.
 _NAMING = frozenset(
     [
         "name",
@@ -84,26 +84,26 @@ _VISIBLE = re.compile(r"[^\s\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\u00ad\
 
 
 def statement_problem(memory: Memory, settings: GateSettings) -> str:
-    """Why `learn` cannot take this memory as it is; "" when it can."""
+    """Why `learn` cannot accept this memory; "" if it can."""
     size = len(memory.statement)
     if size > settings.max_statement_chars:
         return (
-            f"the statement has {size:,} characters, at most {settings.max_statement_chars:,} are learned as one memory;"
-            " say it in 25–60 words, put the source into `context`, or ingest it as a document"
+            f"the statement has {size:,} characters (maximum {settings.max_statement_chars:,});"
+            " shorten it to 25–60 words, put the source into `context`, or ingest it as a document"
         )
     return _problem(memory)
 
 
 def added_problem(memory: Memory, settings: GateSettings) -> str:
-    """Why `add` cannot take this memory as it is; "" when it can."""
+    """Why `add` cannot accept this memory; "" if it can."""
     size = len(memory.statement.encode("utf-8", "surrogatepass"))
     if size > settings.max_added_bytes:
-        return f"the statement has {size:,} bytes, at most {settings.max_added_bytes:,} are stored as one memory"
+        return f"the statement has {size:,} bytes (maximum {settings.max_added_bytes:,}); ingest it as a document"
     return _problem(memory)
 
 
 def texts(memory: Memory) -> Iterator[tuple[str, str]]:
-    """Every text a memory carries, with the name of its field; to any depth, keys included."""
+    """Every text in a memory with the name of its field, at any depth, including keys."""
     for name, value in zip(_FIELDS, _values(memory), strict=True):
         if not value:
             continue
@@ -114,7 +114,7 @@ def texts(memory: Memory) -> Iterator[tuple[str, str]]:
 
 
 def strings(value: object) -> Iterator[str]:
-    """The strings inside a value, each behind its key, since a key can tell what the value is."""
+    """The strings in a value, each prefixed with its key, because the key can say what the value is."""
     stack: list[tuple[str, object]] = [("", value)]
     while stack:
         key, item = stack.pop()
@@ -123,12 +123,12 @@ def strings(value: object) -> Iterator[str]:
         elif inner := _inside(key, item):
             stack += inner
         elif key:
-            # A secret may be the key, or a number behind a telling one.
+            # The key itself may be a secret, or say that a number is one.
             yield f"{key}: {item}" if isinstance(item, int | float) else key
 
 
 def _inside(key: str, item: object) -> list[tuple[str, object]]:
-    """What a value is made of; a mapping's own key is one of its texts."""
+    """The parts of a value; a mapping's own key is one of its texts."""
     if isinstance(item, _NO_TEXT) or not item:
         return []
     if isinstance(item, list | tuple | set | frozenset):
@@ -144,9 +144,9 @@ def _inside(key: str, item: object) -> list[tuple[str, object]]:
 
 
 def labels(data: Mapping[Any, Any], key: str = "") -> Iterator[tuple[str, str, Any]]:
-    """Each name of a mapping with what tells what its value is: mostly the name itself.
+    """Each key of a mapping, the label that describes its value, and the value. The label is usually the key.
 
-    In `{"name": "password", "value": …}` and `{"password": {"value": …}}` that is another word than "value".
+    In `{"name": "password", "value": …}` and `{"password": {"value": …}}` the label of "value" is "password".
     """
     called = next(
         (word for name in data if str(name).casefold() in _NAMING and isinstance(word := data[name], str)), key
@@ -157,7 +157,7 @@ def labels(data: Mapping[Any, Any], key: str = "") -> Iterator[tuple[str, str, A
 
 
 def listed(items: Iterable[Any], key: str = "") -> list[tuple[str, Any]]:
-    """Each item of a list with what tells what it is: the list's key, or in `["--password", …]` the option before it."""
+    """Each item of a list with its label: the list's key, or in `["--password", …]` the option before it."""
     found: list[tuple[str, Any]] = []
     for item in items:
         before = found[-1][1] if found else None
@@ -169,12 +169,12 @@ def listed(items: Iterable[Any], key: str = "") -> list[tuple[str, Any]]:
 def _problem(memory: Memory) -> str:
     if not memory.statement or not _VISIBLE.search(memory.statement):
         return "the statement is empty"
-    if problem := excess(memory):
+    if problem := limit_problem(memory):
         return problem
     for field, text in texts(memory):
-        # A file written by hand may hold any id; its memory can still be changed.
+        # A file written by hand may have any id, and its memory must stay editable.
         if field != "id" and (bad := _UNWRITABLE.search(text)):
-            return f"{field} holds the control character U+{ord(bad[0]):04X}, which a text file cannot carry; remove it"
+            return f"{field} contains the control character U+{ord(bad[0]):04X}, which cannot be stored; remove it"
     return _type_problem(memory.type) or scope_problem(memory.scope)
 
 
@@ -187,24 +187,24 @@ def _type_problem(name: str) -> str:
 
 
 def scope_problem(scope: str) -> str:
-    """Why a scope cannot be used; "" when it can: `global`, `user`, `local`, or `kind:name[/part…]`."""
+    """Why a scope is invalid; "" if it is valid: `global`, `user`, `local`, `public`, or `kind:name[/part…]`."""
     if scope in BARE_SCOPES:
         return ""
     if len(scope) > _MAX_SCOPE_CHARS:
-        return f"the scope has {len(scope):,} characters, at most {_MAX_SCOPE_CHARS} are allowed"
+        return f"the scope has {len(scope):,} characters (maximum {_MAX_SCOPE_CHARS})"
     if _UNSAFE_IN_SCOPE.search(scope):
-        return f"the scope {scope!r} holds a backslash or a control character"
+        return f"the scope {scope!r} contains a backslash or a control character"
     kind, colon, name = scope.partition(":")
     if not colon or not _KIND.match(kind):
-        return f"the scope {scope!r} is none of {', '.join(BARE_SCOPES)} and not of the form kind:name[/part…]"
+        return f"the scope {scope!r} is invalid; use {', '.join(BARE_SCOPES)} or kind:name[/part…]"
     return next((problem for part in name.split("/") if (problem := _part_problem(scope, part))), "")
 
 
 def _part_problem(scope: str, part: str) -> str:
     if not part or part != part.strip():
-        return f"the scope {scope!r} has an empty part, or blanks at the edge of one"
+        return f"the scope {scope!r} has an empty part, or a part that starts or ends with a space"
     if part.strip(".") == "" or part.startswith("~"):
-        return f"the scope {scope!r} holds {part!r}, which would leave its folder"
+        return f"the scope {scope!r} contains {part!r}, which would point outside its folder"
     if len(part.encode("utf-8")) > _MAX_PART_BYTES:
-        return f"a part of the scope {scope[:40]!r}… is over {_MAX_PART_BYTES} bytes"
+        return f"a part of the scope {scope[:40]!r}… is longer than {_MAX_PART_BYTES} bytes"
     return ""

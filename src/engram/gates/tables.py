@@ -1,4 +1,4 @@
-"""The gates' word tables: plain files of `data/`, so that a rule's words can be read and changed without code."""
+"""The gates' word tables: plain text files in `data/`, readable and editable without code."""
 
 import re
 import unicodedata

@@ -1,14 +1,15 @@
-"""Triviality and importance: small talk, bare questions and empty words are no memories. For autonomous capture only."""
+"""Triviality and importance: rejects small talk, bare questions and empty text. For autonomous capture only."""
 
 import re
 
 from engram.gates.tables import phrases, plain
 from engram.model.memory import Memory
 from engram.text.sentences import split_sentences
+from engram.text.word_tables import hedge_in
 
 __all__ = ["LEAST_IMPORTANCE", "importance_of", "triviality_problem"]
 
-# The scale of spec 5 (reference/5 §2.5): a base, markers up, hedges down; below `low` nothing is kept.
+# The scale of spec 5 (reference/5 §2.5): a base, markers up, hedges down; below LEAST_IMPORTANCE nothing is stored.
 LEAST_IMPORTANCE = 0.2
 _TRIVIAL = 0.1
 _BASE = 0.5
@@ -34,35 +35,36 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 
 def triviality_problem(memory: Memory) -> str:
-    """Why a captured text is not worth a second look; "" when it is."""
+    """Why a captured text is too trivial to store; "" if it is not."""
     words = plain(memory.statement).split()
     if not _LETTER.search(memory.statement):
-        return "there are no words in it"
+        return "the statement contains no words"
     if _is_small_talk(words):
-        return "small talk: greeting, thanks or acknowledgement only"
+        return "small talk: only a greeting, thanks or an acknowledgement"
     if _is_question(memory.statement):
-        return "a question records nothing; its answer may"
+        return "a question states no fact; store the answer instead"
     if importance_of(memory.statement, memory.type) < LEAST_IMPORTANCE or memory.importance < LEAST_IMPORTANCE:
-        return f"importance below {LEAST_IMPORTANCE}"
+        return f"importance is below {LEAST_IMPORTANCE}"
     return ""
 
 
 def importance_of(text: str, type_name: str) -> float:
-    """How much a text seems to matter, from 0 to 1, by its words, its type and its length."""
+    """The estimated importance of a text, 0 to 1, from its words, its type and its length."""
     prepared = plain(text)
     words = frozenset(prepared.split())
     if _is_small_talk(prepared.split()):
         return _TRIVIAL
     score = _BASE + _BY_TYPE.get(type_name, 0.0)
-    for section, weight in (("critical", _CRITICAL), ("high", _HIGH), ("hedge", _HEDGE)):
+    for section, weight in (("critical", _CRITICAL), ("high", _HIGH)):
         score += weight if phrases("trivial.txt", section).find(prepared, words) else 0.0
+    score += _HEDGE if hedge_in(prepared, "guess", "possible", "vague") else 0.0
     score += min(max(len(text) - _LONG, 0) / 1000, _LONGEST_BONUS)
     score += 0.03 if _NUMBERED.search(prepared) else 0.0
     return round(min(max(score, 0.0), 1.0), 2)
 
 
 def _is_small_talk(words: list[str]) -> bool:
-    """By the words and never by length: "I use vim" is short and worth keeping."""
+    """Decided by the words, never by length: "I use vim" is short and worth storing."""
     filler = phrases("trivial.txt", "filler")
     return all(word.strip("'-") in filler.words or word in filler.runs for word in words)
 

@@ -1,7 +1,7 @@
-"""A linear model over hashed features: what every small trained model here is made of.
+"""A linear model over hashed features, the basis of every small trained model in Engram.
 
-A signed byte for each bucket of features and class, so a file of a few dozen kB, read when it is first asked. The same text always
-comes to the same sums. The models are made by the scripts in `scripts/`, which use `bucket_of` and `SCALE` of this module too.
+One signed byte per bucket and class, so a file has a few hundred kB at most; it is loaded on first use. The training scripts in
+`scripts/` use `bucket_of` and `SCALE` too, so that training and prediction hash alike.
 """
 
 from collections.abc import Iterable
@@ -11,12 +11,12 @@ from zlib import crc32
 __all__ = ["SCALE", "Linear"]
 
 SCALE = 64
-"""How many steps of a stored weight there are to one of the model's own."""
+"""A stored weight is the trained weight times this, rounded."""
 
 
 @dataclass(slots=True)
 class Linear:
-    """One model: where its weights lie, what it tells apart, how many buckets its features fall into."""
+    """One model: the file of its weights, its classes, and the number of hash buckets."""
 
     package: str
     file: str
@@ -25,11 +25,11 @@ class Linear:
     _weights: memoryview | None = field(default=None, repr=False)
 
     def bucket_of(self, feature: str) -> int:
-        """Where a feature's weights stand."""
+        """The bucket that a feature hashes to."""
         return crc32(feature.encode("utf-8", "surrogatepass")) % self.buckets
 
     def sums(self, found: Iterable[str]) -> list[int]:
-        """How much these features speak for each class, in steps of a weight."""
+        """The score of each class for these features, in stored weights."""
         weights, wide = self._read(), len(self.classes)
         starts = [self.bucket_of(feature) * wide for feature in found]
         return [sum([weights[start + place] for start in starts]) for place in range(wide)]

@@ -1,7 +1,7 @@
-"""Whether a text speaks of someone's health, identity or money: what makes a memory tier 3, whatever its type (DESIGN §12).
+"""Detects statements about somebody's health, identity or money: they are tier 3, whatever their type (DESIGN §12).
 
-A linear model over words, pairs of words and parts of words, in seven languages; it was shown what several writers say of people
-and what only looks like it (health checks, identity providers, prices). Made by scripts/train_tiers.py.
+A linear model over words, word pairs and character n-grams in seven languages, trained on sentences by several writers and on
+near misses (health checks, identity providers, prices) by scripts/train_tiers.py.
 """
 
 import re
@@ -11,42 +11,37 @@ from functools import lru_cache
 from itertools import pairwise
 
 from engram.models.linear import Linear
+from engram.text.sentences import split_sentences
 
-__all__ = ["MARGIN", "PLAIN", "SPOKEN", "features", "sentences", "subject_of"]
+__all__ = ["MARGIN", "PLAIN", "SENSITIVE", "features", "subject_of"]
 
 PLAIN = "plain"
-SPOKEN = ("health", "identity", "fiscal")
-"""What only a person decides about, each by the name of its type."""
-SPEECH = Linear("engram.gates", "tiers.bin", (PLAIN, *SPOKEN), 1 << 15)
+SENSITIVE = ("health", "identity", "fiscal")
+"""The subjects that only a person may approve, each by the name of its type."""
+MODEL = Linear("engram.models", "sensitivity.bin", (PLAIN, *SENSITIVE), 1 << 15)
 MARGIN = 0
-"""By how much a sentence must speak for one of these rather than for none."""
+"""A subject must beat `PLAIN` by more than this."""
 
-_SENTENCE = re.compile(r"(?<=[.!?…])\s+|[\n;]+|(?<=[。！？])")
 _WORD = re.compile(r"\w+(?:[.-]\d\w*)*|[%€$£+]")
 _LONGEST = 40
 _CODE, _LONG_NUMBER = 6, 7
-"""From how many signs on letters with digits are somebody's or something's code, and digits alone a number of an account."""
+"""The lengths from which mixed letters and digits count as a code, and digits alone as an account number."""
 _PART = 4
 
 
 def subject_of(text: str) -> str:
-    """What of `SPOKEN` a text speaks of; "" where it is nothing of the kind. Each sentence is weighed by itself."""
+    """The sensitive subject of a text, one of `SPOKEN`; "" for none. Each sentence is scored by itself."""
     best, found = MARGIN, ""
-    for sentence in sentences(text):
+    for sentence in split_sentences(text.replace(";", "\n")):
         plain, *sums = _sums(sentence)
-        likely = max(range(len(SPOKEN)), key=sums.__getitem__)
+        likely = max(range(len(SENSITIVE)), key=sums.__getitem__)
         if sums[likely] - plain > best:
-            best, found = sums[likely] - plain, SPOKEN[likely]
+            best, found = sums[likely] - plain, SENSITIVE[likely]
     return found
 
 
-def sentences(text: str) -> Iterator[str]:
-    """The sentences of a text, none of them empty."""
-    return (part for part in _SENTENCE.split(text) if part.strip())
-
-
 def features(sentence: str) -> Iterator[str]:
-    """What the model looks at; for whoever makes it."""
+    """The features of a sentence; used for training."""
     words = _words(sentence)
     yield "1"
     for word in words:
@@ -55,9 +50,9 @@ def features(sentence: str) -> Iterator[str]:
 
 
 def _sums(sentence: str) -> list[int]:
-    """The sums of `features`, those of a word remembered: most words come again."""
+    """The class scores of a sentence. Scores per word are cached, because most words recur."""
     words = _words(sentence)
-    sums = SPEECH.sums(["1", *_pairs(words)])
+    sums = MODEL.sums(["1", *_pairs(words)])
     for word in words:
         for place, value in enumerate(_sums_of_word(word)):
             sums[place] += value
@@ -66,11 +61,11 @@ def _sums(sentence: str) -> list[int]:
 
 @lru_cache(maxsize=4096)
 def _sums_of_word(word: str) -> tuple[int, ...]:
-    return tuple(SPEECH.sums(_of_word(word)))
+    return tuple(MODEL.sums(_of_word(word)))
 
 
 def _words(sentence: str) -> list[str]:
-    """Lower-case words without accents, each once; of numbers and codes only how they look."""
+    """The distinct lower-case words without accents; numbers and codes are replaced by their shape."""
     text = sentence.casefold()
     if not text.isascii():
         spelled = unicodedata.normalize("NFKD", text)
@@ -88,7 +83,7 @@ def _shape(word: str) -> str:
 
 
 def _of_word(word: str) -> Iterator[str]:
-    """The word and its parts: what a disease is called has the same root in most languages, and hides in compounds."""
+    """The word and its character n-grams: names of diseases share roots across languages and occur in compounds."""
     yield word
     if word[0] == "<" or len(word) < _PART:
         return

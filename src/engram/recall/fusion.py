@@ -11,18 +11,18 @@ from engram.embedding.products import scores
 from engram.recall.passages import (
     SATURATION,
     Passages,
-    Windows,
     near_in_time,
     spoken_by,
     standing,
     word_evidence,
 )
+from engram.recall.query import SearchQuery
 from engram.recall.similarity import Alike, Floats, Lexicon, alike, rarities
+from engram.store.protocol import Candidates
 
 __all__ = [
     "PARTS",
     "RRF_K",
-    "Asked",
     "RankEvidence",
     "Weights",
     "evidence_of",
@@ -54,11 +54,13 @@ class RankEvidence:
     said: Floats
     """The same, as a share of what a passage could have that says nothing but the question."""
     covered: Floats
-    """The share of the question, by rarity, that its best stretch says in so many words."""
+    """The share of the question, by rarity, that its best excerpt says in so many words."""
     session: Floats
     """The share of the question that its session says."""
     meaning: Floats
-    """Cosine of question and passage, or its best stretch, as a share of the best."""
+    """Cosine of question and passage, or its best excerpt, as a share of the best."""
+    session_meaning: Floats
+    """The highest such cosine in its session, as a share of the best."""
     named: Floats
     """It was said by whom the question names."""
     user: Floats
@@ -84,44 +86,31 @@ class Weights:
     """What each kind of evidence is worth, learned on all development sets together as scripts/train_ranking.py does; in the last
     step LoCoMo counted eight times."""
 
-    words: float = 3.59
-    said: float = 3.49
-    covered: float = 0.24
-    session: float = 1.16
-    meaning: float = 3.38
-    named: float = 0.78
-    user: float = 1.08
-    oneself: float = 1.86
-    assistant: float = 0.96
-    standing: float = 0.59
-    time: float = 5.64
-    telling: float = 1.52
-    length: float = -0.5
+    words: float = 3.37
+    said: float = 7.44
+    covered: float = 0.52
+    session: float = 0.81
+    meaning: float = 1.91
+    session_meaning: float = 2.76
+    named: float = 0.59
+    user: float = 1.49
+    oneself: float = 1.68
+    assistant: float = 0.58
+    standing: float = 0.79
+    time: float = 5.63
+    telling: float = 2.22
+    length: float = -0.51
     asking: float = -0.09
 
 
 PARTS: Mapping[str, tuple[str, ...]] = {
     "words": ("words", "said", "covered", "session"),
-    "meaning": ("meaning",),
+    "meaning": ("meaning", "session_meaning"),
     "speaker": ("named", "user", "oneself", "assistant", "standing"),
     "time": ("time",),
     "telling": ("telling", "length", "asking"),
 }
 """The parts of a trace, and the evidence each sums up."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A question as the ranking needs it: its text, its terms without the words of its time phrase, its vector, the spans
-    it names, and in how many of all documents each term occurs.
-    """
-
-    text: str = ""
-    terms: tuple[str, ...] = ()
-    vector: Floats | None = None
-    windows: Windows = ()
-    frequency: Mapping[str, int] | None = None
-    total: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,24 +124,31 @@ class Judged:
 
 
 def evidence_of(
-    passages: Passages, asked: Asked, meanings: Floats | None, lexicon: Lexicon, *, stretched: bool = False
+    passages: Passages,
+    query: SearchQuery,
+    candidates: Candidates,
+    meanings: Floats | None,
+    lexicon: Lexicon,
+    *,
+    by_excerpt: bool = False,
 ) -> Judged:
-    """What speaks for each passage.
+    """The evidence for each passage.
 
-    `meanings` holds one vector per passage; `stretched` says that they are of the lexicon's own model, so that a long passage
-    is compared by its best stretch. With a lexicon that cannot embed only exact words count, without vectors there is no
-    evidence of meaning: a search by keyword is the same with less evidence.
+    `candidates` says in how many documents each term occurs; `meanings` has one vector per passage. `by_excerpt` says that
+    the vectors are of the lexicon's own model, so that a long passage is compared by its best excerpt. With a lexicon that
+    cannot embed only exact words count; without vectors there is no evidence of meaning.
     """
-    speaks, present = spoken_by(passages, asked.terms)
-    rarity = rarities(asked.terms, asked.frequency or {}, asked.total)
+    terms, text = query.lexical_terms, query.text
+    speaks, present = spoken_by(passages, terms)
+    rarity = rarities(terms, candidates.frequency, candidates.total)
     rarer = (passages.rarity[None, :] / np.maximum(rarity, 1e-6)[:, None]).astype(np.float32)
-    found = alike(asked.terms, passages.vocabulary, lexicon, rarer)
+    found = alike(terms, passages.vocabulary, lexicon, rarer)
     words = word_evidence(passages, found, rarity, present)
-    cosines = _cosines(passages, asked.vector, meanings)
-    if stretched and asked.vector is not None and meanings is not None:
-        cosines = _of_best_stretch(passages, asked.vector, cosines, lexicon)
+    cosines = _cosines(passages, query.vector, meanings)
+    if by_excerpt and query.vector is not None and meanings is not None:
+        cosines = _of_best_excerpt(passages, query.vector, cosines, lexicon)
     user, assistant = passages.roles
-    oneself, other = bool(_ONE_SELF.search(asked.text)), bool(_THE_OTHER.search(asked.text))
+    oneself, other = bool(_ONE_SELF.search(text)), bool(_THE_OTHER.search(text))
     lengths = passages.lengths
     told, whole = np.minimum(lengths[0], TELLS_ALL), lengths.sum(axis=0)
     evidence = RankEvidence(
@@ -161,12 +157,13 @@ def evidence_of(
         covered=words.covered,
         session=words.session,
         meaning=_share_of_best(cosines),
+        session_meaning=_share_of_best(_best_of_session(cosines, passages)),
         named=speaks,
         user=user.astype(np.float32),
         oneself=_where(user, oneself and not other),
         assistant=_where(assistant, other),
         standing=standing(passages),
-        time=near_in_time(passages, asked.windows),
+        time=near_in_time(passages, query.windows),
         telling=(told / (told + TELLING_TERMS)).astype(np.float32),
         length=np.maximum(np.log1p(whole) - np.log(TELLS_ALL), 0).astype(np.float32),
         asking=(lengths[1] / np.maximum(whole, 1)).astype(np.float32),
@@ -234,14 +231,14 @@ def _cosines(passages: Passages, question: Floats | None, meanings: Floats | Non
     return scores(meanings, question)
 
 
-def _of_best_stretch(passages: Passages, question: Floats, cosines: Floats, lexicon: Lexicon) -> Floats:
-    """The cosines, of long passages those of their best stretch where that is more.
+def _of_best_excerpt(passages: Passages, question: Floats, cosines: Floats, lexicon: Lexicon) -> Floats:
+    """The cosines; for a long passage that of its best excerpt, where it is higher.
 
-    Which stretch is best is reckoned by adding up what each word contributes, as if no two words had anything in common;
-    only of that one the vector is made.
+    The best excerpt is estimated by adding up what each word contributes, as if no two words had anything in common;
+    only that one is embedded.
     """
-    stretches = passages.stretches
-    long = np.bincount(stretches.passage, minlength=len(passages)) > 1
+    excerpts = passages.excerpts
+    long = np.bincount(excerpts.passage, minlength=len(passages)) > 1
     known = lexicon.vectors(passages.vocabulary) if long.any() else None
     if known is None:
         return cosines
@@ -249,9 +246,9 @@ def _of_best_stretch(passages: Passages, question: Floats, cosines: Floats, lexi
     towards = scores(rows, question) * weights
     values = (towards[passages.words], (weights * weights)[passages.words])
     blocks = [np.bincount(passages.blocks, row, passages.block_total).astype(np.float32) for row in values]
-    sums = stretches.sums(np.stack(blocks))
-    best = stretches.best(sums[0] / np.sqrt(np.maximum(sums[1], 1e-9)))[long]
-    inside = _inside(passages, stretches.first[best], stretches.behind[best])
+    sums = excerpts.sums(np.stack(blocks))
+    best = excerpts.best(sums[0] / np.sqrt(np.maximum(sums[1], 1e-9)))[long]
+    inside = _inside(passages, excerpts.first[best], excerpts.behind[best])
     vectors = np.stack([weights[words] @ rows[words] for words in inside])
     near = (vectors @ question) / np.maximum(np.linalg.norm(vectors, axis=1), 1e-9)
     out = cosines.copy()
@@ -265,6 +262,15 @@ def _inside(passages: Passages, first: "np.ndarray", behind: "np.ndarray") -> "l
     blocks = passages.blocks[order]
     starts, ends = np.searchsorted(blocks, first), np.searchsorted(blocks, behind)
     return [passages.words[order[start:end]] for start, end in zip(starts, ends, strict=True)]
+
+
+def _best_of_session(values: Floats, passages: Passages) -> Floats:
+    """For each passage the highest value in its session."""
+    if not len(passages):
+        return values
+    starts = np.flatnonzero(np.diff(passages.parents, prepend=-1))
+    best: Floats = np.maximum.reduceat(values, starts)[passages.parents]
+    return best
 
 
 def _share_of_best(values: Floats) -> Floats:

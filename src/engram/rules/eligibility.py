@@ -1,4 +1,4 @@
-"""What a memory may do now, and why: one table over stored facts and the time (DESIGN §5)."""
+"""Whether a memory may be found or injected now, and why: one table over stored facts and the time (DESIGN §5)."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,7 +14,7 @@ FORBIDDEN = frozenset({"retired", "rejected"})
 
 @dataclass(frozen=True, slots=True)
 class Eligibility:
-    """The answer of `eligibility`: what the memory may do, its state in words, and the weight its state gives it."""
+    """The result of `eligibility`: what the memory may be used for, its state, the reason and the weight of the state."""
 
     found: bool
     """A plain search may return it."""
@@ -27,11 +27,11 @@ class Eligibility:
     weight: float = 1.0
     strength: float = 0.0
     evidence: bool = False
-    """Read or overheard, and confirmed by nobody: it never directs, and comes after what somebody said."""
+    """It comes from content or a transcript and is unconfirmed: never a directive, and ranked after what somebody said."""
 
 
 def never_sinks(memory: Memory) -> bool:
-    """Pinned memories, critical facts and the types that state someone's will stay at least fading."""
+    """Whether a memory never sinks below fading: pinned memories, critical facts, and types that state someone's will."""
     return memory.pinned or bool(memory.critical_slot) or not type_or_default(memory.type).may_sink
 
 
@@ -43,20 +43,20 @@ def horizon(memory: Memory) -> float | None:
 
 
 def is_stale(memory: Memory, now: datetime) -> bool:
-    """Past its freshness horizon."""
+    """Whether a memory is past its freshness horizon."""
     days = horizon(memory)
     return days is not None and days_between(memory.last_verified or memory.created, now) > days
 
 
 def is_valid(memory: Memory, at: datetime) -> bool:
-    """Whether its validity, a half-open interval, covers the moment."""
+    """Whether its validity, a half-open interval, includes the moment."""
     if memory.valid_from is not None and at < memory.valid_from:
         return False
     return memory.valid_until is None or at < memory.valid_until
 
 
 def eligibility(memory: Memory, now: datetime) -> Eligibility:
-    """Say whether a memory may be found, directed or considered at `now`, and why."""
+    """Whether a memory may be found, injected as a directive or considered at `now`, and why."""
     value = strength(memory, now)
     decided = _by_status(memory, value) or _by_validity(memory, now, value)
     if decided is not None:
@@ -65,7 +65,7 @@ def eligibility(memory: Memory, now: datetime) -> Eligibility:
 
 
 def _by_trust(memory: Memory, state: Eligibility) -> Eligibility:
-    """A document is evidence, not orders: what it says, pinned or not, directs nobody until a person confirms it."""
+    """The eligibility of evidence: pinned or not, it is no directive until a person confirms it."""
     if not is_evidence(memory):
         return state
     how = memory.learned_by if memory.source in ("", "unknown") else memory.source

@@ -1,4 +1,4 @@
-"""Every constant of the memory model, each with the place it comes from."""
+"""The constants of the memory model, each with its source."""
 
 # Strength — spec 1 "Activation model"; base rate and floor from DIP-0019 (reference/1 §1.2); forms settled in DESIGN §10.
 BASE_DECAY = 0.05
@@ -22,17 +22,17 @@ ANCHOR_SHARED_WORDS = 2
 SCHEMA_BOOST_MAX = 2.0
 FEEDBACK_UP_STEP, FEEDBACK_UP_MAX = 0.05, 0.30
 FEEDBACK_DOWN_STEP, FEEDBACK_DOWN_FLOOR = 0.10, 0.50
-# Spec 1 calls what was derived again in other sessions the most valuable and gives no number: less than a rating, and bounded.
+# Spec 1 calls derivations in other sessions most valuable but gives no number: less than a rating, and bounded.
 DERIVED_STEP, DERIVED_MAX = 0.02, 0.10
 CONFIDENCE_BASE, CONFIDENCE_SPAN = 0.75, 0.5
-# A fading or stale memory, one nobody confirmed, and one in dispute answer later than an equal one that is none of these.
+# Fading, stale, unconfirmed and disputed memories rank after otherwise equal ones.
 FADING_WEIGHT, DORMANT_WEIGHT, STALE_WEIGHT = 0.9, 0.75, 0.85
 CANDIDATE_WEIGHT, DISPUTED_WEIGHT, ARCHIVED_WEIGHT = 0.8, 0.7, 0.6
-# Hybrid adds recency and importance (DESIGN §9): small, so that they order equals and never outweigh a better match.
+# Hybrid adds recency and importance (DESIGN §9): small, so that they order equal matches and never outweigh a better one.
 RECENCY_BOOST, RECENCY_HALF_LIFE_DAYS = 0.2, 30.0
 IMPORTANCE_BOOST = 0.4
 
-# How much a word counts by where it stands: in the statement, in what it is about, in what supports it (DESIGN §9).
+# The weight of a word by its field: the statement, what it is about, what supports it (DESIGN §9).
 FIELD_WEIGHTS = (1.0, 0.8, 0.4)
 
 # Injection — spec 1 "Injection scoring", DESIGN §10.

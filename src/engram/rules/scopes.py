@@ -15,17 +15,17 @@ _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f\\]|[\u200b-\u200f\u2028-\u202e\u2060-\u
 
 
 def parse_scope(text: str) -> str:
-    """Return the scope in its one spelling, or raise `InvalidInput` saying what is wrong with it."""
+    """The scope in canonical form. Raises `InvalidInput` if it is invalid."""
     scope = text.strip()
     if scope in _BARE:
         return scope
     if len(scope) > MAX_SCOPE_LENGTH:
-        raise InvalidInput(f"scope of {len(scope)} characters; at most {MAX_SCOPE_LENGTH}")
+        raise InvalidInput(f"the scope has {len(scope)} characters (maximum {MAX_SCOPE_LENGTH})")
     kind, colon, name = scope.partition(":")
     if not colon or not _KIND.match(kind):
         raise InvalidInput(f"scope {text!r} is not of the form kind:name[/part…], such as project:acme/api, or global")
     if _FORBIDDEN.search(name):
-        raise InvalidInput(f"scope {text!r} holds a control character or a backslash")
+        raise InvalidInput(f"scope {text!r} contains a control character or a backslash")
     parts = name.split("/")
     if any(part.strip() != part or part in ("", ".", "..") for part in parts):
         raise InvalidInput(f"scope {text!r} has an empty part, '.' or '..' in its name")
@@ -33,7 +33,7 @@ def parse_scope(text: str) -> str:
 
 
 def ancestors(scope: str) -> tuple[str, ...]:
-    """The scope itself, then each wider one: project:acme/api, project:acme."""
+    """The scope itself, then each of its ancestors: project:acme/api, project:acme."""
     kind, colon, name = scope.partition(":")
     if not colon:
         return (scope,)
@@ -42,7 +42,7 @@ def ancestors(scope: str) -> tuple[str, ...]:
 
 
 def shows(scopes: Collection[str] | None, scope: str) -> bool:
-    """Whether someone who sees these scopes sees what belongs to `scope`; None sees everything."""
+    """Whether `scope` is visible from these scopes; None sees everything."""
     return scopes is None or scope in scopes
 
 

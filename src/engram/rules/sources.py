@@ -1,8 +1,8 @@
-"""Whose word a memory is, and who may change it: one order of trust for every place that asks (DESIGN §12).
+"""Where a memory comes from and who may change it: the one order of trust (DESIGN §12).
 
     person › program › agent › harvest › content (documents, imports, tool output, pages)
 
-A source never takes the place of what a more trusted one said; that waits for a person.
+A source never replaces what a more trusted one said; such a change waits for review.
 """
 
 from enum import IntEnum
@@ -17,27 +17,27 @@ __all__ = [
     "is_evidence",
     "may_decide",
     "may_replace",
+    "origin_of",
     "rank_of",
     "said_by",
-    "who",
 ]
 
 CONFIRMED = "user_confirmed"
-"""The verification that a person gave: whatever its source, the memory is the person's word from then on."""
+"""Verified by a person: whatever its source was, the memory now has a person's rank."""
 IMPORTED = "import"
-"""How what a file brought was learned. Who said it is the file's claim, and is believed once a person vouches for it."""
+"""`learned_by` of imported memories. The source the file claims counts only once a person has confirmed it."""
 
 EVIDENCE = "evidence"
-"""What a text for a prompt calls a memory that was only read or overheard."""
+"""The label in prompts of a memory that comes only from content or a transcript."""
 
 
 class Rank(IntEnum):
-    """How far a source is trusted, the least first."""
+    """How far a source is trusted, least trusted first."""
 
     CONTENT = 1
-    """Written by someone unknown: documents, other stores, pages, mail, what a tool printed."""
+    """Unknown authors: documents, other stores, web pages, mail, tool output."""
     HARVEST = 2
-    """Overheard: transcripts, and what an assistant said."""
+    """Transcripts, and what an assistant said."""
     AGENT = 3
     PROGRAM = 4
     PERSON = 5
@@ -65,40 +65,40 @@ _WORDS = {
 
 
 def rank_of(source: str, unknown: Rank = Rank.AGENT) -> Rank:
-    """The rank of a source as a surface stamped it. A file nobody stamped was written by hand, and is a person's."""
+    """The rank of a source as recorded by the surface. No source means a file written by hand, so a person."""
     if not source:
         return Rank.PERSON
     return _RANKS.get(source) or _RANKS.get(source.partition(":")[0], unknown)
 
 
 def said_by(memory: Memory) -> Rank:
-    """The most trusted source that stands behind a memory."""
+    """The rank of the most trusted source that vouches for a memory."""
     if memory.verification == CONFIRMED:
         return Rank.PERSON
     return Rank.CONTENT if memory.learned_by == IMPORTED else rank_of(memory.source)
 
 
 def is_evidence(memory: Memory) -> bool:
-    """Whether a memory only tells what was read or overheard: it answers when asked, and directs nobody until confirmed."""
+    """Whether a memory comes only from content or a transcript: it can be recalled, but directs no agent until confirmed."""
     return said_by(memory) < Rank.AGENT
 
 
 def may_replace(source: str, memory: Memory) -> bool:
-    """Whether what this source says may take the place of a memory: never of a more trusted word."""
+    """Whether a statement from this source may replace a memory: never one from a more trusted source."""
     return rank_of(source) >= said_by(memory)
 
 
 def may_decide(actor: str, memory: Memory) -> bool:
-    """Whether this actor may change, pin or retire a memory that it names by its id.
+    """Whether this actor may change, pin or retire a memory that it names by id.
 
-    A program that opened the store acts for its owner, under whatever name it gives. Surfaces that speak for somebody else say
-    so. An agent, which without a terminal cannot be told from a program, decides about what either of them said, never about a
-    person's word; a transcript or a document about nothing that a more trusted source said.
+    A program that opened the store acts for its owner, under any name; surfaces that act for somebody else record that. An agent,
+    which without a terminal cannot be told from a program, may change what agents and programs stored, never what a person
+    said. A transcript or a document may change nothing from a more trusted source.
     """
     rank = rank_of(actor, Rank.PROGRAM)
     return rank >= Rank.PROGRAM or _REACH.get(rank, rank) >= said_by(memory)
 
 
-def who(memory: Memory) -> str:
-    """Whose word a memory is, in words."""
+def origin_of(memory: Memory) -> str:
+    """Who a memory comes from, as a phrase."""
     return _WORDS[said_by(memory)]

@@ -11,14 +11,14 @@ from engram.rules import numbers as n
 
 
 def days_between(earlier: datetime | None, later: datetime) -> float:
-    """Fractional days, never negative: a clock set back makes no memory younger than new."""
+    """Fractional days, never negative, even if the clock was set back."""
     if earlier is None:
         return 0.0
     return max(0.0, (later - earlier).total_seconds() / 86400)
 
 
 def decay_rate(storage_strength: float, emotional_weight: float) -> float:
-    """Per day. A storage strength of .5, the start, gives spec 1's formula exactly."""
+    """The decay rate per day. The initial storage strength of .5 gives spec 1's formula exactly."""
     return n.BASE_DECAY * (1.5 - storage_strength) * (1 - emotional_weight / 20)
 
 
@@ -32,7 +32,7 @@ def strength(memory: Memory, now: datetime) -> float:
 
 
 def band(value: float) -> str:
-    """Spec 1's lifecycle word for a strength."""
+    """The lifecycle band of a strength (spec 1)."""
     if value > n.ACTIVE_ABOVE:
         return "active"
     if value > n.FADING_ABOVE:
@@ -43,7 +43,7 @@ def band(value: float) -> str:
 
 
 def reinforced(memory: Memory, at: datetime, *, seq: int | None = None, boost: float = n.REINFORCE_RETRIEVAL) -> Memory:
-    """The memory after one use: strength as it was at that moment, raised."""
+    """The memory after one use, reinforced from its strength at that moment."""
     old = memory.activation
     activation = Activation(
         retrieval_strength=_rounded(min(1.0, strength(memory, at) + boost)),
@@ -56,7 +56,7 @@ def reinforced(memory: Memory, at: datetime, *, seq: int | None = None, boost: f
 
 
 def rated(memory: Memory, signal: Signal, at: datetime, *, seq: int | None = None) -> Memory:
-    """The memory after a rating. A positive one also counts as a fresh verification."""
+    """The memory after a rating. A positive rating also counts as a verification."""
     counts = {name: getattr(memory.feedback, name) for name in ("positive", "negative", "neutral")}
     counts[signal] += 1
     step = {"positive": n.FEEDBACK_POSITIVE_STRENGTH, "negative": n.FEEDBACK_NEGATIVE_STRENGTH}.get(signal, 0.0)
@@ -71,7 +71,7 @@ def rated(memory: Memory, signal: Signal, at: datetime, *, seq: int | None = Non
 
 
 def consolidated(memory: Memory, at: datetime) -> Memory:
-    """The survivor of a contradiction: twice the storage strength, and fresh."""
+    """The memory that won a contradiction: storage strength doubled, and verified now."""
     old = memory.activation
     activation = replace(
         old,
@@ -83,20 +83,20 @@ def consolidated(memory: Memory, at: datetime) -> Memory:
 
 
 def faded(strength: float, days: float) -> float:
-    """A learned link so many days after its last use; one that fell below the least is gone, and has none."""
+    """The strength of a learned link some days after its last use; 0 once it falls below the minimum."""
     value = float(strength * n.CO_ACCESS_DAILY ** max(0.0, days))
     return value if value >= n.CO_ACCESS_PRUNE else 0.0
 
 
 def link_strength(link: Association, now: datetime) -> float:
-    """A learned link fades by the day; given ones stay."""
+    """The strength of a link at `now`: learned links decay daily, given ones do not."""
     if link.type != CO_ACCESSED:
         return link.strength
     return faded(link.strength, days_between(link.last_reinforced, now))
 
 
 def links_at(memory: Memory, now: datetime) -> tuple[Association, ...]:
-    """The links a memory has at `now`, as strong as they are then; learned ones that faded away are not among them."""
+    """The links of a memory with their strengths at `now`, without learned links that have decayed."""
     strengths = ((link, link_strength(link, now)) for link in memory.associations)
     return tuple(
         link if link.type != CO_ACCESSED else replace(link, strength=value)
@@ -106,7 +106,7 @@ def links_at(memory: Memory, now: datetime) -> tuple[Association, ...]:
 
 
 def co_accessed(memory: Memory, others: tuple[str, ...], at: datetime) -> Memory:
-    """The memory after a session in which it was injected together with `others`; faded links fall away."""
+    """The memory after a session in which it was injected together with `others`; decayed links are dropped."""
     links: list[Association] = []
     pending = dict.fromkeys(others)
     for link in memory.associations:
@@ -128,7 +128,7 @@ def _later(old: datetime | None, new: datetime) -> datetime:
 
 
 def _rounded(value: float) -> float:
-    """Six digits: people read these numbers in their files."""
+    """Rounded to six digits, because people read these numbers in their files."""
     return round(value, 6)
 
 
@@ -136,7 +136,7 @@ REINFORCING = frozenset({"injected", "recalled"})
 
 
 def sitting(use: Use) -> str:
-    """What counts as one session: the session, or without one the UTC day."""
+    """The session of a use, or the UTC day without one."""
     return use.session or f"day:{use.at.date().isoformat()}"
 
 

@@ -1,4 +1,4 @@
-"""The factors of the one ordered score (DESIGN §10), each a pure function."""
+"""The factors of the score (DESIGN §10), each a pure function."""
 
 from collections.abc import Collection, Iterable
 from datetime import datetime
@@ -9,7 +9,7 @@ from engram.rules.strength import days_between
 
 
 def feedback_weight(feedback: Feedback) -> float:
-    """Consistent praise lifts by at most 30 %, consistent blame halves at most."""
+    """Positive feedback raises the score by at most 30 %, negative feedback lowers it to at least half."""
     net = feedback.net
     if net > 0:
         return 1 + min(n.FEEDBACK_UP_STEP * net, n.FEEDBACK_UP_MAX)
@@ -19,12 +19,12 @@ def feedback_weight(feedback: Feedback) -> float:
 
 
 def derivation_weight(count: int) -> float:
-    """What was captured independently again lifts a little, by at most a tenth."""
+    """Independent derivations raise the score by at most a tenth."""
     return 1 + min(n.DERIVED_STEP * max(0, count - 1), n.DERIVED_MAX)
 
 
 def confidence_weight(confidence: float) -> float:
-    """From .75 for a guess to 1.25 for a certainty."""
+    """From .75 for confidence 0 to 1.25 for confidence 1."""
     return n.CONFIDENCE_BASE + n.CONFIDENCE_SPAN * confidence
 
 
@@ -44,7 +44,7 @@ def recency_boost(when: datetime | None, now: datetime) -> float:
 
 
 def importance_boost(importance: float) -> float:
-    """Importance above the middle lifts a little, below it lowers a little."""
+    """Importance above .5 raises the score a little, below .5 lowers it."""
     return n.IMPORTANCE_BOOST * (importance - 0.5)
 
 

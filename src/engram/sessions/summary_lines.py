@@ -15,8 +15,10 @@ from engram.gates.comparison import relation
 from engram.gates.tables import phrases, plain
 from engram.model.event import Event
 from engram.text.display import one_line
+from engram.text.sentences import sentence_spans
 from engram.text.tokens import query_terms, tokens
 from engram.text.truncation import cut
+from engram.text.word_tables import hedge_pattern
 
 __all__ = [
     "KINDS",
@@ -84,7 +86,7 @@ SIGNALS: dict[str, tuple[str, ...]] = {
         r"\bby (?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\bby (?:end of|eod|tomorrow|noon|\d)",
     ),
     "fact": (r"(?:\w+/){1,}[\w.-]+|\w+\.(?:py|ts|js|rs|go|md|sql|toml|ya?ml|json|txt)\b|https?://|\d",),
-    "hedge": (r"\b(?:maybe|perhaps|possibly|might|not sure|i guess|i think|wondering|kind of|sort of)\b",),
+    "hedge": (r"\b(?:{hedge}|wondering)\b",),
     "open": (
         r"(?:\b(?:not|never|to be|yet to|unable to)|n't)(?: \w+){0,2} (?:{done}|decided|agreed|chosen|settled)\b",
     ),
@@ -106,14 +108,8 @@ DONE = (
     "created|updated|released|migrated|removed|wrote|written|refactored|renamed|installed|verified|built|closed|published"
 )
 """Words of something that is behind us."""
-_ABBREVIATIONS = re.compile(
-    r"e\.g|i\.e|a\.m|p\.m|etc|vs|mr|mrs|ms|dr|prof|st|no|fig|approx|cf|al|inc|ltd|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec"
-)
-
 _FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _MARK = re.compile(r"\s*(?:[-*+•>]\s+|#{1,6}\s+|\d{1,3}[.)]\s+|\[[ xX]\]\s+|>)+")
-_ENDING = re.compile(r"(?<=[。！？])|(?<=[.!?…])[\"'”’)\]*]*\s+")
-_LAST_WORD = re.compile(r"([\w.]+)\.$")
 _SPEAKER = re.compile(r"[^\w-]+")
 _PROBE = "zzqx"
 _LETTER = re.compile(r"[^\W\d_]")
@@ -133,7 +129,10 @@ class Line:
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
     alternatives = "|".join(f"(?:{entry})" for entry in SIGNALS[name])
-    return re.compile(alternatives.replace("{imperative}", IMPERATIVES).replace("{done}", DONE))
+    words = {"imperative": IMPERATIVES, "done": DONE, "hedge": hedge_pattern("guess", "possible", "vague")}
+    for label, alternative in words.items():
+        alternatives = alternatives.replace(f"{{{label}}}", alternative)
+    return re.compile(alternatives)
 
 
 @lru_cache(maxsize=4096)
@@ -213,8 +212,8 @@ def sentences(text: str) -> list[str]:
     """The sentences of a text, each on one line and bounded: without code, tables and the marks of lists and headings."""
     found = []
     for paragraph in _paragraphs(_FENCED.sub("\n\n", text)):
-        for sentence in _split(paragraph):
-            if _LETTER.search(sentence):
+        for start, end in sentence_spans(paragraph, 0, len(paragraph)):
+            if _LETTER.search(sentence := paragraph[start:end]):
                 found.append(cut(one_line(sentence), LONGEST_LINE))
     return found
 
@@ -235,20 +234,6 @@ def _paragraphs(text: str) -> Iterator[str]:
             current = []
     if current:
         yield " ".join(current)
-
-
-def _split(paragraph: str) -> Iterator[str]:
-    begin = 0
-    for end in _ENDING.finditer(paragraph):
-        last = _LAST_WORD.search(paragraph, max(begin, end.start() - 12), end.start())
-        word = last[1].lower() if last else ""
-        if _ABBREVIATIONS.fullmatch(word) or (
-            len(word) == 1 and word.isalpha() and paragraph[end.start() - 2].isupper()
-        ):
-            continue
-        yield paragraph[begin : end.end()].strip()
-        begin = end.end()
-    yield paragraph[begin:].strip()
 
 
 def small_talk(text: str) -> bool:

@@ -1,13 +1,14 @@
-"""The fingerprint two copies of the same statement share, and the closer look before one is dropped."""
+"""Digests of texts: of a statement but for case and punctuation, and of an exact quote."""
 
 import hashlib
 import re
 import unicodedata
 from functools import lru_cache
 
-__all__ = ["content_hash", "same_text"]
+__all__ = ["content_hash", "quote_hash", "same_text"]
 
-# What ends or wraps a phrase; anything else that is no letter or digit may carry meaning (C++, -5, ≠, 👍).
+
+# Punctuation that ends or wraps a phrase; any other symbol may carry meaning (C++, -5, ≠, 👍).
 _WRAPPING = "\"'`“”‘’«»()[]{}「」『』《》*_"
 _ENDING = ".,;:!?…。、，；：！？؟،"
 _WRAP, _END = re.escape(_WRAPPING), re.escape(_WRAPPING + _ENDING)
@@ -15,7 +16,7 @@ _EDGES = re.compile(rf"(?<!\S)[{_WRAP}]+(?=\w)|(?<=[^\s{_END}])[{_END}]+(?=\s|$)
 
 
 class _Kept(dict[int, str]):
-    """Maps a character to what the hash keeps of it, filled as characters are met; `str.translate` reads it."""
+    """Maps a character to what the hash keeps of it; a lazily filled table for `str.translate`."""
 
     def __missing__(self, code: int) -> str:
         self[code] = kept = _kept(chr(code))
@@ -35,8 +36,8 @@ _CACHED_CHARS = 1000
 def content_hash(text: str) -> str:
     """SHA-256 of the text lower-cased, punctuation deleted, whitespace collapsed; "" when nothing is left.
 
-    Letters, digits and marks of every script count, so two different statements in any language differ. Symbols do
-    not: whoever is about to drop a text must also ask `same_text`, which tells `C` from `C++` and `-5` from `5`.
+    Letters, digits and marks of every script count, so different statements in any language differ. Symbols do not: a
+    caller about to drop a text must also check `same_text`, which tells `C` from `C++` and `-5` from `5`.
     """
     return _cached(text) if len(text) <= _CACHED_CHARS else _hashed(text)
 
@@ -47,7 +48,7 @@ def _hashed(text: str) -> str:
 
 
 _cached = lru_cache(maxsize=1024)(_hashed)
-"""Whoever writes a statement asks twice: is it known, and what is it indexed by."""
+"""Cached because writing a statement hashes it twice: for the duplicate check and for the index."""
 
 
 def same_text(one: str, other: str) -> bool:
@@ -57,3 +58,8 @@ def same_text(one: str, other: str) -> bool:
 
 def _bare(text: str) -> str:
     return " ".join(_EDGES.sub("", text.casefold()).split())
+
+
+def quote_hash(text: str) -> str:
+    """`sha256:` and the digest of the exact text; a changed space gives a different digest."""
+    return f"sha256:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"

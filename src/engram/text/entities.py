@@ -8,7 +8,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from engram.text.stems import read_table
+from engram.text.word_tables import read_table
 
 __all__ = ["entities"]
 

@@ -5,7 +5,7 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-from engram.text.stems import read_table
+from engram.text.word_tables import read_table
 
 __all__ = ["NUMBER", "Number", "number_of", "numbers"]
 

@@ -1,8 +1,8 @@
-"""Reading a statement for comparison: its words in order, its numbers, what it negates.
+"""Normalizes a statement for comparison: its words in order, its numbers, what it negates.
 
-`read` turns a text into a `Reading`; `opposite` and `rival` look two words up in the tables. What follows from two
-readings is decided by `engram.gates.comparison`. The tables are in `data/`; English is covered best, negation in some
-ten other languages, and any script can be read, compared word by word or sign by sign.
+`read` turns a text into a `NormalizedStatement`; `opposite` and `rival` look up two words in the tables of `data/`.
+`engram.gates.comparison` compares two statements. English is covered best, negation in some ten other languages; text in any
+script is compared word by word or character by character.
 """
 
 import re
@@ -12,19 +12,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from engram.text.numbers import NUMBER, Number, number_of
-from engram.text.stems import read_table, stem
+from engram.text.stems import stem
+from engram.text.word_tables import read_table, word_class
 
 __all__ = ["NOT", "NormalizedStatement", "canonical", "converse", "is_function_word", "opposite", "read", "rival"]
 
 NOT = "¬"
-"""Stands in a reading's sequence where a negation stood."""
+"""Marks a negation in `sequence` and `raw`."""
 
-# Beyond this a text is a document, not a statement; what follows is left to the words alone.
+# Longer text is a document, not a statement; the rest is not read.
 _READ_CHARS = 4000
 
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _PIECE = re.compile(
-    # A plain word, the common case, is told at its first look.
+    # A plain word, the common case, is matched first.
     r"(?P<plain>[A-Za-z]{2,}(?![^\s,;!?)]))"
     rf"|(?:{NUMBER.pattern})"
     rf"|(?P<sign>[{_UNSPACED}])"
@@ -44,7 +45,7 @@ _PREFIXES = ("un", "non", "dis")
 _NOT_PREFIXED = frozenset(
     ("display", "discov", "discount", "discharg", "discours", "dispos", "disk", "unit", "unless", "until")
 )
-# Korean negates inside the word; the mark goes before it, so that the word stays whole.
+# Korean negates inside the word; the mark moves before it, so that the word stays whole.
 _INSIDE_HANGUL = re.compile("([\uac00-\ud7af]+)¬([\uac00-\ud7af]+)")
 _COUNTED = re.compile("([一二三四五六七八九十两])(?=[次个個天小分秒年月周倍条条回])")
 _COUNTS = {char: str(value) for value, char in enumerate("零一二三四五六七八九十")} | {"两": "2"}
@@ -52,35 +53,27 @@ _COUNTS = {char: str(value) for value, char in enumerate("零一二三四五六�
 
 @dataclass(frozen=True, slots=True)
 class NormalizedStatement:
-    """What a statement says, as far as two statements can be compared by it."""
+    """A statement, reduced to what two statements are compared by."""
 
     sequence: tuple[str, ...] = ()
-    """All that carries meaning, in order: words as stems, relation words, numbers, symbols and `NOT`."""
+    """Everything that carries meaning, in order: stems, relation words, numbers, symbols and `NOT`."""
     content: frozenset[str] = frozenset()
     """The words alone, without relation words, numbers and negations."""
     subject: frozenset[str] = frozenset()
-    """Those of them before the verb; what the statement is about."""
+    """The content words before the verb: what the statement is about."""
     negated: frozenset[str] = frozenset()
-    """Those that a negation reaches."""
+    """The content words in the scope of a negation."""
     negations: int = 0
     names: frozenset[str] = frozenset()
     """Words that look like names: capitals inside a sentence, identifiers, paths."""
     numbers: tuple[Number, ...] = ()
     identifying: tuple[Number, ...] = ()
-    """Numbers that say which thing is spoken of (before the verb, issue numbers), not what is said of it."""
+    """Numbers that identify the thing meant (before the verb, issue numbers) rather than describe it."""
     qualified: frozenset[str] = frozenset()
-    """Words behind "in", "for", "when" and the like: the circumstances."""
+    """Words after "in", "for", "when" and the like: the circumstances."""
     past: bool = False
     raw: tuple[str, ...] = ()
-    """Every word as written, lower-cased, with the marks between clauses."""
-
-
-@lru_cache(maxsize=1)
-def _classes() -> dict[str, frozenset[str]]:
-    words: dict[str, set[str]] = {}
-    for label, *rest in read_table("wordclasses.txt"):
-        words.setdefault(label, set()).update(rest)
-    return {label: frozenset(members) for label, members in words.items()}
+    """Every word in lower case, with a comma between clauses."""
 
 
 @lru_cache(maxsize=1)
@@ -95,7 +88,7 @@ def _synonyms() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def _antonyms() -> dict[frozenset[str], bool]:
-    """Pair of stems → whether swapping the two sides undoes it."""
+    """Pair of stems → whether swapping the two sides undoes the opposition."""
     return {frozenset(map(canonical, row[-2:])): row[0] == "~" for row in read_table("antonyms.txt")}
 
 
@@ -135,7 +128,7 @@ def opposite(one: str, other: str) -> bool:
 
 
 def converse(one: str, other: str) -> bool:
-    """Whether two opposites say the same once the two things they relate change places (before, after)."""
+    """Whether two opposites say the same if the two things they relate change places (before, after)."""
     return _antonyms().get(frozenset((one, other)), False)
 
 
@@ -147,7 +140,7 @@ def rival(one: str, other: str) -> bool:
 
 
 def read(text: str) -> NormalizedStatement:
-    """Read a statement. Long texts are read up to a fixed length."""
+    """Normalize a statement. Long texts are read up to a fixed length."""
     return _read_cached(text) if len(text) <= 600 else _read(text[:_READ_CHARS])
 
 
@@ -180,7 +173,7 @@ def canonical(word: str) -> str:
 
 
 class _Reader:
-    """Walks over a text once, keeping what the words so far imply for the next."""
+    """Reads a text in one pass; the state says what the words so far imply for the next one."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -194,7 +187,7 @@ class _Reader:
         self.identifying: list[Number] = []
         self.qualified: set[str] = set()
         self.negations = 0
-        self.turned = False
+        self.is_negated = False
         self.in_concord = False
         self.has_verb = False
         self.in_qualifier = False
@@ -248,11 +241,11 @@ class _Reader:
     def _mark(self, mark: str) -> None:
         if self.raw and self.raw[-1] != ",":
             self.raw.append(",")
-        self.turned = self.in_concord = self.in_qualifier = False
+        self.is_negated = self.in_concord = self.in_qualifier = False
         self.sentence_start = self.sentence_start or mark in _SENTENCE_ENDS
 
     def _sign(self, sign: str) -> None:
-        """One character of a script without spaces is a word of its own; the order tells the rest."""
+        """Treats a character of a script without spaces as a word of its own."""
         self._keep(sign)
 
     def _symbol(self, symbol: str) -> None:
@@ -310,7 +303,7 @@ class _Reader:
         if kind == "light" or kind == "boundary":
             self.in_qualifier = root not in _COORDINATING
             if kind == "boundary":
-                self.turned = self.in_concord = False
+                self.is_negated = self.in_concord = False
             self.sequence.append(root)
         elif kind == "past":
             self.past = True
@@ -326,13 +319,13 @@ class _Reader:
                 self.sequence.append("with")
 
     def _is_letter_name(self, letter: str, started: bool) -> bool:
-        """ "Service A" names a service; "A service" does not, unless other letters stand beside it."""
+        """Whether a capital letter is a name: "A" is in "Service A", but not in "A service" unless other letters are used as names."""
         return letter not in "AI" or (letter == "A" and (not started or self.has_letter_names))
 
     def _keep(self, word: str) -> None:
         self.sequence.append(word)
         self.content[word] = None
-        if self.turned:
+        if self.is_negated:
             self.negated.add(word)
         if self.in_qualifier and self.has_verb:
             self.qualified.add(word)
@@ -341,28 +334,27 @@ class _Reader:
         self.raw.append(NOT)
         self.sequence.append(NOT)
         self.negations += 1
-        self.turned = not self.turned
+        self.is_negated = not self.is_negated
 
 
 def is_function_word(word: str) -> bool:
-    """Whether a lower-case word says nothing by itself (articles, auxiliaries, fillers)."""
+    """Whether a lower-case word carries no meaning by itself (articles, auxiliaries, fillers)."""
     return _classified(word)[0] in ("drop", "past")
 
 
 @lru_cache(maxsize=65536)
 def _classified(word: str) -> tuple[str, str, bool]:
-    """What a word does, the stem (or number) it counts as, and whether a subject ends before it."""
-    table = _classes()
+    """The class of a word, its stem (or number), and whether it is a verb, which ends the subject."""
     root = canonical(word)
-    is_verb = word in table["verb"] or root in table["verb"]
+    is_verb = not word_class("wordclasses", "verb").isdisjoint((word, root))
     if number := _number_words().get(word):
         return "number", number, is_verb
     order = ("negation", "concord", "without", "boundary", "past", "drop", "light")
-    return next((kind for kind in order if word in table[kind]), "content"), root, is_verb
+    return next((kind for kind in order if word in word_class("wordclasses", kind)), "content"), root, is_verb
 
 
 def _parts(word: str) -> Iterator[str]:
-    """Hyphenated words as their parts, unless one of them negates (no-cache is a name)."""
+    """The parts of a hyphenated word, or the whole word if a part negates (no-cache is a name)."""
     if _ALPHA_HYPHENS.fullmatch(word):
         parts = word.split("-")
         if not any(_classified(part)[0] in ("negation", "without") for part in parts):

@@ -1,26 +1,27 @@
-"""Sentences: the split by punctuation alone for short texts, and exact places for the prose of documents."""
+"""Sentences: a quick split by punctuation for short texts, and exact spans that respect abbreviations."""
 
 import re
 from collections.abc import Iterator
 
-__all__ = ["SENTENCE_END", "sentences_in", "split_sentences"]
+__all__ = ["SENTENCE_END", "document_sentences", "sentence_spans", "split_sentences"]
 
 SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?…؟])\s+|\n+")
-"""Where a sentence of a statement or a turn ends: punctuation before white space, or a line's end."""
+"""The end of a sentence in a statement or a turn: punctuation before white space, or a line end."""
 
-# A full stop behind these ends no sentence, …
+# A full stop after these does not end a sentence …
 _SHORTENED_WORDS = """
     inc ltd co corp llc plc gmbh bros mr mrs ms dr prof st jr sr hon rev gen gov dept cf al vs v viz etc e.g i.e u.s u.k u.n
     a.m p.m
 """
-# … and behind these only where a number follows.
+# … and after these it does not if a number follows.
 _NUMBERED_WORDS = """
     no nos art arts sec secs cl para paras fig figs vol ch pp p ex app est approx ca jan feb mar apr jun jul aug sep sept oct
     nov dec
 """
 _SHORTENED = frozenset(_SHORTENED_WORDS.split())
 _NUMBERED = frozenset(_NUMBERED_WORDS.split())
-_END = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’)\]]*(?=\s+[\"'“‘(\[§*_]*[^\W_a-z])|[。！？]+[」』”’)]*")
+_STOP = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*]*+(?=\s|$)|[。！？]++[」』”’)]*+")
+_CAPITAL_FOLLOWS = re.compile(r"\s+[\"'“‘(\[§*_]*[^\W_a-z]")
 _LAST_WORD = re.compile(r"[^\s(\[\"“']*\Z")
 # A new block begins: a blank line, a list item, a clause of its own, a table row, a quotation.
 _BLOCK = re.compile(
@@ -36,15 +37,26 @@ def split_sentences(text: str, most: int = 0) -> list[str]:
     return [part for part in SENTENCE_END.split(text.strip(), maxsplit=most) if part]
 
 
-def sentences_in(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The spans of the sentences between two places, without list markers and clause numbers before them."""
-    for first, last in _blocks(text, start, end):
-        at = first
-        for found in _END.finditer(text, first, last):
-            if not _is_shortened(text, at, found):
-                yield from _trimmed(text, at, found.end())
-                at = found.end()
-        yield from _trimmed(text, at, last)
+def sentence_spans(text: str, start: int, end: int, *, edited: bool = False) -> Iterator[tuple[int, int]]:
+    """The spans of the sentences between two positions; together they cover everything between them.
+
+    `edited` is for documents rather than chat: a new sentence starts with a capital, and a short number before a full stop
+    belongs to a numbered clause.
+    """
+    first = start
+    for stop in _STOP.finditer(text, start, end):
+        if not _is_inside(text, first, stop, edited):
+            yield first, stop.end()
+            first = stop.end()
+    if first < end:
+        yield first, end
+
+
+def document_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The spans of the sentences in a part of a document, without list markers and clause numbers before them."""
+    for block in _blocks(text, start, end):
+        for first, last in sentence_spans(text, *block, edited=True):
+            yield from _trimmed(text, first, last)
 
 
 def _blocks(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -55,15 +67,19 @@ def _blocks(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     yield at, end
 
 
-def _is_shortened(text: str, start: int, found: re.Match[str]) -> bool:
-    """Whether the stop belongs to a shortened word, an initial or a number of a clause."""
-    if found[0] != ".":
+def _is_inside(text: str, start: int, stop: re.Match[str], edited: bool) -> bool:
+    """Whether a stop does not end the sentence: after an abbreviation, an initial or the number of a clause."""
+    if edited and stop[0][0] in ".!?…" and not _CAPITAL_FOLLOWS.match(text, stop.end()):
+        return True
+    if stop[0] != ".":
         return False
-    last = _LAST_WORD.search(text, max(start, found.start() - 40), found.start())
-    word = last[0].lower() if last else ""
-    if word in _NUMBERED:
-        return text[found.end() : found.end() + 2].strip().isdecimal()
-    return word in _SHORTENED or (len(word) == 1 and word.isalpha()) or (word.isdecimal() and len(word) < 3)
+    last = _LAST_WORD.search(text, max(start, stop.start() - 40), stop.start())
+    word = last[0] if last else ""
+    if word.lower() in _NUMBERED:
+        return text[stop.end() : stop.end() + 2].strip().isdecimal()
+    if len(word) == 1 and word.isalpha():
+        return edited or word.isupper()
+    return word.lower() in _SHORTENED or (edited and word.isdecimal() and len(word) < 3)
 
 
 def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

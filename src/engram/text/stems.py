@@ -6,11 +6,11 @@ indexed. Words with anything but ASCII letters are their own stem, so other scri
 
 import re
 from functools import lru_cache
-from pathlib import Path
 
-__all__ = ["read_table", "stem", "word_of"]
+from engram.text.word_tables import DATA, read_table
 
-_DATA = Path(__file__).parent / "data"
+__all__ = ["stem", "word_of"]
+
 
 _VOWELS = "aeiouy"
 _DOUBLES = ("bb", "dd", "ff", "gg", "mm", "nn", "pp", "rr", "tt")
@@ -81,13 +81,6 @@ _HAS_VOWEL = re.compile(r"[aeiouy]")
 _SHORT_SYLLABLE = re.compile(r"(?:^[aeiouy][^aeiouy]|[^aeiouy][aeiouy][^aeiouywxY])$")
 
 
-def read_table(name: str) -> list[list[str]]:
-    """Rows of a data file of this room: words split on spaces, `#` starts a comment."""
-    lines = (_DATA / name).read_text(encoding="utf-8").splitlines()
-    rows = [line.partition("#")[0].split() for line in lines]
-    return [row for row in rows if row]
-
-
 @lru_cache(maxsize=1)
 def _irregular() -> dict[str, str]:
     return {form: row[0] for row in read_table("irregular.txt") for form in row[1:]}
@@ -111,7 +104,7 @@ def word_of(term: str) -> str:
 
 @lru_cache(maxsize=1)
 def _words() -> dict[str, str]:
-    lines = (_DATA / "words.txt").read_text(encoding="utf-8").splitlines()
+    lines = (DATA / "words.txt").read_text(encoding="utf-8").splitlines()
     return {term: word for term, _, word in (line.partition(" ") for line in lines if line[0] != "#")}
 
 

@@ -12,7 +12,8 @@ from functools import cache, lru_cache
 from itertools import pairwise
 
 from engram.text.sentences import SENTENCE_END
-from engram.text.stems import read_table, stem
+from engram.text.stems import stem
+from engram.text.word_tables import read_table
 
 __all__ = ["ASKED", "marked_terms", "query_terms", "tokens"]
 

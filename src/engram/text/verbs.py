@@ -6,8 +6,8 @@ of verbs that are a state or an act by their object, in `data/verbobjects.txt`.
 
 from functools import lru_cache
 
-from engram.text.stems import read_table, stem
-from engram.text.word_classes import word_class
+from engram.text.stems import stem
+from engram.text.word_tables import read_table, word_class
 
 __all__ = ["PAST_AUXILIARIES", "SUBJECTS", "is_act", "is_participle", "is_past", "kind_of", "kind_with", "revises"]
 

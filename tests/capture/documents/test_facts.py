@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from engram.capture.documents.chunk import Chunk, chunks_of
 from engram.capture.documents.facts import facts_in
-from engram.capture.documents.quotes import quote_hash, quoted
 from engram.capture.documents.read import KINDS
-from engram.model.errors import InvalidInput
+from engram.text.content_hash import quote_hash
 from tests.capture.documents.contract import CONTRACT, MARKDOWN
 
 
@@ -40,7 +39,7 @@ def test_every_fact_stands_verbatim_at_its_place_within_its_chunk() -> None:
     for chunk in chunks_of(CONTRACT, kind="text", max_tokens=60):
         for fact in facts_in(CONTRACT, chunk, kind="text"):
             assert chunk.start <= fact.start < fact.end <= chunk.end
-            assert " ".join(quoted(CONTRACT, (fact.start, fact.end)).split()) == fact.statement
+            assert " ".join(CONTRACT[fact.start : fact.end].split()) == fact.statement
 
 
 SENTENCES = st.sampled_from(
@@ -132,10 +131,3 @@ def test_a_quote_is_known_by_its_exact_text() -> None:
     assert quote_hash("abc") == "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     assert quote_hash("abc ") != quote_hash("abc")
     assert quote_hash("\ud83d").startswith("sha256:")
-
-
-@pytest.mark.parametrize("span", [(0, 0), (-1, 2), (2, 9), (3, 2)])
-def test_a_place_outside_the_text_is_no_quote(span: tuple[int, int]) -> None:
-    assert quoted("hello", (1, 3)) == "el"
-    with pytest.raises(InvalidInput, match="Ingest it again"):
-        quoted("hello", span)

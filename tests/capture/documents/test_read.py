@@ -50,9 +50,9 @@ def test_a_folder_a_missing_file_and_a_pipe_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InvalidInput, match="is a folder"):
         read_document(tmp_path)
-    with pytest.raises(InvalidInput, match="There is no file"):
+    with pytest.raises(InvalidInput, match="does not exist"):
         read_document(tmp_path / "none.md")
-    with pytest.raises(InvalidInput, match="not a file that can be read to its end"):
+    with pytest.raises(InvalidInput, match="not a regular file"):
         read_document(tmp_path / "pipe")
 
 

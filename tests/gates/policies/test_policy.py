@@ -95,14 +95,14 @@ def test_the_subject_of_i_my_and_the_user_is_one_and_a_pronoun_is_none() -> None
         (lambda: TypeRule("(", "fact"), "type rule: its pattern is not a regular expression"),
         (lambda: TypeRule("a", "fact", unless="["), "type rule: its unless is not a regular expression"),
         (lambda: TypeRule("", "fact"), "type rule has no pattern"),
-        (lambda: TypeRule(5, "fact"), "its pattern is a text, not int"),  # type: ignore[arg-type]
+        (lambda: TypeRule(5, "fact"), "its pattern must be a string, not int"),  # type: ignore[arg-type]
         (lambda: TypeRule("a" * (MAX_PATTERN_CHARS + 1), "fact"), f"at most {MAX_PATTERN_CHARS}"),
         (lambda: TypeRule("(?:" * 61 + "a" + ")" * 61, "fact"), "its pattern nests more than 60 groups"),
         (lambda: TypeRule("a", "fact", words=("Two words",)), "single lower-case words"),
-        (lambda: SlotRule("a"), "slot rule gives neither"),
+        (lambda: SlotRule("a"), "slot rule has neither"),
         (lambda: SlotRule("(", critical_slot="k"), "slot rule: its pattern is not a regular expression"),
         (lambda: SlotRule("a", conflict_key="k:{what}"), "names the group 'what', which the pattern lacks"),
-        (lambda: SlotRule("(?P<what>a)", conflict_key="k:{what"), "has a brace that belongs to no"),
+        (lambda: SlotRule("(?P<what>a)", conflict_key="k:{what"), "has an unmatched brace"),
         (lambda: SlotRule("a", critical_slot="k" * 200), "its critical_slot has more than"),
     ],
 )

@@ -1,10 +1,9 @@
-"""Answering from a long document: the chunks that matter, each with its exact place, and whether a quote still stands."""
+"""Cites long documents: finds the relevant chunks, each with its exact span, and verifies quotes against the source."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engram.capture.documents.quotes import quote_hash
 from engram.capture.documents.read import read_document
 from engram.capture.documents.source import redaction, without
 from engram.capture.documents.versions import Version, Versions
@@ -17,17 +16,18 @@ from engram.recall.missing_terms import missing_terms
 from engram.recall.prompt.budget import BudgetItem, Counter, PromptSection, assemble
 from engram.sessions.tasks import Tasks
 from engram.store.protocol import Store
+from engram.text.content_hash import quote_hash
 from engram.text.quote import notice, quoted, word
 
 CONTEXT_TOKENS = 4_000
 SOURCE_CHUNKS = 6
-MOST_LOOKED_AT = 400
-"""Chunks looked at for those of a file's latest version."""
+MOST_SEARCHED = 400
+"""Chunks searched for those of a file's latest version."""
 
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A quote and its place: characters `span[0]` to `span[1]` of the source, half-open."""
+    """A quote and its half-open span of characters in the source."""
 
     id: str
     source: str
@@ -38,11 +38,10 @@ class Citation:
     quote: str
     quote_hash: str
     state: str = "unchecked"
-    """verified: found in the source's file, letter by letter; changed: the source reads otherwise; unchecked: nobody looked,
-    or there is no file to look into."""
+    """`verified`: the source file contains exactly this quote; `changed`: it does not; `unchecked`: not compared, or no file."""
     reason: str = ""
     redacted: bool = False
-    """Whether a secret stands in the source where the quote says `[redacted:…]`."""
+    """Whether the quote contains `[redacted:…]` in place of a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class LongInputContext:
 
 @dataclass(slots=True)
 class Citing:
-    """Finds chunks and checks quotes."""
+    """Finds chunks and verifies quotes."""
 
     store: Store
     tasks: Tasks
@@ -75,13 +74,16 @@ class Citing:
         count: Counter | None = None,
         scopes: Collection[str] | None = None,
     ) -> LongInputContext:
-        """The chunks that answer, best first, within the budget; each quoted whole or left out, never cut."""
+        """The relevant chunks within the budget, best first; each is quoted whole or left out.
+
+        Raises `InvalidInput` for an empty query, an invalid limit, or a budget smaller than every relevant chunk.
+        """
         if not query.strip():
-            raise InvalidInput("what is asked of the document? give a query")
+            raise InvalidInput("the query is empty; ask something about the document")
         if type(max_tokens) is not int or max_tokens < 0:
             raise InvalidInput(f"max_tokens {max_tokens!r} must be a whole number, at least 0")
         if type(source_chunk_limit) is not int or not 1 <= source_chunk_limit <= 100:
-            raise InvalidInput(f"source_chunk_limit {source_chunk_limit!r} must lie between 1 and 100")
+            raise InvalidInput(f"source_chunk_limit {source_chunk_limit!r} must be between 1 and 100")
         found = self._answering(self.tasks.get(task_id, scopes=scopes), query, source_chunk_limit)
         items = tuple(BudgetItem(c.id, c.quote, label=f"{_label(c)}: ", multiline=True) for c in found)
         built = assemble([PromptSection("Sources", items)], max_tokens, count or self.count)
@@ -90,13 +92,13 @@ class Citing:
         if found and not kept:
             least = min((count or self.count)(item.label + item.text) for item in items)
             raise InvalidInput(
-                f"{max_tokens} tokens hold none of the {len(found)} chunks that answer, which are never cut; the shortest "
-                f"takes about {least}"
+                f"A budget of {max_tokens} tokens is too small for any of the {len(found)} relevant chunks, which are never cut "
+                f"(minimum about {least})"
             )
         return LongInputContext(built.text, built.tokens, kept, missing_terms(terms, built.text))
 
     def _answering(self, task: TaskRun, query: str, limit: int) -> list[Citation]:
-        """The best chunks; of a file that was read anew into the same task, those of its latest version only."""
+        """The best chunks; for a file ingested again into the same task, only those of its latest version."""
         wanted = limit
         while True:
             hits = self.tasks.search_events(
@@ -104,13 +106,13 @@ class Citing:
             )
             chunks = [hit.event for hit in hits if hit.event is not None and is_chunk(hit.event)]
             latest = {i: self._latest(task, i) for i in {str(chunk.payload.get("source", "")) for chunk in chunks}}
-            standing = [chunk for chunk in chunks if self._stands(chunk, latest, task)]
-            if len(standing) >= limit or len(hits) < wanted or wanted >= MOST_LOOKED_AT:
-                return [self._marked(chunk, latest) for chunk in standing[:limit]]
-            wanted = min(MOST_LOOKED_AT, wanted * 4)
+            current = [chunk for chunk in chunks if self._is_current(chunk, latest, task)]
+            if len(current) >= limit or len(hits) < wanted or wanted >= MOST_SEARCHED:
+                return [self._marked(chunk, latest) for chunk in current[:limit]]
+            wanted = min(MOST_SEARCHED, wanted * 4)
 
     def _latest(self, task: TaskRun, source_id: str) -> Version | None:
-        """The version of a source's file that was read since and reads otherwise; None where it is the last itself."""
+        """The newer version of a source's file with a different text; None if there is none."""
         source = self.store.event(source_id)
         path = str(source.payload.get("path", "")) if source is not None else ""
         if source is None or not path:
@@ -118,7 +120,7 @@ class Citing:
         last = Versions.of(self.store, task.scope, path, "").latest()
         return last if last is not None and last.digest != source.payload.get("digest") else None
 
-    def _stands(self, chunk: Event, latest: Mapping[str, Version | None], task: TaskRun) -> bool:
+    def _is_current(self, chunk: Event, latest: Mapping[str, Version | None], task: TaskRun) -> bool:
         newer = latest[str(chunk.payload.get("source", ""))]
         return newer is None or newer.task != task.id
 
@@ -127,12 +129,13 @@ class Citing:
         newer = latest[citation.source]
         if newer is None:
             return citation
-        return replace(citation, state="changed", reason=f"its file changed, and was read anew for {newer.task}")
+        return replace(citation, state="changed", reason=f"its file changed and was ingested again for {newer.task}")
 
     def cite(self, ref: str, scopes: Collection[str] | None = None) -> Citation:
-        """The quote behind a chunk or a fact, checked against its source as it stands now.
+        """The quote of a chunk or a fact, compared with the current source.
 
-        A fact that several documents state is verified where one of them still does. `scopes` are those its asker sees.
+        A fact that several documents state is verified if one of them still does. `scopes` are those the caller may see. Raises
+        `NotFound` for an unknown id, `InvalidInput` for one without a document.
         """
         checked: list[Citation] = []
         for event, evidence in self._quoted(ref, scopes):
@@ -143,7 +146,7 @@ class Citing:
 
     def _quote(self, ref: str, event: Event, evidence: Evidence | None) -> Citation:
         if event.content and not is_chunk(event):
-            raise InvalidInput(f"{event.id} quotes no document; `cite` takes a chunk, or a fact drawn from one")
+            raise InvalidInput(f"{event.id} does not quote a document; give the id of a chunk, or of a fact from one")
         citation = self._citation(event)
         if evidence is None or evidence.span is None:
             return citation
@@ -163,11 +166,13 @@ class Citing:
         memory = self.store.get(ref, scopes)
         if memory is None:
             raise NotFound(f"no chunk or memory {ref!r}; `engram task context` and `engram search` show ids")
-        said = [(self._event(evidence.event, scopes), evidence) for evidence in memory.evidence]
-        found: list[tuple[Event, Evidence | None]] = [(e, place) for e, place in said if e is not None and e.content]
+        pairs = [(self._event(evidence.event, scopes), evidence) for evidence in memory.evidence]
+        found: list[tuple[Event, Evidence | None]] = [(e, place) for e, place in pairs if e is not None and e.content]
         found = [(e, place) for e, place in found if is_chunk(e)] or found
         if not found:
-            raise InvalidInput(f"{memory.id} rests on no document; `engram show {memory.id}` tells what it rests on")
+            raise InvalidInput(
+                f"{memory.id} does not come from a document; `engram show {memory.id}` shows its evidence"
+            )
         return found
 
     def _citation(self, event: Event) -> Citation:
@@ -188,10 +193,9 @@ class Citing:
 
     def _checked(self, citation: Citation) -> Citation:
         if quote_hash(citation.quote) != citation.quote_hash:
-            why = "it was purged, or the ledger altered"
-            return replace(citation, state="changed", reason=f"the quote is not what was read: {why}")
+            return replace(citation, state="changed", reason="the quote was purged, or the ledger was altered")
         if not citation.path:
-            why = "it was given as a text: there is no file to hold it against. The ledger has it as it was given"
+            why = "it was given as text, so there is no file to compare with; the ledger has the original"
             return replace(citation, reason=why)
         try:
             text = self.read(Path(citation.path))
@@ -199,31 +203,31 @@ class Citing:
             return replace(citation, state="changed", reason=f"the source cannot be read: {error}")
         start, end = citation.span
         if citation.redacted and without(text, start, end, find_secrets(text))[0] == citation.quote:
-            why = f"found at {start}–{end} of {citation.path}, but for what was redacted"
+            why = f"found at {start}–{end} of {citation.path}, except for redacted secrets"
             return replace(citation, state="verified", reason=why)
         if text[start:end] == citation.quote:
             return replace(citation, state="verified", reason=f"found at {start}–{end} of {citation.path}")
         moved = text.find(citation.quote)
         where = (
-            f"; it stands at {moved}–{moved + len(citation.quote)} now"
+            f"; the quote is now at {moved}–{moved + len(citation.quote)}"
             if moved >= 0
-            else "; its words are not there any more"
+            else "; the quote no longer occurs in it"
         )
         return replace(
             citation,
             state="changed",
-            reason=f"{citation.path} changed since it was read{where}. `engram ingest` reads it again",
+            reason=f"{citation.path} changed since it was ingested{where}. Run `engram ingest` again",
         )
 
 
 def is_chunk(event: Event) -> bool:
-    """Whether an event is a chunk of a document, with a place in it."""
+    """Whether an event is a chunk of a document, with a span."""
     span = event.payload.get("span")
     return isinstance(span, list | tuple) and len(span) == 2 and all(type(place) is int for place in span)
 
 
 def _in_source(event: Event, place: int) -> int:
-    """Where a place of a chunk's words stands in the source; what was redacted before it is as long there as it was."""
+    """The position in the source of a position in a chunk, allowing for the secrets redacted before it."""
     at = int(event.payload["span"][0]) + place
     for start, end, kind in event.payload.get("redacted", ()):
         if start >= at:
@@ -235,5 +239,5 @@ def _in_source(event: Event, place: int) -> int:
 def _label(citation: Citation) -> str:
     where = f" {quoted(citation.heading)}" if citation.heading else ""
     start, end = citation.span
-    said = f"{citation.state}: {notice(citation.reason)}" if citation.reason else citation.state
-    return f"[{word(citation.id)}] {word(citation.title)}{where} (characters {start}–{end}, {said})"
+    state = f"{citation.state}: {notice(citation.reason)}" if citation.reason else citation.state
+    return f"[{word(citation.id)}] {word(citation.title)}{where} (characters {start}–{end}, {state})"

@@ -1,7 +1,7 @@
-"""Facts of a chunk, by rule: the sentences that bind, define, measure or date, word for word and at their place.
+"""Finds the facts of a chunk by rules: sentences that oblige, define, measure or date, verbatim and with their span.
 
-Fewer is better than noise: a sentence without any such mark is no fact, and code gives only what its authors wrote for
-readers (the first sentence of a docstring, a comment that warns or obliges).
+Precision before recall: a sentence without such a mark is not a fact, and code yields only what its authors wrote for readers
+(the first sentence of a docstring, a comment that warns or obliges).
 """
 
 import re
@@ -11,12 +11,12 @@ from itertools import islice
 
 from engram.capture.documents.chunk import Chunk
 from engram.capture.documents.read import kind_of
-from engram.text.sentences import sentences_in
+from engram.text.sentences import document_sentences
 
 __all__ = ["LONGEST", "MAX_FACTS", "Anchored", "by_weight", "facts_in"]
 
 MAX_FACTS = 6
-# Weights of marks; a sentence is a fact from here on.
+# A sentence whose marks add up to this weight is a fact.
 ENOUGH = 2
 FEWEST_WORDS, LONGEST = 4, 1_000
 
@@ -27,8 +27,8 @@ _COUNT = rf"(?:\d[\d.,]*|{_NUMERALS.replace(' ', '|')})"
 _LIMIT = r"(?:within|no later than|at least|not less than|up to|for a period of|every|after)"
 _DIGIT = "0"
 _PERIODS = "day days week weeks month months year years hour hours minute minutes quarter quarters"
-# What tells a fact: its weight, the words of which one must be there for a closer look ("0" is any digit), and the
-# look itself, at the sentence in lower case.
+# The marks of a fact: a weight, trigger words of which one must occur ("0" is any digit), and a pattern for the sentence in
+# lower case.
 _MARKS: tuple[tuple[int, str, str], ...] = (
     # obligations, bans and rights
     (3, "shall must", r"\b(?:shall|must)\b"),
@@ -52,10 +52,10 @@ _MARKS: tuple[tuple[int, str, str], ...] = (
     (2, _PERIODS, rf"\b{_COUNT}[\s-]+{_PERIOD}\b"),
     (2, _DIGIT, r"\b\d[\d.,]*\s?(?:ms|[kmgt]i?b|[kcm]?m|kg|g|mg|l|ml|[kmg]?hz|[kmg]?w|kwh|°c|°f|rpm|requests|users|tokens|seats|units)\b"),
 )  # fmt: skip
-_CLOSER = tuple((weight, frozenset(words.split()), re.compile(look)) for weight, words, look in _MARKS)
+_COMPILED = tuple((weight, frozenset(words.split()), re.compile(pattern)) for weight, words, pattern in _MARKS)
 _PLAIN_WORD = re.compile(r"[a-z]+")
 _HAS_DIGIT = re.compile(r"\d")
-# Two capitalised words in a row that do not open the sentence: a name makes a telling sentence more telling.
+# Two capitalised words in a row inside the sentence: a name adds weight.
 _NAME = re.compile(r"(?<=[a-z,;] )[A-Z][\w&.-]+ (?:of |and )?[A-Z][\w&.-]+")
 _PATH = re.compile(r" > | – ")
 _NUMBERING = re.compile(r"\A(?:[A-Za-z]+ )?[\dIVXLC.]+ ")
@@ -63,21 +63,21 @@ _TABLE_OR_HEADING = re.compile(r"\s*(?:\||\#{1,6}\s)|.*\|.*\|")
 _FENCED = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1[`~]*[ \t\r]*$|\Z)", re.MULTILINE | re.DOTALL)
 
 _DOCSTRING = re.compile(
-    r'(?:^|:[ \t\r]*\n)[+ \t]*[rRuU]?"""[ \t]*\n?[+ \t]*(?P<said>[^\s"][^"\n]{10,300}?[.!])(?=\s|""")'
+    r'(?:^|:[ \t\r]*\n)[+ \t]*[rRuU]?"""[ \t]*\n?[+ \t]*(?P<first>[^\s"][^"\n]{10,300}?[.!])(?=\s|""")'
 )
 _COMMENT_MARK = re.compile(r"(?<!\#)\#++|(?<![:/])//++!?|(?<!/)/\*++|(?<!-)--|(?<!;);;++|^\+?[ \t]*+\*")
-_TELLING = re.compile(
+_WARNING = re.compile(
     r"(?:TODO|FIXME|NOTE|WARNING|IMPORTANT|HACK|XXX|SAFETY|INVARIANT)\b"
     r"|.{0,120}?\b(?:must|never|always|shall|do not|don't|required|at most|at least)\b",
     re.IGNORECASE,
 )
-# Marks tried on one line: a `#` may stand in a text, and a comment follow it.
+# Comment marks tried per line: a `#` in a string may come before the comment.
 _MOST_MARKS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Anchored:
-    """A statement and where it stands: `text[start:end]`, with its whitespace collapsed, is the statement."""
+    """A statement and its span: `text[start:end]` with its whitespace collapsed is the statement."""
 
     statement: str
     start: int
@@ -85,27 +85,27 @@ class Anchored:
 
 
 def facts_in(text: str, chunk: Chunk, max_facts: int = MAX_FACTS, *, kind: str = "") -> list[Anchored]:
-    """The most telling facts of a chunk, at most `max_facts`, in the order of the text.
+    """The weightiest facts of a chunk, at most `max_facts`, in the order of the text.
 
-    `kind` is the document's; without it the chunk's look decides.
+    `kind` is the document's kind; by default it is guessed from the chunk.
     """
     best = by_weight(text, chunk, kind=kind)[: max(max_facts, 0)]
     return sorted(best, key=lambda fact: fact.start)
 
 
 def by_weight(text: str, chunk: Chunk, *, kind: str = "") -> list[Anchored]:
-    """Every fact of a chunk, the most telling first."""
+    """Every fact of a chunk, the weightiest first."""
     kind = kind or kind_of(text[chunk.start : chunk.end])
-    found = _said_in_code(text, chunk, kind) if kind in ("code", "diff") else _said_in_prose(text, chunk)
+    found = _facts_in_code(text, chunk, kind) if kind in ("code", "diff") else _facts_in_prose(text, chunk)
     return [fact for _, fact in sorted(found, key=lambda weighed: (-weighed[0], weighed[1].start))]
 
 
-def _said_in_prose(text: str, chunk: Chunk) -> Iterator[tuple[int, Anchored]]:
+def _facts_in_prose(text: str, chunk: Chunk) -> Iterator[tuple[int, Anchored]]:
     seen: set[str] = set()
     titles = {_NUMBERING.sub("", title) for title in _PATH.split(chunk.heading)}
     for start, end in _prose(text, chunk):
-        for found, last in sentences_in(text, start, end):
-            first = _behind_title(text, found, last, titles)
+        for found, last in document_sentences(text, start, end):
+            first = _after_title(text, found, last, titles)
             statement = " ".join(text[first:last].split())
             weight = _weight(statement)
             if weight >= ENOUGH and statement not in seen:
@@ -113,8 +113,8 @@ def _said_in_prose(text: str, chunk: Chunk) -> Iterator[tuple[int, Anchored]]:
                 yield weight, Anchored(statement, first, last)
 
 
-def _behind_title(text: str, start: int, end: int, titles: set[str]) -> int:
-    """Where the sentence begins if its first line is the section's own title, which plain text does not set apart."""
+def _after_title(text: str, start: int, end: int, titles: set[str]) -> int:
+    """The start of the sentence after the section's own title, which plain text does not set apart."""
     line = text[start:end].split("\n", 1)[0]
     if len(line) == end - start or line.strip() not in titles:
         return start
@@ -123,7 +123,7 @@ def _behind_title(text: str, start: int, end: int, titles: set[str]) -> int:
 
 
 def _prose(text: str, chunk: Chunk) -> Iterator[tuple[int, int]]:
-    """The chunk without its fenced code."""
+    """The spans of the chunk outside fenced code."""
     at = chunk.start
     for fence in _FENCED.finditer(text, chunk.start, chunk.end):
         yield at, fence.start()
@@ -141,14 +141,14 @@ def _weight(statement: str) -> int:
     if _HAS_DIGIT.search(lowered):
         words.add(_DIGIT)
     weight = sum(
-        weight for weight, triggers, look in _CLOSER if not words.isdisjoint(triggers) and look.search(lowered)
+        weight for weight, triggers, pattern in _COMPILED if not words.isdisjoint(triggers) and pattern.search(lowered)
     )
     return weight + 1 if weight and _NAME.search(statement) else weight
 
 
-def _said_in_code(text: str, chunk: Chunk, kind: str) -> Iterator[tuple[int, Anchored]]:
-    """What the code says to its readers; of a diff, what it adds."""
-    docstrings = (found.span("said") for found in _DOCSTRING.finditer(text, chunk.start, chunk.end))
+def _facts_in_code(text: str, chunk: Chunk, kind: str) -> Iterator[tuple[int, Anchored]]:
+    """What code says to its readers; in a diff, only added lines."""
+    docstrings = (found.span("first") for found in _DOCSTRING.finditer(text, chunk.start, chunk.end))
     for weight, spans in ((2, docstrings), (1, _comments(text, chunk))):
         for start, end in spans:
             line = text.rfind("\n", 0, start) + 1
@@ -158,7 +158,7 @@ def _said_in_code(text: str, chunk: Chunk, kind: str) -> Iterator[tuple[int, Anc
 
 
 def _comments(text: str, chunk: Chunk) -> Iterator[tuple[int, int]]:
-    """The spans of comments that warn or oblige. Each line is read a fixed number of times, whatever it holds."""
+    """The spans of comments that warn or oblige. Linear: each line is matched a fixed number of times."""
     at = chunk.start
     for line in text[chunk.start : chunk.end].split("\n"):
         if len(line) <= LONGEST and (found := _comment(line)):
@@ -169,6 +169,6 @@ def _comments(text: str, chunk: Chunk) -> Iterator[tuple[int, int]]:
 def _comment(line: str) -> tuple[int, int] | None:
     for mark in islice(_COMMENT_MARK.finditer(line), _MOST_MARKS):
         start = len(line) - len(line[mark.end() :].lstrip(" \t"))
-        if _TELLING.match(line, start):
+        if _WARNING.match(line, start):
             return start, len(line.rstrip(" \t\r").removesuffix("*/").rstrip(" \t"))
     return None

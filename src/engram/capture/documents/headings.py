@@ -1,4 +1,4 @@
-"""Headings of documents: what one is, and those of Markdown."""
+"""Headings of Markdown, code (classes and functions) and diffs (commits, files and hunks)."""
 
 import re
 from bisect import bisect_right
@@ -14,7 +14,7 @@ LONGEST_LINE = 1_000
 
 _FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\r?\n(?:(?!---|\.\.\.).*\n){0,200}(?:---|\.\.\.)[ \t]*\r?(?:\n|$)")
 _LINE_END = re.compile(r"\r\n?|\n")
-# What an underline below cannot turn into a heading: lists, quotes, tables, headings, rules, fences.
+# Lines that an underline below does not turn into a heading: lists, quotes, tables, headings, rules, fences.
 _NOT_A_TITLE = re.compile(r"[ \t]*(?:[-*+][ \t]|\d+[.)][ \t]|>|\||\#{1,6}[ \t]|```|~~~|<!--|[-=*_ \t]+$)| {4}|\t")
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\n]*\)")
 _MARKUP = re.compile(r"\*\*|__|`|\{#[^{}\n]*\}")
@@ -22,9 +22,9 @@ _MARKUP = re.compile(r"\*\*|__|`|\{#[^{}\n]*\}")
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """Where a section begins, how deep it lies (1 is outermost) and what it is called.
+    """The start of a section, its level (1 is outermost) and its title.
 
-    Without a title it only ends what comes before: code at the margin after a function.
+    A heading without a title only ends the section before it: unindented code after a function.
     """
 
     start: int
@@ -33,18 +33,18 @@ class Heading:
 
 
 def titled(text: str) -> str:
-    """A title as one line with single spaces, cut where it gets long."""
+    """A title as one line with single spaces, truncated if it is long."""
     title = " ".join(text.split())
     return title if len(title) <= LONGEST_TITLE else title[: LONGEST_TITLE - 1].rstrip() + "…"
 
 
 def markdown_headings(text: str) -> Iterator[Heading]:
-    """The headings of a Markdown text in order: ATX and setext, as CommonMark reads them, none of them in front matter."""
+    """The headings of a Markdown text in order (ATX and setext, by CommonMark), without those in front matter."""
     from markdown_it import MarkdownIt
 
     front = _FRONT_MATTER.match(text)
     floor = front.end() if front else 0
-    # Blocks alone make headings; what is inside their lines need not be parsed.
+    # Headings are blocks; inline markup need not be parsed.
     parser = MarkdownIt("commonmark")
     parser.core.ruler.disable(["inline", "text_join"], True)
     tokens = parser.parse(text[floor:])
@@ -57,7 +57,7 @@ def markdown_headings(text: str) -> Iterator[Heading]:
 
 
 def underlined(text: str, line: int, is_double: bool, floor: int = 0) -> Heading | None:
-    """The heading made by an underline that starts at `line`, if the line above it is a title with nothing directly above."""
+    """The heading made by an underline that starts at `line`, if the line above is a title after a blank line."""
     above_end = line - 1
     above = max(text.rfind("\n", 0, max(above_end, 0)) + 1, floor)
     title = text[above : max(above_end, above)].rstrip("\r")
@@ -70,7 +70,7 @@ def underlined(text: str, line: int, is_double: bool, floor: int = 0) -> Heading
 
 
 def _unmarked(line: str) -> str:
-    """The title a heading's line shows: no closing hashes, emphasis, links or anchors."""
+    """The title in a heading's line, without closing hashes, emphasis, links and anchors."""
     line = line[:LONGEST_LINE].strip()
     open_end = line.rstrip("#")
     if not open_end or open_end[-1].isspace():
@@ -78,7 +78,7 @@ def _unmarked(line: str) -> str:
     return titled(_MARKUP.sub("", _LINK.sub(r"\1", line)))
 
 
-# Definitions inside others are minor sections: small ones share a chunk with their class.
+# Nested definitions are minor sections; small ones share a chunk with their class.
 INNER_LEVEL = 3
 TAB_WIDTH = 4
 
@@ -108,7 +108,7 @@ _TYPED = re.compile(
     r"[ \t]{0,9}\([^;{}\n]{0,400}\)[^;{}=()\n]{0,100}(?:\{|\n\{)",
     re.MULTILINE,
 )
-# An indented or closing line, and behind it one at the margin that is neither a bracket nor the rest of a statement.
+# An indented or closing line, followed by an unindented one that is neither a bracket nor the rest of a statement.
 _AT_MARGIN = re.compile(
     r"^(?:[ \t]+\S.*|[})\]].*)\n(?:[ \t\r]*\n)*(?!(?:else|elif|except|finally|catch|end)\b)[A-Za-z_$]", re.MULTILINE
 )
@@ -117,9 +117,9 @@ _LEADING = re.compile(r"[ \t]*(?:@|\#|//|/\*|\*|--|;;|\[[A-Z]\w*[\](])")
 
 
 def code_headings(text: str) -> Iterator[Heading]:
-    """Classes and functions in order, each from its decorators and comments on.
+    """Classes and functions in order, each including the decorators and comments above it.
 
-    What stands at the margin behind a definition is no part of it: an untitled heading ends it.
+    Unindented code after a definition is not part of it: an untitled heading ends the definition.
     """
     margins = [found.end() - 1 for found in _AT_MARGIN.finditer(text)]
     floor, after = 0, len(text)
@@ -146,7 +146,7 @@ def _width(indent: str) -> int:
 
 
 def _with_leading(text: str, start: int, floor: int) -> int:
-    """The start of the decorators and comments that stand directly above."""
+    """The start of the decorators and comments directly above."""
     while start > max(floor, 1):
         above = text.rfind("\n", floor, start - 1) + 1
         if above < floor or not _LEADING.match(text, above, start):
@@ -174,7 +174,7 @@ _HUNK_RANGE = re.compile(r"\d+(?:,(\d+))?")
 
 
 def diff_headings(text: str) -> Iterator[Heading]:
-    """Files and hunks in order. The lines of a hunk are counted off, so nothing in them is taken for a header."""
+    """Commits, files and hunks in order. The lines of a hunk are counted, so that none of them is mistaken for a header."""
     at, named = 0, ""
     while found := _DIFF_LINE.search(text, at):
         at = found.end()
@@ -183,7 +183,7 @@ def diff_headings(text: str) -> Iterator[Heading]:
             named = ""
         elif found["hunk"]:
             yield Heading(found.start(), HUNK, titled(found["hunk"]))
-            at = _behind_hunk(text, at, found["counts"])
+            at = _end_of_hunk(text, at, found["counts"])
         elif found["old"]:
             path = _path_of(found["old"], found["new"])
             if path != named:
@@ -213,8 +213,8 @@ def _bare_path(line: str) -> str:
     return path[2:] if path.startswith(("a/", "b/")) else path
 
 
-def _behind_hunk(text: str, at: int, counts: str) -> int:
-    """Behind the lines the hunk's header announces, or where they stop being lines of a hunk."""
+def _end_of_hunk(text: str, at: int, counts: str) -> int:
+    """The end of the lines that the hunk's header announces, or of the last line that can belong to a hunk."""
     old, new = (int(count or 1) for count in _HUNK_RANGE.findall(counts)[:2]) if counts.count("+") == 1 else (0, 0)
     while (old > 0 or new > 0) and at < len(text):
         line = at + 1

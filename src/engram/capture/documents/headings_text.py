@@ -1,8 +1,7 @@
 """Headings of plain text: legal numbering, titles in capitals, underlined titles.
 
-Plain text marks nothing, so a line counts as a heading only by its look: it stands where a heading stands (after a blank
-line), is short, and is numbered or set in capitals. Lists and tables of contents look alike and are told apart by what
-follows: a heading has something below it.
+Plain text has no markup, so a line is a heading by its appearance: it follows a blank line, is short, and is numbered or in
+capitals. Lists and tables of contents look alike; unlike them, a heading has text below it.
 """
 
 import re
@@ -18,7 +17,7 @@ LONGEST_LINE = 120
 MOST_WORDS = 12
 MOST_RUN_IN_WORDS = 6
 
-# The document's own title stands above its articles, and those above its sections.
+# Levels: the document's own title, its articles, and their sections.
 TITLE, ARTICLE, SECTION = 0, 1, 2
 
 _CANDIDATE = re.compile(
@@ -62,12 +61,12 @@ _WORD = re.compile(r"[^\W\d_][\w'’-]*")
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line that may be a heading: where it starts and ends, what it says, whether something stands directly above."""
+    """A line that may be a heading, its span, and whether a blank line or a heading precedes it."""
 
     text: str
     start: int
     end: int
-    stands_apart: bool
+    is_separate: bool
 
 
 def text_headings(text: str) -> Iterator[Heading]:
@@ -82,8 +81,8 @@ def _candidates(text: str) -> Iterator[Heading]:
             continue
         end = text.find("\n", found.start())
         end = len(text) if end < 0 else end
-        stands_apart = found.start() == behind + 1 or _after_blank(text, found.start())
-        line = _Line(text[found.start() : end].rstrip(), found.start(), end, stands_apart)
+        is_separate = found.start() == behind + 1 or _after_blank(text, found.start())
+        line = _Line(text[found.start() : end].rstrip(), found.start(), end, is_separate)
         heading = _heading(text, line, found)
         if heading is not None:
             behind = end
@@ -93,7 +92,7 @@ def _candidates(text: str) -> Iterator[Heading]:
 def _heading(text: str, line: _Line, found: re.Match[str]) -> Heading | None:
     if found["rule"]:
         return underlined(text, line.start, found["rule"][0] == "=")
-    if _CONTENTS.search(line.text[-LONGEST_LINE:]) or not line.stands_apart:
+    if _CONTENTS.search(line.text[-LONGEST_LINE:]) or not line.is_separate:
         return None
     rest = text[found.end() : line.end].strip()
     if found["division"]:
@@ -125,7 +124,7 @@ def _numbered(line: _Line, number: str, rest: str) -> Heading | None:
 
 
 def _title_of(rest: str, most_plain_words: int = 3) -> str:
-    """The title a line gives: all of it if it is short and ends like a title, or the words before its first full stop.
+    """The title in a line: all of it if it is short and ends like a title, else the words before its first full stop.
 
     Those must be capitalised, unless they are very few.
     """
@@ -172,7 +171,7 @@ def _after_blank(text: str, start: int) -> bool:
 
 
 def _without_lists(text: str, found: list[Heading]) -> list[Heading]:
-    """Drops runs of numbered lines with nothing below them: a list or a table of contents, not headings."""
+    """Drop runs of numbered lines without text below them: a list or a table of contents."""
     kept: list[Heading] = []
     listed: Heading | None = None
     for heading, below in zip_longest(found, found[1:]):
@@ -189,7 +188,7 @@ def _without_lists(text: str, found: list[Heading]) -> list[Heading]:
 
 
 def _is_bare(text: str, heading: Heading, below: Heading) -> bool:
-    """Whether the heading fills its line and nothing stands between it and the one below."""
+    """Whether the heading fills its line and no text lies between it and the one below."""
     line, _, body = text[heading.start : min(below.start, heading.start + 2 * LONGEST_LINE)].lstrip().partition("\n")
     return not body.strip() and line.strip().endswith(heading.title.split(maxsplit=1)[-1])
 
@@ -200,13 +199,13 @@ def _number(heading: Heading) -> list[int]:
 
 
 def _next_number(one: Heading, other: Heading) -> bool:
-    """Whether the other carries the number that follows: 3 after 2, 3.2 after 3.1."""
+    """Whether the other heading has the next number: 3 after 2, 3.2 after 3.1."""
     first, second = _number(one), _number(other)
     return bool(first) and len(first) == len(second) and first[:-1] == second[:-1] and first[-1] + 1 == second[-1]
 
 
 def _joined_titles(text: str, found: list[Heading]) -> Iterator[Heading]:
-    """`ARTICLE IV` with its title in capitals on the next line is one heading."""
+    """Join `ARTICLE IV` and its title in capitals on the next line into one heading."""
     pending: Heading | None = None
     for heading in found:
         if pending is not None:

@@ -1,8 +1,8 @@
-"""A long document in a task's ledger: cut into chunks that quote it exactly, with facts anchored to them.
+"""Ingests long documents into a task's ledger: chunks that quote them exactly, and facts with evidence in the chunks.
 
-The source event tells what was read and its digest; one artifact event per chunk holds the chunk's words, its span of characters and
-the digest of its quote; a manifest checkpoint lists them. Every event has a key of its own, made from the document and the
-way it is cut, so that recording it again goes on where a crash ended it.
+A source event describes the document and its digest; one artifact event per chunk has its text, its span and the digest of the
+quote; a manifest checkpoint lists them. The key of each event depends on the document and the chunk size, so ingesting it again
+after a crash continues where it stopped.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engram.capture.documents.chunk import Chunk, chunks_of
-from engram.capture.documents.quotes import quote_hash
 from engram.capture.documents.read import Skipped, SourceDocument, documents_in, kind_of, read_document
 from engram.capture.documents.reingest import Reingest, ReingestResult
 from engram.capture.documents.source import MOST_FACTS, Chunks, DocumentFacts, SourceText, stated_in, without
@@ -25,6 +24,7 @@ from engram.model.task import Checkpoint
 from engram.sessions.observations import storable
 from engram.sessions.tasks import Tasks
 from engram.store.protocol import NewEvent, Store
+from engram.text.content_hash import quote_hash
 
 if TYPE_CHECKING:
     from engram.llm.model import LanguageModel
@@ -34,15 +34,15 @@ MAX_CHUNK_TOKENS = 700
 MAX_FACTS_PER_CHUNK = 6
 MOST_CHARACTERS = 64 * 1024 * 1024
 SHOWN = 5
-"""Ids a warning names; the answer has all."""
+"""Ids or files listed in a warning or an error; the result lists all."""
 SLICE = 250
-"""Chunks per append: bounds memory, and how long other writers wait."""
+"""Chunks per append; bounds memory use and how long other writers wait."""
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class LongInput:
-    """What became of a document."""
+    """The result of ingesting a document."""
 
     task: str
     source_event: str
@@ -50,20 +50,20 @@ class LongInput:
     kind: str
     chunks: int
     facts: tuple[str, ...]
-    """In force, and stated by the text: new ones, and those known before."""
+    """The current facts that the text states, new and known."""
     manifest: Checkpoint
     superseded: tuple[str, ...] = ()
-    """Facts of the version before that this one no longer states; they are out of force."""
+    """Facts of the previous version that this one no longer states; they are superseded."""
     kept_out: tuple[str, ...] = ()
-    """Facts the text states and the owner forgot or corrected; they stay out."""
+    """Facts that the text states but the owner forgot or corrected; they are not stored again."""
     facts_left_out: int = 0
-    """How many more facts the text states than the limits let in."""
+    """How many facts the limits dropped."""
     warnings: tuple[str, ...] = ()
-    """All of that, and what the model could not do, in words."""
+    """The above as readable sentences, and what the model failed to do."""
 
 
 class Ingested(list[LongInput]):
-    """What became of the documents of a folder, and of the files that were not read: paths, each with the reason."""
+    """The results of ingesting a folder, and the files that were not read: paths, each with the reason."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,18 +71,18 @@ class Ingested(list[LongInput]):
 
     @property
     def refused(self) -> list[tuple[str, str]]:
-        """Files meant to be read that cannot be."""
+        """Files that could not be read."""
         return self.skipped.refused
 
     @property
     def left_out(self) -> list[tuple[str, str]]:
-        """Files with nothing to read: hidden, ignored, empty, binary."""
+        """Files that were skipped: hidden, ignored, empty, binary."""
         return self.skipped.left_out
 
 
 @dataclass(slots=True)
 class Recorder:
-    """Records documents."""
+    """Ingests documents."""
 
     store: Store
     tasks: Tasks
@@ -101,10 +101,11 @@ class Recorder:
         extract_with_llm: bool = False,
         progress: Progress = lambda *_: None,
     ) -> LongInput:
-        """Cut a document, write its chunks, anchor its facts, note the manifest.
+        """Split a document, store its chunks and facts, and write the manifest.
 
-        With `extract_with_llm` the model of the settings reads every chunk too, and adds up to as many facts of each as the
-        rules may; where it fails, the rules' facts stand and `warnings` says so.
+        With `extract_with_llm` the configured model reads every chunk too and adds at most `max_facts_per_chunk` facts of each.
+        If it fails, the facts found by rules are stored and `warnings` says so. Raises `InvalidInput` for a document or limit
+        that cannot be used, with nothing written.
         """
         task = self.tasks.get(task_id)
         check_document(document, max_chunk_tokens, max_facts_per_chunk)
@@ -116,39 +117,39 @@ class Recorder:
         source = self._source(reading, len(chunks))
         events = self._chunks(reading, chunks, source, progress)
         pairs = list(zip(chunks, events, strict=True))
-        telling, notes = self._telling(reading, pairs, max_facts_per_chunk, extract_with_llm, progress)
-        settled = Reingest(self.store, self.learner, self.clock).settle(reading, source.id, pairs, telling.facts)
+        facts, notes = self._facts(reading, pairs, max_facts_per_chunk, extract_with_llm, progress)
+        settled = Reingest(self.store, self.learner, self.clock).settle(reading, source.id, pairs, facts.facts)
         progress("facts", len(settled.facts), len(settled.facts))
         return LongInput(
             task.id, source.id, reading.title, kind, len(chunks), tuple(settled.facts),
             self._manifest(reading, source, events, settled),
-            tuple(settled.superseded), tuple(settled.kept_out), telling.beyond_chunk + telling.beyond_document,
-            (*_changes(reading.title, settled), *_limits(telling, max_facts_per_chunk), *notes),
+            tuple(settled.superseded), tuple(settled.kept_out), facts.beyond_chunk + facts.beyond_document,
+            (*_changes(reading.title, settled), *_limits(facts, max_facts_per_chunk), *notes),
         )  # fmt: skip
 
     def check_model(self, wanted: bool) -> None:
-        """`InvalidInput` where a model is wanted and there is none."""
+        """Raise `InvalidInput` if a model is wanted and none is configured."""
         if wanted and self.model is None:
-            raise InvalidInput("extract_with_llm asks a model and none is configured; set `model`, or leave it out")
+            raise InvalidInput("extract_with_llm needs a model, and none is configured; set `model`, or omit it")
 
-    def _telling(
-        self, reading: SourceText, chunks: Chunks, most: int, ask: bool, progress: Progress
+    def _facts(
+        self, reading: SourceText, chunks: Chunks, most: int, with_model: bool, progress: Progress
     ) -> tuple[DocumentFacts, list[str]]:
-        """The facts the rules see, and where asked for the model's."""
-        telling = stated_in(reading, chunks, most)
-        if not ask or self.model is None or not most:
-            return telling, []
+        """The facts found by rules and, if wanted, by the model, with its warnings."""
+        by_rules = stated_in(reading, chunks, most)
+        if not with_model or self.model is None or not most:
+            return by_rules, []
         from engram.capture.documents.model_facts import facts_by_model
 
-        asked = facts_by_model(self.model, chunks, telling.facts, most, progress)
-        return replace(telling, facts=[*telling.facts, *asked.facts]), asked.warnings
+        by_model = facts_by_model(self.model, chunks, by_rules.facts, most, progress)
+        return replace(by_rules, facts=[*by_rules.facts, *by_model.facts]), by_model.warnings
 
     def _source(self, reading: SourceText, chunks: int) -> Event:
         title, kind, length = reading.title, reading.kind, len(reading.text)
         payload = {"title": title, "kind": kind, "path": reading.path, "digest": reading.digest,
                    "characters": length, "chunks": chunks}  # fmt: skip
-        said = f"{title or 'A document'} ({kind}, {length} characters, {chunks} chunks)"
-        event = NewEvent(ROLE, said, self.clock(), "observation", reading.task.id, f"{reading.key}/source", payload)
+        content = f"{title or 'A document'} ({kind}, {length} characters, {chunks} chunks)"
+        event = NewEvent(ROLE, content, self.clock(), "observation", reading.task.id, f"{reading.key}/source", payload)
         return self.store.append_events(reading.task.id, [event])[0]
 
     def _chunks(self, reading: SourceText, chunks: Sequence[Chunk], source: Event, progress: Progress) -> list[Event]:
@@ -161,19 +162,21 @@ class Recorder:
         return made
 
     def _chunk(self, reading: SourceText, chunk: Chunk, source: Event) -> NewEvent:
-        said, cuts = without(reading.text, chunk.start, chunk.end, reading.secrets)
+        content, cuts = without(reading.text, chunk.start, chunk.end, reading.secrets)
         payload = {
             "source": source.id,
             "title": reading.title,
             "index": chunk.index,
             "heading": redact(chunk.heading)[0],
             "span": [chunk.start, chunk.end],
-            # Of what is kept: from the digest of a secret the secret could be guessed.
-            "quote_hash": quote_hash(said),
-            # Without its secrets a quote is not the source's word for word, and its reader is told.
+            # The digest of the redacted text: from a digest of a secret it could be guessed.
+            "quote_hash": quote_hash(content),
+            # Marks a quote that differs from the source because of its redacted secrets.
             **({"redacted": [[cut.start, cut.end, cut.kind] for cut in cuts]} if cuts else {}),
         }
-        return NewEvent(ROLE, said, self.clock(), "artifact", reading.task.id, f"{reading.key}/{chunk.index}", payload)
+        return NewEvent(
+            ROLE, content, self.clock(), "artifact", reading.task.id, f"{reading.key}/{chunk.index}", payload
+        )
 
     def _manifest(
         self, reading: SourceText, source: Event, events: Sequence[Event], settled: ReingestResult
@@ -187,7 +190,7 @@ class Recorder:
             return known
         return self.tasks.checkpoint(
             task.id,
-            f"Read {title or 'a document'}: {len(events)} chunks, {len(facts)} facts",
+            f"Ingested {title or 'a document'}: {len(events)} chunks, {len(facts)} facts",
             artifacts=[title] if title else [],
             source_event_ids=[source.id],
             kind="manifest",
@@ -201,57 +204,57 @@ def _clean(text: str) -> str:
 
 
 def check_document(document: SourceDocument, max_chunk_tokens: int, max_facts: int) -> None:
-    """`InvalidInput` for what cannot be recorded; nothing has been written then."""
+    """Raise `InvalidInput` if a document cannot be ingested."""
     text: object = document.text
     if not isinstance(text, str) or not isinstance(document.title, str):
-        raise InvalidInput("a document is text, and so is its title; decode bytes first, or `ingest` the file")
+        raise InvalidInput("a document and its title must be text; decode bytes first, or `ingest` the file")
     if not text.strip():
-        raise InvalidInput("the document is empty; there is nothing to read")
+        raise InvalidInput("the document is empty")
     if "\0" in text:
-        raise InvalidInput("the document is binary (it holds NUL bytes); give text")
+        raise InvalidInput("the document is binary (it contains NUL bytes); give text")
     if len(text) > MOST_CHARACTERS:
-        raise InvalidInput(f"the document has {len(text)} characters, at most {MOST_CHARACTERS} are read; split it")
+        raise InvalidInput(f"the document has {len(text):,} characters (maximum {MOST_CHARACTERS:,}); split it")
     if type(max_chunk_tokens) is not int or not 20 <= max_chunk_tokens <= 8_000:
-        raise InvalidInput(f"max_chunk_tokens {max_chunk_tokens!r} must lie between 20 and 8000")
+        raise InvalidInput(f"max_chunk_tokens {max_chunk_tokens!r} must be between 20 and 8000")
     if type(max_facts) is not int or not 0 <= max_facts <= 50:
-        raise InvalidInput(f"max_facts_per_chunk {max_facts!r} must lie between 0 and 50")
+        raise InvalidInput(f"max_facts_per_chunk {max_facts!r} must be between 0 and 50")
 
 
 def _changes(title: str, settled: ReingestResult) -> list[str]:
-    """What a new version did to what was known, in words."""
-    name, said = title or "the document", []
+    """Warnings about what a new version changed."""
+    name, warnings = title or "the document", []
     if settled.superseded:
-        said.append(
-            f"{name} changed since it was read: {_facts(settled.superseded)} out of force that it no longer states "
-            f"({_some(settled.superseded)}); `engram undo ID` brings one back"
+        warnings.append(
+            f"{name} changed: {_facts(settled.superseded)} superseded, no longer stated "
+            f"({_some(settled.superseded)}); `engram undo ID` restores one"
         )
     if settled.stayed:
-        said.append(
-            f"{name} no longer states {_some(settled.stayed)}; in force all the same, being pinned, confirmed or worded by you"
+        warnings.append(
+            f"{name} no longer states {_some(settled.stayed)}; kept as active because you pinned, confirmed or edited them"
         )
     if settled.kept_out:
-        said.append(f"{name} states what you forgot or corrected: {_some(settled.kept_out)} stay out")
-    return said
+        warnings.append(f"{name} states what you forgot or corrected: {_some(settled.kept_out)}; not stored again")
+    return warnings
 
 
-def _limits(telling: DocumentFacts, most: int) -> list[str]:
-    """Which facts the limits kept out, in words."""
-    said = []
-    if telling.beyond_chunk:
-        said.append(
-            f"{telling.beyond_chunk:,} more facts were not kept: at most {most} of a chunk are; max_facts_per_chunk (--facts) "
-            "raises that, and the chunks hold every word"
+def _limits(facts: DocumentFacts, most: int) -> list[str]:
+    """Warnings about the facts that the limits dropped."""
+    warnings = []
+    if facts.beyond_chunk:
+        warnings.append(
+            f"{facts.beyond_chunk:,} more facts were not stored (maximum {most} per chunk; raise it with max_facts_per_chunk or "
+            "--facts); the chunks contain the full text"
         )
-    if telling.beyond_document:
-        said.append(
-            f"{telling.beyond_document:,} more facts were not kept: at most {MOST_FACTS:,} of a document are, spread evenly over "
-            "it; the chunks hold every word"
+    if facts.beyond_document:
+        warnings.append(
+            f"{facts.beyond_document:,} more facts were not stored (maximum {MOST_FACTS:,} per document, spread evenly); the "
+            "chunks contain the full text"
         )
-    return said
+    return warnings
 
 
 def _facts(ids: Sequence[str]) -> str:
-    return "1 fact is" if len(ids) == 1 else f"{len(ids):,} facts are"
+    return "1 fact was" if len(ids) == 1 else f"{len(ids):,} facts were"
 
 
 def _some(ids: Sequence[str]) -> str:
@@ -261,13 +264,10 @@ def _some(ids: Sequence[str]) -> str:
 
 # -- files and folders
 
-SHOWN = 5
-"""Files an error names; there may be thousands."""
-
 
 @dataclass(frozen=True, slots=True)
 class FileIngest:
-    """How files are read."""
+    """Ingests files and folders with the same options."""
 
     recorder: Recorder
     kind: str = ""
@@ -277,9 +277,9 @@ class FileIngest:
     progress: Progress = lambda *_: None
 
     def ingest(self, place: Path, task: str, begin: Callable[[], str]) -> Ingested:
-        """Read a file or a folder into a task; `begin` starts one where none is named, once there is something to read.
+        """Ingest a file or a folder into a task; without one, `begin` starts a task once there is something to read.
 
-        What of a folder cannot be read, and what is left out, is named in the answer. `InvalidInput` where nothing can be.
+        The result lists the files of a folder that were refused or left out. Raises `InvalidInput` if no file can be read.
         """
         self.recorder.check_model(self.extract_with_llm)
         taken = Ingested()
@@ -319,10 +319,10 @@ class FileIngest:
 
 
 def _nothing_read(place: Path, taken: Ingested) -> str:
-    """Why there is nothing: every file with its reason, or the first of many."""
+    """The error if no file could be read: the first files, each with its reason."""
     found = [*taken.refused, *taken.left_out]
     if not found:
-        return f"{place} holds no text file that can be read: it is empty"
-    told = "; ".join(reason if path in reason else f"{path}: {reason}" for path, reason in found[:SHOWN])
+        return f"{place} contains no readable text file: it is empty"
+    reasons = "; ".join(reason if path in reason else f"{path}: {reason}" for path, reason in found[:SHOWN])
     more = f"; and {len(found) - SHOWN:,} more" if len(found) > SHOWN else ""
-    return f"{place} holds no text file that can be read: {told}{more}"
+    return f"{place} contains no readable text file: {reasons}{more}"

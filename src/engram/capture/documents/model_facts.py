@@ -1,18 +1,18 @@
-"""Facts of a document's chunks by a language model: it can only add to what the rules saw."""
+"""Facts of a document's chunks found by a language model, in addition to those found by rules."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engram.capture.admission import admit
 from engram.capture.documents.facts import LONGEST
-from engram.capture.documents.quotes import quote_hash
 from engram.capture.documents.source import Chunks, StatedFact, is_harmless
 from engram.capture.extraction import Extracted
 from engram.capture.model_review import FROM_THE_MODEL, read_facts
+from engram.gates.pipeline import admit
 from engram.model.errors import ModelError, ModelNonsense, Refused
 from engram.model.event import DOCUMENT_ROLE, Event
 from engram.model.memory import Evidence, Memory
+from engram.text.content_hash import quote_hash
 
 if TYPE_CHECKING:
     from engram.llm.model import LanguageModel
@@ -22,7 +22,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(slots=True)
 class ModelFacts:
-    """What the model found, and what went wrong in words."""
+    """The facts that the model found, and warnings about what failed."""
 
     facts: list[StatedFact] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -31,12 +31,12 @@ class ModelFacts:
 def facts_by_model(
     model: "LanguageModel", chunks: Chunks, known: Sequence[StatedFact], most: int, progress: Progress
 ) -> ModelFacts:
-    """At most `most` facts of each chunk beyond those the rules took, each quoting words that stand there.
+    """At most `most` facts per chunk in addition to the known ones, each with a quote that occurs in the chunk.
 
-    An answer that cannot be used costs its chunk only. A model that is out of reach, or has spent its day's tokens, is
-    asked no further: the next chunk would wait as long for the same.
+    An unusable answer affects only its chunk. If the model is unreachable, or its daily token limit is used up, the remaining
+    chunks are skipped, because they would fail too.
     """
-    asked, useless, invented = ModelFacts(), 0, 0
+    result, unusable, invented = ModelFacts(), 0, 0
     taken: dict[str, list[StatedFact]] = {}
     for fact in known:
         taken.setdefault(fact.evidence.event, []).append(fact)
@@ -44,22 +44,24 @@ def facts_by_model(
         try:
             found = read_facts(model, [event], _extracted(taken.get(event.id, ())), frozenset({DOCUMENT_ROLE}))
         except ModelNonsense:
-            useless += 1
+            unusable += 1
             continue
         except ModelError as error:
-            asked.warnings.append(
-                f"the model was not asked about {len(chunks) - place} of {len(chunks)} chunks ({error}); what the rules see of "
-                "them is kept. Record the document again to ask it about all"
+            result.warnings.append(
+                f"the model did not read {len(chunks) - place} of {len(chunks)} chunks ({error}); their facts by rules were stored. "
+                "Ingest the document again to let it read all"
             )
             break
-        asked.facts += [_stated(event, fact) for fact in found.facts if _is_fit(event, fact)][:most]
+        result.facts += [_stated(event, fact) for fact in found.facts if _is_fit(event, fact)][:most]
         invented += sum("nobody said" in why for _, why in found.refused)
         progress("model", place + 1, len(chunks))
-    if useless:
-        asked.warnings.append(f"the model's answers about {useless} of {len(chunks)} chunks could not be used")
+    if unusable:
+        result.warnings.append(f"the model's answers about {unusable} of {len(chunks)} chunks could not be used")
     if invented:
-        asked.warnings.append(f"facts of the model that quote words which do not stand there were refused: {invented}")
-    return asked
+        result.warnings.append(
+            f"{invented} facts from the model were refused: their quotes do not occur in the document"
+        )
+    return result
 
 
 def _extracted(facts: Sequence[StatedFact]) -> list[Extracted]:
@@ -77,7 +79,7 @@ def _is_fit(event: Event, fact: Extracted) -> bool:
 
 
 def _is_admitted(statement: str) -> bool:
-    """Whether it may be a memory at all, and no longer than a fact by rule: a model is not bound to be brief."""
+    """Whether a statement can be stored and is no longer than a fact found by rules."""
     if len(statement) > LONGEST:
         return False
     try:

@@ -1,7 +1,7 @@
-"""Source documents: what is text, in which encoding, and of what kind.
+"""Reads source documents: finds text files in a folder, decodes them, and determines their kind.
 
-An encoding is taken from the file's own mark or is UTF-8; it is never guessed, because a wrong guess would make every
-quote differ from its source.
+The encoding comes from the byte order mark or is UTF-8; it is never guessed, because with a wrong guess every quote would differ
+from its source.
 """
 
 import codecs
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "LARGEST", "Report", "Skipped", "SourceDocument", "documents_in", "kind_of", "read_document"]
 
 LARGEST = 64 * 1024 * 1024
-"""Bytes: a longer file is an archive or a dump, and is better split by who knows its parts."""
+"""Bytes; a larger file is an archive or a dump and should be split."""
 
 Report = Callable[[str, int, int], None]
-"""Told which file was looked at, how many were, and 0 because the total is not known."""
+"""Called with a file name, the number of files so far, and 0 because the total is unknown."""
 
-LOOKED_AT = 8_192
-# A longer .gitignore is not a list of patterns; the rest of it is not read.
+SAMPLE_BYTES = 8_192
+# A longer .gitignore is not a list of patterns; the rest is not read.
 LARGEST_GITIGNORE = 256 * 1024
-# Text has a control character here and there (form feeds, escapes of a terminal's log); data is full of them.
+# Text may contain some control characters (form feeds, terminal escapes); binary data is full of them.
 MOST_CONTROLS = 0.05
 
 _MARKS = (
@@ -41,12 +41,12 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _CONTROLS = bytes(code for code in (*range(32), 127) if code not in b"\t\n\r\f\b\x1b")
-# Folders that hold what programs made or fetched; hidden ones (.git, .venv) are left out anyway.
+# Generated or downloaded folders; hidden ones (.git, .venv) are skipped anyway.
 _FOREIGN_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages", "CVS"})
 
 _CHECK = "Check its permissions"
 _ADVICE = {
-    errno.ELOOP: "The link leads back to itself: name the file it should lead to",
+    errno.ELOOP: "The link points to itself; name the target file",
     errno.ENAMETOOLONG: "Check the path",
     errno.ENOTDIR: "Check the path",
 }
@@ -54,7 +54,7 @@ _ADVICE = {
 
 @dataclass(frozen=True, slots=True)
 class SourceDocument:
-    """A text to be split: its title, its characters exactly as decoded (line ends kept), its kind.
+    """A text to be ingested: its title, its characters exactly as decoded (line ends kept), its kind.
 
     The kind is "markdown", "text", "code" or "diff".
     """
@@ -66,22 +66,22 @@ class SourceDocument:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """What of a folder was not read: paths, each with the reason."""
+    """The files of a folder that were not read: paths, each with the reason."""
 
     left_out: list[tuple[str, str]] = field(default_factory=list)
-    """Nothing to read: hidden, ignored, empty, binary."""
+    """Skipped: hidden, ignored, empty, binary."""
     refused: list[tuple[str, str]] = field(default_factory=list)
-    """Meant to be read, and it cannot be."""
+    """Could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRules:
-    """The `.gitignore` rules of a folder and of those above it; the innermost that matches decides."""
+    """The `.gitignore` rules of a folder and its parents; the innermost match decides."""
 
     specs: "tuple[tuple[Path, GitIgnoreSpec], ...]" = ()
 
     def within(self, folder: Path) -> "IgnoreRules":
-        """These rules and those of the folder's own `.gitignore`."""
+        """These rules plus those of the folder's own `.gitignore`."""
         named = folder / ".gitignore"
         if not named.is_file():  # opening a pipe of that name would block
             return self
@@ -93,7 +93,7 @@ class IgnoreRules:
         return IgnoreRules(((folder, _spec(lines)), *self.specs))
 
     def ignore(self, path: Path, is_folder: bool) -> bool:
-        """Whether the rules leave this file or folder out."""
+        """Whether the rules ignore this file or folder."""
         for base, spec in self.specs:
             ignored = spec.check_file(path.relative_to(base).as_posix() + "/" * is_folder).include
             if ignored is not None:
@@ -102,7 +102,7 @@ class IgnoreRules:
 
 
 def _spec(lines: list[str]) -> "GitIgnoreSpec":
-    """The rules of some lines; like git, it passes over a line that is not a pattern."""
+    """The rules in these lines; like git, skips a line that is not a pattern."""
     from pathspec import GitIgnoreSpec
 
     try:
@@ -121,24 +121,24 @@ def _patterns(line: str) -> "list[Any]":
 
 
 def read_document(path: Path, *, kind: str = "") -> SourceDocument:
-    """The document in a file; its kind by name and look unless given.
+    """The document in a file; its kind is determined by name and content unless given.
 
-    A file that is empty, binary, too large, not UTF-8 or not readable is refused with what to do about it.
+    Raises `InvalidInput`, with advice, for a file that is empty, binary, too large, not UTF-8 or not readable.
     """
     if kind and kind not in KINDS:
-        raise InvalidInput(f"There is no kind of document called {kind!r}; known are {', '.join(KINDS)}")
+        raise InvalidInput(f"Unknown kind of document {kind!r}; choose from {', '.join(KINDS)}")
     text = _decoded(_bytes_of(path), path)
     if not text.strip():
-        raise InvalidInput(f"{path} is empty: there is nothing to remember in it")
+        raise InvalidInput(f"{path} is empty")
     return SourceDocument(path.name, text, kind or kind_of(text, path.name))
 
 
 def documents_in(folder: Path, *, progress: Report | None = None, skipped: Skipped | None = None) -> Iterator[Path]:
-    """The text files below a folder, in order of their paths.
+    """The text files below a folder, in order of their paths. Raises `InvalidInput` if it is not a folder.
 
-    Left out are hidden files and folders, what `.gitignore` files below the folder name, installed packages, links (a linked
-    folder may lead back here), pipes and the like, binary and empty files; `skipped` lists each. A folder left out is
-    named, not what it holds. A file that nobody may look into is given all the same: reading it tells why.
+    Left out are hidden and ignored (`.gitignore`) files and folders, installed packages, links (a linked folder may lead back
+    here), pipes and the like, binary and empty files; `skipped` lists each, a folder without its files. A file without read
+    permission is returned, and fails when it is read.
     """
     if not folder.is_dir():
         raise InvalidInput(f"{folder} is not a folder. Give the path of a folder, or of one file")
@@ -154,45 +154,45 @@ def _walk(folder: Path, ignored: IgnoreRules, progress: Report, looked: list[int
         return
     for entry in entries:
         path, is_folder = Path(entry.path), entry.is_dir(follow_symlinks=False)
-        reason = _by_name(entry, ignored, is_folder)
+        reason = _skip_reason_by_name(entry, ignored, is_folder)
         if is_folder and not reason:
             yield from _walk(path, ignored, progress, looked, skipped)
             continue
         if not reason:
             looked[0] += 1
             progress(entry.name, looked[0], 0)
-            reason = _by_look(path)
+            reason = _skip_reason_by_content(path)
         if reason:
             skipped.left_out.append((str(path), reason))
         else:
             yield path
 
 
-def _by_name(entry: os.DirEntry[str], ignored: IgnoreRules, is_folder: bool) -> str:
-    """Why a file or folder is not looked into; "" where it is."""
+def _skip_reason_by_name(entry: os.DirEntry[str], ignored: IgnoreRules, is_folder: bool) -> str:
+    """Why a file or folder is skipped by its name or type; "" if it is not."""
     if entry.name.startswith("."):
         return "hidden"
     if entry.is_symlink():
-        return "a link; what it leads to is read where it lies"
+        return "a link; its target is read where it is"
     if ignored.ignore(Path(entry.path), is_folder):
-        return "named in a .gitignore"
+        return "ignored by a .gitignore"
     if is_folder:
-        return "installed or made by programs" if entry.name in _FOREIGN_FOLDERS else ""
-    return "" if entry.is_file(follow_symlinks=False) else "no file: a pipe, a socket or a device"
+        return "installed or generated files" if entry.name in _FOREIGN_FOLDERS else ""
+    return "" if entry.is_file(follow_symlinks=False) else "not a regular file: a pipe, a socket or a device"
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """What a folder holds, by name."""
+    """The entries of a folder, sorted by name."""
     with os.scandir(folder) as entries:
         return sorted(entries, key=lambda entry: entry.name)
 
 
-def _by_look(path: Path) -> str:
-    """Why the beginning of a file shows that there is nothing to read; "" where there is, or nobody may look."""
+def _skip_reason_by_content(path: Path) -> str:
+    """Why a file is skipped by its first bytes; "" if it is not, or cannot be opened."""
     try:
         with _opened(path) as file:
-            start = file.read(LOOKED_AT)
-            whole = len(start) < LOOKED_AT
+            start = file.read(SAMPLE_BYTES)
+            whole = len(start) < SAMPLE_BYTES
     except OSError:
         return ""
     if not start:
@@ -203,19 +203,19 @@ def _by_look(path: Path) -> str:
 
 
 def _opened(path: Path) -> BinaryIO:
-    """A file to read. Something else that has taken its place, a pipe say, is opened without a wait for its writer."""
+    """The opened file. Non-blocking, in case a pipe has taken its place."""
     return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
 
 
 def _bytes_of(path: Path) -> bytes:
     try:
-        # Looked at by name first: to open a device can be more than to look at it.
-        _refuse_no_file(path, path.stat().st_mode)
+        # Checked before opening: opening a device can have side effects.
+        _require_file(path, path.stat().st_mode)
         with _opened(path) as file:
-            _refuse_no_file(path, os.fstat(file.fileno()).st_mode)
+            _require_file(path, os.fstat(file.fileno()).st_mode)
             content = file.read(LARGEST + 1)
     except FileNotFoundError as error:
-        raise InvalidInput(f"There is no file {path}. Check the path") from error
+        raise InvalidInput(f"{path} does not exist. Check the path") from error
     except OSError as error:
         raise InvalidInput(
             f"{path} cannot be read: {error.strerror}. {_ADVICE.get(error.errno or 0, _CHECK)}"
@@ -227,16 +227,16 @@ def _bytes_of(path: Path) -> bytes:
     return content
 
 
-def _refuse_no_file(path: Path, mode: int) -> None:
+def _require_file(path: Path, mode: int) -> None:
     if stat.S_ISDIR(mode):
         raise InvalidInput(f"{path} is a folder. Give one file, or ingest the folder as a whole")
     if not stat.S_ISREG(mode):
-        raise InvalidInput(f"{path} is not a file that can be read to its end. Copy what it gives into a file")
+        raise InvalidInput(f"{path} is not a regular file. Copy its content into a file")
 
 
 def _decoded(content: bytes, path: Path) -> str:
-    if _is_binary(content[:LOOKED_AT]) or (_encoding(content) == "utf-8" and b"\0" in content):
-        raise InvalidInput(f"{path} is not a text: it holds binary data. Export it as text or Markdown first")
+    if _is_binary(content[:SAMPLE_BYTES]) or (_encoding(content) == "utf-8" and b"\0" in content):
+        raise InvalidInput(f"{path} contains binary data. Export it as text or Markdown first")
     encoding = _encoding(content)
     try:
         return content.decode(encoding)
@@ -252,7 +252,7 @@ def _encoding(content: bytes) -> str:
 
 
 def _is_binary(start: bytes) -> bool:
-    """Whether the beginning of a file looks like data: NULs, or many control characters."""
+    """Whether the first bytes of a file look binary: NULs, or many control characters."""
     if _encoding(start) not in ("utf-8", "utf-8-sig"):
         return False
     controls = len(start) - len(start.translate(None, _CONTROLS))
@@ -301,10 +301,10 @@ _MOSTLY_CODE = 0.4
 def kind_of(text: str, name: str = "") -> str:
     """The kind of a text: "markdown", "text", "code" or "diff".
 
-    A name's ending decides where it is known; `.txt`, unknown endings and no name leave it to the look.
+    A known file extension decides; for `.txt`, unknown extensions and no name the content decides.
     """
     by_name = _kind_by_name(name)
-    return by_name or _kind_by_look(text[:KIND_CHARACTERS])
+    return by_name or _kind_by_content(text[:KIND_CHARACTERS])
 
 
 def _kind_by_name(name: str) -> str:
@@ -314,7 +314,7 @@ def _kind_by_name(name: str) -> str:
     return _KIND_OF.get(path.suffix[1:], "")
 
 
-def _kind_by_look(text: str) -> str:
+def _kind_by_content(text: str) -> str:
     if _DIFF.search(text) and _HUNK.search(text):
         return "diff"
     if text.startswith("#!") or _share_of_code(text) > _MOSTLY_CODE:

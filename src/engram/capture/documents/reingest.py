@@ -1,6 +1,6 @@
-"""Reading a document again: what it still states stays, what it no longer states is out of force, what its owner decided stands.
+"""Ingests a document again: facts it still states are kept, others are superseded, and the owner's decisions are respected.
 
-Nothing is destroyed, and every change is journaled as `reread`: `undo` takes it back.
+Nothing is destroyed; every change is journaled as `reread` and can be undone.
 """
 
 import re
@@ -17,45 +17,45 @@ from engram.gates.policies.policy import OF_DOCUMENT
 from engram.model.memory import Evidence, Memory
 from engram.store.protocol import Store
 from engram.text.content_hash import content_hash
-from engram.text.sentences import sentences_in
+from engram.text.sentences import document_sentences
 
 OP = "reread"
-STANDING = ("active", "dormant", "candidate", "archived")
-"""What still counts; the rest somebody, or a new version, has put out of force."""
-AGAINST = ("retired", "rejected", "superseded")
+LIVE = ("active", "dormant", "candidate", "archived")
+"""Statuses of facts that neither a person nor a new version has removed."""
+REMOVED = ("retired", "rejected", "superseded")
 SLICE = 500
-"""Memories changed by one decision: bounds how long other writers wait."""
+"""Memories changed per transaction; bounds how long other writers wait."""
 MOST_EVIDENCE = 32
-"""Documents that are noted as stating the same fact."""
+"""Documents recorded as evidence for the same fact."""
 
 Change = Callable[[Memory], Memory]
 
 
 @dataclass(slots=True)
 class ReingestResult:
-    """What became of a document's facts."""
+    """What happened to a document's facts."""
 
     facts: list[str] = field(default_factory=list)
-    """In force, and stated by the text."""
+    """The current facts that the text states."""
     superseded: list[str] = field(default_factory=list)
-    """StatedFact by the version before, not by this one: out of force."""
+    """Facts of the previous version that this one no longer states."""
     kept_out: list[str] = field(default_factory=list)
-    """StatedFact by the text, and forgotten or corrected by the owner: they stay out."""
+    """Facts that the text states but the owner forgot or corrected; they are not stored again."""
     stayed: list[str] = field(default_factory=list)
-    """Not stated any more, and in force all the same: pinned, confirmed or worded anew by the owner."""
+    """Facts no longer stated but kept, because the owner pinned, confirmed or edited them."""
     changed: bool = False
-    """Whether the text differs from the version before."""
+    """Whether the text differs from the previous version."""
 
 
 @dataclass(slots=True)
 class _Earlier:
-    """The facts that were ever drawn from the document."""
+    """The facts stored from any earlier version of the document."""
 
     memories: Mapping[str, Memory]
     chunks: Mapping[str, str]
-    """The chunk each fact of the last version, and of readings broken off since, stands in."""
+    """The chunk of each fact of the last version and of interrupted ones since."""
     events: frozenset[str]
-    """Every chunk facts were drawn from."""
+    """Every chunk that is evidence for one of them."""
     by_quote: dict[str, list[Memory]] = field(default_factory=dict)
     by_words: dict[str, list[Memory]] = field(default_factory=dict)
 
@@ -64,20 +64,20 @@ class _Earlier:
             _file(memory, self.by_quote, self.by_words)
 
     def same(self, fact: StatedFact) -> list[Memory]:
-        """Those that rest on the same words, or say the same."""
+        """The earlier facts with the same quote or the same statement."""
         return _same(fact, self.by_quote, self.by_words)
 
 
 @dataclass(slots=True)
 class Reingest:
-    """Settles what a document states against what was drawn from it before."""
+    """Reconciles the facts of a document with those stored from earlier versions."""
 
     store: Store
     learner: Learner
     clock: Callable[[], datetime]
 
     def settle(self, reading: SourceText, source: str, chunks: Chunks, stated: Sequence[StatedFact]) -> ReingestResult:
-        """Add what is new, keep what stands, put out of force what is gone, and note the version."""
+        """Store new facts, keep known ones, supersede those no longer stated, and record the version."""
         versions = Versions.of(self.store, reading.task.scope, reading.path, reading.digest)
         known = [version for version in versions.all() if version.source != source or version.whole]
         since = max((place for place, version in enumerate(known) if version.whole), default=0)
@@ -88,7 +88,7 @@ class Reingest:
         earlier = self._earlier(versions, known, since)
         settled = ReingestResult(changed=is_new and bool(known))
         anchored = self._take(reading, stated, earlier, settled, versions.ledger)
-        anchored |= self._let_go(reading, chunks, earlier, anchored, settled)
+        anchored |= self._reconcile_missing(reading, chunks, earlier, anchored, settled)
         self._anchor(reading, anchored, earlier, settled.changed)
         settled.facts = list(anchored)
         if is_new or set(anchored) != set(earlier.chunks):
@@ -108,7 +108,7 @@ class Reingest:
         found = self.store.get_many(list(numbers.values()))
         return {hit.record.id: hit.record for hit in found if isinstance(hit.record, Memory)}
 
-    # -- what the text states
+    # -- facts that the text states
 
     def _take(
         self,
@@ -118,12 +118,12 @@ class Reingest:
         settled: ReingestResult,
         document: str,
     ) -> dict[str, Evidence]:
-        """Every fact of the text that is in force, known or new, with its place."""
-        against = self._decided_against(reading.task.scope, earlier) if stated else _Against()
+        """The current facts of the text, known or new, each with its evidence."""
+        removed = self._removed_by_owner(reading.task.scope, earlier) if stated else _RemovedFacts()
         places: list[tuple[StatedFact, list[Memory]]] = []
         for fact in stated:
-            standing = [memory for memory in earlier.same(fact) if memory.status in STANDING]
-            if not standing and (refused := against.of(fact)):
+            standing = [memory for memory in earlier.same(fact) if memory.status in LIVE]
+            if not standing and (refused := removed.of(fact)):
                 settled.kept_out += [memory.id for memory in refused if memory.id not in settled.kept_out]
             else:
                 places.append((fact, standing))
@@ -137,24 +137,24 @@ class Reingest:
         return found
 
     def _key(self, fact: StatedFact, document: str) -> dict[str, str]:
-        """What a fact replaces is the document's own: one contract's term says nothing of another's."""
+        """A conflict key limited to the document: one contract's term does not replace another's."""
         described = self.learner.policy.described(Memory("", fact.statement, type=FACT_TYPE), typed=True)
         return {"conflict_key": f"{described.conflict_key}@{document}"} if described.conflict_key else {}
 
-    def _decided_against(self, scope: str, earlier: _Earlier) -> "_Against":
-        """Facts of any document of the scope that the owner forgot or corrected, by quote and by words."""
-        out = {memory.id: memory for memory in drawn_from_documents(self.store, scope, AGAINST)}
-        out |= {i: memory for i, memory in earlier.memories.items() if memory.status in AGAINST}
+    def _removed_by_owner(self, scope: str, earlier: _Earlier) -> "_RemovedFacts":
+        """Facts of any document in the scope that the owner forgot or corrected, by quote and by statement."""
+        out = {memory.id: memory for memory in drawn_from_documents(self.store, scope, REMOVED)}
+        out |= {i: memory for i, memory in earlier.memories.items() if memory.status in REMOVED}
         heirs = self._memories({memory.superseded_by for memory in out.values() if memory.superseded_by})
-        against = _Against()
+        removed = _RemovedFacts()
         for memory in out.values():
             if memory.status != "superseded" or _is_corrected(memory, heirs):
-                _file(memory, against.by_quote, against.by_words)
-        return against
+                _file(memory, removed.by_quote, removed.by_words)
+        return removed
 
-    # -- what it no longer states
+    # -- facts that it no longer states
 
-    def _let_go(
+    def _reconcile_missing(
         self,
         reading: SourceText,
         chunks: Chunks,
@@ -162,11 +162,11 @@ class Reingest:
         found: Mapping[str, Evidence],
         settled: ReingestResult,
     ) -> dict[str, Evidence]:
-        """Put out of force what is gone; what stands in the text though it was not picked this time, with its place."""
+        """Supersede facts that are gone. Returns those still in the text although not selected this time, with evidence."""
         text, kept, gone = QuoteFinder(reading, chunks), {}, list[str]()
         for fact, chunk in earlier.chunks.items():
             memory = earlier.memories.get(fact)
-            if memory is None or fact in found or memory.status not in STANDING:
+            if memory is None or fact in found or memory.status not in LIVE:
                 continue
             if not settled.changed:
                 kept[fact] = Evidence(chunk)
@@ -190,7 +190,7 @@ class Reingest:
         return memory.statement
 
     def _is_owners(self, memory: Memory, quote: str) -> bool:
-        """Whether a fact stands on the owner's word too, and so without the document."""
+        """Whether the owner vouches for a fact, so that it stays without the document."""
         if not memory.source.startswith(SOURCE) or memory.pinned or memory.verification == "user_confirmed":
             return True
         if _flat(memory.statement) == _flat(quote):
@@ -198,7 +198,7 @@ class Reingest:
         return any(image.op == "update" for image in self.store.history(memory.id))
 
     def _supersede(self, reading: SourceText, gone: Sequence[str], earlier: _Earlier) -> list[str]:
-        """Those of them that are out of force now; what another document states too stays."""
+        """Supersede these facts, except those that another document also states. Returns the superseded ones."""
         now, out = self.clock(), list[str]()
 
         def change(memory: Memory) -> Memory:
@@ -208,46 +208,50 @@ class Reingest:
             out.append(memory.id)
             return memory.but(status="superseded", valid_until=memory.valid_until or now, updated=now)
 
-        # One that a new fact took the place of by its conflict key is out already.
+        # A fact that a new one replaced by its conflict key is superseded already.
         replaced = self._change(reading, f"{reading.title or 'the document'} no longer states it", gone, change)
         return [fact for fact in gone if fact in out or fact in replaced]
 
-    # -- places
+    # -- evidence
 
     def _anchor(self, reading: SourceText, anchored: Mapping[str, Evidence], earlier: _Earlier, changed: bool) -> None:
-        """Let each fact lead to its place in this version; people's own facts lead nowhere."""
+        """Point each fact's evidence to this version; people's own facts have none."""
         memories = self._memories(anchored)
-        moved = [fact for fact, evidence in anchored.items() if _moves(memories.get(fact), evidence, earlier, changed)]
+        moved = [
+            fact
+            for fact, evidence in anchored.items()
+            if _needs_evidence(memories.get(fact), evidence, earlier, changed)
+        ]
 
         def change(memory: Memory) -> Memory:
             others = [e for e in memory.evidence if e.event not in earlier.events]
             here = anchored[memory.id]
             kept = [here, *others] if len(others) < len(memory.evidence) else [*others, here][:MOST_EVIDENCE]
-            # What several documents state, no single one of them replaces.
+            # A fact that several documents state is not replaced by one of them.
             shared = bool(others) and OF_DOCUMENT in memory.conflict_key
             key = "" if shared else memory.conflict_key
             return memory.but(evidence=tuple(kept), conflict_key=key, updated=self.clock())
 
-        self._change(reading, f"{reading.title or 'the document'} was read again", moved, change)
+        self._change(reading, f"{reading.title or 'the document'} was ingested again", moved, change)
 
     def _change(self, reading: SourceText, reason: str, facts: Sequence[str], change: Change) -> set[str]:
-        """Change those that still stand; the others' ids."""
-        fallen: set[str] = set()
+        """Change the facts that are still live. Returns the ids of the others."""
+        dropped: set[str] = set()
         for start in range(0, len(facts), SLICE):
             some = facts[start : start + SLICE]
             with self.store.deciding(OP, actor=reading.source, reason=reason, about=some) as deciding:
                 for fact in some:
                     memory = deciding.get(fact)
-                    if memory is None or memory.status not in STANDING:
-                        fallen.add(fact)
+                    if memory is None or memory.status not in LIVE:
+                        dropped.add(fact)
                     else:
                         deciding.put(change(memory))
-        return fallen
+        return dropped
 
 
 @dataclass(slots=True)
-class _Against:
-    """What the owner decided against."""
+class _RemovedFacts:
+    """Facts that the owner forgot or corrected."""
 
     by_quote: dict[str, list[Memory]] = field(default_factory=dict)
     by_words: dict[str, list[Memory]] = field(default_factory=dict)
@@ -264,18 +268,18 @@ def _file(memory: Memory, by_quote: dict[str, list[Memory]], by_words: dict[str,
 
 
 def _same(fact: StatedFact, by_quote: Mapping[str, list[Memory]], by_words: Mapping[str, list[Memory]]) -> list[Memory]:
-    said = [*by_quote.get(fact.evidence.quote_hash, ()), *by_words.get(content_hash(fact.statement), ())]
-    return list({memory.id: memory for memory in said}.values())
+    matches = [*by_quote.get(fact.evidence.quote_hash, ()), *by_words.get(content_hash(fact.statement), ())]
+    return list({memory.id: memory for memory in matches}.values())
 
 
 def _is_corrected(memory: Memory, heirs: Mapping[str, Memory]) -> bool:
-    """Whether somebody's word took its place; a document's own next fact, which quotes it, leaves it free to come back."""
+    """Whether somebody corrected it; if a newer fact of a document superseded it, it may come back."""
     heir = heirs.get(memory.superseded_by)
     return bool(memory.superseded_by) and not (heir and heir.source.startswith(SOURCE) and heir.evidence)
 
 
-def _moves(memory: Memory | None, evidence: Evidence, earlier: _Earlier, changed: bool) -> bool:
-    """Whether a fact does not lead to this place yet, and should."""
+def _needs_evidence(memory: Memory | None, evidence: Evidence, earlier: _Earlier, changed: bool) -> bool:
+    """Whether a fact lacks this evidence and should get it."""
     if memory is None or not memory.source.startswith(SOURCE) or evidence.span is None:
         return False
     events = {e.event for e in memory.evidence}
@@ -288,22 +292,22 @@ def _flat(text: str) -> str:
     return " ".join(text.split())
 
 
-# -- quotes of an earlier version
+# -- quotes from an earlier version
 
 _BLANKS = re.compile(r"\s+")
 
 
 @dataclass
 class QuoteFinder:
-    """A document in which quotes are looked for; only their blanks may differ."""
+    """Finds quotes in a document; only white space may differ."""
 
     reading: SourceText
     chunks: Chunks
 
     def find(self, quote: str, *, whole: bool) -> tuple[int, int] | None:
-        """Where the words stand; `whole` asks for a sentence that ends with them, not for one that goes on otherwise."""
+        """The span of a quote; with `whole`, only if a sentence ends with it."""
         words = quote.split()
-        # The plain look first: it is a hundred times faster than the pattern, and most of what is gone ends here.
+        # A plain search first: it is a hundred times faster than the pattern, and enough for most missing quotes.
         if not words or " ".join(words) not in self._flat:
             return None
         pattern = re.compile(r"\s+".join(map(re.escape, words)))
@@ -313,7 +317,7 @@ class QuoteFinder:
         return None
 
     def place(self, start: int, end: int) -> Evidence | None:
-        """The place of words in their chunk; None where they run over two or hold a secret."""
+        """The evidence for a span; None if it crosses chunks or contains a secret."""
         number = self._chunk(start)
         if number < 0:
             return None
@@ -331,8 +335,8 @@ class QuoteFinder:
         chunk = self.chunks[number][0]
         if self.reading.kind in ("code", "diff"):
             return not self.reading.text[end : end + 1].isalnum()
-        return any(last == end for _, last in sentences_in(self.reading.text, chunk.start, chunk.end))
+        return any(last == end for _, last in document_sentences(self.reading.text, chunk.start, chunk.end))
 
     def _chunk(self, place: int) -> int:
-        """The number of the last chunk that begins at a place or before it; -1 where none does."""
+        """The index of the last chunk that starts at or before a position; -1 for none."""
         return bisect_right(self.chunks, place, key=lambda pair: pair[0].start) - 1

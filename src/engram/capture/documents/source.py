@@ -1,4 +1,4 @@
-"""A document on its way into a ledger: its text, the secrets in it, and the facts it states, each at its place."""
+"""A document to be ingested: its text, the secrets in it, and the facts it states with their evidence."""
 
 import hashlib
 from bisect import bisect_right
@@ -9,17 +9,17 @@ from typing import TypeVar
 
 from engram.capture.documents.chunk import Chunk
 from engram.capture.documents.facts import Anchored, by_weight
-from engram.capture.documents.quotes import quote_hash
 from engram.gates.instructions import injection_problem
 from engram.gates.secrets.scan import Secret, find_secrets, secrets_problem
 from engram.model.event import Event
 from engram.model.memory import Evidence, Memory
 from engram.model.task import TaskRun
+from engram.text.content_hash import quote_hash
 
 MOST_FACTS = 2_000
-"""Facts kept of one document, spread evenly over it: more would bury what people said."""
+"""Facts stored per document, spread evenly over it; more would bury what people said."""
 SOURCE = "document:"
-"""How the source of a memory begins that was drawn from a document."""
+"""The prefix of the source of memories that come from a document."""
 _LONGEST_TITLE = 100
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ Chunks = Sequence[tuple[Chunk, Event]]
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """A document on its way into a ledger."""
+    """A document to be ingested into a task's ledger."""
 
     task: TaskRun
     text: str
@@ -37,25 +37,25 @@ class SourceText:
     path: str
     secrets: tuple[Secret, ...]
     digest: str
-    """Of the text without its secrets."""
+    """The digest of the text without its secrets."""
     key: str
-    """The same document of the same file, cut the same way, has the same."""
+    """Identifies the document, its file and its chunk size; the prefix of its events' keys."""
 
     @classmethod
     def of(cls, task: TaskRun, text: str, title: str, kind: str, path: str, max_chunk_tokens: int) -> "SourceText":
-        """Looks for secrets in the whole, because a cut may run through one."""
+        """Find the secrets in the whole text, because a chunk boundary may run through one."""
         secrets = tuple(find_secrets(text))
         digest = quote_hash(without(text, 0, len(text), secrets)[0])
-        told = "\0".join((digest, title, kind, path, str(max_chunk_tokens)))
-        return cls(task, text, title, kind, path, secrets, digest, hashlib.sha256(told.encode()).hexdigest()[:24])
+        identity = "\0".join((digest, title, kind, path, str(max_chunk_tokens)))
+        return cls(task, text, title, kind, path, secrets, digest, hashlib.sha256(identity.encode()).hexdigest()[:24])
 
     @property
     def source(self) -> str:
-        """Who the journal names for what is drawn from it."""
+        """The source of the memories that come from it."""
         return f"{SOURCE}{self.title[:_LONGEST_TITLE] or self.task.id}"
 
     def evidence(self, chunk: Chunk, event: Event, start: int, end: int) -> Evidence | None:
-        """The place of some words in their chunk; None where a secret stands among them."""
+        """The evidence for a span of the text within its chunk; None if the span contains a secret."""
         if without(self.text, start, end, self.secrets)[1]:
             return None
         # What was taken out before them has moved them.
@@ -65,13 +65,13 @@ class SourceText:
 
 @dataclass(frozen=True, slots=True)
 class StatedFact:
-    """A fact that a document states, and the words of the chunk it rests on."""
+    """A fact that a document states, and its evidence in a chunk."""
 
     statement: str
     evidence: Evidence
     heading: str
     confidence: float | None = None
-    """None leaves it to the rules for what trusted programs say."""
+    """None means the default of a trusted program's memory."""
 
     def draft(self, reading: SourceText) -> dict[str, object]:
         """The fact as a memory to be added."""
@@ -89,7 +89,7 @@ class StatedFact:
 
 @dataclass(frozen=True, slots=True)
 class DocumentFacts:
-    """The facts of a document that are kept, and how many more it states, by which limit."""
+    """The facts of a document within the limits, and how many each limit dropped."""
 
     facts: list[StatedFact]
     beyond_chunk: int = 0
@@ -97,10 +97,10 @@ class DocumentFacts:
 
 
 def stated_in(reading: SourceText, chunks: Chunks, most: int) -> DocumentFacts:
-    """The most telling facts of each chunk, by rule: at most `most` of one, and `MOST_FACTS` of all."""
+    """The weightiest facts of each chunk by rules: at most `most` per chunk, and `MOST_FACTS` in all."""
     if not most:
         return DocumentFacts([])
-    # A very long document gives fewer facts of each chunk, so that its end has its share.
+    # A very long document yields fewer facts per chunk, so that its end is covered too.
     each = max(1, min(most, MOST_FACTS // max(1, len(chunks))))
     found: list[tuple[Chunk, Event, Anchored]] = []
     beyond_chunk = beyond_document = 0
@@ -115,7 +115,7 @@ def stated_in(reading: SourceText, chunks: Chunks, most: int) -> DocumentFacts:
 
 
 def evenly(found: Sequence[T]) -> Sequence[T]:
-    """At most `MOST_FACTS` of them, taken at even distances."""
+    """At most `MOST_FACTS` items, at even distances."""
     if len(found) <= MOST_FACTS:
         return found
     return [found[place * len(found) // MOST_FACTS] for place in range(MOST_FACTS)]
@@ -129,13 +129,13 @@ def _stated(reading: SourceText, chunk: Chunk, event: Event, fact: Anchored) -> 
 
 
 def is_harmless(statement: str) -> bool:
-    """Whether a fact holds no secret and commands nobody: a document is evidence, not orders."""
+    """Whether a fact contains no secret and no instruction to an agent."""
     memory = Memory("", statement)
     return not injection_problem(memory) and not secrets_problem(memory)
 
 
 def without(text: str, start: int, end: int, secrets: Sequence[Secret]) -> tuple[str, list[Secret]]:
-    """Part of a text with `[redacted:kind]` for what of each secret stands there, and what was taken out."""
+    """A span of a text with the secrets in it replaced by `[redacted:kind]`, and the spans that were replaced."""
     first = bisect_right(secrets, start, key=lambda secret: secret.end)
     pieces, cuts, position = [], [], start
     for secret in islice(secrets, first, None):
@@ -148,5 +148,5 @@ def without(text: str, start: int, end: int, secrets: Sequence[Secret]) -> tuple
 
 
 def redaction(kind: str) -> str:
-    """What stands for a secret."""
+    """The replacement for a secret."""
     return f"[redacted:{kind}]"

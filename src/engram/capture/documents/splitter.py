@@ -1,7 +1,6 @@
-"""Cutting a section that is too long: between paragraphs, then sentences, lines, pauses and words.
+"""Cuts a section that is too long: between paragraphs, then sentences, lines, pauses and words.
 
-Neighbours that are short are joined. A text with none of these places is cut between characters, never inside what a
-reader sees as one.
+Short neighbours are joined. A text without such boundaries is cut between characters, never inside a grapheme cluster.
 """
 
 import re
@@ -11,13 +10,13 @@ from dataclasses import dataclass
 
 __all__ = ["LEVELS", "STRETCH", "Piece", "Splitter"]
 
-# Real clusters (flags, families, accents) are shorter; a longer run of marks is noise that may be cut anywhere.
+# Real clusters (flags, families, accents) are shorter; a longer run of marks is noise and may be cut anywhere.
 LONGEST_CLUSTER = 64
 
 _JOINER = "\u200d"
 _LINE_ENDS = "\r\n\x0b\x0c\x85\u2028\u2029"
 
-# A section is handed over in stretches of this many characters, so that a document without headings costs no more memory.
+# Characters processed at a time, so that a document without headings needs no more memory.
 STRETCH = 32_768
 
 _PARAGRAPHS = ("\n\n", "\r\n\r\n")
@@ -29,12 +28,12 @@ LEVELS: dict[str, tuple[tuple[str, ...], ...]] = {
     "code": (_PARAGRAPHS, ("\n",), ("; ", "{", "}", ", ")),
     "diff": (("\n",), ("; ", "{", "}", ", ")),
 }
-"""Where each kind of document is cut, the best places first; last come words."""
+"""The boundaries at which each kind of document is cut, best first; words come last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of the text and how many tokens it has."""
+    """A span of the text and its number of tokens."""
 
     start: int
     end: int
@@ -45,8 +44,8 @@ class Piece:
 class Splitter:
     """Cuts one text into pieces of at most `max_tokens`.
 
-    `additive` says that the tokens of two texts that meet at a space are the sum of both; without it each piece is
-    counted once more.
+    `additive` means that the token count of two texts joined at a space is the sum of both; otherwise each piece is counted
+    again.
     """
 
     text: str
@@ -56,12 +55,12 @@ class Splitter:
     additive: bool
 
     def pieces(self, start: int, end: int) -> Iterator[Piece]:
-        """The pieces of a span, in order; together they are the whole span."""
+        """The pieces of a span, in order; together they cover the whole span."""
         while start < end:
             stop = safe_cut(self.text, min(start + STRETCH, end), start)
             cuts = self._cut(start, stop)
             if stop < end and len(cuts) > 1:
-                cuts.pop()  # the next stretch begins with it: it may go on there
+                cuts.pop()  # the next stretch starts with it, because it may continue there
             yield from cuts
             start = cuts[-1].end
 
@@ -76,7 +75,7 @@ class Splitter:
         return pieces
 
     def _recursive(self, start: int, end: int, level: int = 0) -> Iterator[Piece]:
-        """Cuts at the best places first: neighbours are joined while they fit, and what is still too long is cut further."""
+        """Cut at the best boundaries first: join neighbours while they fit, and cut what is still too long at the next level."""
         levels = _LEVELS[self.kind]
         for piece in self._joined(_spans(self.text, start, end, levels[level])):
             if piece.tokens <= self.max_tokens or level + 1 == len(levels):
@@ -99,7 +98,7 @@ class Splitter:
             yield piece
 
     def _whole(self, piece: Piece, before: list[Piece]) -> Piece:
-        """The piece with its edges between whole characters, counted again where needed."""
+        """The piece with its edges between grapheme clusters, counted again if needed."""
         start = before[-1].end if before else piece.start
         end = safe_cut(self.text, piece.end, start)
         if self.additive and (start, end) == (piece.start, piece.end):
@@ -107,7 +106,7 @@ class Splitter:
         return Piece(start, end, self.count(self.text[start:end]))
 
     def _by_characters(self, start: int, end: int) -> Iterator[Piece]:
-        """Cuts where nothing else is left; a single character is kept even if it counts for more than allowed."""
+        """Cut between characters; a single character is kept even if it exceeds the limit."""
         size = self.max_tokens * 4
         while start < end:
             size = min(size * 2, end - start)
@@ -130,7 +129,7 @@ _LEVELS = {
 
 
 def _spans(text: str, start: int, end: int, places: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-    """The spans between the places where a text may be cut; each ends with its place."""
+    """The spans between boundaries; each ends with its boundary."""
     at = start
     for found in places.finditer(text, start, end):
         yield at, found.end()
@@ -140,7 +139,7 @@ def _spans(text: str, start: int, end: int, places: re.Pattern[str]) -> Iterator
 
 
 def safe_cut(text: str, at: int, floor: int = 0) -> int:
-    """The nearest place at or before `at` between two whole characters; `at` itself if there is none after `floor`."""
+    """The nearest position at or before `at` between two grapheme clusters; `at` itself if there is none after `floor`."""
     cut = at
     while floor < cut < len(text) and continues(text, cut):
         cut -= 1
@@ -150,7 +149,7 @@ def safe_cut(text: str, at: int, floor: int = 0) -> int:
 
 
 def continues(text: str, at: int) -> bool:
-    """Whether the character at `at` belongs to the one before it: marks, joined emoji, flags, jamo, surrogates, CRLF."""
+    """Whether the character at `at` continues the cluster before it: marks, joined emoji, flags, jamo, surrogates, CRLF."""
     before, here = text[at - 1], text[at]
     if before in _LINE_ENDS:
         return before == "\r" and here == "\n"
@@ -166,7 +165,7 @@ def continues(text: str, at: int) -> bool:
 
 
 def _extends(char: str) -> bool:
-    """Marks, skin tones, the tags of regional flags."""
+    """Whether a character extends the one before it: marks, skin tones, tags of regional flags."""
     return (
         unicodedata.category(char)[0] == "M"
         or "\U0001f3fb" <= char <= "\U0001f3ff"

@@ -1,7 +1,7 @@
-"""What is worth remembering of a conversation, by rules alone: no model, the same answer every time.
+"""Extracts facts from conversations by rules alone: no model, and the same result every time.
 
-Precision before recall: a sentence is taken when it says, in the first person or as a plain command, something that will
-still hold in months and can be understood alone. In doubt it stays in the ledger, where search finds it.
+Precision before recall: a sentence is extracted if it states, in the first person or as a plain command, something that will
+still be true in months and can be understood alone. Everything else stays in the ledger, where search finds it.
 """
 
 from engram.capture.extraction.clauses import clauses

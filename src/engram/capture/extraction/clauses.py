@@ -1,37 +1,41 @@
-"""Cutting a turn into the clauses someone said themselves, each with its place; pasted and quoted text is left out."""
+"""Splits a turn into the clauses its author said, each with its span, and finds the reasons to doubt one.
+
+Pasted and quoted text is left out. A clause is doubted if it is a question, a guess, a joke, only for the moment, over, or about
+something it does not name.
+"""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from engram.capture.extraction.rendering import asked_to_remember
+from engram.capture.extraction.third_person import asked_to_remember
+from engram.text.sentences import sentence_spans
+from engram.text.word_tables import hedge_pattern
 
 HIDDEN = "\x00"
-"""Stands for the words of an inline quotation: a clause that has it says what somebody else said."""
+"""Replaces each character of an inline quotation; a clause that contains it quotes somebody."""
 LONGEST_TURN = 100_000
-"""Characters read of one turn; beyond that it is a document."""
+"""Characters read of one turn; a longer one is a document."""
 MOST_CLAUSES = 2_000
-"""Different ones of one turn: nobody speaks longer, and a log that was pasted is no speech."""
+"""Distinct clauses read of one turn; more is a pasted log."""
 LONGEST_SENTENCE = 1_000
-"""What is longer is no sentence, and nothing in it is taken."""
+"""Characters; longer ones are skipped."""
 
 _FENCE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _QUOTED_LINE = re.compile(r"^[ \t]*(?:>|\|).*$", re.MULTILINE)
 _INDENTED = re.compile(r"^(?: {4}|\t).*$", re.MULTILINE)
 _MAIL = re.compile(r"^(?:From|To|Subject|Sent|Date|Cc|Re|Fwd?):[ \t]?\S.*\Z", re.MULTILINE | re.DOTALL | re.IGNORECASE)
-_TAGGED = re.compile(r"<([a-z][\w-]*)\b[^<>]*>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_XML = re.compile(r"<([a-z][\w-]*)\b[^<>]*>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _PASTED = re.compile(
     r"^(?![^\n]*\b(?:my|our|i|we)\b)[^\n]*\b(?:here(?:'s| is| are)|below|following|pasted?|says|said|wrote|reads|log|output|error|"
     r"email|e-mail|message|article|document|excerpt|quote|readme|text)\b[^\n]*:[ \t]*\n.*\Z",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
-_SPOKEN = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|(?<!\w)'[^'\n]{12,}'(?!\w)|(?<!\w)‘[^’\n]{12,}’(?!\w)")
+_QUOTATION = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|(?<!\w)'[^'\n]{12,}'(?!\w)|(?<!\w)‘[^’\n]{12,}’(?!\w)")
 _WRAPPED = re.compile(
     r"(?<=[^\s.!?:;])\n(?=[a-z])(?!i\b|we\b|my\b|our\b|always\b|never\b|don|please\b|use\b|let|no\b|actually\b|also\b|and\b|but\b)"
 )
 _BULLET = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,2}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
-_END = re.compile(r"(?<![.!?…])[.!?…]++[)\"'”’]*+(?=\s|$)|\n")
-_ABBREVIATED = re.compile(r"\b(?:e\.g|i\.e|vs|etc|mr|mrs|ms|dr|st|approx|no|a\.m|p\.m|jr|inc|ltd)\.$", re.IGNORECASE)
 _JOINT = re.compile(
     r"(?:(?:[,;]|(?<![,;\s]))\s++(?:and|but)\s++|;\s++)(?=(?:(?:also|now|then)\s+)?(?:i|i'm|i’m|i've|my|we|we're|our|always|never|please)\b)",
     re.IGNORECASE,
@@ -46,7 +50,7 @@ _OWN_WORDS = re.compile(r"\b(?:i|we)(?:'ve| have| had)? (?:already |just )?(?:sa
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A clause, where it stands in its turn, and the whole sentence it is part of."""
+    """A clause, its position in the turn, and the whole sentence it is part of."""
 
     text: str
     start: int
@@ -54,24 +58,24 @@ class Clause:
 
     @property
     def end(self) -> int:
-        """Where it ends."""
+        """The position after its last character."""
         return self.start + len(self.text)
 
 
 def clauses(content: str) -> Iterator[Clause]:
-    """The clauses of a turn, in order; each is found verbatim at its place, and said again it is said once."""
-    said: set[str] = set()
+    """The distinct clauses of a turn, in order; each occurs verbatim at its position."""
+    seen: set[str] = set()
     for clause in _clauses(_own_words(content[:LONGEST_TURN])):
-        if clause.text not in said:
-            said.add(clause.text)
+        if clause.text not in seen:
+            seen.add(clause.text)
             yield clause
-        if len(said) == MOST_CLAUSES:
+        if len(seen) == MOST_CLAUSES:
             return
 
 
-def _clauses(shown: str) -> Iterator[Clause]:
-    for start, end in _sentences(shown):
-        sentence = shown[start:end]
+def _clauses(own: str) -> Iterator[Clause]:
+    for start, end in _sentences(own):
+        sentence = own[start:end]
         if len(sentence) > LONGEST_SENTENCE or (is_reported(sentence) and not asked_to_remember(sentence)):
             continue
         cuts = [0, *(joint.end() for joint in _JOINT.finditer(sentence)), len(sentence)]
@@ -84,15 +88,15 @@ def _clauses(shown: str) -> Iterator[Clause]:
 
 
 def is_reported(sentence: str) -> bool:
-    """Whether a sentence hands on what somebody else says."""
+    """Whether a sentence reports what somebody else says."""
     return bool(_REPORTS.search(_OWN_WORDS.sub("", sentence)))
 
 
 def _own_words(content: str) -> str:
-    """The turn with what its author only hands on blanked out; every other character keeps its place."""
-    for pattern in (_FENCE, _TAGGED, _QUOTED_LINE, _INDENTED, _MAIL, _PASTED):
+    """The turn with pasted and quoted text blanked out; every other character keeps its position."""
+    for pattern in (_FENCE, _XML, _QUOTED_LINE, _INDENTED, _MAIL, _PASTED):
         content = pattern.sub(_blank, content)
-    content = _SPOKEN.sub(lambda quote: quote[0] if len(quote[0].split()) < 3 else HIDDEN * len(quote[0]), content)
+    content = _QUOTATION.sub(lambda quote: quote[0] if len(quote[0].split()) < 3 else HIDDEN * len(quote[0]), content)
     return _WRAPPED.sub(" ", content)
 
 
@@ -101,18 +105,103 @@ def _blank(found: re.Match[str]) -> str:
 
 
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    """The spans of the sentences, without the bullets of lists. A line end ends a sentence."""
     start = 0
-    for end in _END.finditer(text):
-        if end[0] != "\n" and _ABBREVIATED.search(text[start : end.end()]):
-            continue
-        yield from _trimmed(text, start, end.end())
-        start = end.end()
-    yield from _trimmed(text, start, len(text))
+    for line in text.split("\n"):
+        bullet = _BULLET.match(line)
+        yield from sentence_spans(text, start + (bullet.end() if bullet else 0), start + len(line))
+        start += len(line) + 1
 
 
-def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    piece = text[start:end]
-    bullet = _BULLET.match(piece)
-    begin = start + (bullet.end() if bullet else 0)
-    if text[begin:end].strip():
-        yield begin, end
+_FLAGS = re.IGNORECASE
+
+QUOTED = "it quotes somebody"
+QUESTION = "it is a question"
+GUESS = "it is a guess"
+IRONY = "it may be ironic"
+OVER = "it is over"
+QUALIFIED = "it is qualified"
+PASSING = "it is only for the moment"
+POINTING = "it refers to something it does not name"
+
+_QUESTION = re.compile(
+    r"^\W*(?:(?:so|and|but|ok|okay|hey|well|sorry|also),?\s+)*"
+    r"(?:do(?! not\b)|does|did|can|could|should|would|will|is|are|am|was|were|have(?! to\b)|has|had|what|why|how|who|whom|whose|"
+    r"which|where|may|shall|isn't|aren't|wasn't|can't (?:we|you|i)\b|couldn't|wouldn't|shouldn't|won't|don't (?:you|we|i)\b|doesn't|didn't)\b",
+    _FLAGS,
+)
+_GUESS = re.compile(
+    rf"\b(?:{hedge_pattern('guess', 'possible', 'vague')}|suppos(?:e|ing|edly)|imagine|pretend|hypothetical(?:ly)?|what if|let'?s say|say (?:i|my|we|our)\b|in theory|i wish|would have|could have|"
+    r"should have|i believe|i feel like|i assume|i'm thinking|thinking (?:about|of)|considering|tempted|for example|for instance|e\.g\.|one day|"
+    r"someday|or something|or whatever|depends|looks like|if (?:i|we) (?:were|was|had|could|lived|worked|ever)|not that|"
+    r"in (?:another|a past) life|in my dreams?|i'd love to|role-?play|in the (?:story|novel|game|movie|book))\b",
+    _FLAGS,
+)
+_IRONY = re.compile(
+    r"\b(?:yeah,? right|sure,? because|because nothing says|as if|oh,? (?:great|sure|joy|wonderful)|just (?:great|wonderful|perfect|what i needed)|"
+    r"what a surprise|said no one|who doesn't|nothing better than|can'?t wait for|love it when|i (?:just|simply|absolutely|so) (?:love|adore) (?:when|how|it)|"
+    r"live for|lol|lmao|rofl|haha\w*|hehe\w*|jk|just kidding|kidding|joking|sarcas\w*|like i (?:love|need|enjoy|want))\b|(?<!\w)/s\b"
+    r"|\b(?:love|enjoy|adore)\b.*\b(?:3 ?am|outages?|broken|paged|woken|flaky|spending|losing|crash\w*|failing|wasting|root canals?|merge conflicts?|waiting)\b"
+    r"|\ballergic to (?:meetings?|mondays?|work|deadlines?|javascript|java|php|yaml|xml|drama|bullshit|mornings?|exercise|bugs|code|paperwork)\b"
+    r"|[🙄😂🤣😜🙃😉😏]",
+    _FLAGS,
+)
+_PASSING = re.compile(
+    r"\b(?:today|tonight|right now|for now|at the moment|this time|(?:just )?this once|temporarily|for the time being|"
+    r"in this (?:pr|commit|file|branch|function|test|message|answer|reply|email|case|example|script|thread|chat)|"
+    r"for (?:this|that) (?:one|task|pr|commit|time|answer|file|ticket|release|demo|call|meeting|example|test|function)|"
+    r"until|this (?:week|month|morning|afternoon|evening|sprint)|"
+    r"(?<! me )first(?=,| and|[.!]*$)|before (?:we|i) (?:start|begin|continue|go)|later|again|yet(?=[.!]*$))\b",
+    _FLAGS,
+)
+_PAST = re.compile(
+    r"\b(?:used to|back then|when i was|years ago|in those days|previously|formerly|once upon)\b", _FLAGS
+)
+_POINTING = re.compile(
+    r"\b(?:these|those|here|he|she|him|hers?|there|such|the (?:same|above|below|latter|former|other one|first one|second one)|"
+    r"like (?:that|this|so)|this one|that one|any of|some of|both of|all of (?:them|it))\b"
+    r"|\bthis\b(?! (?:repo|repository|project|codebase|code base|company|team|machine|laptop|account|workspace|organi[sz]ation|app|package|service|library|house|household|year|week|month|quarter|spring|summer|autumn|winter)\b)"
+    r"|\bthat\b(?=[\s.!]*$)|\bthat (?:world|way|day|place|stuff|feeling|part|time|kind|thing|style|file|idea)\b",
+    _FLAGS,
+)
+_IT = re.compile(
+    r"(?<!/)\b(?:it|its|it's|they|them|their)\b(?!/)(?! when\b)(?!(?: is|'s)? (?:strictly )?(?:forbidden|not allowed|illegal|mandatory|against))",
+    _FLAGS,
+)
+_REASON = re.compile(r"\b(?:because|since|so|as|but|and|when|after|before|unless|which|that|who)\b", _FLAGS)
+_NOT_ALWAYS = re.compile(
+    r"\b(?:not|n't|n’t) (?:always|really|necessarily|usually|exactly|particularly|all that)\b", _FLAGS
+)
+
+
+_SENTENCE_DOUBTS = ((_GUESS, GUESS), (_IRONY, IRONY), (_PAST, OVER), (_NOT_ALWAYS, QUALIFIED))
+
+
+def doubts_about(clause: str, sentence: str) -> frozenset[str]:
+    """The reasons to doubt a clause; empty if there are none."""
+    found = {doubt for pattern, doubt in _SENTENCE_DOUBTS if pattern.search(sentence)}
+    if HIDDEN in clause:
+        found.add(QUOTED)
+    if sentence.rstrip("\"')” ").endswith(("?", "？")) or is_question(clause):
+        found.add(QUESTION)
+    if _PASSING.search(clause):
+        found.add(PASSING)
+    if has_unclear_reference(clause):
+        found.add(POINTING)
+    return frozenset(found)
+
+
+def is_question(clause: str) -> bool:
+    """Whether a clause has the word order of a question."""
+    return bool(_QUESTION.match(clause))
+
+
+def has_unclear_reference(text: str) -> bool:
+    """Whether a text refers to something said before. "It" in a reason at the end refers to the text itself."""
+    if _POINTING.search(text):
+        return True
+    found = _IT.search(text)
+    if found is None:
+        return False
+    reason = _REASON.search(text)
+    return reason is None or reason.start() > found.start() or len(text[: reason.start()].split()) < 3

@@ -1,9 +1,9 @@
-"""Plans with a day: "I'm flying to Oslo next Friday" becomes a sentence with the date in it, so that it can be read later."""
+"""Plans: "I'm flying to Oslo next Friday" becomes a sentence with the date, so that it can be read later."""
 
 import re
 from datetime import date, datetime, timedelta
 
-from engram.capture.extraction.rendering import as_told, swapped
+from engram.capture.extraction.third_person import in_third_person, swapped
 
 _MONTHS = (
     "january",
@@ -39,7 +39,7 @@ _SEASON = re.compile(
     rf"|\b(?P<bare>next) (?P<unit2>year|month)\b",
     re.IGNORECASE,
 )
-_SAID_RELATIVELY = ("tomorrow", "after", "next", "count")
+_RELATIVE = ("tomorrow", "after", "next", "count")
 _LEAD = re.compile(r"^(by|until|for)\b", re.IGNORECASE)
 _DOING = (
     r"flying|travell?ing|going on|going to|moving|relocating|starting|launching|releasing|shipping|visiting|meeting|getting (?:married|surgery)|having (?:surgery|a baby)|"
@@ -72,21 +72,21 @@ _PLAN = re.compile(
 
 
 def plan(clause: str, at: datetime) -> str:
-    """The plan a clause tells, with its day as a date; "" when it tells none, or one whose day is past or unclear."""
+    """The plan in a clause, with its day as a date; "" if there is none, or if its day is past or unclear."""
     if _PLAN.fullmatch(clause) is None:
         return ""
     whens = list(_WHEN.finditer(clause))
     if not whens:
-        return _told(_by_season(clause, at.date())) if _SEASON.search(clause) else ""
+        return _rendered(_by_season(clause, at.date())) if _SEASON.search(clause) else ""
     day = _day_of(whens[0], at.date()) if len(whens) == 1 else None
     if day is None or day < at.date():
         return ""
-    return _told(_with_day(clause, whens[0], day))
+    return _rendered(_with_day(clause, whens[0], day))
 
 
 def dated(text: str, at: datetime) -> str:
-    """The text with "tomorrow" and its like as a date; a plain "Tuesday" may be every one of them and stays."""
-    whens = [when for when in _WHEN.finditer(text) if any(when.groupdict()[name] for name in _SAID_RELATIVELY)]
+    """The text with "tomorrow" and the like as a date; a bare "Tuesday" may recur and stays."""
+    whens = [when for when in _WHEN.finditer(text) if any(when.groupdict()[name] for name in _RELATIVE)]
     day = _day_of(whens[0], at.date()) if len(whens) == 1 else None
     return _with_day(text, whens[0], day) if day is not None else text
 
@@ -123,10 +123,10 @@ def _season(found: re.Match[str], today: date) -> str:
     return f"{lead}{_MONTHS[month % 12].capitalize()} {today.year + month // 12}"
 
 
-def _told(clause: str) -> str:
+def _rendered(clause: str) -> str:
     if clause.lower().startswith("we're "):
         return f"We are {swapped(clause[6:])}"
-    return as_told(clause)
+    return in_third_person(clause)
 
 
 def _phrase(when: re.Match[str], day: date) -> str:
@@ -154,7 +154,7 @@ def _day_of(when: re.Match[str], today: date) -> date | None:
 
 
 def _calendar_day(parts: dict[str, str | None], today: date) -> date:
-    """A day without a year is the next one of that name."""
+    """The date; a day without a year is the next one."""
     month = _MONTHS.index((parts["m1"] or parts["m2"] or "").lower()) + 1
     day, year = int(parts["d1"] or parts["d2"] or 0), parts["y1"] or parts["y2"]
     found = date(int(year) if year else today.year, month, day)
@@ -162,7 +162,7 @@ def _calendar_day(parts: dict[str, str | None], today: date) -> date:
 
 
 def _weekday(parts: dict[str, str | None], today: date) -> date | None:
-    """The coming day of that name. "Next Friday" said on a Wednesday means this one to some and that one to others."""
+    """The coming day of that name; None for an ambiguous "next Friday" said earlier in the same week."""
     wanted = _DAYS.index((parts["w1"] or parts["w2"] or "").lower())
     ahead = (wanted - today.weekday()) % 7 or 7
     if (parts["next"] or "").lower() == "next":

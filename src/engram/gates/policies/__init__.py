@@ -1,7 +1,7 @@
-"""Memory policies: what a statement is, whether it is critical, and which older one it replaces.
+"""Memory policies: the type of a statement, whether it is critical, and which older one it replaces.
 
-A `MemoryPolicy` is two tables of patterns. `default`, `legal` and `coding_agent` come with Engram, as `.toml` files of
-this package; others are made in code, or in `config.toml` under `[policies.NAME]`.
+A `MemoryPolicy` has two tables of patterns. The presets `default`, `legal` and `coding_agent` are `.toml` files in this package;
+others are defined in code, or in `config.toml` under `[policies.NAME]`.
 """
 
 from engram.gates.policies.catalog import (

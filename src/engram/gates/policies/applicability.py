@@ -1,7 +1,7 @@
-"""Statements that hold somewhere only: "the cap for data breaches" does not take the place of "the cap".
+"""Statements of limited applicability: "the cap for data breaches" does not replace "the cap".
 
-A phrase that can be left out without another key coming of it narrows what is said, and becomes part of the key. What cannot
-be left out is the statement's own: of "I live in Berlin" without its phrase nothing remains.
+A phrase that can be omitted without changing the conflict key narrows the statement, and becomes part of the key. A phrase that
+cannot be omitted is the statement itself: "I live in Berlin" has no key without it.
 """
 
 import re
@@ -11,23 +11,24 @@ from pathlib import Path
 from typing import NamedTuple
 
 from engram.gates.policies.keys import folded
+from engram.text.word_tables import hedge_pattern
 
 __all__ = ["ASIDE", "Applicability", "narrowed"]
 
 ASIDE = "aside"
-"""The group of a pattern whose words the rule knows to narrow nothing: "for formatting" of a formatter."""
+"""The group of a pattern whose words do not narrow the statement: "for formatting" of a formatter."""
 _MOST_PHRASES = 3
 _MOST_CHARS = 200
-"""A longer statement is no plain one; nothing is looked for that its own reading does not have."""
+"""Characters; longer statements are not narrowed."""
 _MOST_PLACES = 4
-# "I use Vim if …" is no statement of now, and "for A and B" is two.
+# "I use Vim if …" is conditional, and "for A and B" is two statements.
 _OPEN = re.compile(
-    r"[?;:]|\b(?:if|unless|until|till|while|and|or|but|not|no|never|would|could|might|maybe|perhaps)\b|n't\b"
+    rf"[?;:]|\b(?:if|unless|until|till|while|and|or|but|not|no|never|would|could|{hedge_pattern('guess', 'possible')})\b|n't\b"
 )
 
 
 class Applicability(NamedTuple):
-    """What the rules make of a text: its slots, and the places of words they know to narrow nothing."""
+    """The result of the rules for a text: its slots, and the spans of words that do not narrow it."""
 
     values: Mapping[str, str]
     asides: tuple[tuple[int, int], ...] = ()
@@ -82,7 +83,7 @@ def narrowed(text: str, read: Callable[[str], Applicability]) -> Mapping[str, st
 def _without_one(
     text: str, found: Applicability, read: Callable[[str], Applicability]
 ) -> tuple[str, str, Applicability] | None:
-    """A phrase that can be left out of a text, what is left, and how that reads; the phrase is "" where it narrows nothing."""
+    """A phrase that can be omitted, the rest, and the result for the rest; the phrase is "" if it does not narrow."""
     if not found.key and (len(text) > _MOST_CHARS or "?" in text):
         return None
     for phrase in _phrases(text):
@@ -106,7 +107,7 @@ def _narrows_nothing(phrase: _Phrase, text: str, found: Applicability) -> bool:
 
 
 def _phrases(text: str) -> Iterator[_Phrase]:
-    """The phrases of a statement that may narrow it: at its end, the last one first, before its verb, and at its head."""
+    """The phrases that may narrow a statement: at its end (last first), before its verb, and at its start."""
     grammar = _grammar()
     tail = grammar.tail.search(text)
     body, after = (text[: tail.start()], text[tail.start() :]) if tail else (text.rstrip(" .!"), "")
@@ -122,7 +123,7 @@ def _phrases(text: str) -> Iterator[_Phrase]:
 
 
 def _spelled(phrase: str) -> str:
-    """A phrase as it stands in a key: "for data breaches" is "data breaches", "before a release" "before release"."""
+    """A phrase as part of a key: "for data breaches" → "data breaches", "before a release" → "before release"."""
     said, grammar = phrase.lower(), _grammar()
     opening = next((words for words in grammar.spellings if said.startswith(f"{words} ")), said.split()[0])
     word, what = grammar.spellings.get(opening, opening), said[len(opening) :].strip()
@@ -132,7 +133,7 @@ def _spelled(phrase: str) -> str:
 
 @lru_cache(maxsize=1)
 def _grammar() -> _Grammar:
-    """Compiled when a statement first calls for it."""
+    """The grammar, compiled on first use."""
     import tomllib
 
     table = tomllib.loads((Path(__file__).parent / "qualifiers.toml").read_text("utf-8"))

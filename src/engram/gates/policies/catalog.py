@@ -1,4 +1,4 @@
-"""Policies by name: the presets of this package, and the tables of `config.toml`."""
+"""Policies by name: the presets in this package and the tables in `config.toml`."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -10,6 +10,7 @@ from typing import Any
 from engram.gates.policies.policy import MemoryPolicy
 from engram.gates.policies.rules import SlotRule, TypeRule
 from engram.model.errors import InvalidInput
+from engram.text.word_tables import hedge_pattern
 
 __all__ = ["PRESETS", "chosen_policy", "custom_policies", "load_policy", "policy_named", "policy_problems"]
 
@@ -25,7 +26,7 @@ _NO_POLICIES: Mapping[str, MemoryPolicy] = {}
 
 
 def policy_named(name: str, custom: Mapping[str, MemoryPolicy] = _NO_POLICIES) -> MemoryPolicy:
-    """A preset, or one of your own; `InvalidInput` names those there are."""
+    """The preset or custom policy of that name. Raises `InvalidInput`, listing the known ones."""
     if name in PRESETS:
         return _preset(name)
     if name in custom:
@@ -36,9 +37,9 @@ def policy_named(name: str, custom: Mapping[str, MemoryPolicy] = _NO_POLICIES) -
 def load_policy(name: str, table: Mapping[str, Any], custom: Mapping[str, MemoryPolicy] = _NO_POLICIES) -> MemoryPolicy:
     """The policy a table `[policies.NAME]` of `config.toml` describes; `extends` names a preset or one of `custom`."""
     if name in PRESETS:
-        raise InvalidInput(f"policy {name!r} comes with Engram; give yours another name, with extends = {name!r}")
+        raise InvalidInput(f"policy {name!r} is a preset; use another name, with extends = {name!r}")
     if not isinstance(table, Mapping):
-        raise InvalidInput(f"policy {name!r} is a table, [policies.{name}], not {table!r:.60}")
+        raise InvalidInput(f"policy {name!r} must be a table, [policies.{name}], not {table!r:.60}")
     _refuse_unknown(table, _KEYS, f"policy {name!r}")
     base = _base(name, table, custom)
     own = MemoryPolicy(name, _rules(name, table, "types"), _rules(name, table, "slots"))
@@ -46,7 +47,7 @@ def load_policy(name: str, table: Mapping[str, Any], custom: Mapping[str, Memory
 
 
 def custom_policies(tables: Mapping[str, Any], where: str = "config.toml") -> dict[str, MemoryPolicy]:
-    """Every policy of `config.toml`, in whatever order they extend each other; `where` names the file in errors."""
+    """Every policy in `config.toml`, in any order of `extends`; `where` names the file in errors."""
     made: dict[str, MemoryPolicy] = {}
     for name in tables:
         _make(name, tables, made, (), where)
@@ -62,18 +63,18 @@ def chosen_policy(name: str, tables: Mapping[str, Any], where: str = "config.tom
     try:
         return policy_named(name, custom)
     except InvalidInput as error:
-        raise InvalidInput(f"{error}; one of your own is a table [policies.{name}] in {where}") from None
+        raise InvalidInput(f"{error}; define it as [policies.{name}] in {where}") from None
 
 
 def policy_problems(name: str, tables: Mapping[str, Any], where: str = "config.toml") -> list[str]:
-    """What is wrong with the policies of `config.toml`, each once, and with the choice among them."""
+    """The distinct problems of the policies in `config.toml` and of the chosen name."""
     known = dict.fromkeys((*PRESETS, *tables))
     problems = [] if name in known else [f"{where}: unknown policy {name!r}; known: {', '.join(known)}"]
-    problems += [_said(partial(_make, wanted, tables, {}, (), where)) for wanted in tables]
+    problems += [_problem(partial(_make, wanted, tables, {}, (), where)) for wanted in tables]
     return [problem for problem in dict.fromkeys(problems) if problem]
 
 
-def _said(trial: Callable[[], object]) -> str:
+def _problem(trial: Callable[[], object]) -> str:
     try:
         trial()
     except InvalidInput as error:
@@ -84,7 +85,7 @@ def _said(trial: Callable[[], object]) -> str:
 def _make(
     name: str, tables: Mapping[str, Any], made: dict[str, MemoryPolicy], extending: tuple[str, ...], where: str
 ) -> MemoryPolicy:
-    """One of the tables, after those it extends."""
+    """The policy of a table, after making those it extends."""
     if name in extending:
         raise InvalidInput(f"{where}: policy {name!r} extends itself: {' → '.join((*extending, name))}")
     if name not in made:
@@ -105,7 +106,7 @@ def _base(name: str, table: Mapping[str, Any], custom: Mapping[str, MemoryPolicy
     if table["extends"] == name:
         raise InvalidInput(f"policy {name!r} extends itself")
     if not isinstance(table["extends"], str):
-        raise InvalidInput(f"policy {name!r}: extends takes the name of a policy, not {table['extends']!r:.60}")
+        raise InvalidInput(f"policy {name!r}: extends must be the name of a policy, not {table['extends']!r:.60}")
     try:
         return policy_named(table["extends"], custom)
     except InvalidInput as error:
@@ -115,7 +116,7 @@ def _base(name: str, table: Mapping[str, Any], custom: Mapping[str, MemoryPolicy
 def _rules(name: str, table: Mapping[str, Any], part: str) -> tuple[Any, ...]:
     rows = table.get(part, [])
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
-        raise InvalidInput(f"policy {name!r}: {part} are tables, each under [[policies.{name}.{part}]]")
+        raise InvalidInput(f"policy {name!r}: {part} must be tables, each under [[policies.{name}.{part}]]")
     what = f"policy {name!r}, {part.removesuffix('s')} rule"
     return tuple(_rule(_KINDS[part], row, f"{what} {number}") for number, row in enumerate(rows, 1))
 
@@ -130,17 +131,17 @@ def _rule(kind: type[TypeRule] | type[SlotRule], row: Mapping[str, Any], where: 
     try:
         return kind(**values)
     except InvalidInput as error:
-        # A rule knows what is wrong with it, and not where it stands.
+        # The rule's error does not know the rule's position.
         raise InvalidInput(f"{where}{str(error).removeprefix(_RULES[kind])}") from None
 
 
 def _checked(key: str, value: Any, where: str) -> Any:
     if key not in _LISTS:
         if not isinstance(value, str):
-            raise InvalidInput(f"{where}: {key} takes a text in quotes, not {value!r:.60}")
+            raise InvalidInput(f"{where}: {key} must be a string, not {value!r:.60}")
         return value
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise InvalidInput(f"{where}: {key} takes a list of texts, not {value!r:.60}")
+        raise InvalidInput(f"{where}: {key} must be a list of strings, not {value!r:.60}")
     return tuple(value)
 
 
@@ -155,7 +156,7 @@ def _preset(name: str) -> MemoryPolicy:
     import tomllib
 
     file = tomllib.loads((Path(__file__).parent / f"{name}.toml").read_text("utf-8"))
-    parts: dict[str, str] = {}
+    parts = {"hedge": hedge_pattern("guess", "possible")}
     for part, text in file["parts"].items():
         parts[part] = _spelled_out(text, parts)
     types = [TypeRule(**_preset_row(row, parts), vetted=True) for row in file["types"]]
@@ -164,7 +165,7 @@ def _preset(name: str) -> MemoryPolicy:
 
 
 def _preset_row(row: Mapping[str, Any], parts: Mapping[str, str]) -> dict[str, Any]:
-    """A rule of a preset's file: `{{part}}` stands for a pattern of its own, and words are written in one line."""
+    """A row of a preset: `{{part}}` is replaced by a shared pattern, and lists are split at spaces."""
     values: dict[str, Any] = {key: _spelled_out(value, parts) for key, value in row.items() if isinstance(value, str)}
     return values | {key: tuple(values[key].split()) for key in _LISTS if key in values}
 

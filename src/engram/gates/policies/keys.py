@@ -1,4 +1,4 @@
-"""From what a pattern caught to a slot or a key: one spelling for the same thing, nothing for what is not certain."""
+"""Builds slots and conflict keys from the groups of a match: one spelling per thing, none if it is uncertain."""
 
 import re
 from functools import lru_cache
@@ -13,23 +13,23 @@ _MAX_VALUE_CHARS = 80
 _USER = "user"
 _SELF = frozenset(("i", "i'm", "me", "my", "mine", "myself", "user", "the user", "this user"))
 _SPELLINGS = {"colour": "color", "flavour": "flavor", "theatre": "theater", "e-mail": "email"}
-# They end like a plural and are none.
+# Singular words that end like a plural.
 _NO_PLURAL = frozenset(("diabetes", "series", "rabies", "species", "kubernetes", "postgres", "rails", "always", "news"))
 _LEADING = frozenset(("the", "a", "an", "my", "our", "your", "his", "her", "their", "its", "this", "any", "all"))
 
 
 @lru_cache(maxsize=1)
 def _no_subject() -> frozenset[str]:
-    """Words at the head of a sentence that name no one, or no one in particular."""
+    """Words at the start of a sentence that are no subject."""
     lines = (Path(__file__).parent / "no_subject.txt").read_text("utf-8").splitlines()
     return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
 
 
 def filled(template: str, match: re.Match[str]) -> str:
-    """The template with the groups of a match; "" when one of them names nothing that can be told apart.
+    """The template filled with the groups of a match; "" if one of them does not identify anything.
 
-    A group that took no part in the match is left out. `what2` is another place where `what` may stand. The group `who`
-    is the subject: I, my and the user are one person, who is also meant where nobody is named.
+    A group that did not match is left out. `what2` is an alternative position of `what`. The group `who` is the subject: "I", "my"
+    and "the user" are the same person, who is also meant if nobody is named.
     """
     if "{" not in template:
         return template
@@ -55,7 +55,7 @@ def _subject(caught: str | None) -> str | None:
 
 
 def folded(value: str) -> str:
-    """A value as it stands in a key: lower case, no article, no plural, words joined by underscores; "" when too long."""
+    """A value as part of a key: lower case, without article and plural, words joined by underscores; "" if too long."""
     if len(value) > _MAX_VALUE_CHARS:
         return ""
     words = [word.strip(".'-/&_") for word in _WORD.findall(value.lower())]

@@ -1,4 +1,4 @@
-"""A policy: the rules, tried in their order on the beginning of a statement."""
+"""A memory policy: its rules, tried in order on the start of a statement."""
 
 import re
 import time
@@ -24,19 +24,19 @@ __all__ = ["OF_DOCUMENT", "READ_CHARS", "MemoryPolicy", "PatternTimeout"]
 _WORD = re.compile(r"[^\W_]+")
 _NOT_LETTERS = re.compile(r"\\.|\(\?P")
 PATTERN_SECONDS = 0.1
-"""How long one pattern of a user may take over one text. A pattern people write takes a thousandth of that."""
+"""The time limit of one user-written pattern on one text; a reasonable pattern takes a thousandth of it."""
 STATEMENT_SECONDS = 0.3
-"""How long all patterns of a user may take over one statement."""
+"""The time limit of all user-written patterns on one statement."""
 OF_DOCUMENT = "@document:"
 """Separates the conflict key of a fact from the document it comes from: one contract's term is not another's."""
 
 
 class PatternTimeout(Refused):
-    """A pattern of a user's policy took too long over a statement; nothing was written."""
+    """A user-written pattern took too long on a statement; nothing was stored."""
 
 
 class _Stopwatch:
-    """The time that the patterns of a user have left for one statement.
+    """The time that user-written patterns have left for one statement.
 
     A rule that runs out of time is an error where the caller is about to write (not `lenient`), and does not apply where the
     caller only asks what the rules would say.
@@ -51,7 +51,7 @@ class _Stopwatch:
         self._spent: set[str] = set()
 
     def find(self, looking: "_Looking", text: str) -> "re.Match[str] | None":
-        """Where a pattern is found, or None. Raises `PatternTimeout`."""
+        """The first match of a pattern, or None. Raises `PatternTimeout`."""
         if not looking.limited:
             return looking.find(text)
         left = min(PATTERN_SECONDS, self._deadline - time.monotonic())
@@ -61,7 +61,7 @@ class _Stopwatch:
         except TimeoutError:
             self._spent.add(looking.pattern)
         raise PatternTimeout(
-            f"policy {self._policy!r}: the pattern {looking.pattern!r:.80} takes too long over this statement "
+            f"policy {self._policy!r}: the pattern {looking.pattern!r:.80} takes too long on this statement "
             f"(more than {PATTERN_SECONDS:g} s, or {STATEMENT_SECONDS:g} s with the others); nothing was stored. Begin it with ^ "
             "or a word, bound its repeats, as in {0,5}, or remove the rule"
         )
@@ -69,7 +69,7 @@ class _Stopwatch:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPolicy:
-    """Rules that infer the type of a memory, pin it to a critical slot, and give it the key of what it replaces.
+    """Rules that infer the type of a memory, its critical slot, and the conflict key of what it replaces.
 
     Of several rules that fit, the first of its kind counts: write the special ones before the general. Making one checks
     every rule, and raises `InvalidInput` naming the rule that cannot be used.
@@ -94,7 +94,7 @@ class MemoryPolicy:
 
     @classmethod
     def _of_checked(cls, name: str, types: Sequence[TypeRule], slots: Sequence[SlotRule]) -> "MemoryPolicy":
-        """A policy of rules known to be good: nothing is compiled before a statement calls for it."""
+        """A policy of rules known to be valid; patterns are compiled on first use."""
         policy = object.__new__(cls)
         object.__setattr__(policy, "name", name)
         object.__setattr__(policy, "types", tuple(types))
@@ -107,14 +107,14 @@ class MemoryPolicy:
         object.__setattr__(self, "_slotting", _Rules(self.slots))
 
     def applied(self, memory: Memory, *, typed: bool) -> Memory:
-        """The memory with what the rules say about it; what it has of its own, and a type its caller named, stay.
+        """The memory with the type, slot and key of the rules; values it already has, and a type its caller gave, are kept.
 
         Raises `PatternTimeout` where a user's pattern takes too long over the statement.
         """
         return self._applied(memory, typed, _Stopwatch(self.name, lenient=False))
 
     def described(self, memory: Memory, *, typed: bool) -> Memory:
-        """Like `applied`, for a caller that writes nothing: a rule that takes too long does not apply."""
+        """Like `applied`, but a rule that takes too long is skipped; for callers that only read."""
         return self._applied(memory, typed, _Stopwatch(self.name, lenient=True))
 
     def _applied(self, memory: Memory, typed: bool, stopwatch: _Stopwatch) -> Memory:
@@ -123,7 +123,7 @@ class MemoryPolicy:
         kind = memory.type if typed else self._type(text, stopwatch) or memory.type
         if kind != memory.type:
             changes["type"] = kind
-        # A part of the text has no other words: where no rule is worth trying for the whole, none is for it.
+        # A part of the text has no other words, so if no rule fits the whole, none fits the part.
         open_to_rules = self._slotting.worth_trying(_words(text))
         wanted = [name for name in ("critical_slot", "conflict_key") if open_to_rules and not getattr(memory, name)]
         if "conflict_key" in wanted:
@@ -133,7 +133,7 @@ class MemoryPolicy:
         return memory.but(**changes) if changes else memory
 
     def reapplied(self, before: Memory, after: Memory, changes: Mapping[str, Any]) -> Memory:
-        """A memory that says something else now, as the rules take it now; a key or slot its caller gave it stays."""
+        """A reworded memory with the slot and key of the rules; those its caller gave are kept."""
         if "statement" not in changes or {"conflict_key", "critical_slot"} & changes.keys():
             return after
         blank = {"conflict_key": "", "critical_slot": ""}
@@ -151,7 +151,7 @@ class MemoryPolicy:
         return "" if found is None else self.types[found].type
 
     def _slots(self, text: str, kind: str, wanted: Sequence[str], whole: str, stopwatch: _Stopwatch) -> Applicability:
-        """What the rules say about a text; the `unless` of a rule is looked for in the whole statement."""
+        """The result of the rules for a text; the `unless` of a rule is searched in the whole statement."""
         lowered, forbidding = text.lower(), (whole, whole.lower())
         found: dict[str, str] = {}
         asides: list[tuple[int, int]] = []
@@ -174,7 +174,7 @@ def _words(text: str) -> set[str]:
 
 
 class _Rules:
-    """Rules of one kind, ready to be looked up by the words of a statement; compiled when first tried."""
+    """Rules of one kind, indexed by the words of a statement; compiled on first use."""
 
     __slots__ = ("by_word", "compiled", "rules", "unprompted")
 
@@ -188,7 +188,7 @@ class _Rules:
                 self.by_word.setdefault(word, []).append(at)
 
     def worth_trying(self, words: set[str]) -> list[int]:
-        """The places of the rules that a statement of these words can fit, in order."""
+        """The indexes of the rules that a statement with these words may match, in order."""
         found = set(self.unprompted)
         for word in self.by_word.keys() & words:
             found.update(self.by_word[word])
@@ -197,7 +197,7 @@ class _Rules:
     def fits(
         self, at: int, text: str, lowered: str, stopwatch: _Stopwatch, forbidding: tuple[str, str] | None = None
     ) -> re.Match[str] | None:
-        """Where the rule's pattern is found, unless its `unless` is found too: in the text, or in another given for it."""
+        """The match of a rule's pattern, unless its `unless` matches too, in the text or in the given statement."""
         pattern, unless = self.compiled[at] or self._compile(at)
         try:
             match = stopwatch.find(pattern, lowered if pattern.in_lower_case else text)
@@ -219,7 +219,7 @@ class _Rules:
 
 
 class _Looking(NamedTuple):
-    """How a pattern is looked for in a text."""
+    """How a pattern is searched in a text."""
 
     pattern: str
     find: Callable[..., re.Match[str] | None]
@@ -248,7 +248,7 @@ def _stoppable(pattern: str) -> Any:
 
 
 def _has_choice(pattern: str) -> bool:
-    """Whether the whole pattern is a choice between several: a `|` outside every group and set."""
+    """Whether the pattern has alternatives at the top level: a `|` outside every group and set."""
     depth = 0
     for sign in outside_sets(pattern):
         depth += (sign == "(") - (sign == ")")

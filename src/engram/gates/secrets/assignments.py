@@ -1,4 +1,4 @@
-"""Values that a word gives away: behind "password is", before "is the password", beside it in a table, on the next line.
+"""Secrets named by a word: after "password is", before "is the password", next to it in a table, on the next line.
 
 One pass over the words of `secret_words`; each is looked around by bounded rules, so the work grows with the text.
 """
@@ -26,11 +26,11 @@ _MIN_RANDOM_CHARS = 16
 _LONG_VALUE = 64
 _LONGEST_OWNER = 18
 _MOST_JOINED = 2
-"""Hyphens in the name of a thing, at most."""
+"""Maximum hyphens in the name of a thing."""
 _NEAR = 48
-"""How far behind a word a random string may stand."""
+"""Maximum characters between a word and a random string after it."""
 _BEFORE = 80
-"""How far before a word its value may stand."""
+"""Maximum characters between a word and a value before it."""
 _MIN_ENTROPY = 3.0
 _QUOTES = "\"'`“”„‟«»‹›「」『』‘’"
 _OPEN = rf"[{_QUOTES}*_\\]{{0,4}}"
@@ -42,7 +42,7 @@ _REST = re.compile(
 _ASIDE = re.compile(
     r"(?:[^.!?;:=\n(|]{0,40}\([^()\n]{0,120}\)|,[^.!?;:=\n|]{1,80}?(?=:|, (?:is|ist|est|es|é|è|to|är|er)\b))"
 )
-"""What is put in between: "the passphrase (the blue disk, do not lose it): …"."""
+"""An insertion before the value: "the passphrase (the blue disk, do not lose it): …"."""
 _ASKED = re.compile(r"[^.?!\n:=]{0,40}\?\s{1,2}(?:it['’]?s|it is|es ist|c['’]est|es|è|é|это)\s", re.IGNORECASE)
 _SIGNED = re.compile(
     rf"\s{{0,4}}(?:(?P<sign>{_SIGNS})[*_]{{0,3}}\s{{0,4}}(?:[|>][+-]?\s{{1,12}})?|(?P<unspaced>は、|[是为為は는은が])\s?|[—–-]{{1,2}}\s)"
@@ -55,7 +55,7 @@ _POSSESSIVE = re.compile(r"s?['’]s\s{1,3}")
 _WORD = re.compile(r"[ \t]{1,3}(\S{1,40})")
 _GIVEN = re.compile(rf"\s{{0,4}}{_OPEN}(?:(?<=[«„])\s)?{_VALUE}")
 _MOST_BETWEEN = 9
-"""Words between the name and what says that the value follows."""
+"""Maximum words between the name and the sign of its value."""
 _TO = re.compile(r" (?:back )?(?:to|auf|in|en|a|para)\b:?")
 _ABOUT = frozenset(words("about"))
 _SOFTLY_ABOUT = frozenset(words("softly about"))
@@ -74,7 +74,7 @@ _FUNCTION = frozenset(words("function words"))
 
 @dataclass(slots=True)
 class Given:
-    """A value, where it begins, and what led to it."""
+    """A value, its start, and what led to it."""
 
     value: str
     start: int
@@ -114,7 +114,7 @@ _NAMED_BY = re.compile(
     re.IGNORECASE,
 )
 _ARGUMENT = re.compile(r"\w{0,30}[\"'`]\s{0,4},\s{0,4}[bru]?[\"'`](?P<secret>[^\s\"'`]{4,128})[\"'`]\s{0,4}[,)]")
-"""The value where the name was one argument of a call: `define('DB_PASSWORD', …)`."""
+"""The value if the name is an argument of a call: `define('DB_PASSWORD', …)`."""
 _SETS = re.compile(
     r"(?:(?P<sure>define|(?:set|put)_?env|set_?default|set_?property|set_?var)|set|put|add|update)\s{0,2}\(\s{0,8}[\"'`][\w.-]{0,40}\Z",
     re.IGNORECASE,
@@ -148,14 +148,14 @@ _NOT_LIKE = re.compile(r"(?i)(?:such as|like|e\.?g\.?|for example|z\.?\s?b\.?|pa
 
 
 def names_in(lowered: str) -> list[tuple[re.Match[str], str]]:
-    """The words for secrets that stand in a lower-cased text, each with its kind."""
+    """The words for secrets in a lower-cased text, each with its kind."""
     return words_in(lowered, "secretnames.txt")
 
 
 def named(
     text: str, lowered: str, found: Iterable[tuple[re.Match[str], str]], *, nearby: bool = True
 ) -> Iterator[Secret]:
-    """Values given away by one of the words that `names_in` found. `nearby=False`, for names and paths, takes only what a sign assigns."""
+    """The values of the words that `names_in` found. `nearby=False`, for names and paths, accepts only assignments by a sign."""
     words = [NamedWord(text, lowered, match, kind) for match, kind in found]
     words = [word for word in words if word.is_credential]
     limits = {"strict": len(text), "": len(text)}
@@ -180,7 +180,7 @@ def named(
 
 
 class NamedWord:
-    """A word that names a secret, where it stands, and what stands around it."""
+    """A word that names a secret, its position and its surroundings."""
 
     __slots__ = ("_said", "end", "kind", "limit", "lowered", "passed", "start", "text")
 
@@ -190,13 +190,13 @@ class NamedWord:
         self.kind = kind
         self._said: tuple[str, ...] | None = None
         self.limit = len(text)
-        """Where the next such word begins."""
+        """The start of the next such word."""
         self.passed = 0
         """Up to where a long value was looked at once: the words inside it are part of it."""
 
     @property
     def is_credential(self) -> bool:
-        """Whether a word of other uses, such as key or token, stands for a credential here."""
+        """Whether an ambiguous word, such as key or token, means a credential here."""
         if self.text.startswith("[redacted:", self.start - 10) and self.start >= 10:
             return False
         if self.kind == "strict":
@@ -212,7 +212,7 @@ class NamedWord:
 
     @property
     def about(self) -> bool:
-        """Whether the next word, or the rest of the name, says that a secret is only spoken about."""
+        """Whether the next word, or the rest of the name, shows that the secret is only mentioned."""
         return self._next_in(_ABOUT)
 
     @property
@@ -234,7 +234,7 @@ class NamedWord:
         return following[1].casefold(), first[0].casefold() if first else ""
 
     def assigned(self, nearby: bool) -> Secret | None:
-        """What a sign, or a word such as "is", gives the name."""
+        """The value assigned to the name by a sign or a word such as "is"."""
         before = self.text[max(0, self.start - 60) : self.start]
         in_tag = "<" in before and self.text.find(">", self.end, self.end + 300) >= 0 and _IN_TAG.search(before)
         if in_tag and (found := self._of(_ELEMENT.match(self.text, self.end))):
@@ -252,7 +252,7 @@ class NamedWord:
         return None
 
     def _argument(self, before: str) -> Secret | None:
-        """What a call gives the name: both are strings, one behind the other."""
+        """The value assigned by a call: name and value are consecutive strings."""
         given = _ARGUMENT.match(self.text, self.end)
         sets = _SETS.search(before) if given else None
         if given is None or sets is None or self.about or self.softly_about:
@@ -309,7 +309,7 @@ class NamedWord:
             place = word.end()
 
     def _given_aside(self) -> Iterator[Given]:
-        """What follows something put in between, or a question; with so much between, it has to look like a value."""
+        """The value after an insertion or a question; at that distance it must look like a credential."""
         ahead = self.text[self.end : self.end + 45]
         aside = _ASIDE.match(self.text, self.end) if "(" in ahead or ahead[:1] == "," else None
         asked = _ASKED.match(self.text, self.end) if "?" in ahead else None
@@ -368,7 +368,7 @@ class NamedWord:
         return self._takes_direct(given, like)
 
     def _takes_later(self, given: Given, like: Likeness) -> bool:
-        """Whether a value counts that other words stand before: "the password that Ana chose is …"."""
+        """Whether a value counts if other words precede it: "the password that Ana chose is …"."""
         words = given.lead.casefold().split()
         if given.signed and self.strict and like == Likeness.WORD and len(words) <= 2:
             return _HAS_BOTH.search(given.value) is not None
@@ -384,7 +384,7 @@ class NamedWord:
         )
 
     def _takes_direct(self, given: Given, like: Likeness) -> bool:
-        """Whether what follows "password is" or "token=" is the thing itself and not something said about it."""
+        """Whether what follows "password is" or "token=" is the secret itself rather than a description."""
         value, signed = given.value, given.signed or given.unspaced
         if given.unspaced and not value[0].isascii():
             return False
@@ -437,7 +437,7 @@ class NamedWord:
         return "phrase" in self.lowered[self.start : self.end]
 
     def beside(self) -> Secret | None:
-        """What stands right behind the word, or alone on the next line."""
+        """The value directly after the word, or alone on the next line."""
         if not self.text[self.start : self.end].isascii() and (given := _UNSPACED.match(self.text, self.end)):
             value = given["secret"].rstrip(_TRIMMED)
             if self.strict and likeness(value) >= Likeness.LIKELY:
@@ -461,14 +461,14 @@ class NamedWord:
         return self._secret(start, value)
 
     def _quoted(self, given: re.Match[str], value: str, like: Likeness) -> Secret | None:
-        """SQL and its like: PASSWORD 'swordfish'."""
+        """The value in SQL and the like: PASSWORD 'swordfish'."""
         shouted = self.text[self.start : self.end].isupper()
         if self.strict and shouted and given["quote"] and like == Likeness.WORD and len(value) > 4:
             return self._secret(given.start("secret"), value)
         return None
 
     def soon(self) -> Secret | None:
-        """What can only be a value, a few words later in the sentence."""
+        """A certain value a few words later in the sentence."""
         if not self.strict or self.limit - self.end < 5 or self.about:
             return None
         # Word for word, up to the first that may be it.
@@ -491,14 +491,14 @@ class NamedWord:
         return None
 
     def other(self, end: int) -> Iterator[Secret]:
-        """The second of two: "the old password was …, the new one is …"."""
+        """The second of two values: "the old password was …, the new one is …"."""
         if given := _OTHER_ONE.match(self.text, end):
             value = trimmed(given["secret"], self.text, given.end("secret"))
             if likeness(value) >= (Likeness.WORD if value.istitle() else Likeness.LIKELY) or is_passphrase(value):
                 yield self._secret(given.start("secret"), value)
 
     def before(self, previous: int) -> Secret | None:
-        """The value of "X is the password" and "use X as the password"; it stands behind the previous such word."""
+        """The value in "X is the password" and "use X as the password", after the previous such word."""
         begin = max(previous, self.start - _BEFORE)
         if self.start - begin < 7 or self.kind == "key" or self.about or self.softly_about:
             return None

@@ -1,4 +1,4 @@
-"""Private keys: PEM blocks, whole or cut, plain, escaped in JSON, or wrapped in base64."""
+"""Private keys (PEM blocks, whole or cut, also escaped or in base64), PINs and codes, account and password pairs, tables."""
 
 import base64
 import binascii
@@ -34,7 +34,7 @@ _BEFORE_END = re.compile(r"[A-Za-z0-9+/=\\\s]")
 
 
 def private_keys(text: str) -> Iterator[Secret]:
-    """Every private key in a text; one that has lost its beginning or its end too."""
+    """Every private key in a text, including one without its start or end."""
     if "PRIVATE KEY" in text or "PuTTY-User-Key-File" in text:
         yield from _blocks(text)
     if "LS0tLS1CRUdJTi" in text:
@@ -55,22 +55,22 @@ def _blocks(text: str) -> Iterator[Secret]:
 
 
 def _is_elided(body: str, *, whole: bool) -> bool:
-    """Whether nothing of the key is there: dots, a placeholder, a sentence. What breaks off at once may go on elsewhere."""
+    """Whether the block has no key: dots, a placeholder, a sentence. An empty block may continue in the next text."""
     if whole:
         return _NO_BODY.fullmatch(body[:200]) is not None
     return bool(body.strip()) and _SOME_BODY.search(body) is None
 
 
 def _headless(text: str, start: int, stop: int) -> Iterator[Secret]:
-    """What ends like a key and began elsewhere."""
+    """The end of a key that started in another text."""
     for end in _END.finditer(text, start, stop):
         begin = end.start()
         while begin > max(start, end.start() - _LONGEST_KEY) and _BEFORE_END.match(text[begin - 1]):
             begin -= 1
-        # Words stand before a key as they do before anything: the key begins with its first long run.
+        # Words may precede the key; it starts with its first long run.
         run = re.compile(r"[A-Za-z0-9+/=]{20,}").search(text, begin, end.start())
         if run:
-            # At the very beginning, the rest of a line that was cut is the key's too.
+            # At the very start, the rest of a cut line belongs to the key.
             cut = begin == 0 and " " not in text[: run.start()].strip()
             yield Secret(KIND, 0 if cut else run.start(), end.end())
         start = end.end()
@@ -87,12 +87,12 @@ def _wrapped(text: str) -> Iterator[Secret]:
 
 
 def ends_in_key(text: str) -> bool:
-    """Whether a stored text ends with a private key that was redacted: the next one may go on with it."""
+    """Whether a stored text ends with a redacted private key, which the next text may continue."""
     return text.rstrip(" \n\t\r\"'`").endswith(MARK)
 
 
 def continued_key(text: str) -> int:
-    """How much of the beginning of a text reads like the rest of a key; 0 when none of it does."""
+    """The length of the start of a text that looks like the rest of a key; 0 for none."""
     match = _CONTINUED.match(text, 0, _LONGEST_KEY)
     if match is None:
         return 0
@@ -101,7 +101,7 @@ def continued_key(text: str) -> int:
 
 
 _FAR = 80
-"""How far behind the word its digits may stand, and how far from it what they open."""
+"""Maximum characters from the word to its digits, and to what they open."""
 _MOST_BETWEEN = 9
 _QUOTES = "\"'`“”„«»‘’「」"
 # Letters of one case with digits, as on a keypad; groups of the same size.
@@ -137,7 +137,7 @@ _CVV = re.compile(
 
 @lru_cache(maxsize=1)
 def _locked() -> tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]:
-    """What a code opens: whole words, beginnings of words, and what is looked for anywhere."""
+    """What a code opens: whole words, prefixes of words, and substrings."""
     listed = words("locked")
     begun = tuple(word.removesuffix(r"\w*") for word in listed if word.endswith(r"\w*"))
     spaced = tuple(word for word in listed if " " in word or "-" in word)
@@ -145,12 +145,12 @@ def _locked() -> tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]:
 
 
 def codes(text: str, lowered: str) -> Iterator[Secret]:
-    """PINs, door codes, one-time codes and their like."""
+    """PINs, door codes, one-time codes and the like."""
     if "cv" in lowered:
         yield from (Secret("pin", given.start("secret"), given.end("secret")) for given in _CVV.finditer(text))
     named: list[tuple[re.Match[str], str]] | None = None
     place = 0
-    # Digits are rarer than words: each is looked at from the words that stand before it.
+    # Digits are rarer than words, so the search starts from them.
     for given in _DIGITS.finditer(text):
         if named is None:
             named = words_in(lowered, "secretcodes.txt")
@@ -168,7 +168,7 @@ def codes(text: str, lowered: str) -> Iterator[Secret]:
 
 
 def _is_code(lowered: str, word: re.Match[str], kind: str) -> bool:
-    """Whether the word is no other kind of code, and what it opens is named where it does not say so itself."""
+    """Whether the word means a secret code; an ambiguous one needs the name of what it opens."""
     return not _is_other(lowered, word) and (kind == "strong" or _opens(lowered, word))
 
 
@@ -179,7 +179,7 @@ def _is_other(lowered: str, word: re.Match[str]) -> bool:
 
 
 def _opens(lowered: str, word: re.Match[str]) -> bool:
-    """Whether the sentence speaks of something that a code opens."""
+    """Whether the sentence mentions something that a code opens."""
     before = _SENTENCE_END.split(lowered[max(0, word.start() - _FAR) : word.start()])[-1]
     sentence = (
         before + lowered[word.start() : word.end()] + _SENTENCE_END.split(lowered[word.end() : word.end() + _FAR])[0]
@@ -191,7 +191,7 @@ def _opens(lowered: str, word: re.Match[str]) -> bool:
 
 
 def _belongs(text: str, word: re.Match[str], kind: str, given: re.Match[str]) -> bool:
-    """Whether nothing between the word and the digits, or behind them, says that they are something else."""
+    """Whether nothing between the word and the digits, or after them, shows that they are something else."""
     between, value = text[word.end() : given.start()], given["secret"]
     said = between.casefold().split()
     if len(said) > _MOST_BETWEEN or _SENTENCE_END.search(between) or not _BETWEEN.isdisjoint(said):
@@ -199,7 +199,7 @@ def _belongs(text: str, word: re.Match[str], kind: str, given: re.Match[str]) ->
     if (said and said[-1] in _BEFORE) or _BEHIND.match(text, given.end()):
         return False
     if said and said[-1].isalpha() and (shouted := between.split()[-1]).isupper() and len(shouted) < 5:
-        # A standard has its number: EN 15232.
+        # The number of a standard: EN 15232.
         return False
     if kind == "verb":
         return _STARTED.match(between) is not None and not _YEAR.fullmatch(value)
@@ -298,7 +298,7 @@ def pairs(text: str, lowered: str) -> Iterator[Secret]:
 
 
 def _at(pattern: re.Pattern[str], text: str, lowered: str, words: Iterable[str]) -> Iterator[re.Match[str]]:
-    """What the pattern matches where one of the words stands."""
+    """The matches of a pattern at the positions of the words."""
     for word in words:
         place = lowered.find(word)
         while place >= 0:
@@ -324,7 +324,7 @@ def _login(text: str, end: int) -> Iterator[Secret]:
 
 
 def tabled(text: str, words: Iterable[tuple[re.Match[str], str]]) -> Iterator[Secret]:
-    """Cells below a heading that names a secret, and beside a cell that does: Markdown, CSV, TSV."""
+    """Cells below or next to a cell that names a secret, in Markdown, CSV and TSV."""
     if "|" not in text and "\t" not in text and not ("\n" in text and ("," in text or ";" in text)):
         return
     passed = 0

@@ -15,7 +15,7 @@ __all__ = ["numbers"]
 
 _NEAR = 60
 _LONGEST_WORD = 30
-"""How far from the number the word may stand."""
+"""Maximum characters between a number and its word."""
 _SOME_DIGITS = re.compile(r"\d[\dA-Z](?:[\dA-Z\s./-]{3}|[a-z]\d\d)")
 _CARD = re.compile(r"\d(?<![\w.+-]\d)(?:[ -]?\d){12,18}(?![\w]|[.-]\d)")
 _CARD_PREFIX = re.compile(
@@ -129,7 +129,7 @@ def _mod11(*weights: int) -> Callable[[str], bool]:
 
 
 def _day(text: str) -> bool:
-    """Whether six digits read as a day, in whichever order."""
+    """Whether six digits form a date, in any order."""
     digits = "".join(str(digit) for digit in _digits(text))
     day, month, last = (int(digits[place : place + 2]) for place in (0, 2, 4))
     return 1 <= month <= 12 and (1 <= day <= 31 or 1 <= last <= 31)
@@ -201,7 +201,7 @@ class _Number:
     kind: str
     pattern: str
     words: str
-    """What has to stand nearby, with bars between; nothing where the form and its checksum say enough."""
+    """Words that must occur nearby, separated by bars; empty if form and checksum suffice."""
     check: Callable[[str], bool] = _anything
 
 
@@ -281,7 +281,7 @@ _END = r"(?![A-Za-z0-9]|[-.]\d)"
 
 @lru_cache(maxsize=64)
 def _compiled(row: int) -> tuple[re.Pattern[str], re.Pattern[str] | None]:
-    """A row's pattern, and that of the words that go with it."""
+    """The pattern of a row, and that of its words."""
     number = _NUMBERS[row]
     said = "|".join(re.escape(word) for word in number.words.split("|"))
     near = re.compile(rf"(?<![^\W\d_])(?:{said})(?![a-zа-яà-ÿ])") if number.words else None
@@ -290,12 +290,12 @@ def _compiled(row: int) -> tuple[re.Pattern[str], re.Pattern[str] | None]:
 
 @lru_cache(maxsize=1)
 def _rows_of() -> tuple[tuple[int, tuple[str, ...]], ...]:
-    """The words of each row: a row is tried only where one of them stands in the text."""
+    """The words of each row; a row is tried only if one of them occurs in the text."""
     return tuple((row, tuple(number.words.split("|"))) for row, number in enumerate(_NUMBERS))
 
 
 def numbers(text: str, lowered: str, *, bare: bool = True) -> Iterator[Secret]:
-    """Numbers of cards, accounts and people. `bare=False` leaves digits alone that nothing marks as such."""
+    """Numbers of cards, accounts and people. `bare=False` ignores digits without a word that marks them."""
     if not _SOME_DIGITS.search(text):
         return
     yield from _cards(text, bare)
@@ -322,7 +322,7 @@ def _told(text: str, lowered: str, row: int) -> Iterator[Secret]:
     """The numbers of a row: all of that form, or those near one of its words."""
     number, (pattern, words) = _NUMBERS[row], _compiled(row)
     end = 0
-    # Around the words, each character is looked at once.
+    # Each character around the words is searched once.
     said = number.words.split("|") if words else ()
     near = (place for word in said for place in places(word, lowered) if words and words.match(lowered, place))
     for begin, stop in stretches(near, _NEAR // 2, _NEAR + _LONGEST_WORD) if words else ((0, len(text)),):

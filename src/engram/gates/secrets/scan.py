@@ -1,6 +1,6 @@
-"""Secrets: keys, tokens, passwords, numbers of cards and people, found by pattern and by what stands around them.
+"""Secrets: keys, tokens, passwords, card and personal numbers, found by their shape and by the words around them.
 
-`find_secrets` gives spans, `redact` cuts them out. No reason or message repeats what was found.
+`find_secrets` returns spans, `redact` replaces them. No reason or message ever repeats a secret.
 """
 
 import re
@@ -31,7 +31,7 @@ __all__ = [
     "suspects",
 ]
 
-# Names and paths: random parts are usual in them, so only what is a secret by itself counts.
+# Names and paths often contain random parts, so in them only known secret shapes count.
 _NAMES = frozenset((
     "id", "scope", "lineage", "supersedes", "superseded_by", "conflict_key", "critical_slot", "source",
     "evidence", "associations", "box", "trace", "session",
@@ -42,27 +42,27 @@ _LONG_RUN = re.compile(rf"[A-Za-z0-9_~-]{{{_LONG_CHARS}}}")
 
 
 _SAID = frozenset(("password", "security-answer", "netrc-password"))
-"""Kinds whose value may be any word, and so also one that only stands for it."""
+"""Kinds whose value may be any word, including a word that only describes a value."""
 _HEAD = re.compile(r"[a-z0-9à-ÿ]+[_.:/-]*")
 _BEFORE_HINT = 200
 _BEHIND_HINT = 400
-"""How much of the text around a hint is searched."""
+"""Characters searched before and after a hint."""
 _READ_AT_ONCE = 200
-"""Memories searched together."""
+"""Memories scanned in one pass."""
 _LONG = "LONG"
-"""The hint of a shape without a telling beginning: it is tried where some run of letters and digits is long."""
+"""The hint of shapes without a fixed prefix: tried if the text has a long run of letters and digits."""
 
 
 @lru_cache(maxsize=512)
 def _pattern(row: int) -> tuple[str, re.Pattern[str]]:
-    """A row's kind and pattern, compiled when it is first needed: most never are."""
+    """The kind and pattern of a row, compiled on first use; most are never needed."""
     kind, _, pattern = columns("secretshapes.txt")[row]
     return kind, re.compile(pattern)
 
 
 @lru_cache(maxsize=1)
 def _hints() -> tuple[dict[str, list[str]], dict[str, list[str]], dict[str, list[int]]]:
-    """The hints where a token begins, by their first characters; the others, by a sign in them; the rows each leads to."""
+    """Prefix hints by their first characters, other hints by a character in them, and the table rows of each hint."""
     heads: dict[str, list[str]] = {}
     signs: dict[str, list[str]] = {}
     rows: dict[str, list[int]] = {}
@@ -81,7 +81,7 @@ def _hints() -> tuple[dict[str, list[str]], dict[str, list[str]], dict[str, list
 
 
 def find_secrets(text: str, *, nearby: bool = True) -> list[Secret]:
-    """Every secret in a text, in order, without overlaps. `nearby=False`, for names, takes only what is a secret by itself."""
+    """Every secret in a text, in order, without overlaps. `nearby=False` ignores surrounding words; used for names."""
     return apart(secret for plain in readings(text) for secret in _found(plain, nearby))
 
 
@@ -109,13 +109,13 @@ def _lowered(text: str) -> str:
 
 
 def redact(text: str) -> tuple[str, list[Secret]]:
-    """The text with `[redacted:kind]` for each secret, and where the secrets stood."""
+    """The text with each secret replaced by `[redacted:kind]`, and the secrets' original spans."""
     found = find_secrets(text)
     return _without(text, found), found
 
 
 def redact_all(value: Any, key: str = "") -> Any:
-    """The same value with every secret in it redacted: texts, keys and what stands behind a telling key, to any depth."""
+    """The value with every secret redacted, at any depth: in texts, in keys, and in values whose key says they are secret."""
     if isinstance(value, str):
         return _redacted_behind(key, value)
     if isinstance(value, Mapping):
@@ -132,9 +132,9 @@ def redact_all(value: Any, key: str = "") -> Any:
 
 
 def refuse_secret(text: str, what: str) -> None:
-    """`InvalidInput` when an id or key holds a secret: redacting what tells things apart would make two things one."""
+    """Raise `InvalidInput` if an id or key contains a secret: redacting identifiers would merge different things."""
     if text and (kinds := _kinds_in_name(text)):
-        raise InvalidInput(f"{what} holds what looks like a secret ({kinds}); nothing was stored. Use another name")
+        raise InvalidInput(f"{what} contains what looks like a secret ({kinds}); nothing was stored. Use another name")
 
 
 @lru_cache(maxsize=1024)
@@ -143,7 +143,7 @@ def _kinds_in_name(text: str) -> str:
 
 
 class _CleanTexts:
-    """Texts lately found to hold no secret: what one gate has read, the next need not read again."""
+    """A bounded cache of texts without secrets, so that no text is scanned twice."""
 
     def __init__(self, most: int, longest: int) -> None:
         self._most, self._longest = most, longest
@@ -165,43 +165,43 @@ _clean = _CleanTexts(most=10_000, longest=600)
 
 
 def suspects(memories: Sequence[Memory]) -> list[Memory]:
-    """The memories that have to be asked for their `secrets_problem`, in order; the others have none.
+    """The memories that may contain a secret and need `secrets_problem`, in order.
 
-    Nearly every memory holds no secret, and reading all texts at once costs a fraction of reading them one by one.
+    Nearly no memory contains a secret, and scanning all texts at once costs a fraction of scanning them one by one.
     """
     found: list[Memory] = []
     for start in range(0, len(memories), _READ_AT_ONCE):
         some = [(memory, _own_texts(memory)) for memory in memories[start : start + _READ_AT_ONCE]]
-        telling = _telling({text: None for _, held in some for text in held if text not in _clean})
-        if telling:
-            found += [memory for memory, held in some if not telling.isdisjoint(held)]
+        suspicious = _suspicious({text: None for _, own in some for text in own if text not in _clean})
+        if suspicious:
+            found += [memory for memory, own in some if not suspicious.isdisjoint(own)]
     return found
 
 
 def _own_texts(memory: Memory) -> list[str]:
-    """What was written by somebody: an id as the store counts them hides nothing."""
+    """The texts to scan; ids in the store's own format cannot hide anything."""
     return [text for field, text in texts(memory) if field != "id" or not _COUNTED_ID.fullmatch(text)]
 
 
-def _telling(unread: Iterable[str]) -> set[str]:
-    """The texts in which something looks like a secret; the others are remembered as clean."""
-    telling: set[str] = set()
+def _suspicious(unread: Iterable[str]) -> set[str]:
+    """The texts that contain what looks like a secret; the others are cached as clean."""
+    suspicious: set[str] = set()
     spans = [(secret.start, secret.end) for secret in find_secrets(RECORD.join(unread))]
     begin = 0
     for text in unread:
         end = begin + len(text)
         if any(start < end + len(RECORD) and stop > begin for start, stop in spans):
-            telling.add(text)
+            suspicious.add(text)
         else:
             _clean.add(text)
         begin = end + len(RECORD)
-    return telling
+    return suspicious
 
 
 def secrets_problem(memory: Memory, before: Memory | None = None) -> str:
-    """Why a memory must not be stored: the kinds of secrets found and the fields they are in; "" when there are none.
+    """Why a memory must not be stored: the kinds of secrets and their field; "" if there are none.
 
-    What it held before, in a file that somebody wrote by hand, is no reason.
+    Texts that `before` already contains, for example from a file edited by hand, do not count.
     """
     if not suspects([memory]):
         return ""
@@ -211,8 +211,8 @@ def secrets_problem(memory: Memory, before: Memory | None = None) -> str:
             continue
         if found := find_secrets(text, nearby=field not in _NAMES):
             return (
-                f"{field} holds what looks like a secret ({_kinds(found)}); nothing was stored. "
-                "Say where the secret is kept instead of what it is"
+                f"{field} contains what looks like a secret ({_kinds(found)}); nothing was stored. "
+                "Store where the secret is kept, not the secret itself"
             )
     return ""
 
@@ -230,14 +230,14 @@ def _without(text: str, found: list[Secret]) -> str:
 
 
 def _redacted_behind(key: str, text: str) -> str:
-    """What stands behind a key, redacted with the key in view: "hunter2" alone says nothing."""
+    """A value redacted in the context of its key: "hunter2" alone does not look like a secret."""
     lead = f"{key}: " if key else ""
     found = [secret for secret in find_secrets(lead + text) if secret.end > len(lead)]
     return _without(text, [Secret(s.kind, max(0, s.start - len(lead)), s.end - len(lead)) for s in found])
 
 
 def _unused(name: str, taken: Mapping[str, Any]) -> str:
-    """Two keys that held a secret stay two."""
+    """A name that is not taken yet, so that two redacted keys stay two."""
     return name if name not in taken else next(n for i in count(2) if (n := f"{name} {i}") not in taken)
 
 
@@ -258,7 +258,7 @@ def _known_shapes(text: str, lowered: str) -> Iterator[Secret]:
 
 
 def _given(text: str, lowered: str) -> Iterator[str]:
-    """The hints that stand in a text. Nearly all texts hold none, and then no pattern is tried."""
+    """The hints that occur in a text. Most texts have none, and then no pattern is tried."""
     heads, signs, _ = _hints()
     for token in set(_HEAD.findall(lowered)):
         for hint in heads.get(token[:3], ()):
@@ -272,7 +272,7 @@ def _given(text: str, lowered: str) -> Iterator[str]:
 
 
 def _matches(pattern: re.Pattern[str], text: str, lowered: str, hints: list[str]) -> Iterator[re.Match[str]]:
-    """What the pattern finds at its hints, or around them."""
+    """The matches of a pattern at its hints, or around them."""
     if _LONG in hints:
         yield from pattern.finditer(text)
         return
@@ -286,7 +286,7 @@ def _matches(pattern: re.Pattern[str], text: str, lowered: str, hints: list[str]
     for begin, stop in stretches(around, _BEFORE_HINT, _BEHIND_HINT):
         while match := pattern.search(text, begin, stop):
             begin = max(match.end(), match.start() + 1)
-            # What was cut off at the end of the stretch is read again in full.
+            # A match cut off at the end of the stretch is matched again in full.
             whole = pattern.match(text, match.start()) if match.end() == stop else match
             if whole is not None:
                 yield whole

@@ -1,8 +1,8 @@
-"""The secrets' screen: what every record passes on its way into a store, whichever verb sent it.
+"""The secret screen: every record passes it on its way into a store, whichever verb wrote it.
 
-Three answers, by what a text is for. Words of a memory are refused: the caller says them again without the secret. Names
-(ids, scopes, sessions, actors, keys) are refused: redacting what tells things apart would make two things one. What was
-said or done (events, goals, summaries, reasons, a caller's own data) is kept with the secret redacted.
+A memory with a secret is refused; the caller rewords it. A name (id, scope, session, actor, key) with a secret is refused:
+redacting identifiers would merge different things. Events, goals, summaries, reasons and a caller's own data are stored with
+the secret redacted.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,18 +32,18 @@ __all__ = ["SecretScreen"]
 
 
 class SecretScreen:
-    """Keeps secrets out of a store (`store.screen.Screen`)."""
+    """Keeps secrets out of a store; implements `store.screen.Screen`."""
 
     def decision(self, actor: str, reason: str, session: str) -> str:
-        """The reason, redacted; an actor or session that holds a secret is refused."""
+        """The redacted reason. Raises `InvalidInput` if the actor or the session id contains a secret."""
         refuse_secret(actor, "the actor")
         refuse_secret(session, "the session's id")
         return redact(reason)[0] if reason else reason
 
     def memories(self, memories: Sequence[Memory], before: Callable[[str], Memory | None]) -> None:
-        """`SecretRefused` where a memory holds a secret that the store does not hold in it already.
+        """Raise `SecretRefused` if a memory contains a secret that its stored version does not.
 
-        A file edited by hand may hold one: its owner can still rate, move or forget the memory.
+        A file edited by hand may contain one; its owner can still rate, move or forget that memory.
         """
         for memory in suspects(memories):
             problem = secrets_problem(memory, before(memory.id))
@@ -51,14 +51,14 @@ class SecretScreen:
                 raise SecretRefused(problem)
 
     def use(self, use: Use) -> Use:
-        """A use; its session is a name."""
+        """The use unchanged. Raises `InvalidInput` if its session id contains a secret."""
         refuse_secret(use.session, "the session's id")
         return use
 
     def events(
         self, ledger: str, events: Sequence[NewEvent], latest: Callable[[], Sequence[Event]], *, scope: str = ""
     ) -> list[NewEvent]:
-        """Events, redacted. A private key that was cut between two of them is followed from one into the next."""
+        """The events, redacted. A private key split across events is tracked from one to the next."""
         refuse_secret(ledger, "the session's id")
         refuse_secret(scope, "the session's scope")
         kept: list[NewEvent] = []
@@ -71,20 +71,20 @@ class SecretScreen:
         return kept
 
     def session(self, session: Session) -> Session:
-        """A session, its task and summary redacted."""
+        """The session with its task and summary redacted."""
         for name in (session.id, *session.scopes):
             refuse_secret(name, "the session's id" if name == session.id else "the session's scope")
         return replace(session, task=redact(session.task)[0], summary=redact(session.summary)[0])
 
     def task(self, task: TaskRun) -> TaskRun:
-        """A task, its goal, outcome and metadata redacted."""
+        """The task with its goal, outcome and metadata redacted."""
         refuse_secret(task.scope, "the task's scope")
         refuse_secret(task.session, "the session's id")
         goal, outcome = redact(task.goal)[0], redact(task.outcome)[0]
         return replace(task, goal=goal, outcome=outcome, metadata=_clean_data(task.metadata))
 
     def checkpoint(self, checkpoint: Checkpoint) -> Checkpoint:
-        """A checkpoint, its words and data redacted."""
+        """The checkpoint with its texts and data redacted."""
         if not find_secrets(RECORD.join(strings(checkpoint))):
             return checkpoint
         lists = ("completed_steps", "pending_steps", "decisions", "blockers", "artifacts")
@@ -93,12 +93,12 @@ class SecretScreen:
         return replace(checkpoint, summary=summary, data=data, **lines)
 
     def job(self, job: Job) -> Job:
-        """A job, its payload and error redacted."""
+        """The job with its payload and error redacted."""
         return replace(job, payload=_clean_data(job.payload), error=redact(job.error)[0] if job.error else "")
 
 
 def _redacted(event: NewEvent) -> NewEvent:
-    # Nearly every event holds no secret, and reading all its texts at once is cheaper than one by one.
+    # Nearly no event contains a secret, and scanning all its texts at once is cheaper than one by one.
     texts = (event.role, event.content, event.task, event.key, *strings(event.payload), *strings(event.metadata))
     if not find_secrets(RECORD.join(texts)):
         return event
@@ -121,7 +121,7 @@ def _clean_data(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _follows_a_key(kept: Sequence[NewEvent], latest: Callable[[], Sequence[Event]]) -> bool:
-    """Whether one of the last few events of a ledger, of this batch or stored, ends within a private key."""
+    """Whether one of the last few events, in this batch or stored, ends inside a private key."""
     return any(ends_in_key(event.content) for event in kept[-LATEST:]) or any(
         ends_in_key(event.content) for event in latest()
     )

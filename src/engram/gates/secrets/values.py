@@ -1,4 +1,4 @@
-"""Is it a value? How much a string looks like a credential, and how much like something people merely write."""
+"""Decides how much a string looks like a credential rather than ordinary text."""
 
 import itertools
 import math
@@ -28,13 +28,13 @@ class Likeness(IntEnum):
     """How much a string looks like a credential."""
 
     NOT = 0
-    """A placeholder, a word such as "required", a date, a path, an address, a version, a technical term."""
+    """Not a credential: a placeholder, a word such as "required", a date, a path, an address, a version, a technical term."""
     WORD = 1
-    """A word or a name like any other: a credential only right behind "password is"."""
+    """An ordinary word or name: a credential only directly after "password is"."""
     LIKELY = 2
-    """Letters with digits or signs: a credential where the sentence speaks of one."""
+    """Letters with digits or symbols: a credential if the sentence is about one."""
     SURE = 3
-    """Looks like nothing but a credential."""
+    """Cannot be anything but a credential."""
 
 
 # A random string of letters and digits carries about 5 bits a character, hex about 4, English words below 3.
@@ -45,9 +45,9 @@ _MIN_DIGITS = 0.1
 _LONGEST_PLACEHOLDER = 128
 _MIN_RANDOM_CHARS = 16
 _MIN_WORDS = 3
-"""Words of a passphrase without a number."""
+"""Minimum words of a passphrase without a number."""
 _REMEMBERED = 64
-"""Strings up to this long are judged once: a text repeats its words."""
+"""Results for strings up to this length are cached, because texts repeat words."""
 _SIGNS = frozenset("!@#$%^&*?+=~§€£¤|{}[]()<>")
 _JOINED = re.compile(
     r"[^\W\d_]{3,14}(?:(?P<sign>[-._])[^\W\d_]{3,14}){1,7}(?:(?P=sign)\d{1,4}|(?P=sign)[^\W\d_]{3,14})"
@@ -89,7 +89,7 @@ _ORDINARY = re.compile(
             r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}",
             _FILE,
             _HOST,
-            # A length, in scripts without spaces; the fingerprint of a key, which is public.
+            # Long text in scripts without spaces; the public fingerprint of a key.
             r"\d{1,3}(?:[-~–～〜至到]\d{1,3})?[个個]?(?:文字|字|位|桁|자|글자)\S*",
             r"SHA(?:1|256|384|512):[A-Za-z0-9+/]{27,86}=?|MD5(?::[0-9a-f]{2}){16}",
             r"(?i:localhost|\d{1,3}(?:\.\d{1,3}){3})(?::\d{1,5})?(?:/\S*)?",
@@ -124,22 +124,22 @@ def _said() -> frozenset[str]:
 
 
 def is_said(word: str) -> bool:
-    """Whether the word is one that people say of a password without telling it."""
+    """Whether the word describes a password without revealing it."""
     return word.casefold() in _said()
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether the value stands for one: `<password>`, `$TOKEN`, `your-key`."""
+    """Whether the value is a placeholder: `<password>`, `$TOKEN`, `your-key`."""
     return _PLACEHOLDER.match(value[:_LONGEST_PLACEHOLDER]) is not None
 
 
 def is_masked(value: str) -> bool:
-    """Whether the value is crossed out, or ends so."""
+    """Whether the value is masked, at least at its end."""
     return _MASKED.search(value) is not None
 
 
 def is_ordinary(value: str) -> bool:
-    """Whether the value is something people write that only looks mixed: a date, a path, an address, a technical term."""
+    """Whether the value only looks mixed: a date, a path, an address, a technical term."""
     return len(value) <= _LONGEST_PLACEHOLDER and _ORDINARY.fullmatch(value) is not None
 
 
@@ -185,7 +185,7 @@ def _likeness(value: str) -> Likeness:
 
 
 def _refers(parts: list[str]) -> bool:
-    """Whether joined words say where a secret is, or what it must be: `from-env`, `see-1password`."""
+    """Whether joined words say where a secret is or what it must be: `from-env`, `see-1password`."""
     if all(is_said(part) for part in parts):
         return len(parts) > 1
     rest = [part for part in parts if part not in _POINTERS]
@@ -214,7 +214,7 @@ def _mixed(value: str) -> Likeness:
 
 
 def is_random(value: str) -> bool:
-    """Digits among the letters; where they are few, length and disorder that no identifier has."""
+    """Whether letters and digits mix as in a random string: many digits, or length and entropy that no identifier has."""
     digits = sum(map(value.count, "0123456789"))
     if not 0 < digits < len(value) or is_masked(value) or not any(char.isalpha() for char in value):
         return False

@@ -1,4 +1,4 @@
-"""Where secrets stand in a text."""
+"""Spans of secrets in a text, and the word tables that the detectors share."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ __all__ = ["Secret", "alternatives", "apart", "columns", "places", "stretches", 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """Where a secret stands in a text, and what kind it is. The secret itself is not kept."""
+    """The kind and span of a secret. The secret itself is never stored."""
 
     kind: str
     start: int
@@ -20,7 +20,7 @@ class Secret:
 
 
 def apart(found: Iterable[Secret]) -> list[Secret]:
-    """Sorted, with overlapping spans joined; the first and widest gives the kind."""
+    """The secrets in order, with overlapping spans joined; the first and widest determines the kind."""
     joined: list[Secret] = []
     for secret in sorted(found, key=lambda item: (item.start, -item.end)):
         if joined and secret.start < joined[-1].end:
@@ -32,7 +32,7 @@ def apart(found: Iterable[Secret]) -> list[Secret]:
 
 
 _REACH = 20
-"""How far a word reaches before its stem, and half of how far behind it."""
+"""Characters that a word may have before its stem; twice as many after it."""
 
 
 @lru_cache(maxsize=1)
@@ -48,23 +48,23 @@ def _sections() -> dict[str, tuple[str, ...]]:
 
 
 def words(section: str) -> tuple[str, ...]:
-    """The words of a section of `secretwords.txt`."""
+    """The words in a section of `secretwords.txt`."""
     return _sections()[section]
 
 
 def alternatives(section: str) -> str:
-    """The words of a section as a pattern: one of them."""
+    """The words in a section as alternatives of a pattern."""
     return "|".join(words(section))
 
 
 @lru_cache(maxsize=4)
 def columns(name: str) -> tuple[tuple[str, str, str], ...]:
-    """The rows of a table of three columns."""
+    """The rows of a table with three columns."""
     return tuple((kind, key, pattern) for kind, key, pattern in (line.split("\t") for line in table_text(name)))
 
 
 def places(word: str, text: str) -> Iterator[int]:
-    """Where a word stands in a text, without overlaps."""
+    """The positions of a word in a text, without overlaps."""
     place = text.find(word)
     while place >= 0:
         yield place
@@ -72,7 +72,7 @@ def places(word: str, text: str) -> Iterator[int]:
 
 
 def stretches(places: Iterable[int], before: int, behind: int) -> Iterator[tuple[int, int]]:
-    """The stretches of a text around some places, joined where they touch: so much before each, so much behind it."""
+    """The spans around some positions, by characters before and after, joined where they touch."""
     begin = stop = -1
     for place in sorted(places):
         if place - before > stop:
@@ -90,7 +90,7 @@ def _pattern(name: str, row: int) -> re.Pattern[str]:
 
 
 def words_in(lowered: str, name: str) -> list[tuple[re.Match[str], str]]:
-    """The words of a table of kinds, stems and patterns that stand in a lower-cased text, in order, each with its kind."""
+    """The words of a table (kinds, stems, patterns) that occur in a lower-cased text, in order, each with its kind."""
     found: dict[tuple[int, int], tuple[re.Match[str], str]] = {}
     for row, (kind, stem, _) in enumerate(columns(name)):
         if stem in lowered:

@@ -17,18 +17,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engram.disk import UNREADABLE, append_durably, read_bytes, replace_file, sync_path, torn_tail
 from engram.model.errors import EmbedderError, Refused, StoreReadOnly
 from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.model.usage import Use
 from engram.store.documents import meaning_digest
-from engram.store.files import durability, journal, memories, sessions, state, tasks
-from engram.store.files.confinement import UNREADABLE, read_bytes
+from engram.store.files import durability, journal, memories, state, tasks
 from engram.store.files.context import StoreContext
 from engram.store.files.home import Home, open_home
 from engram.store.files.index.index import Index
 from engram.store.files.index.writer import from_blob, to_blob
-from engram.store.files.journal import Journal, append_durably, replace_file, sync_directory, torn_tail
+from engram.store.files.journal import Journal
 from engram.store.files.ledger import Ledger
 from engram.store.files.lock import WriterLock
 from engram.store.files.memories import stamp_of
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 _FOLDERS = ("engrams", "journal", "usage", "ledger", "tasks", "state", "quarantine")
-_FILES = (("store.json",), ("config.toml",), ("lock",), ("state", durability.FILE))
+_FILES = (("store.json",), ("config.toml",), ("lock",), ("state", durability.MARK_FILE))
 
 
 def check_empty(root: Path) -> None:
@@ -70,7 +70,7 @@ def put_in_place(staging: Path, root: Path) -> None:
         check_empty(root)
         shutil.rmtree(root)
     staging.rename(root)
-    sync_directory(root.parent)
+    sync_path(root.parent)
 
 
 STATE, VECTORS = "moving.json", "moved-vectors.db"
@@ -193,14 +193,14 @@ class FilesTarget:
     def load_snapshot(self, snapshot: StateSnapshot) -> None:
         """Write sessions, tasks, verdicts and the pause. Tombstones and numbers are in the journal."""
         for session in snapshot.sessions:
-            sessions.save_session(self._home, session)
+            state.save_session(self._home, session)
         tasks.replace_all(self._home, snapshot.tasks, snapshot.checkpoints, snapshot.jobs)
         lines = [
             json.dumps({"at": v.at.astimezone(UTC).isoformat(), "gate": v.gate, "outcome": v.outcome})
             for v in snapshot.verdicts
         ]
         if lines:
-            replace_file(self._home.state / state.FILE, "".join(f"{line}\n" for line in lines).encode())
+            replace_file(self._home.state / state.VERDICTS_FILE, "".join(f"{line}\n" for line in lines).encode())
         state.pause(self._home, snapshot.paused)
 
     def load_uses(self, uses: Sequence[Use]) -> None:

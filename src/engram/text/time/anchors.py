@@ -10,7 +10,7 @@ from typing import NamedTuple
 from engram.text.stems import stem
 from engram.text.time.words import Word, value_of
 from engram.text.verbs import PAST_AUXILIARIES, SUBJECTS, is_participle, is_past
-from engram.text.word_classes import word_class
+from engram.text.word_tables import word_class
 
 __all__ = ["AnchorPhrase", "anchored", "speaks_of_past"]
 

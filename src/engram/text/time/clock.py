@@ -18,7 +18,7 @@ from engram.text.time.calendar import (
 )
 from engram.text.time.counts import Counted, Found
 from engram.text.time.words import Word, is_plain, lead_at, value_of
-from engram.text.word_classes import word_class
+from engram.text.word_tables import word_class
 
 __all__ = ["Clocked", "bare_hour", "by_daylight", "clock", "clocks"]
 

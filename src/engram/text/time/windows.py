@@ -42,7 +42,7 @@ from engram.text.time.grammar import INSTANT, Found, Grammar
 from engram.text.time.numbers import day_of_month, repeating, year_after
 from engram.text.time.words import Word, is_plain, lead_at, may_start, value_of, words
 from engram.text.verbs import is_act, is_past
-from engram.text.word_classes import word_class
+from engram.text.word_tables import word_class
 
 __all__ = ["TimePhrase", "Window", "range_at", "time_phrase", "with_next"]
 

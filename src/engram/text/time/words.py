@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 
-from engram.text.stems import read_table
-from engram.text.word_classes import word_class
+from engram.text.word_tables import read_table, word_class
 
 __all__ = ["Word", "is_plain", "lead_at", "may_start", "value_of", "words"]
 
