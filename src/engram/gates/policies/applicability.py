@@ -100,10 +100,10 @@ def _narrows_nothing(phrase: _Phrase, text: str, found: Applicability) -> bool:
     grammar, end = _grammar(), phrase.start + len(phrase.text)
     if any(first <= phrase.start and end <= last for first, last in found.asides):
         return True
-    said = phrase.text.lower()
-    if grammar.neutral.fullmatch(said):
+    phrase_text = phrase.text.lower()
+    if grammar.neutral.fullmatch(phrase_text):
         return True
-    return grammar.times.fullmatch(said) is not None and grammar.change.search(text.lower()) is not None
+    return grammar.times.fullmatch(phrase_text) is not None and grammar.change.search(text.lower()) is not None
 
 
 def _phrases(text: str) -> Iterator[_Phrase]:
