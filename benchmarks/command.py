@@ -54,11 +54,12 @@ def empty_tenant(url: str | None, tenant: str) -> Iterator[None]:
     if url is None:
         yield
         return
+    from benchmarks.tenants import is_empty
     from engram.store.postgres import tenants
 
     with Engram.open(url=url, tenant=tenant):
         pass
-    if tenants.holds_anything(url, tenant):
+    if not is_empty(url, tenant):
         raise InvalidInput(f"Tenant {tenant} is not empty: an earlier benchmark was interrupted. Remove the tenant.")
     try:
         yield

@@ -61,9 +61,9 @@ def _opened(url: str | None) -> Iterator[Engram]:
 def _settle(url: str | None) -> None:
     """A server learns what its tables hold, as it does by itself within a minute."""
     if url is not None:
-        from engram.store.postgres import tenants
+        from benchmarks.tenants import analyze
 
-        tenants.analyse(url)
+        analyze(url)
 
 
 def fill(store: Store, shape: Shape, progress: Progress = lambda *_: None) -> list[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks import crowd
 from benchmarks.command import parser, print_report, whole
+from benchmarks.tenants import analyze, copy, is_empty
 from engram.bench import floors
 from engram.bench.report import Figure, Progress, figure_text, figures_text, progress_line
 from engram.bench.speed import fill, memories, questions, statements
@@ -58,7 +59,7 @@ def measure(
     names = [BIG, SMALL, *(f"bench-{number}" for number in range(plan.tenants - 2))]
     with _opened(plan, BIG):
         pass  # makes the schema where there is none
-    if any(tenants.holds_anything(plan.url, name) for name in names):
+    if any(not is_empty(plan.url, name) for name in names):
         raise InvalidInput(
             f"Tenants {names[0]} … {names[-1]} are not empty: an earlier benchmark was interrupted. Remove them."
         )
@@ -119,13 +120,11 @@ def items(count: int) -> Iterator[dict[str, str]]:
 
 def _clone(plan: Plan, names: list[str], progress: Progress) -> None:
     """The other tenants are copies of the big one, made by the server."""
-    from engram.store.postgres import tenants
-
     each = max((plan.rows - plan.count - plan.count // 10) // max(len(names), 1), 0)
     for number, name in enumerate(names, 1):
-        tenants.copy(plan.admin, BIG, name, each)
+        copy(plan.admin, BIG, name, each)
         progress("tenants", number, len(names))
-    tenants.analyse(plan.admin)
+    analyze(plan.admin)
 
 
 def _searched(plan: Plan, big: Engram, small: Engram, progress: Progress) -> list[Figure]:
@@ -173,9 +172,9 @@ def _narrow(plan: Plan, mem: Engram, how: str) -> list[Figure]:
     store: PostgresStore = mem.store  # type: ignore[assignment]
     filters = Filters(scopes=(RARE,))
     vectors = [vector for question in questions(plan.rounds, plan.count) for vector in store.embed([question])]  # type: ignore[union-attr]
-    walk = neighbours.walked if how == "HNSW, iterative scan" else neighbours.scanned
+    walk = neighbours.index_search if how == "HNSW, iterative scan" else neighbours.exact_search
     found = [_nearest(store, walk, vector, filters) for vector in vectors]
-    wanted = [_nearest(store, neighbours.scanned, vector, filters) for vector in vectors]
+    wanted = [_nearest(store, neighbours.exact_search, vector, filters) for vector in vectors]
     shares = [
         len({n for n, _ in got} & {n for n, _ in want}) / max(len(want), 1)
         for got, want in zip(found, wanted, strict=True)
@@ -192,7 +191,7 @@ def _nearest(
 ) -> list[tuple[int, float]]:
     from engram.store.postgres import neighbours
 
-    return neighbours.ranking(store.parts, way(store.parts, vector, filters, POOL, store.parts.facts.generation))
+    return neighbours.nearest(store.parts, way(store.parts, vector, filters, POOL, store.parts.facts.generation))
 
 
 def _by_index(plan: Plan, mem: Engram, progress: Progress) -> list[Figure]:
@@ -202,13 +201,13 @@ def _by_index(plan: Plan, mem: Engram, progress: Progress) -> list[Figure]:
     store: PostgresStore = mem.store  # type: ignore[assignment]
     vectors = [vector for question in questions(plan.rounds, plan.count) for vector in store.embed([question])]  # type: ignore[union-attr]
     every = Filters()
-    wanted = [_nearest(store, neighbours.scanned, vector, every) for vector in vectors]
-    scan = floors.samples_ms(lambda i: _nearest(store, neighbours.scanned, vectors[i], every), plan.rounds)
+    wanted = [_nearest(store, neighbours.exact_search, vector, every) for vector in vectors]
+    scan = floors.samples_ms(lambda i: _nearest(store, neighbours.exact_search, vectors[i], every), plan.rounds)
     started = time.perf_counter()
     store.build_nearest(progress)
     took = time.perf_counter() - started
-    walk = floors.samples_ms(lambda i: _nearest(store, neighbours.walked, vectors[i], every), plan.rounds)
-    found = [_nearest(store, neighbours.walked, vector, every) for vector in vectors]
+    walk = floors.samples_ms(lambda i: _nearest(store, neighbours.index_search, vectors[i], every), plan.rounds)
+    found = [_nearest(store, neighbours.index_search, vector, every) for vector in vectors]
     shares = [len({n for n, _ in got} & {n for n, _ in want}) / POOL for got, want in zip(found, wanted, strict=True)]
     return [
         Figure("vectors, exact", floors.percentile(scan, 0.5), "ms", floors.percentile(scan, 0.95)),

@@ -23,9 +23,10 @@ from engram.bench.dataset import DatasetConversation, DatasetTurn, Question, Ses
 from engram.bench.retrieval import fill
 from engram.model.errors import Refused, SecretRefused
 from engram.recall.fusion import matrix, score, weighed
+from engram.recall.query import SearchQuery
 from engram.recall.ranking import judge
-from engram.recall.relevance import RelevanceQuery, features
-from engram.recall.search import Ask, Searcher
+from engram.recall.relevance import features
+from engram.recall.search import Searcher
 from engram.store.protocol import Filters
 
 WRITERS = Path(__file__).resolve().parent / "relevance"
@@ -143,8 +144,8 @@ def _judged(
     mem: Engram, question: Question, kind: str, corpus: str, kinds: Sequence[str], session_of: object, *, by_turn: bool
 ) -> Judged | None:
     searcher = Searcher(mem.store, lambda: datetime.now(UTC))
-    candidates, retrieval = searcher.retrieved(Ask(question.text, DEPTH, filters=Filters(kinds=tuple(kinds))))
-    placed, judged = judge(mem.store, candidates, retrieval)
+    candidates, query = searcher.retrieved(SearchQuery(question.text, DEPTH, filters=Filters(kinds=tuple(kinds))))
+    placed, judged = judge(mem.store, candidates, query)
     if judged is None:
         return None
     keys_of = {found.n: found.record.metadata["key"] for found in mem.store.get_many([place.n for place in placed])}
@@ -156,8 +157,7 @@ def _judged(
     answers = np.array([key in turns for key in keys]) if question.turns or by_turn else answering
     ranks = np.argsort(-score(weighed(judged.evidence)), kind="stable")
     first = ranks[:SHOWN].astype(np.int64)
-    asking = RelevanceQuery(retrieval.text, retrieval.terms, judged.alike)
-    read = features(asking, judged.cosines[first], judged.passages, first) if retrieval.terms else None
+    read = features(query, judged.alike, judged.cosines[first], judged.passages, first) if query.terms else None
     places = np.array([numbers[home] for home in homes], dtype=np.int64)
     label = question.category if question.category in ("unknown", "unrelated") else "answerable"
     return Judged(

@@ -94,7 +94,7 @@ RULES: Mapping[str, Callable[[str], Any]] = {
     "entities": entities.entities,
     "numbers": numbers.numbers,
     "polarity": polarity.read,
-    "dates": lambda text: _read(dates.spans(text)),
+    "dates": lambda text: _read(dates.date_spans(text)),
     "content hash": content_hash.content_hash,
     "quote": quote.quoted,
     "yaml": partial(_refusing, engram_yaml.load),

@@ -51,6 +51,13 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert broken == []
 
 
+def test_every_file_of_the_architecture_page_exists() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    named = set(re.findall(r"`([a-z_]+(?:/[a-z_]+)*(?:/|\.py))`", page))
+    assert len(named) > 40
+    assert [path for path in named if not ((ROOT / "src" / "engram" / path).exists() or (ROOT / path).exists())] == []
+
+
 def test_every_public_function_of_the_package_has_a_docstring() -> None:
     missing = []
     for path in sorted((ROOT / "src" / "engram").rglob("*.py")):

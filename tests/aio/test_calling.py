@@ -111,7 +111,7 @@ def test_errors_come_as_they_are(where: dict[str, Any]) -> None:
         async with AsyncEngram.open(**where) as mem:
             with pytest.raises(NotFound, match="no memory 'nothing'"):
                 await mem.get("nothing")
-            with pytest.raises(InvalidInput, match="is no mode"):
+            with pytest.raises(InvalidInput, match="Unknown mode"):
                 await mem.search("staging", mode="magic")
             with pytest.raises(SecretRefused):
                 await mem.add("The key is AKIAIOSFODNN7EXAMPLE")
@@ -134,16 +134,16 @@ def test_context_variables_reach_the_call(files: dict[str, Any]) -> None:
     bounded(main())
 
 
-def test_two_hundred_calls_at_once_all_answer(where: dict[str, Any]) -> None:
+def test_many_calls_at_once_all_answer(where: dict[str, Any]) -> None:
     async def main() -> None:
         async with AsyncEngram.open(**where) as mem:
             said = await asyncio.gather(
-                *(mem.observe(f"session-{number % 10}", "user", f"word {number}") for number in range(100)),
-                *(mem.search(f"word {number}", kinds=("event",)) for number in range(100)),
+                *(mem.observe(f"session-{number % 10}", "user", f"word {number}") for number in range(30)),
+                *(mem.search(f"word {number}", kinds=("event",)) for number in range(30)),
             )
-            assert len(said) == 200
+            assert len(said) == 60
             ledgers = await asyncio.gather(*(mem.run(_ledger, f"session-{number}") for number in range(10)))
-            assert [len(ledger) for ledger in ledgers] == [10] * 10
+            assert [len(ledger) for ledger in ledgers] == [3] * 10
 
     bounded(main())
 

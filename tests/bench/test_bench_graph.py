@@ -1,6 +1,10 @@
 """The graph's figures, on a small graph."""
 
+import pytest
+
 from benchmarks.graph import DIRECTIONS, Shape, measure
+
+pytestmark = pytest.mark.heavy
 
 
 def test_every_direction_is_measured() -> None:

@@ -7,6 +7,8 @@ import pytest
 
 from benchmarks import loop
 
+pytestmark = pytest.mark.heavy
+
 
 def test_a_block_makes_every_beat_it_swallowed_late() -> None:
     lag = loop.lag_of([0.0] * 50 + [0.050])

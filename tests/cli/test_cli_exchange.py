@@ -320,7 +320,7 @@ def test_a_second_record_with_the_same_id_and_other_words_is_named_for_what_it_i
                                 {"id": "ENG-2026-0101-001", "statement": "Backups are kept for a month"}]))  # fmt: skip
     done = cli.json("import", str(file), *dry)
     assert done["created"] == ["ENG-2026-0101-001"]
-    assert "stands before it" in done["skipped"][0]["reason"]
+    assert "comes first" in done["skipped"][0]["reason"]
 
 
 def test_other_words_than_ours_without_a_time_do_not_replace_them_and_the_reason_says_so(cli: Console) -> None:
@@ -360,5 +360,5 @@ def test_records_that_supersede_each_other_are_refused_and_nothing_is_taken_in(c
     ]
     (cli.folder / "circle.json").write_text(json.dumps(records))
     refused = cli("import", str(cli.folder / "circle.json"))
-    assert refused.exit_code != 0 and "supersedes it already" in refused.stderr
+    assert refused.exit_code != 0 and "already supersedes it" in refused.stderr
     assert cli.json("list", "--status", "any") == []

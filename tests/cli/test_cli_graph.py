@@ -79,7 +79,7 @@ def test_here_outside_of_a_repository_is_refused(cli: Console) -> None:
     first, *_ = chain(cli)
     result = cli("traverse", first, "--scope", "here")
     assert result.exit_code == 2
-    assert "no repository" in result.stderr
+    assert "not in a repository" in result.stderr
 
 
 def test_here_is_the_scope_of_the_repository(cli: Console) -> None:

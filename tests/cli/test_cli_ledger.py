@@ -113,7 +113,7 @@ def test_who_else_says_the_same_words_is_named_with_what_to_do(cli: Console, ses
     result = cli("ledger", "redact", events[1]["id"], "--yes")
     assert result.exit_code == 1
     other = events[3]["id"]
-    assert f"{other}: it says the same words; `engram ledger redact {other}` redacts it too" in result.stdout
+    assert f"{other}: contains the same words; `engram ledger redact {other}` redacts it, too" in result.stdout
     assert [one["redacted"] for one in cli.json("ledger", "show", session)] == [False, True, False, False]
     assert cli("ledger", "redact", other, "--yes").exit_code == 0
 

@@ -132,7 +132,7 @@ def test_a_cold_start_loads_neither_rich_nor_pydantic(cli: Console) -> None:
         "from engram.cli.main import run\n"
         "try: run()\n"
         "except SystemExit: pass\n"
-        "loaded = [n for n in ('rich', 'pydantic', 'engram.cli.views') if n in sys.modules]\n"
+        "loaded = [n for n in ('rich', 'pydantic', 'typer') if n in sys.modules]\n"
         "print('loaded', loaded)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=PATIENCE)

@@ -39,7 +39,7 @@ def test_recall_without_an_answer_is_done_and_says_that_nothing_is_known(cli: Co
 def test_what_is_only_close_stands_under_a_heading_of_its_own(cli: Console) -> None:
     cli("add", "Anna likes tea", "--scope", "global")
     shown = cli("recall", "where does Anna live?").stdout.splitlines()
-    assert shown[:3] == ["Nothing is known about this.", "", "Closest, but probably not about it:"]
+    assert shown[:3] == ["Nothing is known about this.", "", "No confident match; showing the closest results:"]
     assert shown[3].endswith("“Anna likes tea”") and len(shown) == 4
     data = cli.json("recall", "where does Anna live?")
     assert (data["hits"], [hit["text"] for hit in data["nearest"]]) == ([], ["Anna likes tea"])
@@ -55,7 +55,7 @@ def test_the_least_relevance_is_an_option(cli: Console) -> None:
         assert deploys in cli(verb, "how do deploys work?").stdout
         assert deploys not in cli(verb, "how do deploys work?", "--min-relevance", "1").stdout
     refused = cli("recall", "deploys", "--min-relevance", "7")
-    assert refused.exit_code == 2 and "min_relevance 7.0 must be a number between 0 and 1" in refused.stderr
+    assert refused.exit_code == 2 and "min_relevance 7.0 must be a number from 0 to 1" in refused.stderr
 
 
 def test_an_answer_names_what_it_rests_on(cli: Console) -> None:
@@ -68,7 +68,7 @@ def test_an_answer_names_what_it_rests_on(cli: Console) -> None:
     assert (
         unknown.exit_code == 0
         and unknown.stdout == "Nothing is known about this.\n"
-        and "nothing that is known answers" in unknown.stderr
+        and "Nothing that is known answers" in unknown.stderr
     )
     assert cli("recall", "--answer", "--trace", "how do deploys work?").stdout.splitlines()[0] == answer
 

@@ -10,7 +10,7 @@ from engram import Engram
 from engram.model.errors import InvalidInput, ModelUnavailable
 from engram.model.hit import Hits
 from engram.recall.expansion import deep_search, permutations
-from engram.recall.search import Ask
+from engram.recall.query import SearchQuery
 
 
 def test_a_wording_finds_what_the_question_misses(mem: Engram) -> None:
@@ -21,7 +21,7 @@ def test_a_wording_finds_what_the_question_misses(mem: Engram) -> None:
         return ["kestrel nests bridge"]
 
     question = "Please tell me which birds you know about"
-    ask = Ask(question, 5, "keyword")
+    ask = SearchQuery(question, 5, "keyword")
     plain = mem._searcher.search(ask)
     assert wanted.id not in {hit.id for hit in plain}
     deep = deep_search(mem._searcher, ask, 2, worded)
@@ -61,14 +61,14 @@ class Meeting:
 
     barrier: threading.Barrier
 
-    def search(self, ask: Ask) -> Hits:
+    def search(self, ask: SearchQuery) -> Hits:
         self.barrier.wait(10)
         return Hits([])
 
 
 def test_the_wordings_are_searched_at_once() -> None:
     meeting = Meeting(threading.Barrier(3))
-    found = deep_search(meeting, Ask("a"), 3, lambda question, count: ["b", "c"])  # type: ignore[arg-type]
+    found = deep_search(meeting, SearchQuery("a"), 3, lambda question, count: ["b", "c"])  # type: ignore[arg-type]
     assert list(found) == []
 
 
@@ -78,7 +78,7 @@ def test_a_model_that_fails_costs_its_wordings_and_no_more(mem: Engram) -> None:
     def fails(question: str, count: int) -> Sequence[str]:
         raise ModelUnavailable("nobody is at home")
 
-    found = deep_search(mem._searcher, Ask("Where does the kestrel nest?"), 4, fails)
+    found = deep_search(mem._searcher, SearchQuery("Where does the kestrel nest?"), 4, fails)
     assert [hit.id for hit in found] == [kept.id]
     assert any("nobody is at home" in warning for warning in found.warnings)
 

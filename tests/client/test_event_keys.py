@@ -62,7 +62,7 @@ def test_an_event_without_words_is_refused(mem: Engram, words: str) -> None:
         lambda: mem.record_event(task, "user", words),
         lambda: mem.record_turn(task, words, words),
     ):
-        with pytest.raises(InvalidInput, match=r"without words|something that was said"):
+        with pytest.raises(InvalidInput, match=r"needs content or a payload|needs a message"):
             say()
     assert mem.store.events("talk") == mem.list_events(task) == []
 
@@ -85,7 +85,7 @@ def test_what_else_is_known_of_a_tool_call_stays_with_it(mem: Engram) -> None:
 @pytest.mark.parametrize("value", [b"\x89PNG", {"image": b"\x89PNG"}, {1, 2}, object()])
 def test_what_json_cannot_hold_is_refused_and_nothing_is_written(mem: Engram, part: str, value: object) -> None:
     task = mem.start_task("Look at it").id
-    with pytest.raises(InvalidInput, match=f"the {part} of a tool call cannot be kept as JSON"):
+    with pytest.raises(InvalidInput, match=f"the {part} of a tool call cannot be stored as JSON"):
         mem.record_turn(task, "Show me", tool_calls=[{"name": "screenshot", part: value}])
     assert mem.list_events(task) == []
 

@@ -140,7 +140,7 @@ def test_a_job_that_ends_every_worker_is_given_up(mem: Engram, clock: Clock) -> 
         clock.forward(seconds=LEASE.total_seconds() + 1)
     assert mem.process_memory_jobs().dead
     (dead,) = mem.jobs.list("dead")
-    assert "worker went away" in dead.error
+    assert "worker died" in dead.error
 
 
 def test_two_workers_share_the_work_and_do_each_job_once(mem: Engram) -> None:

@@ -178,7 +178,7 @@ def test_a_list_of_what_was_known_is_what_a_search_would_find_then(mem: Engram, 
 def test_a_cycle_of_supersedes_is_refused(mem: Engram, clock: Clock) -> None:
     first = mem.add("The port is 5433")
     second = mem.revise(first.id, statement="The port is 5434")
-    with pytest.raises(InvalidInput, match="supersedes it already"):
+    with pytest.raises(InvalidInput, match="already supersedes it"):
         mem.update(first.id, supersedes=[second.id])
     with pytest.raises(InvalidInput, match="cannot supersede"):
         mem.update(second.id, supersedes=[second.id])

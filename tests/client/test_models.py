@@ -8,7 +8,6 @@ import pytest
 
 from engram import Engram
 from engram.llm.model import LanguageModel, ModelSettings
-from engram.llm.spend import StoreBook
 from tests.backends import Backend
 from tests.llm.replaying import SILENCE, Answer, Server, raw, said, serving
 
@@ -44,7 +43,7 @@ def with_model(backend: Backend, server: Server, *, cap: int = 0, timeout: float
     mem = backend.client()
     mem.settings = replace(mem.settings, model=f"openai:small@{server.url}/v1", model_daily_tokens=cap)
     settings = ModelSettings(mem.settings.model, timeout_s=timeout, daily_token_cap=cap)
-    mem.__dict__["model"] = LanguageModel(settings, StoreBook(mem.store), clock=backend.clock, wait=server.waits.append)
+    mem.__dict__["model"] = LanguageModel(settings, mem.store, clock=backend.clock, wait=server.waits.append)
     return mem
 
 

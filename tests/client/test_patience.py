@@ -94,6 +94,6 @@ def test_a_worker_goes_on_when_the_store_is_back(monkeypatch: pytest.MonkeyPatch
         return Worked(done=["derive:1"])
 
     monkeypatch.setattr(Jobs, "work", work)
-    Jobs(None, None, {}, "w").run(stop, told=told.append)  # type: ignore[arg-type]
+    Jobs(None, None, {}, "w").run(stop, report=told.append)  # type: ignore[arg-type]
     assert [worked.done for worked in told] == [["derive:1"]]
     assert stop.pauses == [1, 2]

@@ -46,7 +46,7 @@ def test_another_document_with_the_same_sentence_stays_and_is_named(mem: Engram)
     purged = mem.upkeep.purge([gone.id], actor="human")
     assert kept.id not in purged.ids
     assert mem.list_events(second)[-1].content == kept.content
-    assert f"{kept.id}: it says the same words; `engram ledger redact {kept.id}` redacts it too" in purged.remaining
+    assert f"{kept.id}: contains the same words; `engram ledger redact {kept.id}` redacts it, too" in purged.remaining
     (fact,) = [mem.get(i) for i in report.facts]
     assert fact.status == "active"
     assert [evidence.event for evidence in fact.evidence] == [kept.id]

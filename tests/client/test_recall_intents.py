@@ -63,7 +63,7 @@ def test_a_time_of_which_nothing_is_known_is_not_answered_by_something_else(mem:
     answer = mem.recall("Where did I live in June 2021?")
     assert about(answer, "Lisbon") == []
     assert answer.hits[0].text != "My cat is called Miso"
-    assert any("of that time" in warning for warning in answer.warnings)
+    assert any("that time" in warning for warning in answer.warnings)
 
 
 def test_what_came_to_its_end_by_itself_is_the_past_too(mem: Engram) -> None:
@@ -131,7 +131,7 @@ def test_without_a_ledger_what_is_remembered_answers_and_says_so(mem: Engram) ->
     mem.add("The roof was repaired by Ana", occurred_at=on(2026, 2, 20))
     answer = mem.recall("Who repaired the roof?")
     assert [hit.text for hit in answer.hits] == ["The roof was repaired by Ana"]
-    assert any("ledger" in warning for warning in answer.warnings) == (answer.intent == "event")
+    assert any("session log" in warning for warning in answer.warnings) == (answer.intent == "event")
     assert mem.recall("What happened with the roof?").warnings
 
 

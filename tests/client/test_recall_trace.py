@@ -127,7 +127,7 @@ def test_a_trace_says_which_stage_added_a_hit(mem: Engram) -> None:
     assert set(changes.origins.values()) == {"looked up: a version on either side of a change"}
     assert changes.searches == ()
     ledger = mem.recall("Which printer do we use?", question_date=ASKED, explain=True)
-    assert traced(ledger).method.startswith("what was said") and ledger.hits[0].kind == "event"
+    assert traced(ledger).method.startswith("the session log") and ledger.hits[0].kind == "event"
     assert "found by search 2" in traced(ledger).origins[ledger.hits[0].id]
 
 
@@ -137,7 +137,7 @@ def test_filters_that_say_where_to_look_are_told_of(mem: Engram) -> None:
     [search] = then.searches
     assert "of that time; " in search.where and "type factual" in search.where
     assert "true at 2024-07-01 12:00 UTC" in search.where
-    assert then.method.startswith("what the filters leave")
+    assert then.method.startswith("what the filters select")
 
 
 def test_what_the_limit_cut_is_named(mem: Engram) -> None:

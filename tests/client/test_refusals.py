@@ -30,8 +30,8 @@ WRONG_FILTERS: dict[str, tuple[dict[str, Any], str]] = {
     "status": ({"status": "alive"}, "unknown status 'alive'"),
     "scope": ({"scope": "acme"}, "kind:name"),
     "no scope": ({"scope": []}, "scope .* names nothing"),
-    "time": ({"since": LATE, "until": EARLY}, "comes after until"),
-    "times in words": ({"since": "2026-02-01", "until": "2026-01-01"}, "comes after until"),
+    "time": ({"since": LATE, "until": EARLY}, "is after until"),
+    "times in words": ({"since": "2026-02-01", "until": "2026-01-01"}, "is after until"),
     "roles of memories": ({"roles": ["user"]}, r"add kinds=\(\"event\",\)"),
     "tags": ({"tags": [1]}, "tags .* names nothing"),
     "metadata": ({"metadata": ["ticket"]}, "metadata is a mapping"),
@@ -40,7 +40,7 @@ WRONG_FILTERS: dict[str, tuple[dict[str, Any], str]] = {
     "no owner": ({"agent_id": "", "user_id": ""}, "agent_id '' must be text, not empty"),
     "no user": ({"agent_id": "bot", "user_id": ""}, "user_id '' must be text, not empty"),
     "name": ({"colour": "red"}, "unknown filter 'colour'"),
-    "two names": ({"types": ["fact"], "memory_types": ["decision"]}, "have different values"),
+    "mean the same": ({"types": ["fact"], "memory_types": ["decision"]}, "have different values"),
 }
 LIMITED: dict[str, Callable[[Engram, Any], Any]] = {
     "list": lambda mem, limit: mem.list(limit=limit),
@@ -64,26 +64,26 @@ OTHER: dict[str, tuple[Call, str]] = {
     "critical type": (lambda mem: mem.recall_critical(types=["nope"]), "unknown type 'nope'"),
     "critical scope": (lambda mem: mem.recall_critical(scope="acme"), "kind:name"),
     "history's type": (lambda mem: mem.get_history(types=["zz"]), "unknown type 'zz'"),
-    "history's time": (lambda mem: mem.get_history(since=LATE, until=EARLY), "comes after until"),
-    "events' time": (lambda mem: mem.search_events("x", since=LATE, until=EARLY), "comes after until"),
+    "history's time": (lambda mem: mem.get_history(since=LATE, until=EARLY), "is after until"),
+    "events' time": (lambda mem: mem.search_events("x", since=LATE, until=EARLY), "is after until"),
     "events' types": (lambda mem: mem.search_events("x", event_types=["thought"]), "unknown event type 'thought'"),
     "no events' types": (lambda mem: mem.search_events("x", event_types=[]), "event_types .* names nothing"),
     "no roles": (lambda mem: mem.search_events("x", roles=[]), "roles .* names nothing"),
-    "states of tasks": (lambda mem: mem.list_tasks("asleep"), "no state of a task"),
+    "states of tasks": (lambda mem: mem.list_tasks("asleep"), "Unknown task state"),
     "no states of tasks": (lambda mem: mem.list_tasks([]), "status .* names nothing"),
     "offset": (lambda mem: mem.list(offset=-1), "offset -1"),
     "score": (lambda mem: mem.search("x", min_score=-1), "min_score -1"),
-    "states twice": (lambda mem: mem.search("x", status="active", include_superseded=True), "not both"),
+    "states twice": (lambda mem: mem.search("x", status="active", include_superseded=True), "give one of them"),
     "relation": (lambda mem: mem.traverse("tabs", relation_types=["admires"]), "unknown relation 'admires'"),
     "no relations": (lambda mem: mem.traverse("tabs", relation_types=[]), "types .* names nothing"),
-    "relations twice": (lambda mem: mem.traverse("tabs", types="supports", relation_types="supports"), "two names"),
+    "relations twice": (lambda mem: mem.traverse("tabs", types="supports", relation_types="supports"), "mean the same"),
     "status of a walk": (lambda mem: mem.traverse("tabs", status="alive"), "unknown status 'alive'"),
     "scope of a walk": (lambda mem: mem.traverse("tabs", scope=[]), "scope .* names nothing"),
     "scope of an injection": (lambda mem: mem.inject("tabs", scope=[]), "scope .* names nothing"),
     "scope of a session": (lambda mem: mem.session("tabs", scope=[]), "scope .* names nothing"),
     "budget of a context": (lambda mem: mem.build_context(mem.start_task("Ship").id, max_tokens=1), "Give at least"),
     "nothing to purge": (lambda mem: mem.purge(), "takes a scope"),
-    "boost": (lambda mem: mem.reinforce("tabs", boost=0), "strengthens nothing"),
+    "boost": (lambda mem: mem.reinforce("tabs", boost=0), "must be above 0"),
     "boost too large": (lambda mem: mem.reinforce("tabs", boost=1.5), "boost 1.5"),
     "batch": (lambda mem: mem.add_batch(["tabs"]), "item 1"),  # type: ignore[list-item]
     "no events": (lambda mem: mem.list_events(mem.start_task("Ship it").id, last=0), "last 0"),
@@ -91,7 +91,10 @@ OTHER: dict[str, tuple[Call, str]] = {
     "importance": (lambda mem: mem.add("Tabs", importance="high"), "^importance: 'high' is not a number"),  # type: ignore[arg-type]
     "pinned": (lambda mem: mem.add("Tabs", pinned=3), "^pinned: 3 must be True or False"),  # type: ignore[arg-type]
     "rationale": (lambda mem: mem.add("Tabs", rationale=3), "^rationale: 3 is not text"),  # type: ignore[arg-type]
-    "a summary of nothing": (lambda mem: mem.session("x").summarise(max_tokens=0), "a summary of 0 tokens cannot be"),
+    "a summary of nothing": (
+        lambda mem: mem.session("x").summarise(max_tokens=0),
+        "max_tokens 0 must be a whole number",
+    ),
 }
 
 

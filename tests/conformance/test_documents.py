@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from engram.model.memory import Memory
-from engram.store.protocol import Filters, Store, Stretch
+from engram.store.protocol import Filters, PassageRange, Store
 from tests.backends import Backend
 from tests.conformance.keeping import Keep, asked, said
 
@@ -17,10 +17,10 @@ def test_parents_name_the_session_of_each_document(store: Store, keep: Keep) -> 
     store.append_events("one", [said("Ann", "zebra")])
     store.append_events("two", [said("Ann", "zebra")])
     numbers = [n for n, _ in asked(store, "zebra", replace(EVENTS, kinds=("memory", "event"))).lexical]
-    parents = {n: stand.parent for n, stand in store.stands(numbers).items()}
+    parents = {n: stand.parent for n, stand in store.document_positions(numbers).items()}
     assert sorted(parents.values()) == ["", "one", "two"]
     assert parents[store.numbers([kept.id])[kept.id]] == ""
-    assert store.stands([]) == {}
+    assert store.document_positions([]) == {}
 
 
 def test_candidates_say_where_each_of_them_stands(store: Store, keep: Keep) -> None:
@@ -31,7 +31,7 @@ def test_candidates_say_where_each_of_them_stands(store: Store, keep: Keep) -> N
         found = asked(store, "zebra", filters)
         numbers = {n for n, _ in (*found.lexical, *found.semantic)}
         assert len(numbers) >= 2
-        assert found.stands == store.stands(list(numbers))
+        assert found.positions == store.document_positions(list(numbers))
 
 
 def test_passages_are_the_documents_asked_for_then_their_neighbours_in_order(store: Store, keep: Keep) -> None:
@@ -41,7 +41,7 @@ def test_passages_are_the_documents_asked_for_then_their_neighbours_in_order(sto
     )
     store.append_events("a", [said("Cid", f"word{n}", n) for n in range(3)])
     number = store.numbers([kept.id])[kept.id]
-    found, vectors = store.passages([number], [Stretch(name, 0, 9) for name in ("b", "a", "nowhere")], EVENTS)
+    found, vectors = store.passages([number], [PassageRange(name, 0, 9) for name in ("b", "a", "nowhere")], EVENTS)
     assert [(p.parent, p.position) for p in found] == [("", 0), ("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2)]
     assert found[0].n == number
     assert found[0].fields[0].split() == ["a", "zebra", "alon"]
@@ -57,7 +57,7 @@ def test_passages_are_the_documents_asked_for_then_their_neighbours_in_order(sto
 
 def test_a_neighbour_that_does_not_pass_the_filters_says_so(store: Store) -> None:
     store.append_events("talk", [said("Ann", "zebra", 0), said("Bob", "apple", 5)])
-    found, _ = store.passages([], [Stretch("talk", 0, 9)], replace(EVENTS, since=said("x", "y", 5).at))
+    found, _ = store.passages([], [PassageRange("talk", 0, 9)], replace(EVENTS, since=said("x", "y", 5).at))
     assert [p.eligible for p in found] == [False, True]
     nothing, vectors = store.passages([], [], EVENTS)
     assert nothing == []
@@ -68,7 +68,7 @@ def test_a_neighbour_that_does_not_pass_the_filters_says_so(store: Store) -> Non
 def test_without_an_embedder_passages_have_no_vectors(backend: Backend) -> None:
     plain = backend.store(keyword_only=True)
     plain.append_events("talk", [said("Ann", "zebra")])
-    found, vectors = plain.passages([], [Stretch("talk", 0, 9)], EVENTS)
+    found, vectors = plain.passages([], [PassageRange("talk", 0, 9)], EVENTS)
     assert [p.parent for p in found] == ["talk"]
     assert vectors is None
 

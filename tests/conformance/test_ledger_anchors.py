@@ -125,7 +125,7 @@ def test_a_rewritten_ledger_is_found_and_only_that(store: Store, rewrite: Rewrit
 @pytest.mark.parametrize("breach", ["the last event dropped", "all dropped"])
 def test_the_problem_says_which_event_is_gone(store: Store, rewrite: Rewrite, breach: str) -> None:
     rewrite(BREACHES[breach])
-    assert [problem for problem in store.verify_ledgers() if "event 5 was written and is not there" in problem]
+    assert [problem for problem in store.verify_ledgers() if "event 5 is missing or was altered" in problem]
 
 
 def test_a_rewritten_ledger_is_found_by_whoever_opens_the_store_next(
@@ -222,7 +222,7 @@ def test_events_whose_witness_a_crash_prevented_raise_no_alarm(
 
     with monkeypatch.context() as patch, pytest.raises(Crash):
         patch.setattr(ledger_files, "_anchored", crash)
-        patch.setattr("engram.store.postgres.ledger.witness", crash)
+        patch.setattr("engram.store.postgres.ledger.checkpoint_entry", crash)
         store.append_events(TALK, [said("Ann", "the last word", key="last")])
     for later in (store, backend.store()):
         assert later.verify_ledgers() == []
@@ -236,13 +236,13 @@ def test_events_whose_witness_a_crash_prevented_raise_no_alarm(
 def test_a_tail_that_was_cut_off_shows_after_more_was_appended(backend: Backend, clock: Clock) -> None:
     """The new end is in the journal too; the old one must not be forgotten over it."""
     from engram.store.ledger import Head
-    from engram.store.ledger_checkpoints import ANCHOR, FIRST, anchor_text, missing_events
+    from engram.store.ledger_checkpoints import FIRST, LEDGER_OP, checkpoint_text, missing_events
 
     store = backend.store()
     made = store.append_events("talk", [said("user", "one"), said("user", "two"), said("user", "three")])
     more = store.append_events("talk", [said("user", "four")])
-    ends = [anchor_text(Head(e.seq, e.digest), FIRST) for e in (made[-1], more[-1])]
+    ends = [checkpoint_text(Head(e.seq, e.digest), FIRST) for e in (made[-1], more[-1])]
     standing = {1: made[0].digest, 2: "another", 4: more[-1].digest}
-    assert ANCHOR == "ledger"
+    assert LEDGER_OP == "ledger"
     assert "event 3" in missing_events("talk", ends, standing.get)[0]
     assert store.verify_ledgers() == []

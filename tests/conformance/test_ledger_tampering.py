@@ -77,7 +77,7 @@ def test_a_redaction_is_true_because_the_journal_knows_of_it(store: Store, tampe
     store.purge([store.events(TALK)[2].id], actor="test")
     assert store.verify_ledgers() == []
     assert tamper.journal(lambda word: word[0] != "redact") == 1
-    assert [problem for problem in store.verify_ledgers() if "knows of no redaction" in problem]
+    assert [problem for problem in store.verify_ledgers() if "records no redaction" in problem]
 
 
 def test_a_redaction_is_known_after_the_journal_was_pruned(store: Store, keep: Keep, backend: Backend) -> None:
@@ -110,7 +110,7 @@ def test_an_event_of_another_ledger_is_found(store: Store, tamper: Tamper) -> No
 def test_a_ledger_of_which_the_journal_says_nothing_any_more_is_found(store: Store, tamper: Tamper) -> None:
     assert tamper.journal(lambda word: not of_talk(word)) >= 2
     problems = store.verify_ledgers()
-    assert [problem for problem in problems if problem.startswith(TALK) and "knows nothing" in problem], problems
+    assert [problem for problem in problems if problem.startswith(TALK) and "has no checkpoint" in problem], problems
 
 
 def test_a_tail_cut_off_in_ledger_and_journal_is_missed_by_what_was_told_later(store: Store, tamper: Tamper) -> None:

@@ -8,7 +8,7 @@ import pytest
 from engram import Engram
 from engram.model.memory import Memory
 from engram.store.files.team import trust
-from engram.store.protocol import Filters, Foreseen, Store
+from engram.store.protocol import Filters, ProposalKeys, Store
 from tests.clock import Clock
 from tests.conformance.keeping import ANY, Keep, asked, day, listed, said, texts
 from tests.faults.consistency import store_of
@@ -109,7 +109,7 @@ def test_what_a_broken_off_decision_put_holds_no_key(store: Store) -> None:
 def test_foreseen_heads_are_the_same(store: Store, keep: Keep) -> None:
     keep("On Mondays", **KEYED)
     with store.deciding("add", actor="test", scopes=["global"]) as deciding:
-        deciding.foresee([Foreseen("", "global", "", "deploy-day"), Foreseen("", "global", "", "none")])
+        deciding.prefetch([ProposalKeys("", "global", "", "deploy-day"), ProposalKeys("", "global", "", "none")])
         assert [memory.statement for memory in deciding.heads("deploy-day", "global")] == ["On Mondays"]
         assert list(deciding.heads("none", "global")) == []
 

@@ -43,7 +43,7 @@ def test_a_relation_of_ones_own_can_be_registered_and_registered_again(monkeypat
 
 @pytest.mark.parametrize("name", ["", "Reviewed", "reviewed by", "a" * 49, "—→", "9th", None, 3])
 def test_a_name_that_is_none_is_not_registered(name: Any) -> None:
-    with pytest.raises(InvalidInput, match="no name for a relation"):
+    with pytest.raises(InvalidInput, match="not a valid relation name"):
         relations.register_relation(name)
 
 

@@ -52,7 +52,7 @@ def test_a_remark_does_not_take_a_facts_place(fact: str, remark: str) -> None:
 
 def test_a_statement_given_twice_is_not_half_ignored() -> None:
     with Engram.open(ephemeral=True, embedder="none") as mem:
-        with pytest.raises(InvalidInput, match="different things"):
+        with pytest.raises(InvalidInput, match="different values"):
             mem.add("The port is 1", content="The port is 2")
         assert mem.list() == []
 

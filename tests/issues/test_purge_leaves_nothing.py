@@ -218,7 +218,7 @@ def test_a_record_next_to_it_that_says_the_same_is_named(backend: Backend) -> No
     kept = mem.add("The key lies under the third flower pot", scope="project:house")
     mine = mem.add("The key lies under the third flower pot", scope="project:garden")
     (line,) = mem.upkeep.purge([mine.id]).remaining
-    assert line == f"{kept.id}: it says the same words; `engram forget {kept.id} --purge` destroys it too"
+    assert line == f"{kept.id}: contains the same words; `engram forget {kept.id} --purge` destroys it, too"
 
 
 # -- what is another owner's

@@ -34,7 +34,7 @@ def test_a_decision_stands_though_its_vectors_cannot_be_made_at_once(
     shared_database: str, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def busy(*_: object) -> int:
-        raise StoreBusy("the server is busy; nothing was written, try again")
+        raise StoreBusy("the server is busy; nothing was written; try again")
 
     with Engram.open(url=shared_database, tenant=tenant) as mem:
         kept = mem.add("The zebra lives in the north paddock")
@@ -82,7 +82,7 @@ def test_an_index_that_gives_up_early_is_backed_by_an_exact_search(
         mem.add_batch([{"statement": f"Server {n} listens on port {n}", "scope": "project:ops"} for n in range(10)])
         store = _server_store(mem)
         store.build_nearest()
-        walked = neighbours.walked
+        walked = neighbours.index_search
         monkeypatch.setattr(
             neighbours,
             "walked",

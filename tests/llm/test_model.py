@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from engram.llm.model import LanguageModel, ModelSettings
-from engram.llm.prompts import TASKS, prompt_for
+from engram.llm.prompt import TASKS, prompt_for
 from engram.llm.providers import target_of
 from engram.llm.schemas import ExtractedFacts, Permutations, QuestionReading
 from engram.llm.spend import SpendCount
@@ -70,7 +70,7 @@ def test_anthropic_answers_as_well(server: Server, monkeypatch: pytest.MonkeyPat
     book = SpendCount()
     assert ask(server.model(book, "anthropic")).queries == QUERIES["queries"]
     assert any("key-of-this-server" in value for value in server.headers[0].values()), server.headers
-    assert book.spent(datetime.now(UTC).date()) == 100
+    assert book.tokens_spent(datetime.now(UTC).date()) == 100
 
 
 def test_ollama_answers_as_well(server: Server) -> None:
@@ -79,11 +79,11 @@ def test_ollama_answers_as_well(server: Server) -> None:
 
 
 NONSENSE: list[tuple[str, Answer, str]] = [
-    ("malformed JSON", said('{"queries": ["where'), "did not answer as asked"),
+    ("malformed JSON", said('{"queries": ["where'), "did not answer in the required form"),
     ("prose", said("Sure! Here are some queries."), "Sure! Here are"),
-    ("JSON of another shape", said({"answers": 3}), "did not answer as asked"),
-    ("wrong values", said({"queries": [1, None]}), "did not answer as asked"),
-    ("nothing", said(""), "did not answer as asked"),
+    ("JSON of another shape", said({"answers": 3}), "did not answer in the required form"),
+    ("wrong values", said({"queries": [1, None]}), "did not answer in the required form"),
+    ("nothing", said(""), "did not answer in the required form"),
     ("a refusal", said("", refusal="I can't help with that."), "refused"),
     ("a filter", said("", finish="content_filter"), "refused"),
     ("a truncated answer", said('{"queries": ["wh', finish="length"), "cut off after 1024 tokens"),
@@ -146,7 +146,7 @@ def test_nobody_listening_is_told(server: Server) -> None:
 @pytest.mark.parametrize("status", [400, 401, 404])
 def test_a_call_that_is_turned_away_is_not_repeated(server: Server, status: int) -> None:
     server.script = [raw({"error": {"message": "no"}}, status)]
-    with pytest.raises(ModelUnavailable, match="turns the call away"):
+    with pytest.raises(ModelUnavailable, match="rejected the call"):
         ask(server.model())
     assert len(server.requests) == 1
 
@@ -160,8 +160,8 @@ def test_tokens_are_counted_per_day(server: Server) -> None:
     ask(model)
     with pytest.raises(ModelNonsense):
         ask(model)
-    assert book.spent(date(2026, 3, 4)) == model.spent_today() == 155
-    assert book.spent(date(2026, 3, 5)) == 0
+    assert book.tokens_spent(date(2026, 3, 4)) == model.spent_today() == 155
+    assert book.tokens_spent(date(2026, 3, 5)) == 0
 
 
 def test_a_server_that_counts_nothing_is_counted_for(server: Server) -> None:
@@ -234,7 +234,7 @@ def test_the_missing_extra_is_named(server: Server, monkeypatch: pytest.MonkeyPa
     "name", ["", "gpt-5", "openai:", "mistral:x", "openai:x@ftp://host", "openai:x@http://", "openai: @http://h"]
 )
 def test_a_setting_that_names_no_model_is_refused(name: str) -> None:
-    with pytest.raises(InvalidInput, match="names no model"):
+    with pytest.raises(InvalidInput, match="does not name a model"):
         LanguageModel(ModelSettings(name))
 
 

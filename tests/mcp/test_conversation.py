@@ -19,7 +19,7 @@ def test_a_whole_session_from_its_start_to_its_end(tmp_path: Path, mode: str) ->
         first = agent.call("session_start", task="set up the formatter")
         session = data(first)["session_id"]
         assert session in said(first)
-        assert "Nothing in memory bears on this task." in said(first)
+        assert "Nothing in memory is relevant to this task." in said(first)
         assert said(agent.call("recall", question="tabs or spaces?")) == "Nothing is known about this."
         learned = agent.ask("learn", statement=TABS, type="preference", session_id=session)
         assert (learned["outcome"], learned["memory"]["status"]) == ("CREATED", "active")
@@ -132,7 +132,7 @@ def test_what_is_only_close_is_a_field_of_its_own_and_no_memory_that_answers(age
     assert (found["memories"], found["text"]) == ([], "Nothing is known about this.")
     assert [close["statement"] for close in found["nearest"]] == ["Anna likes tea and biscuits"]
     text = said(agent.call("recall", question="Where does Anna live?"))
-    assert text.splitlines()[:2] == ["Nothing is known about this.", "Closest, but probably not about it:"]
+    assert text.splitlines()[:2] == ["Nothing is known about this.", "No confident match; showing the closest results:"]
     known = agent.ask("recall", question="What does Anna like?")
     assert known["memories"][0]["relevance"] > found["nearest"][0]["relevance"] and known["nearest"] == []
 

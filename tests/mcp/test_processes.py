@@ -135,7 +135,7 @@ def test_a_missing_package_is_said_with_what_to_install(monkeypatch: pytest.Monk
     import engram.mcp
     from engram.mcp.server import main
 
-    monkeypatch.delattr(engram.mcp, "serving", raising=False)
+    monkeypatch.delattr(engram.mcp, "protocol", raising=False)
     monkeypatch.setitem(sys.modules, "engram.mcp.protocol", None)
     with pytest.raises(EngramError, match=r"pip install 'engram\[mcp\]'"):
         main()

@@ -102,11 +102,11 @@ def nearest_ones() -> Iterator[Statement]:
     """The nearest of all by comparing and by the index, in some scopes and in all, for short and long vectors; alone and filtered."""
     parts: Any = SimpleNamespace(database=SimpleNamespace(tenant=TENANT))
     for way, dim, name in product(
-        (neighbours.scanned, neighbours.walked), (4, 1536), ("plain", "scope", "scopes", "everything")
+        (neighbours.exact_search, neighbours.index_search), (4, 1536), ("plain", "scope", "scopes", "everything")
     ):
         filters = FILTERS.get(name, EVERYTHING)
         asked = way(parts, np.zeros(dim, dtype=np.float32), filters, 60, 1)
-        for text, _ in asked.asked():
+        for text, _ in asked.statements():
             yield numbered(f"nearest [{way.__name__} {dim} {name}]", text)
         for kind, condition in conditions() if (dim, name) == (4, "plain") else [(name, where(filters)[0])]:
             for text, _ in asked.among(condition, {}):

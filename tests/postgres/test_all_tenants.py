@@ -284,7 +284,7 @@ def test_a_server_that_is_away_is_waited_for(
         told.append(turn)
         stop.set()
 
-    everyone.run(stop, told=tell)
+    everyone.run(stop, report=tell)
     assert order_of(told) == ["acme"]
     assert len(stop.pauses) == 3
 

@@ -106,7 +106,7 @@ def test_a_malformed_address_is_refused_without_repeating_it(url: str) -> None:
 
 def test_an_address_where_nobody_listens() -> None:
     url = f"postgresql://ann:{PASSWORD}@127.0.0.1:{keeper.free_port()}/memories"
-    refused(StoreUnreachable, "is the server running", opening(url))
+    refused(StoreUnreachable, "check that the server is running", opening(url))
 
 
 def test_an_address_that_never_answers_is_given_up_after_the_time_the_url_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +114,7 @@ def test_an_address_that_never_answers_is_given_up_after_the_time_the_url_says(m
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"postgresql://ann:{PASSWORD}@127.0.0.1:{silent.getsockname()[1]}/memories?connect_timeout=1"
         began = time.monotonic()
-        refused(StoreUnreachable, "is the server running", opening(url))
+        refused(StoreUnreachable, "check that the server is running", opening(url))
     assert time.monotonic() - began < PATIENCE
 
 
@@ -245,8 +245,8 @@ def _assert_answers(mem: Engram, text: str) -> None:
     assert mem.doctor().findings
     recalled = mem.recall(text)
     assert recalled.hits[0].text == text
-    assert "not noted" in recalled.warnings[0]
-    assert any("not noted" in warning for warning in mem.inject(text).warnings)
+    assert "not recorded" in recalled.warnings[0]
+    assert any("not recorded" in warning for warning in mem.inject(text).warnings)
     assert any("not kept" in warning for warning in mem.session(text).injection.warnings)
 
 
@@ -280,7 +280,7 @@ def _assert_reads_only(mem: Engram) -> None:
     """Answers come, writes are refused."""
     _assert_answers(mem, sentence(1))
     for write in _writes("kept"):
-        refused(StoreReadOnly, "writes go to the primary", write, mem)
+        refused(StoreReadOnly, "send writes to the primary", write, mem)
     assert [memory.name for memory in mem.list()] == ["kept"]
 
 
@@ -324,7 +324,7 @@ def test_a_statement_that_takes_too_long(mem: Engram, monkeypatch: pytest.Monkey
     kept = mem.add(sentence(1))
     shorten(monkeypatch, mem, statement=0.5)
     with (
-        pytest.raises(StoreBusy, match="nothing was written, try again"),
+        pytest.raises(StoreBusy, match="nothing was written; try again"),
         mem.store.deciding("update", actor="test", about=[kept.id]) as deciding,
     ):
         deciding.put(kept.but(rationale="other"))
@@ -345,9 +345,16 @@ def test_a_server_that_is_stopped_is_unreachable_until_it_is_started(own_server:
         assert mem.recall(sentence(1)).hits[0].text == sentence(1)
         own_server.stop()
         with hurried(mem):
-            refused(StoreUnreachable, "is the server running", lambda: mem.add(sentence(2)), secret=role.password)
-            refused(StoreUnreachable, "is the server running", lambda: mem.search(sentence(1)), secret=role.password)
-            refused(StoreUnreachable, "is the server running", opening(url, tenant), secret=role.password)
+            refused(
+                StoreUnreachable, "check that the server is running", lambda: mem.add(sentence(2)), secret=role.password
+            )
+            refused(
+                StoreUnreachable,
+                "check that the server is running",
+                lambda: mem.search(sentence(1)),
+                secret=role.password,
+            )
+            refused(StoreUnreachable, "check that the server is running", opening(url, tenant), secret=role.password)
         own_server.start()
         mem.add(sentence(3))
         assert sorted(memory.statement for memory in mem.list()) == sorted([sentence(1), sentence(3)])

@@ -14,7 +14,7 @@ from engram.model.errors import StoreBusy
 from engram.store.documents import memory_document
 from engram.store.postgres import database as databases
 from engram.store.postgres.store import PostgresStore
-from engram.store.postgres.write import DocumentRow, Places, documents_work
+from engram.store.postgres.write import DocumentNumbers, DocumentRow, documents_work
 from tests.clock import Clock
 from tests.faults.workers.operations import sentence
 from tests.postgres.server import Server, at_database
@@ -160,7 +160,7 @@ def test_a_document_keeps_its_number_whatever_number_it_is_put_with(mem: Engram)
     numbers = mem.store.numbers([kept.id])
     again = DocumentRow(memory_document(kept.but(statement=sentence(2))))
     with database.transaction() as connection:
-        placed = Places({kept.id: numbers[kept.id] + 100}, {})
+        placed = DocumentNumbers({kept.id: numbers[kept.id] + 100}, {})
         database.all_of(connection, documents_work([again], placed, 1))
     assert mem.store.numbers([kept.id]) == numbers
 

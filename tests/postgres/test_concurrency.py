@@ -17,7 +17,7 @@ from engram.model.usage import Use
 from engram.rules.strength import REINFORCING, sitting
 from engram.store.postgres.connections import MOST_CONNECTIONS
 from engram.store.postgres.store import PostgresStore
-from engram.store.protocol import Foreseen
+from engram.store.protocol import ProposalKeys
 from tests.clock import Clock
 from tests.conformance.keeping import ANY, listed
 from tests.faults.workers.operations import sentence
@@ -197,7 +197,7 @@ def test_a_decision_in_the_same_scope_waits_its_turn_and_then_says_what_to_do(
     mem: Engram, undecided: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shorten(monkeypatch, mem, lock=0.3)
-    with pytest.raises(StoreBusy, match="nothing was written, try again"):
+    with pytest.raises(StoreBusy, match="nothing was written; try again"):
         mem.learn(sentence(1), scope="project:shared")
     assert not undecided.is_set()
     assert mem.list() == []
@@ -298,7 +298,7 @@ def test_numbers_foreseen_and_not_used_are_given_back_beside_ids_from_elsewhere(
     """Both touch the day's counter, from two connections of one decision: whoever waits for itself is told it is busy."""
     now = clock()
     with mem.store.deciding("import", actor="test", scopes=["global"]) as deciding:
-        deciding.foresee([Foreseen("", "global", "")] * 5)
+        deciding.prefetch([ProposalKeys("", "global", "")] * 5)
         first = deciding.new_id(now)
         deciding.put(Memory(first, sentence(1), created=now))
         deciding.put(Memory(f"ENG-{now:%Y-%m%d}-040", sentence(2), created=now))

@@ -348,7 +348,7 @@ def test_where_the_role_may_not_say_so_it_is_told_what_to_run(citus: StandIn) ->
     # Without Citus' library the setting is nobody's, and only a superuser may keep it.
     database = urlsplit(citus.url).path.lstrip("/")
     command = f"ALTER DATABASE \"{database}\" SET citus.propagate_set_commands = 'local'"
-    assert prepare_server(citus.url)[-1].endswith(f"the database's owner runs: {command}")
+    assert prepare_server(citus.url)[-1].endswith(f"run as the database's owner: {command}")
     citus.change(command)
     with connect(citus.url) as connection:
         assert len(distribute(connection, "the server")) == 1

@@ -78,7 +78,7 @@ def test_a_healthy_server(store: PostgresStore, shared_database: str, tenant: st
     assert told["index"] == "1 documents, 1 vectors"
     around = [told[name] for name in ("cluster", "pooler", "standbys")]
     assert around == ["none: one server", "none: connected directly", "none"]
-    assert told["jit"] in ("off", "on at the server; every transaction of Engram switches it off")
+    assert told["jit"] in ("off", "on at the server; Engram switches it off in its transactions")
 
 
 def test_it_knows_every_index_there_is(admin: psycopg.Connection, alone: PostgresStore) -> None:

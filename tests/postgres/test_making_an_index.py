@@ -61,7 +61,7 @@ def another_at_it(url: str) -> Iterator[psycopg.Connection]:
 def waiting(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Set once somebody has found the turn taken."""
     found = threading.Event()
-    held = neighbours._is_held
+    held = neighbours._try_lock
 
     def noted(holding: psycopg.Connection) -> bool:
         took = held(holding)
@@ -69,7 +69,7 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
             found.set()
         return took
 
-    monkeypatch.setattr(neighbours, "_is_held", noted)
+    monkeypatch.setattr(neighbours, "_try_lock", noted)
     return found
 
 
@@ -143,7 +143,7 @@ def test_waiting_has_an_end_and_says_what_to_do(
     monkeypatch.setattr(neighbours, "TURN_SECONDS", 0.5)
     with (
         another_at_it(shared_database),
-        pytest.raises(StoreBusy, match=r"making or dropping an index.*run the command again"),
+        pytest.raises(StoreBusy, match=r"building or dropping a vector index.*run the command again"),
     ):
         store.build_nearest()
     assert valid(store) == []

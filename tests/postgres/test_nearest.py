@@ -127,7 +127,7 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return noted
 
-    for name in ("walked", "scanned"):
+    for name in ("index_search", "exact_search"):
         monkeypatch.setattr(neighbours, name, noting(name))
     return seen
 
@@ -136,9 +136,9 @@ def test_a_wide_question_is_answered_by_the_index_and_a_narrow_one_exactly(
     store: PostgresStore, ways: list[str]
 ) -> None:
     for filters, way in (
-        (Filters(), "walked"),
-        (Filters(scopes=(RARE,)), "scanned"),
-        (Filters(scopes=("global", RARE)), "walked"),
+        (Filters(), "index_search"),
+        (Filters(scopes=(RARE,)), "exact_search"),
+        (Filters(scopes=("global", RARE)), "index_search"),
     ):
         store.candidates(Query((), questions()[0], 10), filters)
         assert ways.pop() == way
@@ -148,8 +148,8 @@ def test_a_wide_question_is_answered_by_the_index_and_a_narrow_one_exactly(
 def test_the_planner_takes_the_index(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
     name = neighbours.index_name(store.parts.database.tenant, 1)
     for filters in (Filters(), Filters(scopes=("global",))):
-        way = neighbours.walked(store.parts, questions()[0], filters, 60, store.parts.facts.generation)
-        ask = partial(neighbours.ranking, store.parts, way)
+        way = neighbours.index_search(store.parts, questions()[0], filters, 60, store.parts.facts.generation)
+        ask = partial(neighbours.nearest, store.parts, way)
         plan = plan_of(store, monkeypatch, ask)
         assert f"Index Scan using {name}" in plan
         assert "Sort" not in plan
@@ -201,8 +201,8 @@ def test_the_bound_that_some_vectors_set_leaves_out_none_of_the_nearest(
     found = {}
     for some in (0, 19, 20, 60, 2 * VECTORS):
         monkeypatch.setattr(neighbours, "SOME", some)
-        ways = [neighbours.scanned(store.parts, question, filters, 20, 1) for question in questions()]
-        found[some] = [neighbours.ranking(store.parts, way) for way in ways]
+        ways = [neighbours.exact_search(store.parts, question, filters, 20, 1) for question in questions()]
+        found[some] = [neighbours.nearest(store.parts, way) for way in ways]
     assert all(ranking == found[0] for ranking in found.values())
     assert recall(found[60], exact(store, filters, 20)) >= 0.98
 
@@ -210,8 +210,8 @@ def test_the_bound_that_some_vectors_set_leaves_out_none_of_the_nearest(
 def test_the_index_itself_keeps_its_recall_in_a_narrow_scope(store: PostgresStore) -> None:
     filters = Filters(scopes=(RARE,))
     found = [
-        neighbours.ranking(
-            store.parts, neighbours.walked(store.parts, question, filters, 20, store.parts.facts.generation)
+        neighbours.nearest(
+            store.parts, neighbours.index_search(store.parts, question, filters, 20, store.parts.facts.generation)
         )
         for question in questions()
     ]
@@ -239,7 +239,7 @@ def test_a_store_without_vectors_has_nothing_to_index(shared_database: str, tena
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody else searches meanwhile."""
-    monkeypatch.setattr(vector_generations, "REMEMBERED", 0)
+    monkeypatch.setattr(vector_generations, "CACHE_SECONDS", 0)
 
 
 @pytest.fixture
@@ -261,7 +261,7 @@ def test_what_is_written_after_the_index_was_made_is_found_by_it(
     assert len(neighbours.indexes_of(few.parts.database)) == 1
     Keep(few, clock)("A new direction")
     assert texts(few, asked(few, "A new direction", ANY, 1).semantic) == ["A new direction"]
-    assert ways == ["walked"]
+    assert ways == ["index_search"]
 
 
 @pytest.mark.usefixtures("hurried")
@@ -274,7 +274,7 @@ def test_after_reembedding_the_old_index_is_gone_and_none_is_asked(
     other.reembed()
     assert (neighbours.indexes_of(few.parts.database), other.parts.facts.get("hnsw")) == (set(), None)
     assert texts(other, asked(other, "Something about number 7", ANY, 1).semantic) == ["Something about number 7"]
-    assert ways == ["scanned"]
+    assert ways == ["exact_search"]
     other.close()
 
 
@@ -363,7 +363,7 @@ def test_long_vectors_are_kept_found_and_indexed(
         monkeypatch.setattr(neighbours, "NARROW", 5)
         store.build_nearest()
         store.parts.facts.refresh()
-    assert ways == ["scanned", "walked"]
+    assert ways == ["exact_search", "index_search"]
     vectors = store.vectors([found.semantic[0][0]])
     assert vectors is not None
     assert vectors.shape == (1, 1536)

@@ -10,18 +10,19 @@ from typing import Any
 import psycopg
 import pytest
 
+from benchmarks.tenants import analyze
 from engram import Engram
 from engram.bench.speed import memories, questions
 from engram.model.event import Session
 from engram.model.memory import Association
 from engram.model.task import Checkpoint, Job, TaskRun, moved
 from engram.model.usage import Use
-from engram.store.postgres import adapters, neighbours, tenants
+from engram.store.postgres import adapters, neighbours
 from engram.store.postgres.database import Database
 from engram.store.postgres.setup import open_store
 from engram.store.postgres.sql import _statements
 from engram.store.postgres.store import PostgresStore
-from engram.store.protocol import Filters, Query, Store, Stretch
+from engram.store.protocol import Filters, PassageRange, Query, Store
 from engram.text.content_hash import content_hash
 from engram.text.tokens import query_terms
 from tests.backends import static_embedder
@@ -101,7 +102,7 @@ def crowded(postgres_role: Role) -> Iterator[Crowded]:
             connection.execute("SET synchronous_commit = on")
             add_neighbours(connection)
             add_strangers(connection)
-        tenants.analyse(admin)
+        analyze(admin)
         store = open_store(url, MINE, static_embedder(), clock=clock)
         asked = written_down(store, clock)
         store.close()
@@ -254,9 +255,9 @@ def ask(store: PostgresStore) -> None:
             numbers = [n for n, _ in (*found.lexical, *found.semantic)]
             store.get_many(numbers)
             store.vectors(numbers)
-            store.stands(numbers)
-            stands = [stand for stand in found.stands.values() if stand.parent][:3]
-            store.passages(numbers, [Stretch(stand.parent, 0, stand.last) for stand in stands], filters)
+            store.document_positions(numbers)
+            stands = [stand for stand in found.positions.values() if stand.parent][:3]
+            store.passages(numbers, [PassageRange(stand.parent, 0, stand.last) for stand in stands], filters)
 
 
 def look_up(store: PostgresStore, clock: Clock) -> None:

@@ -13,7 +13,7 @@ from engram.model.memory import Association, Memory
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
 from engram.store.postgres.setup import open_store
-from engram.store.protocol import Filters, Query, Store, Stretch
+from engram.store.protocol import Filters, PassageRange, Query, Store
 from engram.text.content_hash import content_hash
 from engram.text.tokens import query_terms
 from tests.backends import static_embedder
@@ -106,8 +106,8 @@ def test_nothing_of_another_tenant_answers_to_a_forged_reference(mine: Store, th
     assert mine.exact(content_hash(secret.statement), "project:theirs") is None
     assert mine.get_many(numbers) == []
     assert mine.numbers([secret.id]) == {}
-    assert mine.stands(numbers) == {}
-    assert mine.passages(numbers, [Stretch("S-theirs", 0, 9)], everything)[0] == []
+    assert mine.document_positions(numbers) == {}
+    assert mine.passages(numbers, [PassageRange("S-theirs", 0, 9)], everything)[0] == []
     assert mine.history(secret.id) == []
     assert mine.known_at(START) == {}
     assert mine.links_to([link.target for link in secret.associations]) == []

@@ -70,7 +70,7 @@ def test_rows_on_the_coordinator_are_named_and_init_empties_them(
     Keep(store, clock)("The staging server is called nightshift")
     check = found(store, "cluster")
     assert not check.ok and check.detail.startswith(
-        "rows left behind on the coordinator, out of purge's reach: agent_memory"
+        "rows remain on the coordinator, where a purge cannot reach them: agent_memory"
     )
     assert "journal" in check.detail and check.advice == f"`engram init` as {urlsplit(citus.url).username} empties them"
     prepare_server(citus.url)
@@ -106,7 +106,7 @@ def test_a_store_that_is_not_distributed_is_healthy_and_advised(
     citus.change(f"DELETE FROM pg_dist_node WHERE nodeid > {nodes}")
     check = found(store, "cluster")
     assert (check.ok, check.detail) == (True, "Citus 13.2; the store is on this server alone")
-    assert check.advice.startswith("`engram init` distributes" if nodes else "Citus has no node that may hold shards")
+    assert check.advice.startswith("`engram init` distributes" if nodes else "Citus has no node for shards")
 
 
 @pytest.mark.parametrize("value", ["on", "off"])
@@ -115,7 +115,7 @@ def test_the_compiler_is_harmless_either_way(database: str, clock: Clock, value:
         name = sql.Identifier(urlsplit(database).path.lstrip("/"))
         owner.execute(sql.SQL("ALTER DATABASE {} SET jit = {}").format(name, sql.Literal(value)))
     store = open_store(database, "acme", None, clock=clock)
-    words = {"on": "on at the server; every transaction of Engram switches it off", "off": "off"}
+    words = {"on": "on at the server; Engram switches it off in its transactions", "off": "off"}
     assert found(store, "jit") == Check("jit", True, words[value])
     assert store.parts.database.query("SELECT current_setting('jit')", {}) == [("off",)]
     store.close()

@@ -34,7 +34,7 @@ def test_a_pooler_in_transaction_mode_is_called_one(postgres_server: Server, sha
         store = open_store(running.through(shared_database), tenant, None)
         check = found(store, "pooler")
         store.close()
-    assert (check.ok, check.detail) == (True, "a pooler in transaction mode; nothing is prepared behind it")
+    assert (check.ok, check.detail) == (True, "a pooler in transaction mode; statements are not prepared")
     assert "directly" in check.advice
 
 
@@ -52,7 +52,7 @@ def test_a_pooler_in_session_mode_is_called_one(postgres_server: Server, shared_
         store.close()
     assert (check.ok, check.detail) == (
         True,
-        "a pooler in session mode, as far as can be seen; nothing is prepared behind it",
+        "a pooler probably in session mode; statements are not prepared",
     )
 
 
@@ -120,7 +120,7 @@ def test_a_role_that_may_not_see_them_is_told_how(request: pytest.FixtureRequest
     servers: Pair = request.getfixturevalue("synchronous" if waits else "asynchronous")
     store = open_store(unwatched(servers), "acme", None, clock=clock)
     check = found(store, "standbys")
-    words = "commits wait for one of them" if waits else "no commit waits for them"
+    words = "commits wait for one of them" if waits else "commits do not wait for them"
     assert check.ok and check.detail.endswith(words) and "pg_monitor" in check.advice
     store.close()
 
@@ -134,7 +134,7 @@ def test_commits_that_do_not_wait_although_a_standby_is_named_are_told(synchrono
     store = open_store(url, "acme", None, clock=clock)
     try:
         check = found(store, "standbys")
-        assert (check.ok, check.advice) == (True, "no commit waits for them: synchronous_commit is local")
+        assert (check.ok, check.advice) == (True, "commits do not wait for them: synchronous_commit is local")
     finally:
         store.close()
         with psycopg.connect(url, autocommit=True) as owner:

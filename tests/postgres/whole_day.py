@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from benchmarks.tenants import is_empty
 from engram import AllTenantsWorker, Engram
 from engram.model.event import Session
 from engram.model.memory import Association, Memory
@@ -18,7 +19,7 @@ from engram.store.migration.transfer import Endpoint, transfer
 from engram.store.postgres import neighbours, tenants, vector_generations
 from engram.store.postgres.setup import open_store
 from engram.store.postgres.store import PostgresStore
-from engram.store.protocol import Filters, Query, Stretch
+from engram.store.protocol import Filters, PassageRange, Query
 from engram.text.content_hash import content_hash
 from engram.text.tokens import query_terms
 from tests.backends import static_embedder
@@ -60,7 +61,7 @@ def live(url: str, tenant: str, other: str) -> None:
     embed_again(url, tenant, clock)
     for name in (tenant, other):
         tenants.remove(url, name)
-        assert not tenants.holds_anything(url, name)
+        assert is_empty(url, name)
 
 
 def use_as_a_library(url: str, tenant: str, clock: Clock) -> None:
@@ -128,8 +129,8 @@ def search(store: PostgresStore) -> None:
         store.count(filters)
         store.listing(filters, limit=5)
         numbers = [n for n, _ in (*found.lexical, *found.semantic)]
-        stands = [stand for stand in store.stands(numbers).values() if stand.parent]
-        store.passages(numbers, [Stretch(stand.parent, 0, stand.last) for stand in stands], filters)
+        stands = [stand for stand in store.document_positions(numbers).values() if stand.parent]
+        store.passages(numbers, [PassageRange(stand.parent, 0, stand.last) for stand in stands], filters)
         for direction in ("outbound", "inbound", "any"):
             asked = {"depth": 2, "types": None, "min_weight": 0.1, "per_seed": 5, "filters": filters}
             store.walk(["ENG-2020-0101-001"], direction=direction, **asked)  # type: ignore[arg-type]
@@ -140,8 +141,8 @@ def search(store: PostgresStore) -> None:
             meaning = store.embed([WORDS])
             assert meaning is not None
             store.candidates(Query((), meaning[0], 5), filters)
-            neighbours.ranking(store.parts, neighbours.walked(store.parts, meaning[0], filters, 60, 1))
-            neighbours.ranking(store.parts, neighbours.scanned(store.parts, meaning[0], filters, 60, 1))
+            neighbours.nearest(store.parts, neighbours.index_search(store.parts, meaning[0], filters, 60, 1))
+            neighbours.nearest(store.parts, neighbours.exact_search(store.parts, meaning[0], filters, 60, 1))
 
 
 def read(store: PostgresStore, memory: Memory, clock: Clock) -> None:
@@ -154,7 +155,7 @@ def read(store: PostgresStore, memory: Memory, clock: Clock) -> None:
     store.history(memory.id)
     store.vectors(list(store.numbers([memory.id]).values()))
     store.links_to([memory.id])
-    store.said(query_terms(WORDS), ["global", "user"])
+    store.known_terms(query_terms(WORDS), ["global", "user"])
     store.frequencies(["zyzzyva"])
     store.heads("sleep", "global")
     store.note_use(Use("recalled", (memory.id,), clock(), "talk"))
@@ -215,7 +216,7 @@ def embed_again(url: str, tenant: str, clock: Clock) -> None:
     store = open_store(url, tenant, Bytes(), clock=clock)
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(vector_generations, "REMEMBERED", 0)
+            patch.setattr(vector_generations, "CACHE_SECONDS", 0)
             store.reembed()
     finally:
         store.close()

@@ -179,7 +179,7 @@ def test_a_time_that_bounds_nothing_is_said_to(mem: Engram, question: str, phras
     found = mem.recall(question)
     assert found.understood is not None
     assert (found.window, found.understood.unread) == (None, (phrase,))
-    assert f"“{phrase}” is no time that can be placed; it bounds nothing" in found.warnings
+    assert f"“{phrase}” could not be read as a time; it was ignored" in found.warnings
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_time_that_was_understood_or_is_none_is_not_complained_of(mem: Engram,
     found = mem.recall(question)
     assert found.understood is not None
     assert found.understood.unread == ()
-    assert not any("can be placed" in warning for warning in found.warnings)
+    assert not any("could not be read as a time" in warning for warning in found.warnings)
 
 
 def test_what_no_memory_tells_of_is_answered_from_the_ledger(mem: Engram) -> None:
@@ -197,7 +197,7 @@ def test_what_no_memory_tells_of_is_answered_from_the_ledger(mem: Engram) -> Non
     mem.observe("chat", "user", "Our hamster is called Pixel and eats carrots")
     found = mem.recall("What is the hamster called?")
     assert (found.intent, texts(found)) == ("current", ["Our hamster is called Pixel and eats carrots"])
-    assert "no memory tells of this; from the ledger" in found.warnings
+    assert "No matching memory; answered from the session log." in found.warnings
 
 
 def test_something_of_another_time_is_better_than_something_else_of_this_one(mem: Engram, clock: Clock) -> None:
@@ -206,7 +206,7 @@ def test_something_of_another_time_is_better_than_something_else_of_this_one(mem
     mem.add("The cat is called Miso", scope="global")
     found = mem.recall("Who builds the release since yesterday?")
     assert texts(found) == ["The release is built by Jenkins"]
-    assert "nothing came in that time; this holds now" in found.warnings
+    assert "Nothing was learned in that time; showing the current value." in found.warnings
 
 
 def test_an_event_that_says_it_is_better_than_a_memory_that_only_resembles_it(mem: Engram) -> None:
@@ -215,7 +215,7 @@ def test_an_event_that_says_it_is_better_than_a_memory_that_only_resembles_it(me
     mem.observe("chat", "user", "I bought a new keyboard")
     found = mem.recall("What does the client want?")
     assert texts(found) == ["The client wants a discount of 10%"]
-    assert "no memory tells of this; from the ledger" in found.warnings
+    assert "No matching memory; answered from the session log." in found.warnings
 
 
 def test_what_is_not_meant_does_not_stand_beside_what_is(mem: Engram) -> None:
@@ -247,7 +247,7 @@ def test_how_things_are_answers_for_any_time_and_what_happened_only_for_its_own(
     mem.add("Marta painted the kitchen wall green", occurred_at=clock.now, scope="global")
     state = mem.recall("Who cleaned the office fridge last week?")
     assert texts(state) == ["The office fridge is cleaned by Marta"]
-    assert "nothing is known of that time; this holds now" in state.warnings
+    assert "Nothing is known about that time; showing the current value." in state.warnings
     happening = mem.recall("Who painted the kitchen wall last week?")
     assert (texts(happening), happening.nearest[0].text) == ([], "Marta painted the kitchen wall green")
 

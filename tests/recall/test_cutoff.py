@@ -68,7 +68,7 @@ def test_what_was_looked_up_is_about_the_question_and_says_so() -> None:
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), float("inf"), True, "0.5", None])
 def test_a_relevance_lies_between_0_and_1(value: object) -> None:
-    with pytest.raises(InvalidInput, match=r"min_relevance .* must be a number between 0 and 1"):
+    with pytest.raises(InvalidInput, match=r"min_relevance .* must be a number from 0 to 1"):
         checked_relevance(value)
 
 

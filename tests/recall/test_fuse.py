@@ -5,9 +5,11 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from engram.recall.fusion import PARTS, Asked, Weights, evidence_of, reciprocal_ranks, score, weighed
+from engram.recall.fusion import PARTS, Weights, evidence_of, reciprocal_ranks, score, weighed
 from engram.recall.passages import Passage, Passages
+from engram.recall.query import SearchQuery
 from engram.recall.similarity import Floats, Lexicon
+from engram.store.protocol import Candidates
 from engram.text.tokens import marked_terms, query_terms
 
 TALK = (
@@ -39,8 +41,9 @@ def parts(
     weights: Weights | None = None,
 ) -> dict[str, Floats]:
     lexicon, terms = Lexicon(), tuple(query_terms(question))
-    asked = Asked(question, terms, vector, frequency=dict.fromkeys(terms, 1), total=5)
-    return weighed(evidence_of(passages(lexicon, talk), asked, meanings, lexicon).evidence, weights)
+    query = SearchQuery(question, terms=terms, vector=vector)
+    candidates = Candidates(frequency=dict.fromkeys(terms, 1), total=5)
+    return weighed(evidence_of(passages(lexicon, talk), query, candidates, meanings, lexicon).evidence, weights)
 
 
 def test_the_answer_is_found_though_the_words_stand_in_the_question_before_it() -> None:
@@ -96,14 +99,14 @@ def test_a_question_without_terms_is_judged_by_the_rest() -> None:
 
 def test_no_passages_give_no_scores() -> None:
     lexicon = Lexicon()
-    found = evidence_of(Passages([], lexicon), Asked("boat", ("boat",)), None, lexicon)
+    found = evidence_of(Passages([], lexicon), SearchQuery("boat", terms=("boat",)), Candidates(), None, lexicon)
     assert score(weighed(found.evidence)).shape == (0,)
 
 
 def test_a_span_of_time_lifts_what_was_said_then() -> None:
     lexicon = Lexicon()
-    asked = Asked("garden", ("garden",), windows=[(0.0, 500.0)])
-    found = evidence_of(passages(lexicon), asked, None, lexicon)
+    query = SearchQuery("garden", terms=("garden",), windows=[(0.0, 500.0)])
+    found = evidence_of(passages(lexicon), query, Candidates(), None, lexicon)
     assert found.evidence.time.argmax() == 0
 
 

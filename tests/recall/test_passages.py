@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.recall.passages import (
+    EXCERPT,
     LENT,
     LONG,
     LONGEST,
-    STRETCH,
     Passage,
     Passages,
     Words,
@@ -114,11 +114,11 @@ def test_a_long_passage_is_covered_by_its_best_stretch_and_not_by_words_far_apar
 
 def test_stretches_cover_a_long_passage_and_overlap_by_half() -> None:
     passages = Passages([Passage((" ".join(f"w{i}" for i in range(100)),)), Passage(("one two",))], Lexicon())
-    stretches = passages.stretches
+    stretches = passages.excerpts
     assert stretches.passage.tolist() == [0, 0, 0, 0, 1]
     assert (stretches.behind - stretches.first).tolist() == [2, 2, 2, 2, 1]
-    everything = passages.by_stretch(passages.mentions(np.ones((1, len(passages.vocabulary)), dtype=np.float32)))
-    assert everything[0].tolist() == [STRETCH] * 4 + [2]
+    everything = passages.by_excerpt(passages.mentions(np.ones((1, len(passages.vocabulary)), dtype=np.float32)))
+    assert everything[0].tolist() == [EXCERPT] * 4 + [2]
 
 
 def test_users_and_assistants_are_told_apart_by_their_index_terms() -> None:

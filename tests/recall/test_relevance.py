@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from engram import Engram
-from engram.recall.excerpt import stretch_of
+from engram.recall.excerpt import excerpt_of
 from engram.recall.ranking import _lexicon
 from engram.recall.relevance import FEATURES, NONE_KNOWN, Trees, probabilities_of
 from engram.text.tokens import query_terms
@@ -105,7 +105,7 @@ def test_a_long_text_is_shown_by_the_stretch_that_bears_on_the_question() -> Non
 def test_a_stretch_breaks_no_number_and_needs_neither_full_stops_nor_blanks(
     text: str, question: str, wanted: str
 ) -> None:
-    found = stretch_of(text, query_terms(question), _lexicon(alike=True))
+    found = excerpt_of(text, query_terms(question), _lexicon(alike=True))
     assert wanted in found and len(found) < len(text) / 2
 
 

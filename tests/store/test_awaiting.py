@@ -22,7 +22,7 @@ from engram.store.files.lock import WriterLock
 from engram.store.files.pending_events import MOST, MOST_BYTES
 from engram.store.files.store import FilesStore
 from engram.store.ledger import Head
-from engram.store.protocol import Filters, Noticed, Progress
+from engram.store.protocol import Filters, Progress, SyncReport
 from tests.backends import static_embedder
 from tests.clock import Clock
 from tests.conformance.keeping import Keep, asked, said, texts
@@ -204,7 +204,7 @@ def test_a_rebuild_begins_with_what_others_appended(
     seen: list[int] = []
     whole = rebuild.rebuild
 
-    def noting(parts: StoreContext, progress: Progress) -> Noticed:
+    def noting(parts: StoreContext, progress: Progress) -> SyncReport:
         seen.append(in_index(store))
         return whole(parts, progress)
 

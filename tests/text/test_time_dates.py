@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.text.time.dates import spans, without
+from engram.text.time.dates import date_spans, without_dates
 
 
 def day(year: int, month: int, number: int) -> float:
@@ -25,21 +25,21 @@ def day(year: int, month: int, number: int) -> float:
     ],
 )
 def test_a_date_gives_its_span_and_leaves_the_rest(text: str, since: float, until: float, rest: str) -> None:
-    found = spans(text)
+    found = date_spans(text)
     assert [(span.since, span.until) for span in found] == [(since, until)]
-    assert without(text, found).split() == rest.split()
+    assert without_dates(text, found).split() == rest.split()
 
 
 @pytest.mark.parametrize("text", ["May I come in?", "2023-13-01", "version 2023", "the march of time", ""])
 def test_what_is_no_date_is_left_alone(text: str) -> None:
-    assert spans(text) == []
+    assert date_spans(text) == []
 
 
 def test_two_dates_are_two_spans() -> None:
-    assert len(spans("between 1 March 2023 and 4 April 2023")) == 2
+    assert len(date_spans("between 1 March 2023 and 4 April 2023")) == 2
 
 
 @given(st.text(max_size=200))
 def test_any_text_can_be_read(text: str) -> None:
-    found = spans(text)
-    assert len(without(text, found)) <= len(text) + len(found)
+    found = date_spans(text)
+    assert len(without_dates(text, found)) <= len(text) + len(found)

@@ -1,4 +1,4 @@
-"""What an asynchronous memory hands out: calls to await, and openings to await or to enter."""
+"""What an asynchronous memory returns: calls to await, and openings to await or to enter."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Generator
@@ -36,7 +36,7 @@ def awaited(call: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any,
 
 
 class Opened(ABC):
-    """What an `async with` gives once it is open."""
+    """The object an `async with` gives once it is open."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -52,7 +52,7 @@ _HOW = "Await it (`mem = await AsyncEngram.open(…)`), or write `async with Asy
 
 
 class Opening(Generic[Held]):
-    """Something about to be opened: `await` it to have it, or let `async with` open and close it."""
+    """Something not yet open: `await` it, or let `async with` open and close it."""
 
     def __init__(self, begin: Callable[[], Awaitable[Held]]) -> None:
         self._begin = begin
@@ -75,7 +75,7 @@ class Opening(Generic[Held]):
         raise AttributeError(f"no {name!r} yet: it is not open. {_HOW}")
 
     def __enter__(self) -> NoReturn:
-        raise TypeError(f"it is opened by an event loop. {_HOW}")
+        raise TypeError(f"it must be opened in an event loop. {_HOW}")
 
     def __exit__(self, *_: object) -> None:
         """Never reached; `with` looks for it before it enters."""

@@ -33,15 +33,15 @@ T = TypeVar("T")
 THREADS = 4
 MOST_THREADS = 64
 CLOSE_SECONDS = 30.0
-"""How long closing waits for calls that are running."""
+"""How long closing waits for running calls."""
 
 
 class AsyncEngram(Twin[Engram], Opened):
     """An agent's memory for programs with an event loop: everything `Engram` does, under the same names, awaited.
 
     `async with AsyncEngram.open() as mem:` or `mem = await AsyncEngram.open()` and `await mem.close()`. Calls run on a few
-    threads of the memory's own, so it serves any number of tasks and event loops. A cancelled call returns at once; what it
-    was writing is written wholly, or not at all.
+    threads of the memory's own, so it serves any number of tasks and event loops. A cancelled call returns at once; its
+    write is completed, or never started.
     """
 
     @classmethod
@@ -68,7 +68,7 @@ class AsyncEngram(Twin[Engram], Opened):
             await workers.close(partial(_close, opened), CLOSE_SECONDS)
             raise
         except BaseException:
-            # The caller is gone: what is being opened is closed as soon as it is open.
+            # The caller was cancelled: the store is closed as soon as it is open.
             workers.end(partial(_close, opened))
             raise
         if opened[0].home is not None:
@@ -76,9 +76,9 @@ class AsyncEngram(Twin[Engram], Opened):
         return cls(workers, opened[0])
 
     async def close(self) -> None:
-        """Wait for what is running, then let go of the store; an ephemeral one is removed. Closing again does nothing.
+        """Wait for running calls, then close the store; an ephemeral one is removed. Closing again does nothing.
 
-        After 30 seconds `StoreBusy` is raised, and the store closed when the call that takes so long has ended.
+        Raises `StoreBusy` after 30 seconds; the store is closed when the running call ends.
         """
         await self._threads.close(self._target.close, CLOSE_SECONDS)
 
@@ -195,7 +195,7 @@ class AsyncEngram(Twin[Engram], Opened):
 
     @property
     def review(self) -> AsyncReview:
-        """What waits for a person."""
+        """What waits for review."""
         return AsyncReview(self._threads, self._target.review)
 
     @property
@@ -225,12 +225,12 @@ class AsyncEngram(Twin[Engram], Opened):
 
     @property
     def policy(self) -> "MemoryPolicy":
-        """What describes a memory before the gates judge it."""
+        """The policy that classifies memories before the gates."""
         return self._target.policy
 
     @property
     def model(self) -> "LanguageModel | None":
-        """The language model of the settings, None where there is none; asking it blocks, so ask it in `run`."""
+        """The language model of the settings, None where there is none; it blocks, so use it in `run`."""
         return self._target.model
 
 
@@ -240,7 +240,7 @@ def _close(opened: list[Engram]) -> None:
 
 
 def _warm(home: str | Path | None, options: OpenOptions) -> Engram:
-    """Open, and make every part now: made at first use, two threads could make it twice."""
+    """Open, and create every facet now: on first use, two threads could create one twice."""
     engram = Engram.open(home, **options)
     try:
         for kind in type(engram).__mro__:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 BATCH = 20
-"""Jobs done before a worker looks at its stop event again."""
+"""Jobs run before a worker checks its stop event again."""
 
 
 class AsyncSession(Twin[SessionHandle], Opened):
@@ -58,7 +58,7 @@ class AsyncSession(Twin[SessionHandle], Opened):
 def entered(
     call: Callable[Concatenate[Any, P], SessionHandle],
 ) -> Callable[Concatenate[Any, P], Opening[AsyncSession]]:
-    """A method that starts a session, as one whose answer is awaited or entered."""
+    """A method that starts a session, as one to `await` or to enter with `async with`."""
 
     def opening(self: Twin[Any], /, *args: P.args, **kwargs: P.kwargs) -> Opening[AsyncSession]:
         async def begin() -> AsyncSession:
@@ -114,7 +114,7 @@ class AsyncTasks(Twin[Tasks]):
 
 
 class AsyncJobs(Twin[Jobs]):
-    """`mem.jobs`, awaited; a worker that runs borrows a thread only while there is a job to do."""
+    """`mem.jobs`, awaited; `run` uses a thread only while there is a job to run."""
 
     list = awaited(Jobs.list)
     retry = awaited(Jobs.retry)
@@ -124,11 +124,11 @@ class AsyncJobs(Twin[Jobs]):
         self,
         stop: "threading.Event | asyncio.Event",
         idle_seconds: float = 1.0,
-        told: "Callable[[Worked], None] | None" = None,
+        report: "Callable[[Worked], None] | None" = None,
     ) -> None:
         """Work until `stop` is set; an `asyncio.Event` ends the wait at once, and so does cancelling the call.
 
-        A store that is busy or unreachable is tried again, for up to a quarter of an hour.
+        A store that is busy or unreachable is retried for about 15 minutes; `report` gets each result.
         """
         troubles = 0
         while not stop.is_set():
@@ -141,8 +141,8 @@ class AsyncJobs(Twin[Jobs]):
                 await _idle(stop, jittered(pause_after(troubles)))
                 continue
             troubles = 0
-            if worked and told is not None:
-                told(worked)
+            if worked and report is not None:
+                report(worked)
             if not worked:
                 await _idle(stop, jittered(idle_seconds))
 

@@ -1,4 +1,4 @@
-"""The few threads behind an asynchronous memory: calls go in from any event loop, and closing waits for them."""
+"""The few threads of an asynchronous memory: calls come from any event loop, and closing waits for them."""
 
 import asyncio
 import os
@@ -24,11 +24,11 @@ PATIENCE = 0.05
 
 
 class Turns:
-    """Lets calls through one after the other; a long one loses its turn to the next and keeps running.
+    """Runs calls one after the other; a long one loses its turn to the next and keeps running.
 
-    A store of files admits one thread at a time, and so does Python: threads that crowd at both doors slow each other down
-    and keep the event loop waiting for the interpreter. But a call that waits for a model, a disk or ten thousand memories
-    must not delay a search of milliseconds, so the next one passes it.
+    A store of files admits one thread at a time, and so does Python: threads that compete for both slow each other down and
+    keep the event loop waiting for the interpreter. But a call that waits for a model, a disk or ten thousand memories must
+    not delay a search of milliseconds, so the next one overtakes it.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Turns:
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Wait for the turn, and pass it on afterwards."""
+        """Wait for the turn, and release it afterwards."""
         mine = object()
         with self._changed:
             while self._holder is not None and (left := self._since + PATIENCE - time.monotonic()) > 0:
@@ -56,8 +56,8 @@ class Turns:
 class Threads:
     """Runs blocking calls on threads of its own, and ends them.
 
-    A call that is cancelled while it waits for a thread never runs; one that is running runs to its end, and only its answer
-    is dropped. No event loop is held on to: each call is answered in the loop it was awaited in.
+    A call cancelled while it waits for a thread never runs; one that is running runs to its end, and only its result is
+    dropped. No event loop is kept: each call returns in the loop that awaits it.
     """
 
     def __init__(self, size: int) -> None:
@@ -70,11 +70,11 @@ class Threads:
         self._turns: Turns | None = None
 
     def take_turns(self) -> None:
-        """From now on calls run one after the other as long as they are short."""
+        """From now on, run calls one after the other, except long ones."""
         self._turns = Turns()
 
     async def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a function on a thread, with the caller's context variables, and wait for what it answers."""
+        """Call a function on a thread, with the caller's context variables, and wait for its result."""
         if self.forked:
             raise StoreError(FORKED)
         if self._closing is not None:
@@ -99,12 +99,12 @@ class Threads:
 
     @property
     def forked(self) -> bool:
-        """Whether this is a child of the process that has the threads: here there are none."""
+        """Whether this process was forked from the one that has the threads."""
         return os.getpid() != self._process
 
     async def close(self, last: Callable[[], None], seconds: float) -> None:
-        """Take no more calls, wait for those there are, then do the `last` thing, once. `StoreBusy` when it takes too long:
-        what has not begun by then is refused, and the last thing is done when what is running has ended.
+        """Refuse new calls, wait for the running ones, then call `last`, once. Raises `StoreBusy` when that takes too long: calls
+        not yet started are refused, and `last` is called when the running ones have ended.
         """
         if self.forked:
             return
@@ -117,13 +117,13 @@ class Threads:
                     f"a call is still running after {seconds:g} s; the store is closed as soon as that call has ended"
                 )
             assert self._ending is not None
-            self._ending.join()  # it has told its result, and has only to leave
+            self._ending.join()  # its result is set; it has only to return
             waiting.result()
         finally:
             waiting.cancel()
 
     def end(self, last: Callable[[], None]) -> "Future[None]":
-        """Begin to close, without waiting; what closes is a thread of its own, so that no cancelled caller can stop it."""
+        """Start to close, without waiting; a separate thread closes, so that a cancelled caller cannot stop it."""
         with self._lock:
             if self._closing is None:
                 self._closing = Future()

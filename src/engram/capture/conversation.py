@@ -29,7 +29,7 @@ from engram.model.types import memory_type
 from engram.rules.scopes import parse_scope
 from engram.rules.sources import may_replace
 from engram.store.documents import meaning_of
-from engram.store.lineage import IN_FORCE, start_of
+from engram.store.lineage import CURRENT, start_of
 from engram.store.protocol import Store
 from engram.text.content_hash import quote_hash
 
@@ -300,7 +300,7 @@ class Conversations:
             exchange.result.settle(FactDecision(statement, operation, False, why, memory_id, target.id), stored)
         else:
             new = self._revise(exchange, fact, choice, target)
-            why, applied = f"model: {choice.reason}", new.status in IN_FORCE
+            why, applied = f"model: {choice.reason}", new.status in CURRENT
             exchange.result.settle(FactDecision(statement, operation, applied, why, new.id, target.id), new)
 
     def _revise(self, exchange: _Exchange, fact: Extracted, choice: Choice, target: Memory) -> Memory:
@@ -439,7 +439,7 @@ def _mapped(fact: str, learned: Decision, note: str) -> tuple[FactDecision, Memo
     decision = FactDecision(
         fact,
         _OPERATIONS[learned.outcome],
-        learned.outcome in _CHANGING and memory is not None and memory.status in IN_FORCE,
+        learned.outcome in _CHANGING and memory is not None and memory.status in CURRENT,
         f"{note}{learned.gate}: {learned.reason}",
         memory.id if memory is not None else "",
         other.id if other is not None else "",

@@ -18,12 +18,12 @@ from engram.gates.trust import is_human, is_untrusted, tier_3_reason, tier_of
 from engram.model.decision import Decision, Outcome
 from engram.model.memory import CONTRADICTS, Association, Memory
 from engram.model.usage import Use
-from engram.review.lineage import Lineages, contradicted, standing_above, superseding, taken_over
+from engram.review.lineage import Lineages, contradicted, outranking_head, replaced_by, superseding
 from engram.rules.sources import CONFIRMED, Rank, is_evidence, rank_of, said_by
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
-from engram.store.lineage import IN_FORCE, heads_among
-from engram.store.protocol import Filters, Foreseen, Query, Store, Transaction
+from engram.store.lineage import CURRENT, heads_among
+from engram.store.protocol import Filters, ProposalKeys, Query, Store, Transaction
 from engram.text.content_hash import content_hash, same_text
 from engram.text.display import slug
 from engram.text.tokens import query_terms, tokens
@@ -152,8 +152,8 @@ class Learner:
             verdict = self._judged_again(proposal, verdict, deciding, mark)
             if verdict.admitted:
                 now = self.clock()
-                heads = taken_over(deciding, memory.but(status=verdict.status))
-                if above := standing_above(heads, memory.source):
+                heads = replaced_by(deciding, memory.but(status=verdict.status))
+                if above := outranking_head(heads, memory.source):
                     verdict, heads = _waiting(verdict, memory.source, above), []
                 stored = _stored(deciding, memory, verdict, session, now)
                 if heads:
@@ -225,13 +225,13 @@ class Learner:
     def _vouched(self, deciding: Transaction, known: Memory, repeated: Memory, now: datetime) -> Memory:
         """The stored memory with the more trusted source that repeats it; a person also activates a candidate."""
         if not is_human(repeated.source):
-            waits = known.status not in IN_FORCE or tier_of(known) > 1
+            waits = known.status not in CURRENT or tier_of(known) > 1
             return known if waits else known.but(source=repeated.source, learned_by=repeated.learned_by, updated=now)
         known = known.but(verification=CONFIRMED, last_verified=now, updated=now)
         if known.status != "candidate" or contradicted(deciding.get, known) is not None:
             return known
         known = known.but(status="active")
-        heads = taken_over(deciding, known)
+        heads = replaced_by(deciding, known)
         return superseding(deciding, known, heads, now) if heads else known
 
     # -- add
@@ -276,9 +276,9 @@ class Learner:
             about=self._about(drafted),
             ids_for=() if team else [now] * len(drafted),
         ) as deciding:
-            deciding.foresee(
+            deciding.prefetch(
                 [
-                    Foreseen(text_hash, memory.scope, name, memory.conflict_key)
+                    ProposalKeys(text_hash, memory.scope, name, memory.conflict_key)
                     for memory, text_hash, name in zip(drafted, hashes, names, strict=True)
                 ]
             )
@@ -303,8 +303,8 @@ class Learner:
         # A program decides for its owner, and facts from documents direct no agent; other sources need review for tier 3.
         if Rank.CONTENT < rank_of(source, Rank.PROGRAM) < Rank.PROGRAM and tier_3_reason(new):
             new = new.but(status="candidate")
-        heads = taken_over(deciding, new)
-        if above := standing_above(heads, new.source):
+        heads = replaced_by(deciding, new)
+        if above := outranking_head(heads, new.source):
             return _contradicting(new.but(status="candidate"), above, now)
         return superseding(deciding, new, heads, self.clock()) if heads else new
 

@@ -29,7 +29,7 @@ from engram.model.arguments import refuse_deep
 from engram.model.errors import EngramError, InvalidInput
 from engram.model.fields import FIELD_ALIASES
 from engram.model.memory import CONTRADICTS, Association, Evidence, Memory
-from engram.review.lineage import refuse_cycle, standing_above
+from engram.review.lineage import outranking_head, refuse_cycle
 from engram.rules.numbers import HORIZON_DAYS
 from engram.rules.scopes import parse_scope, visible_from
 from engram.rules.sources import CONFIRMED, IMPORTED, is_evidence, may_replace, origin_of, said_by
@@ -250,11 +250,11 @@ class Importer:
         """A record that would replace what a more trusted source said becomes a candidate that contradicts it."""
         ours = [i for i in memory.supersedes if (known := deciding.get(i)) and not may_replace(self.source, known)]
         versions = deciding.lineage(memory.lineage) if memory.lineage else ()
-        if ours or standing_above(versions, self.source):
+        if ours or outranking_head(versions, self.source):
             apart = tuple(i for i in memory.supersedes if i not in ours)
             memory = memory.but(lineage="", revision=1, supersedes=apart)
         heads = deciding.heads(memory.conflict_key, memory.scope) if memory.conflict_key else ()
-        above = standing_above([head for head in heads if head.id != memory.id], self.source)
+        above = outranking_head([head for head in heads if head.id != memory.id], self.source)
         if above is None or memory.status not in ("active", "dormant"):
             return memory
         link = Association(above.id, CONTRADICTS, 0.5, last_reinforced=self.mem.upkeep.clock())

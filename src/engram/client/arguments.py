@@ -1,4 +1,4 @@
-"""The keyword arguments callers give, typed: who asks, what narrows an answer, how a store is opened; every value checked."""
+"""The typed keyword arguments of callers: owners, filters, and the options of `open`; every value is checked."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class Owner(TypedDict, total=False):
-    """Who asks, or writes: an agent and its user, or a scope. A named owner sees their own scope, the wider ones, and global.
+    """Who asks or writes: an agent and its user, or a scope. A named owner sees their own scope, the wider ones, and global.
 
-    A call without any of these is made by the store's operator, who sees everything.
+    A call without any of these comes from the store's operator, who sees everything.
     """
 
     scope: ScopeLike
@@ -35,7 +35,7 @@ class Owner(TypedDict, total=False):
 
 
 class AskerFilters(TypedDict, total=False):
-    """What narrows a question, all before the limit cuts. `recall` and its kin take a `scope` and a `session` separately."""
+    """The filters of a question, applied before the limit. `recall` and similar verbs take `scope` and `session` separately."""
 
     agent_id: str | None
     user_id: str | None
@@ -56,7 +56,7 @@ class AskerFilters(TypedDict, total=False):
 
 
 class SearchFilters(AskerFilters, total=False):
-    """The filters of `search` and `list`: those of a question, and whose scope and which session."""
+    """The filters of `search` and `list`: those of a question, and the scope and session."""
 
     scope: ScopeLike
     session: str | None
@@ -79,16 +79,16 @@ class OpenOptions(TypedDict, total=False):
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 CO_VARKEYWORDS = 0x08
-"""As `inspect` has it, which is slow to import."""
+"""The constant of `inspect`, which is slow to import."""
 OWNERS = ("agent_id", "user_id")
 _OF_EVENTS = ("session", "roles")
-"""Filters that only events can pass."""
+"""Filters that only apply to events."""
 
 
 def owner_scope(agent_id: str | None = None, user_id: str | None = None) -> str:
-    """The scope of whom spec 2 names by agent and user: `agent:bot`, `agent:bot/ana`, and `user:ana` for a user of any agent.
+    """The scope of an agent and user as spec 2 names them: `agent:bot`, `agent:bot/ana`, or `user:ana` for a user of any agent.
 
-    An agent's own scope is seen from those of all its users; two users never see each other's.
+    All users of an agent see the agent's own scope; two users never see each other's.
     """
     named = {name: given for name, given in (("agent_id", agent_id), ("user_id", user_id)) if given is not None}
     for name, given in named.items():
@@ -100,18 +100,20 @@ def owner_scope(agent_id: str | None = None, user_id: str | None = None) -> str:
 
 
 def _check_owner(given: Any, name: str) -> None:
-    """An empty id is an id somebody lost: taken for none, it would mean everyone."""
+    """Raise `InvalidInput` for an empty id, which must not be taken for everyone."""
     if not isinstance(given, str) or not given or given != given.strip():
-        raise InvalidInput(f"{name} {given!r} must be text, not empty and without blanks around it; None leaves it out")
+        raise InvalidInput(
+            f"{name} {given!r} must be text, not empty and without surrounding blanks; leave it out or give None for none"
+        )
 
 
 def _escaped(name: str) -> str:
-    """A `/` in a name is no step down: the agent a/b is not the user b of the agent a."""
+    """The name with `/` escaped: the agent a/b is not the user b of the agent a."""
     return name.replace("%", "%25").replace("/", "%2F")
 
 
 def owned(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments with the scope their owner has; whoever gives both an owner and a scope means two things."""
+    """The arguments with the owner's scope in place of the ids; raises `InvalidInput` for both an owner and a scope."""
     rest = dict(given)
     owner = {name: rest.pop(name) for name in OWNERS if name in rest}
     if all(given is None for given in owner.values()):
@@ -124,7 +126,7 @@ def owned(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def owners_only(verb: Verb) -> Verb:
-    """A verb whose `**owner` takes the words of `Owner` and refuses any other, as Python does where none is taken."""
+    """A verb whose `**owner` accepts only the names of `Owner`, and raises `TypeError` for others."""
     code = cast(FunctionType, verb).__code__
     named = code.co_argcount + code.co_kwonlyargcount
     if not code.co_flags & CO_VARKEYWORDS or code.co_varnames[named] != "owner":
@@ -142,12 +144,12 @@ def owners_only(verb: Verb) -> Verb:
 
 
 def named_owner(given: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The scopes an owner goes by; None where nobody is named."""
+    """The scopes that name an owner; None where nobody is named."""
     return words(owned(given).get("scope"), "scope")
 
 
 def narrowed(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Filters as `ScopeResolver` takes them. What could only ever find nothing is refused, with what to do."""
+    """Filters as `ScopeResolver` takes them; raises `InvalidInput` for a combination that could never match."""
     found = owned(renamed(given, FILTER_ALIASES))
     for name in ("scope", "types", "tags", "roles"):
         if name in found:
@@ -161,5 +163,5 @@ def narrowed(given: Mapping[str, Any]) -> dict[str, Any]:
     checked_window(found.get("since"), found.get("until"))
     lost = next((name for name in _OF_EVENTS if found.get(name) and "event" not in found["kinds"]), None)
     if lost is not None:
-        raise InvalidInput(f'{lost} narrows events, and none are asked for: add kinds=("event",)')
+        raise InvalidInput(f'{lost} only applies to events: add kinds=("event",)')
     return found

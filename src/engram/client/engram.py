@@ -1,4 +1,4 @@
-"""`Engram`: how a store is opened and closed. What an open memory can do is in its verbs and facets."""
+"""`Engram`: opening and closing a store. What an open memory can do is in its verbs and facets."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from engram.client.write_verbs import WriteVerbs
 from engram.model.errors import EmbedderError
 from engram.model.report import Finding, Report
 from engram.settings import Settings, load_settings
-from engram.store.location import Server, open_server, owner_config, server_asked
+from engram.store.location import Server, owner_config, requested_server
 from engram.store.protocol import Store
 from engram.store.sources import utc_now
 
@@ -35,7 +35,7 @@ class Setup:
 
     @classmethod
     def of(cls, config: Path | None, embedder: str | None = None, policy: "str | MemoryPolicy" = "") -> Self:
-        """From the settings' file and what overrides it; what cannot be used is an error."""
+        """From the settings file and its overrides; raises `InvalidInput` for settings that cannot be used."""
         settings = _chosen(load_settings(config), embedder)
         return cls(settings, _policy(policy, settings, config), _embedder(settings))
 
@@ -43,7 +43,7 @@ class Setup:
 class Engram(WriteVerbs, ReadVerbs, WorkVerbs):
     """An agent's memory. Open it with `Engram.open()`, use it as a context manager.
 
-    Facets: `mem.review` (what waits for a person), `mem.sessions`, `mem.tasks`, `mem.jobs`, `mem.graph`, `mem.lineages`,
+    Facets: `mem.review` (what waits for review), `mem.sessions`, `mem.tasks`, `mem.jobs`, `mem.graph`, `mem.lineages`,
     `mem.upkeep` (doctor, backup, prune, index).
     """
 
@@ -62,14 +62,14 @@ class Engram(WriteVerbs, ReadVerbs, WorkVerbs):
         policy: "str | MemoryPolicy" = "",
         clock: Callable[[], datetime] | None = None,
     ) -> Self:
-        """Open a store, and create it where there is none.
+        """Open a store, or create it.
 
         `home` is a directory of files, `url` a Postgres server (with `tenant`: tenants never see each other's memories); with neither,
         `$ENGRAM_URL` and `$ENGRAM_TENANT` are used, then the usual directory. `ephemeral=True` is a store in a temporary
         directory that is removed when it is closed, for tests. `directory` is where the agent works: its repository's team store, if
         trusted, is part of what is searched. `embedder` and `policy` override the settings; a policy is a name or your own.
         """
-        server = server_asked(home, url, tenant, ephemeral=ephemeral)
+        server = requested_server(home, url, tenant, ephemeral=ephemeral)
         where = Path(directory).absolute() if directory else Path.cwd()
         now = clock or utc_now
         # Settings that cannot be used are reported before anything is created.
@@ -87,7 +87,10 @@ class Engram(WriteVerbs, ReadVerbs, WorkVerbs):
 
     @classmethod
     def _on_server(cls, server: Server, setup: Setup, clock: Callable[[], datetime], create: bool = True) -> Self:
-        client = cls(open_server(server, setup.embedder, clock=clock, create=create), setup.settings, None, clock)
+        from engram.store.postgres.setup import open_store
+
+        store = open_store(server.url, server.tenant, setup.embedder, clock=clock, create=create)
+        client = cls(store, setup.settings, None, clock)
         client._policy = setup.policy
         return client
 
@@ -113,7 +116,7 @@ class Engram(WriteVerbs, ReadVerbs, WorkVerbs):
         return client
 
     def close(self) -> None:
-        """Let go of the store; an ephemeral one is removed."""
+        """Close the store; an ephemeral one is removed."""
         self.store.close()
         if self._temporary is not None:
             import shutil
@@ -129,7 +132,7 @@ class Engram(WriteVerbs, ReadVerbs, WorkVerbs):
         self.close()
 
     def doctor(self) -> Report:
-        """What is healthy, what is not, and what to do about it."""
+        """What is healthy, what is not, and how to fix it."""
         return self.upkeep.doctor()
 
     def health_check(self, *, skip_embedding_test: bool = False) -> Report:
@@ -157,7 +160,7 @@ def _chosen(settings: Settings, embedder: str | None) -> Settings:
 
 
 def _config(home: str | Path | None, on_server: bool) -> Path | None:
-    """The settings' file of a store, whether it is there yet or not."""
+    """The settings file of a store, whether it exists or not."""
     if on_server:
         return owner_config()
     from engram.store.files.home import config_of
@@ -166,7 +169,7 @@ def _config(home: str | Path | None, on_server: bool) -> Path | None:
 
 
 def _policy(policy: "str | MemoryPolicy", settings: Settings, config: Path | None) -> "str | MemoryPolicy":
-    """The policy that was chosen, checked; "" for the usual one, which nobody needs before the first write."""
+    """The chosen policy, checked; "" for the default one, which is loaded with the first write."""
     if not policy and not settings.policies and settings.policy == Settings().policy:
         return ""
     from engram.gates.policies import MemoryPolicy, chosen_policy

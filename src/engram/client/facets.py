@@ -1,4 +1,4 @@
-"""What every verb works with: the store, the settings, and the facets, each created when first used.
+"""What the verbs share: the store, the settings, and the facets, each created on first use.
 
 A process that only recalls never loads the gates.
 """
@@ -11,9 +11,8 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from engram.client.arguments import Owner, named_owner, narrowed, owned, owners_only
-from engram.client.lazy_screen import DeferredScreen
 from engram.model.arguments import words
-from engram.model.errors import InvalidInput, NotFound, Refused
+from engram.model.errors import InvalidInput, Refused
 from engram.model.event import EVENT_TYPES
 from engram.model.types import known_types, memory_type
 from engram.recall.filters import HERE, ScopeLike, ScopeResolver
@@ -21,8 +20,10 @@ from engram.recall.recaller import Recaller
 from engram.recall.search import Searcher
 from engram.rules.scopes import GLOBAL, is_person
 from engram.settings import Settings
-from engram.store.lineage import IN_FORCE
+from engram.store.lineage import CURRENT
+from engram.store.lookup import find_memory, no_memory
 from engram.store.protocol import Filters, Store
+from engram.store.screen import Screen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,9 +33,11 @@ if TYPE_CHECKING:
     from engram.capture.documents.ingest import Recorder
     from engram.capture.learn import Learner
     from engram.gates.policies import MemoryPolicy
+    from engram.gates.secrets.screen import SecretScreen
     from engram.graph.graph import Graph
     from engram.llm.model import LanguageModel
     from engram.model.memory import Memory
+    from engram.model.usage import Use
     from engram.recall.expansion import Permute
     from engram.recall.prompt.blocks import Blocks
     from engram.review.lineage import Lineages
@@ -46,14 +49,31 @@ if TYPE_CHECKING:
     from engram.store.files.home import Home
     from engram.upkeep.upkeep import Upkeep
 
-PAUSED = "Engram is paused; `engram resume` ends that"
+PAUSED = "Engram is paused; `engram resume` resumes it."
+
+
+class LazyScreen:
+    """The secrets' screen, loaded with the first record that is written: a process that only recalls never loads the gates."""
+
+    def use(self, use: "Use") -> "Use":
+        """Screen the session's name; a use without one has no text."""
+        return self._screen.use(use) if use.session else use
+
+    @cached_property
+    def _screen(self) -> "SecretScreen":
+        from engram.gates.secrets.screen import SecretScreen
+
+        return SecretScreen()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._screen, name)
 
 
 class Facets:
-    """The parts an open memory is made of."""
+    """The parts of an open memory, and how callers' arguments become scopes and filters."""
 
     def __init_subclass__(cls) -> None:
-        """A `TypeError` for a wrong argument names the class: callers know `Engram`, not the parts it is written in."""
+        """Name methods after `Engram` in a `TypeError`, and let `**owner` take only the names of `Owner`."""
         checked: dict[FunctionType, Any] = {}
         for name, part in list(vars(cls).items()):
             if isinstance(part, FunctionType):
@@ -63,7 +83,7 @@ class Facets:
 
     def __init__(self, store: Store, settings: Settings, home: "Home | None", clock: Callable[[], datetime]) -> None:
         self.store = store
-        store.screen = DeferredScreen()
+        store.screen = cast(Screen, LazyScreen())
         self.settings = settings
         self.home = home
         """The store's directory; None where memories are not files."""
@@ -85,7 +105,7 @@ class Facets:
 
     @cached_property
     def policy(self) -> "MemoryPolicy":
-        """What describes a memory before the gates judge it: `Engram.open(policy=…)`, else the setting."""
+        """The policy that classifies memories before the gates: `Engram.open(policy=…)`, else the setting."""
         from engram.gates.policies import MemoryPolicy, chosen_policy
 
         if isinstance(self._policy, MemoryPolicy):
@@ -133,14 +153,13 @@ class Facets:
         if not self.settings.model:
             return None
         from engram.llm.model import LanguageModel, ModelSettings
-        from engram.llm.spend import StoreBook
 
         chosen = ModelSettings(
             self.settings.model,
             timeout_s=self.settings.model_timeout,
             daily_token_cap=self.settings.model_daily_tokens,
         )
-        return LanguageModel(chosen, StoreBook(self.store), clock=self._clock)
+        return LanguageModel(chosen, self.store, clock=self._clock)
 
     @cached_property
     def _conversations(self) -> "Conversations":
@@ -148,7 +167,7 @@ class Facets:
         from engram.capture.jobs import JobQueue
 
         queue = JobQueue(self.store, self._clock)
-        # A caller who hands over a conversation asks for it to be remembered: it is explicit, not autonomous.
+        # A caller who passes a conversation asks for it to be remembered: explicit, not autonomous.
         return Conversations(self.store, self._learner, self.model, self._clock, self.sessions.observe_batch, queue,
                              self.lineages.revise, autonomous=False)  # fmt: skip
 
@@ -178,7 +197,7 @@ class Facets:
 
     @cached_property
     def _permute(self) -> "Permute | None":
-        """How other wordings of a question are found: by a model where there is one, else by rules."""
+        """Rewords questions with the model; None where there is none, and rules do it."""
         from engram.recall.expansion import permuting
 
         return permuting(self.model) if self.model is not None else None
@@ -191,17 +210,17 @@ class Facets:
         return Blocks(self._searcher, self._clock, count_tokens)
 
     @property
-    def _sight(self) -> ScopeResolver:
+    def _scopes(self) -> ScopeResolver:
         return ScopeResolver(self.store, self.directory, self._clock)
 
     def _filters(self, **given: Any) -> Filters:
-        """What plain arguments narrow an answer to; a word that nothing here goes by is told, not answered with nothing."""
-        filters = self._sight.filters(**narrowed(given))
+        """Filters from plain arguments; raises `InvalidInput` for a type that neither the registry nor the store knows."""
+        filters = self._scopes.filters(**narrowed(given))
         known = {*EVENT_TYPES} if "event" in filters.kinds else set()
         if "memory" in filters.kinds:
             known |= {entry.name for entry in known_types()}
         for name in filters.types or ():
-            # Files from elsewhere may bring words of their own.
+            # Files from elsewhere may have types of their own.
             if name not in known and not self.store.count(Filters(filters.kinds, types=(name,), statuses=None)):
                 self._refuse_type(name, filters.kinds)
         return filters
@@ -212,53 +231,53 @@ class Facets:
         raise InvalidInput(f"unknown type {name!r} of an event; known: {', '.join(EVENT_TYPES)}")
 
     def _seen(self, scope: ScopeLike, given: "Mapping[str, Any]") -> Filters:
-        """The same for whoever asks from somewhere: from a scope, an owner, or the directory."""
+        """Filters with the scopes that a caller sees: from a scope, an owner, or the directory."""
         rest = owned({**given, "scope": scope})
         named = words(rest.pop("scope"), "scope")
-        return self._filters(**rest, scope=self._sight.scopes_from(named))
+        return self._filters(**rest, scope=self._scopes.scopes_from(named))
 
     @owners_only
     def scopes_for(self, **owner: Unpack[Owner]) -> "tuple[str, ...] | None":
-        """What an owner sees, as the facets' `scopes` takes it: their own scope, the wider ones, the user's and global.
+        """The scopes an owner sees, for the `scopes` argument of the facets: their own, the wider ones, the user's and global.
 
-        None, which is everything, where nobody is named.
+        None, which means everything, where nobody is named.
         """
         named = named_owner(owner)
-        return None if named is None else self._sight.scopes_from(named)
+        return None if named is None else self._scopes.scopes_from(named)
 
     def _writer(self, owner: "Mapping[str, Any]") -> str:
-        """The scope of whoever writes; "" where nobody is named."""
+        """The scope of the writer; "" where nobody is named."""
         named = named_owner(owner)
         if named is not None and len(named) > 1:
-            raise InvalidInput(f"what is written has one owner, and {len(named)} scopes were named; give one")
-        return self._sight.scope_named(named[0]) if named else ""
+            raise InvalidInput(f"A write has one owner, but {len(named)} scopes were named; give one.")
+        return self._scopes.scope_named(named[0]) if named else ""
 
     def _own_task(self, task: str, owner: "Mapping[str, Any]") -> str:
-        """The id of a task that its writer may change: their own, or any where nobody is named."""
+        """The id of a task the writer may change; raises `NotFound` or `Refused` for another owner's."""
         writer, found = self._writer(owner), self.tasks.get(task, scopes=self.scopes_for(**cast(Owner, owner)))
         if writer and found.scope != writer:
             raise Refused(f"{found.id} belongs to {found.scope}, not to {writer}; nothing was changed")
         return found.id
 
     def _used_in(self, session: str, owner: "Mapping[str, Any]") -> str:
-        """The session a use is noted in; "" for another's: whoever names it is answered as if there were no such session."""
+        """The session to record a use in; "" for a session of another person, as if it did not exist."""
         from engram.store.ledger import sees_ledger
 
         scopes = self.scopes_for(**cast(Owner, owner)) if session else None
         if scopes is None or sees_ledger(self.store, session, scopes):
             return session
-        # Whoever works in one project may ask about another; it is people who are kept apart.
+        # A caller in one project may ask about another; only people are kept apart.
         people = (self.store.ledger_scope(session), *scopes)
         return "" if any(map(is_person, people)) else session
 
     def _scope_of(self, owner: Owner) -> ScopeLike:
-        """The scope of an owner, however they are named; None where nobody is."""
+        """The scope of an owner; None where nobody is named."""
         found: ScopeLike = owned(owner).get("scope")
         return found
 
     def _own_scope(self, owner: Owner) -> str:
-        """Where something new belongs: to the owner, or to the scope of the directory."""
-        return self._writer({**owner, "scope": owner.get("scope") or None}) or self._sight.scope() or GLOBAL
+        """The scope of something new: the owner's, else that of the directory."""
+        return self._writer({**owner, "scope": owner.get("scope") or None}) or self._scopes.scope() or GLOBAL
 
     @cached_property
     def _searcher(self) -> Searcher:
@@ -275,7 +294,7 @@ class Facets:
 
     @cached_property
     def review(self) -> "Review":
-        """What waits for a person."""
+        """What waits for review."""
         from engram.review.queue import Review
 
         return Review(self.store, self._clock)
@@ -302,10 +321,7 @@ class Facets:
     @owners_only
     def get(self, ref: str, **owner: Unpack[Owner]) -> "Memory":
         """A memory by id, name or alias; raises `NotFound` where there is none, or it belongs to another owner."""
-        memory = self.store.get(ref, self.scopes_for(**owner))
-        if memory is None:
-            raise _no_memory(ref)
-        return memory
+        return find_memory(self.store, ref, self.scopes_for(**owner))
 
     def _given(self, statement: str, fields: "Mapping[str, Any]", session: str = "") -> dict[str, Any]:
         from engram.gates.secrets.scan import refuse_secret
@@ -315,24 +331,20 @@ class Facets:
         if statement:
             given["statement"] = statement
         if given.get("scope") == HERE:
-            given["scope"] = self._sight.here()
+            given["scope"] = self._scopes.here()
         self._check_superseded(given)
         return given
 
     def _check_superseded(self, given: "Mapping[str, Any]") -> None:
-        """An owner supersedes what they see; to name another's memory is to name none, and shows nothing of it."""
+        """Raise `NotFound` where an owner supersedes a memory they cannot see."""
         from engram.capture.draft import checked_fields
 
         if not given.get("supersedes") or not given.get("scope"):
             return
-        seen = self._sight.scopes_from(given["scope"])
+        seen = self._scopes.scopes_from(given["scope"])
         for ref in checked_fields({"supersedes": given["supersedes"]})["supersedes"]:
             own = self.lineages.versions(ref, scopes=seen)[0]
             # The current version is superseded, so it must not belong to another owner either.
-            heads = [version for version in self.lineages.versions(own.id) if version.status in IN_FORCE]
+            heads = [version for version in self.lineages.versions(own.id) if version.status in CURRENT]
             if not all(head.scope in seen for head in heads):
-                raise _no_memory(ref)
-
-
-def _no_memory(ref: str) -> NotFound:
-    return NotFound(f"no memory {ref!r}; `engram list` shows what there is")
+                raise no_memory(ref)

@@ -1,4 +1,4 @@
-"""The verbs that read: get, list, search, recall, inject, history, the graph."""
+"""The verbs that read: list, search, recall, inject, history, the graph."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -14,8 +14,9 @@ from engram.model.hit import Hits, Injection
 from engram.model.memory import Memory
 from engram.model.times import aware
 from engram.recall.cutoff import ABOUT, HELPFUL
+from engram.recall.filters import listing
+from engram.recall.query import SearchQuery
 from engram.recall.recaller import Recall
-from engram.recall.search import Ask
 from engram.rules.sources import is_evidence
 from engram.store.protocol import LIVE, Image
 
@@ -27,18 +28,16 @@ if TYPE_CHECKING:
 Memories = list[Memory]
 Images = list[Image]
 Reaches = list["Reached"]
-_AS_ASKED = frozenset({"kinds", "status", "as_of", "known_at"})
-"""Filters that say where to look; with one of them a question is searched for there, whatever its intent."""
+_WHERE_TO_SEARCH = frozenset({"kinds", "status", "as_of", "known_at"})
+"""Filters that decide where to search; with one of them the intent of a question does not."""
 EVERY_VERSION = (*LIVE, "superseded")
 
 
 class ReadVerbs(Facets):
-    """The verbs that find memories and show them."""
+    """The verbs that find and show memories."""
 
     def list(self, *, limit: int | None = 100, offset: int = 0, **filters: Unpack[SearchFilters]) -> Memories:
         """Memories, newest first. Takes the filters of `search`; `limit=None` lists all."""
-        from engram.recall.known_at import listing
-
         wanted = self._filters(**filters)
         return listing(self.store, wanted, checked_length(limit), checked_place(offset, "offset"))
 
@@ -97,12 +96,12 @@ class ReadVerbs(Facets):
         past: bool,
         filters: Mapping[str, Any],
         floor: float,
-    ) -> Ask:
+    ) -> SearchQuery:
         if past and "status" in filters:
-            raise InvalidInput("include_superseded says which states are looked at; give that or status, not both")
+            raise InvalidInput("include_superseded and status both choose the states to search; give one of them")
         if past:
             filters = {**filters, "status": EVERY_VERSION}
-        return Ask(query, limit, mode, fusion, self._filters(**filters), explain, min_relevance=floor)
+        return SearchQuery(query, limit, mode, fusion, self._filters(**filters), explain, min_relevance=floor)
 
     def recall(
         self,
@@ -147,9 +146,9 @@ class ReadVerbs(Facets):
         scope: ScopeLike,
         filters: Mapping[str, Any],
         floor: float,
-    ) -> Ask:
-        narrowed = not _AS_ASKED.isdisjoint(filters)
-        return Ask(text, limit, mode, fusion, self._seen(scope, filters), explain, narrowed, floor).checked()
+    ) -> SearchQuery:
+        narrowed = not _WHERE_TO_SEARCH.isdisjoint(filters)
+        return SearchQuery(text, limit, mode, fusion, self._seen(scope, filters), explain, narrowed, floor).checked()
 
     def _composed(self, found: Recall) -> Recall:
         from engram.recall.composition import answering, composed
@@ -185,10 +184,10 @@ class ReadVerbs(Facets):
         min_relevance: float = ABOUT,
         **filters: Unpack[AskerFilters],
     ) -> "RecallTrace":
-        """What `recall` answers, with the account of it; no use is noted.
+        """The answer of `recall`, with an explanation; no use is recorded.
 
-        `RecallTrace.recall` is the answer, `recall.trace` how it came about. `kept` and `trimmed` say what of it fits into
-        `max_tokens`, `superseded` what matches and is no longer current, `missing_expected_terms` what the text lacks.
+        `RecallTrace.recall` is the answer, `recall.trace` how it was found. `kept` and `trimmed` say what fits into
+        `max_tokens`, `superseded` what matches but is no longer current, `missing_expected_terms` what the text lacks.
         """
         ask = self._question(query, limit, mode, fusion, True, scope, filters, min_relevance)
         found = self._recaller.answered(ask, aware(question_date))
@@ -249,7 +248,7 @@ class ReadVerbs(Facets):
         return self._recaller.inject(task, filters, room, session, min_relevance)
 
     def history(self, ref: str, **owner: Unpack[Owner]) -> Images:
-        """Every decision about a memory, oldest first, with what it was after each."""
+        """Every decision about a memory, oldest first, each with the memory after it."""
         from engram.review.explanation import seen_images
 
         return seen_images(self.store.history(self.get(ref, **owner).id), self.scopes_for(**owner))
@@ -265,7 +264,7 @@ class ReadVerbs(Facets):
     get_lineage = lineage
 
     def explain_memory(self, ref: str, **owner: Unpack[Owner]) -> "Explanation":
-        """Why a memory is what it is: its state and the reason, its versions and decisions, links, and what it rests on."""
+        """Why a memory is what it is: its state and the reason, its versions, decisions, links and evidence."""
         from engram.review.explanation import explained
 
         memory, seen = self.get(ref, **owner), self.scopes_for(**owner)
@@ -342,7 +341,7 @@ class ReadVerbs(Facets):
         return self._filters(scope=owner.get("scope")).scopes
 
     def render_graph_context(self, reached: "Sequence[Reached]", *, max_tokens: int | None = None) -> str:
-        """What was reached as lines for a prompt."""
+        """The relations found, as lines for a prompt."""
         return self.graph.render(reached, max_tokens=max_tokens)
 
     def scope_for(self, agent_id: str | None = None, user_id: str | None = None) -> str:
@@ -354,17 +353,17 @@ def _relations(
     relation_types: str | Sequence[str] | None, types: str | Sequence[str] | None
 ) -> str | Sequence[str] | None:
     if relation_types is not None and types is not None:
-        raise InvalidInput("relation_types and types are two names of one thing; give one of them")
+        raise InvalidInput("relation_types and types mean the same; give one of them")
     return types if relation_types is None else relation_types
 
 
 def _asker(scope: ScopeLike, filters: Mapping[str, Any]) -> Owner:
-    """Who asks, among the filters of a question."""
+    """The owner among the filters of a question."""
     return Owner(scope=scope, agent_id=filters.get("agent_id"), user_id=filters.get("user_id"))
 
 
 def _scored(hits: Hits, least: Any) -> Hits:
-    """The hits that score enough, with how the search went."""
+    """The hits with at least this score; raises `InvalidInput` unless it is a number from 0 on."""
     if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least < float("inf"):
         raise InvalidInput(f"min_score {least!r} must be a number, at least 0")
     hits[:] = [hit for hit in hits if hit.score >= least]

@@ -13,7 +13,7 @@ from engram.client.engram import Engram, Setup
 from engram.model.arguments import checked_limit
 from engram.model.errors import EngramError, InvalidInput
 from engram.sessions.jobs import MOST_AT_ONCE, RoundRobin, Worked, WorkerTurn, jittered, patiently
-from engram.store.location import Server, owner_config, server_asked
+from engram.store.location import Server, owner_config, requested_server
 from engram.store.sources import utc_now
 
 if TYPE_CHECKING:
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from engram.store.postgres.tenants import DueTenants
 
 MOST_OPEN = 256
-"""Tenants whose stores stay open; the one that was least recently worked for is closed for the next."""
+"""Tenants whose stores stay open; the least recently used one is closed for the next."""
 LONGEST_IDLE = 5
-"""To how many times its length the pause grows of a worker that finds nothing to do again and again."""
+"""How many times longer the pause of an idle worker grows."""
 
 
 class AllTenantsWorker:
-    """Does the jobs of every tenant of a Postgres server, with the settings of this process.
+    """Runs the jobs of every tenant of a Postgres server, with the settings of this process.
 
-    Open it with `AllTenantsWorker.open()`, use it as a context manager and from one thread. Tenants take turns, one job each,
-    so a long queue delays no other tenant for longer than a round. A tenant that is paused is passed over, and so is one whose
-    store cannot be opened. All of them share the connections of this process.
+    Open it with `AllTenantsWorker.open()`; use it as a context manager, from one thread. Tenants take turns, one job each, so
+    a long queue delays no other tenant for more than a round. A paused tenant is skipped, and so is one whose store cannot be
+    opened. All of them share the connections of this process.
     """
 
     def __init__(self, url: str, setup: Setup, clock: Callable[[], datetime], due: "DueTenants") -> None:
@@ -49,11 +49,11 @@ class AllTenantsWorker:
         clock: Callable[[], datetime] | None = None,
     ) -> Self:
         """For the tenants of a server, `$ENGRAM_URL` unless named. `embedder` and `policy` override the settings."""
-        server = server_asked(url=url)
+        server = requested_server(url=url)
         if server is None:
             raise InvalidInput(
-                "all tenants are those of a Postgres server; give its url, or set $ENGRAM_URL. "
-                "A store of files has one: `engram worker` does its jobs"
+                "Only a Postgres server has tenants; give its url, or set $ENGRAM_URL. "
+                "For a store of files, `engram worker` runs the jobs"
             )
         setup = Setup.of(owner_config(), embedder, policy)
         now = clock or utc_now
@@ -62,15 +62,15 @@ class AllTenantsWorker:
         return cls(server.url, setup, now, open_due_tenants(server.url, KINDS))
 
     def next_turn(self) -> WorkerTurn | None:
-        """One job of the tenant whose turn it is; None where nothing is due that could be done now.
+        """Run one job of the tenant whose turn it is; None where nothing is due now.
 
-        The turn has the `tenant`, `worked` (the job done, put off or given up; none where another worker was faster), and
-        `failed`: why the tenant's store cannot be worked on. `StoreUnreachable` is raised where the server is away.
+        The turn has the `tenant`, `worked` (the job done, retried or dead; empty where another worker was faster), and
+        `failed`: why the tenant's store cannot be used. Raises `StoreUnreachable` where the server cannot be reached.
         """
         return self._turns.next()
 
     def work(self, limit: int = 100) -> list[WorkerTurn]:
-        """Do what is due now for all tenants, at most so many jobs; the turns in which something was done or failed."""
+        """Run what is due now for all tenants, up to `limit` jobs; returns the turns in which something was done or failed."""
         turns: list[WorkerTurn] = []
         left = checked_limit(limit, most=MOST_AT_ONCE)
         while left and (turn := self.next_turn()) is not None:
@@ -80,12 +80,12 @@ class AllTenantsWorker:
         return turns
 
     def run(
-        self, stop: threading.Event, idle_seconds: float = 1.0, told: Callable[[WorkerTurn], None] | None = None
+        self, stop: threading.Event, idle_seconds: float = 1.0, report: Callable[[WorkerTurn], None] | None = None
     ) -> None:
-        """Work until told to stop, and finish the job at hand then. `told` gets each turn in which something was done or failed.
+        """Work until `stop` is set, then finish the current job. `report` gets each turn in which something was done or failed.
 
-        With nothing to do it looks again after about `idle_seconds`, and less often the longer that lasts. A server that is
-        away is tried again for a quarter of an hour on end.
+        With nothing to do it checks again after about `idle_seconds`, and less often the longer that lasts. A server that
+        cannot be reached is retried for about 15 minutes.
         """
         idle = 1.0
         while not stop.is_set():
@@ -95,11 +95,11 @@ class AllTenantsWorker:
                 idle = min(2 * idle, LONGEST_IDLE)
             elif turn.worked or turn.failed:
                 idle = 1.0
-                if told is not None:
-                    told(turn)
+                if report is not None:
+                    report(turn)
 
     def close(self) -> None:
-        """Close the stores, and let go of the connections."""
+        """Close the stores and the connections."""
         while self._open:
             self._open.popitem()[1].close()
         self._due.close()
@@ -133,7 +133,7 @@ class AllTenantsWorker:
         return known
 
     def _forget(self, tenant: str) -> None:
-        """What went wrong may lie in what was read when it was opened: it is opened again."""
+        """Close a tenant's client after an error, so that the next turn opens it again."""
         known = self._open.pop(tenant, None)
         if known is not None:
             with suppress(EngramError):

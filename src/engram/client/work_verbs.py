@@ -39,7 +39,7 @@ class WorkVerbs(Facets):
         **owner: Unpack[Owner],
     ) -> "SessionHandle":
         """Start a session: its injection is ready, and its end reinforces what was used. A context manager."""
-        scopes = self._sight.scopes_from(words(self._scope_of(owner), "scope"))
+        scopes = self._scopes.scopes_from(words(self._scope_of(owner), "scope"))
         if self.upkeep.paused:
             return replace(self.sessions.start("", scopes, budget), injection=Injection(warnings=(PAUSED,)))
         return self.sessions.start(task, scopes, budget)
@@ -132,7 +132,7 @@ class WorkVerbs(Facets):
         metadata: Mapping[str, Any] | None = None,
         **owner: Unpack[Owner],
     ) -> Event:
-        """Append one event to a task's ledger: what was said, called, answered, seen or made. A repeated key is the same event.
+        """Append one event to a task's ledger: a message, a tool call or result, an observation, an error or an artifact. A repeated key is the same event.
 
         It belongs to the owner of the task; raises `Refused` where another owner is named.
         """
@@ -161,7 +161,7 @@ class WorkVerbs(Facets):
     ) -> Events:
         """Append a whole turn at once or not at all; facts are derived from it in the background unless `derive=False`.
 
-        A tool call is {"name", "arguments", "result" or "error"} and whatever else you keep of it; an artifact {"name", "content"}.
+        A tool call is {"name", "arguments", "result" or "error"} and any fields of your own; an artifact {"name", "content"}.
         """
         return self.tasks.record_turn(
             self._own_task(task, owner),
@@ -266,9 +266,9 @@ class WorkVerbs(Facets):
     ) -> "LongInput":
         """Cut a long text into chunks that quote it exactly, in a task's ledger, with facts anchored to them.
 
-        `kind`: markdown, text, code or diff; found by its look where none is given. `path` is the file it came from, so that
-        `cite` can compare. With `extract_with_llm` the model of the settings draws facts too. Recording the same text again goes
-        on where it ended.
+        `kind`: markdown, text, code or diff; detected where none is given. `path` is the file it came from, so that
+        `cite` can compare. With `extract_with_llm` the configured model extracts facts too. Recording the same text again
+        continues where it stopped.
         """
         from engram.capture.documents.read import SourceDocument
 
@@ -294,14 +294,14 @@ class WorkVerbs(Facets):
         progress: Callable[[str, int, int], None] | None = None,
         **owner: Unpack[Owner],
     ) -> "LongInputs":
-        """Read a file, or every text file of a folder, into a task's ledger; a task of the owner's is begun where none is named.
+        """Read a file, or every text file of a folder, into a task's ledger; a task of the owner's is started where none is named.
 
-        Of a folder, `.refused` of the answer names what cannot be read and `.left_out` what is not meant to be, with the reason.
+        For a folder, `.refused` names the files that cannot be read and `.left_out` those that are skipped, with the reason.
         """
         from engram.capture.documents.ingest import FileIngest
 
         if not str(path).strip():
-            raise InvalidInput("name a file or a folder to read; `.` is the one you are in")
+            raise InvalidInput("name a file or a folder to read; `.` is the current one")
         place = Path(path).absolute()
         if not owner.get("scope"):
             owner["scope"] = None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Memories = list[Memory]
 VERIFY = "verify"
-"""The one change that any source may make: it only ever confirms a memory."""
+"""The one change that any source may make, since it only confirms a memory."""
 
 
 class WriteVerbs(Facets):
@@ -79,7 +79,7 @@ class WriteVerbs(Facets):
 
         if not isinstance(self.store, FilesStore):
             raise InvalidInput(
-                "a team's memories are files in its repository, and this store is a server's: open a home instead, or "
+                "A team's memories are files in its repository, but this store is on a server: open a home instead, or "
                 "give the memory a scope that the team shares"
             )
         folder = begin_team(self.store, self.directory)
@@ -95,7 +95,7 @@ class WriteVerbs(Facets):
         """Store many memories at once. Every item is checked before the first is written."""
         for number, item in enumerate[Any](items, 1):
             if not isinstance(item, Mapping):
-                raise InvalidInput(f'item {number} is no mapping such as {{"statement": "…"}}; nothing was written')
+                raise InvalidInput(f'item {number} must be a mapping such as {{"statement": "…"}}; nothing was written')
         given = [self._given("", item) for item in items]
         return self._learner.add_batch(given, source=source, progress=progress)
 
@@ -126,8 +126,8 @@ class WriteVerbs(Facets):
             raise Refused(PAUSED)
         session = session or session_id
         refuse_secret(session, "the session's id")
-        held = self.store.ledger_scope(session) if session and not (scope or agent_id or user_id) else ""
-        wanted = held or self._own_scope({"scope": scope, "agent_id": agent_id, "user_id": user_id})
+        owner = self.store.ledger_scope(session) if session and not (scope or agent_id or user_id) else ""
+        wanted = owner or self._own_scope({"scope": scope, "agent_id": agent_id, "user_id": user_id})
         return self._conversations.add(
             user_message,
             assistant_response,
@@ -141,7 +141,7 @@ class WriteVerbs(Facets):
     def extract(
         self, turns: Sequence[Mapping[str, Any]], *, extract_assistant_response: bool = False
     ) -> "list[Extracted]":
-        """What would be remembered of turns, {"role", "content"} each, with where it was said; nothing is written."""
+        """The facts that would be stored from turns, {"role", "content"} each, with their source; nothing is written."""
         from engram.capture.extraction import extract
 
         return extract(turns, at=self._clock(), extract_assistant_response=extract_assistant_response)
@@ -178,7 +178,7 @@ class WriteVerbs(Facets):
         return self._change(ref, "update", actor, reason, updated)
 
     def _check_commands(self, changes: Mapping[str, Any], actor: str) -> None:
-        """Only a person may put words into a memory that command whoever reads it."""
+        """Raise `Refused` where anyone but a person writes instructions to the reader into a memory."""
         from engram.gates.instructions import injection_problem
 
         draft = Memory(id="", statement=changes.get("statement", ""), situation=changes.get("situation", ""))
@@ -187,7 +187,7 @@ class WriteVerbs(Facets):
             raise Refused(f"{problem}; a person may change it at a terminal")
 
     def _check_claims(self, changes: Mapping[str, Any], actor: str) -> None:
-        """Who said a memory, and whether a person confirmed it, is stamped, never claimed."""
+        """Raise `Refused` where an actor below a program sets who said or confirmed a memory."""
         from engram.rules.sources import Rank, rank_of
 
         claimed = sorted(changes.keys() & {"source", "verification", "feedback", "derivation_count"})
@@ -197,7 +197,7 @@ class WriteVerbs(Facets):
             )
 
     def _check_name(self, memory: Memory, changes: Mapping[str, Any]) -> None:
-        """A name means one memory in its scope."""
+        """Raise `InvalidInput` where another memory of the scope has the name."""
         wanted = [*([changes["name"]] if changes.get("name") else []), *changes.get("aliases", ())]
         scope = changes.get("scope") or memory.scope
         for name in wanted:
@@ -222,13 +222,13 @@ class WriteVerbs(Facets):
         return self._change(ref, VERIFY, actor, "", verified)
 
     def reinforce(self, ref: str, *, boost: float = REINFORCE_RETRIEVAL, actor: str = "manual") -> Memory:
-        """Strengthen a memory by hand: `boost`, above 0 and up to 1, is added to how readily it comes to mind."""
+        """Strengthen a memory by hand: `boost`, above 0 and up to 1, is added to its retrieval strength."""
         return self.review.reinforce(ref, boost=boost, actor=actor)
 
     def forget(self, ref: str, *, purge: bool = False, actor: str = "manual", reason: str = "") -> "Memory | Purged":
         """Retire a memory, and return it: it is left out of every answer and stays readable.
 
-        `purge=True` destroys it instead, and returns the proof, a `Purged`: what went, what is left, what is out of reach.
+        `purge=True` destroys it instead and returns a `Purged`: what was destroyed, what is left, what is out of reach.
         """
         memory = self.get(ref)
         if purge:
@@ -238,17 +238,18 @@ class WriteVerbs(Facets):
     def purge(
         self, scope: str = "", *, agent_id: str | None = None, user_id: str | None = None, actor: str = "manual"
     ) -> "Purged":
-        """Destroy everything of a scope, or of an owner, and of the scopes below it: memories, and what was said in its
-        sessions and tasks. It cannot be undone; the answer proves it, and names what is still left or out of reach.
+        """Destroy everything of a scope or an owner, and of the scopes below it: memories, sessions and tasks.
+
+        It cannot be undone; the result proves it, and names what is left or out of reach.
 
         `forget(ref, purge=True)` destroys a single memory.
         """
-        from engram.client.scope_purge import purge_scope
+        from engram.upkeep.purge import purge_scope
 
         named = owned({"scope": scope, "agent_id": agent_id, "user_id": user_id})["scope"]
         if not named:
             raise InvalidInput("purge takes a scope such as project:acme, or agent_id and user_id")
-        return purge_scope(self.store, self._clock, self._sight.scope_named(named), actor=actor)
+        return purge_scope(self.store, self._clock, self._scopes.scope_named(named), actor=actor)
 
     def undo(self, ref: str, *, actor: str = "manual") -> Memory:
         """Undo the last decision about a memory."""
@@ -275,7 +276,7 @@ class WriteVerbs(Facets):
         actor: str = "manual",
         reason: str = "",
     ) -> Memory:
-        """Tie one memory to another by a named relation with a weight; doing it again sets the weight again."""
+        """Link one memory to another by a named relation with a weight; calling it again replaces the weight."""
         return self.graph.relate(
             source, target, relation_type, weight=weight, metadata=metadata, actor=actor, reason=reason
         )
@@ -283,7 +284,7 @@ class WriteVerbs(Facets):
     def _change(self, ref: str, op: str, actor: str, reason: str, change: Callable[[Memory], Memory]) -> Memory:
         from engram.gates.secrets.scan import redact
         from engram.review.lineage import refuse_outranked, refuse_second_head
-        from engram.review.queue import held
+        from engram.store.lookup import locked_memory
 
         reason = redact(reason)[0]
         found = self.get(ref)
@@ -291,7 +292,7 @@ class WriteVerbs(Facets):
         meaning, vector = self._meaning_after(wanted, found)
         scopes = _scopes_touched(found, wanted)
         with self.store.deciding(op, actor=actor, reason=reason, scopes=scopes, about=[found.id]) as deciding:
-            before = held(deciding, found.id)
+            before = locked_memory(deciding, found.id)
             if op != VERIFY:
                 refuse_outranked(actor, before, op)
             memory = change(before)
@@ -300,14 +301,14 @@ class WriteVerbs(Facets):
         return memory
 
     def _meaning_after(self, memory: Memory, before: Memory) -> "tuple[str, Vectors | None]":
-        """The new text and its vector, made before the lock is taken; none where the text stays."""
+        """The new text and its vector, computed before the lock is taken; no vector where the text is unchanged."""
         meaning = meaning_of(memory)
         vectors = self.store.embed([meaning]) if meaning != meaning_of(before) else None
         return meaning, vectors[0] if vectors is not None else None
 
     def scope_here(self) -> str:
-        """The scope of the directory this was opened for; `global` outside of any repository."""
-        return self._sight.scope() or "global"
+        """The scope of the directory this was opened for; `global` outside of a repository."""
+        return self._scopes.scope() or "global"
 
 
 def _scopes_touched(before: Memory, after: Memory) -> list[str]:

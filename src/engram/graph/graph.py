@@ -1,7 +1,7 @@
-"""The graph facet: relate memories, take relations back, see what is reached over them (spec 2 "Graph Relations")."""
+"""`mem.graph`: relate memories, remove relations, and follow them (spec 2 "Graph Relations")."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import isfinite
@@ -14,16 +14,17 @@ from engram.model.memory import Association, Memory
 from engram.model.relations import HEAVIEST, LIGHTEST, relation
 from engram.rules.limits import MAX_LINKS
 from engram.rules.scopes import parse_scope, seen_from, shows
-from engram.store.protocol import LIVE, Filters, Step, Store, Transaction
+from engram.store.lookup import find_memory, locked_memory
+from engram.store.protocol import LIVE, Filters, Step, Store
 from engram.store.traversal import Hops
 
 DIRECTIONS = ("outbound", "inbound", "any")
 LARGEST_METADATA = 16_384
-"""Characters of JSON that a relation may carry."""
+"""The most characters of JSON a relation may carry."""
 
 
 def checked_weight(weight: Any) -> float:
-    """A weight that a path can be reckoned with."""
+    """The weight as a float; raises `InvalidInput` for one outside the range of weights."""
     if not _is_number(weight) or not LIGHTEST <= weight <= HEAVIEST:
         raise InvalidInput(f"weight {weight!r} must be a number above 0, from {LIGHTEST:g} to {HEAVIEST:g}; 1 is usual")
     return float(weight)
@@ -83,9 +84,9 @@ def _is_number(value: Any) -> bool:
 
 
 LINKABLE = ("active", "dormant", "candidate", "archived")
-"""What a relation may begin and end at; a superseded memory counts as its successor."""
+"""The statuses a relation may connect; a superseded memory counts as its successor."""
 METADATA = "metadata"
-"""The key under which a link keeps its maker's own data."""
+"""The key under which a link stores its caller's own data."""
 LONGEST_CHAIN = 64
 """Versions of one fact that are followed; only a damaged store has more."""
 ScopeLike = str | Sequence[str] | None
@@ -120,21 +121,21 @@ class Graph:
     ) -> Memory:
         """Link `source` to `target`; returns the source with its links. Called again, it replaces the weight and metadata.
 
-        The weight is what you give; how strongly a link is held is learned from use and stays as it is.
+        The weight is yours to set; the strength of a link is learned from use and does not change here.
         """
         relation(type)
-        weight, held = checked_weight(weight), checked_metadata(metadata)
+        weight, data = checked_weight(weight), checked_metadata(metadata)
         one, other = self._linkable(source), self._linkable(target)
         if one.id == other.id:
             raise InvalidInput(f"{one.id} cannot be related to itself; name two different memories")
-        link = Association(other.id, type, weight=weight, extra={METADATA: self.redact(held)} if held else {})
+        link = Association(other.id, type, weight=weight, extra={METADATA: self.redact(data)} if data else {})
         names = self._versions(other)
         with self._deciding("relate", actor, reason, one.id, other.id) as deciding:
-            _present(deciding, other.id)
-            memory = _present(deciding, one.id)
+            locked_memory(deciding, other.id)
+            memory = locked_memory(deciding, one.id)
             links = _related(memory.associations, link, names, keep=metadata is None)
             if len(links) > MAX_LINKS:
-                raise Refused(f"{memory.id} has {MAX_LINKS:,} links already, and takes no more; take some away first")
+                raise Refused(f"{memory.id} already has {MAX_LINKS:,} links, the most it can have; remove some first")
             if links != memory.associations:
                 memory = memory.but(associations=links, updated=self.clock())
                 deciding.put(memory)
@@ -149,11 +150,11 @@ class Graph:
         actor: str = "manual",
         reason: str = "",
     ) -> Memory:
-        """Take relations from `source` to `target` back, of one type or all; returns the source. `NotFound` where there is none."""
-        one, other = self._get(source), self.store.get(target)
+        """Remove the relations from `source` to `target`, of one type or all; returns the source. Raises `NotFound` where there is none."""
+        one, other = find_memory(self.store, source), self.store.get(target)
         names = {target} if other is None else self._versions(self._successor(other, LINKABLE)) | {target, other.id}
         with self._deciding("unrelate", actor, reason, one.id) as deciding:
-            memory = _present(deciding, one.id)
+            memory = locked_memory(deciding, one.id)
             links = tuple(
                 link for link in memory.associations if link.target not in names or type not in (None, link.type)
             )
@@ -180,7 +181,7 @@ class Graph:
     ) -> list[Reached]:
         """What is linked to a memory, nearest first, then by weight; each once, by its shortest and then heaviest path.
 
-        A walk passes only through memories of this status and scope, and begins at one that is seen from there. A superseded
+        A walk passes only through memories of this status and scope, and starts at one visible from there. A superseded
         memory counts as its successor.
         """
         most = checked_limit(limit)
@@ -208,21 +209,21 @@ class Graph:
         """
         depth = checked_limit(max_depth, "max_depth", 10)
         per_seed, total = checked_limit(limit_per_seed, "limit_per_seed"), checked_limit(total_limit, "total_limit")
-        asked = hops(direction, types, min_weight, status, scope, self.clock())
+        followed = hops(direction, types, min_weight, status, scope, self.clock())
         if isinstance(seeds, str) or not isinstance(seeds, Iterable):
             raise InvalidInput("seeds is a list of ids, names or aliases; `traverse` takes a single one")
         seeds = list(seeds)
-        scopes = asked.filters.scopes
+        scopes = followed.filters.scopes
         seen = None if scopes is None else seen_from(scopes)
         with self.store.reading():
             known = {i: memory for i, memory in self._memories(seeds).items() if shows(seen, memory.scope)}
-            starts = [known.get(seed) or self._get(seed, seen) for seed in seeds]
-            ids = [self._successor(start, asked.filters.statuses).id for start in starts]
+            starts = [known.get(seed) or find_memory(self.store, seed, seen) for seed in seeds]
+            ids = [self._successor(start, followed.filters.statuses).id for start in starts]
             steps = self.store.walk(
-                list(dict.fromkeys(ids)), depth=depth, direction=asked.direction, types=asked.types,
-                min_weight=asked.min_weight, per_seed=per_seed, filters=asked.filters,
+                list(dict.fromkeys(ids)), depth=depth, direction=followed.direction, types=followed.types,
+                min_weight=followed.min_weight, per_seed=per_seed, filters=followed.filters,
             )  # fmt: skip
-            return self._reached(gathered(steps, total), known, asked.filters.statuses)
+            return self._reached(gathered(steps, total), known, followed.filters.statuses)
 
     def render(self, reached: Sequence[Reached], *, max_tokens: int | None = None) -> str:
         """The relations as lines for a prompt, nearest first, as many as fit: memories quoted as data, each text once."""
@@ -232,8 +233,6 @@ class Graph:
         missing = dict.fromkeys(i for one in reached for i in one.path[-2:-1] if i not in have)
         return rendered(reached, have | self._memories(list(missing)), max_tokens)
 
-    # -- looking up
-
     def _reached(
         self, best: list[tuple[Step, tuple[str, ...]]], known: dict[str, Memory], statuses: tuple[str, ...] | None
     ) -> list[Reached]:
@@ -241,7 +240,7 @@ class Graph:
         return [
             Reached(found[step.id], step.depth, step.path, step.types, step.score, step.forward, seeds)
             for step, seeds in best
-            # A file edited by hand a moment ago may say otherwise than the index did.
+            # A file edited by hand a moment ago may differ from the index.
             if step.id in found and (statuses is None or found[step.id].status in statuses)
         ]
 
@@ -252,16 +251,10 @@ class Graph:
         found = self.store.get_many([numbers[i] for i in ids if i in numbers])
         return {one.record.id: one.record for one in found if isinstance(one.record, Memory)}
 
-    def _get(self, ref: Any, scopes: Collection[str] | None = None) -> Memory:
-        memory = self.store.get(ref, scopes) if isinstance(ref, str) else None
-        if memory is None:
-            raise NotFound(f"no memory {ref!r}; `engram list` shows what there is")
-        return memory
-
     def _linkable(self, ref: str) -> Memory:
-        memory = self._successor(self._get(ref), LINKABLE)
+        memory = self._successor(find_memory(self.store, ref), LINKABLE)
         if memory.status not in LINKABLE:
-            raise InvalidInput(f"{memory.id} is {memory.status}: a relation to it would lead nowhere")
+            raise InvalidInput(f"{memory.id} is {memory.status}: it cannot be related")
         return memory
 
     def _successor(self, memory: Memory, statuses: tuple[str, ...] | None) -> Memory:
@@ -286,13 +279,6 @@ class Graph:
 
     def _deciding(self, op: str, actor: str, reason: str, *about: str) -> Any:
         return self.store.deciding(op, actor=actor, reason=self.redact(reason), about=about)
-
-
-def _present(deciding: Transaction, memory_id: str) -> Memory:
-    memory = deciding.get(memory_id)
-    if memory is None:
-        raise NotFound(f"{memory_id} was purged meanwhile")
-    return memory
 
 
 def _related(

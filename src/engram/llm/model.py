@@ -1,4 +1,4 @@
-"""Asking a language model: one task, one schema, one bounded wait, every token counted.
+"""A language model: one task, one schema, one bounded wait per call, every token counted.
 
 `ask` is for threads. It works as well where the calling thread runs an event loop, because each call has a short-lived
 thread and loop of its own; it blocks its caller all the same.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, TypeVar
 
-from engram.llm.prompts import Prompt, prompt_for
+from engram.llm.prompt import Prompt, prompt_for
 from engram.llm.providers import Reply, load, request, target_of
 from engram.llm.spend import SpendBook, SpendCount
 from engram.model.errors import InvalidInput, ModelError, ModelNonsense, ModelUnavailable, SpendLimit
@@ -21,15 +21,15 @@ T = TypeVar("T")
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 10.0
 CLOSING_SECONDS = 2.0
-"""What a call may take beyond its time to let go of its connection, before it is left behind."""
+"""How long a call may take beyond its time limit to close its connection."""
 CHARACTERS_PER_TOKEN = 3
-"""For setting tokens aside before a call; English has about four, so this errs on the side of counting too many."""
+"""For reserving tokens before a call; English has about four, so this counts too many rather than too few."""
 SHOWN = 200
 
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """Which model, and what it may cost in time and tokens."""
+    """Which model to use, and its limits in time and tokens."""
 
     name: str
     """openai:MODEL[@http://HOST/v1], anthropic:MODEL[@URL], ollama:MODEL[@URL]"""
@@ -44,11 +44,11 @@ class ModelSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Trouble:
-    """A call that failed: what happened, whether it may pass, how long to wait, and whether tokens may be charged."""
+class _Failure:
+    """A failed call: the error, whether to retry, how long to wait, and whether tokens may be charged."""
 
     error: ModelError
-    passing: bool = False
+    retryable: bool = False
     pause: float = 0.0
     charged: bool = False
 
@@ -69,7 +69,7 @@ class LanguageModel:
             or settings.max_tokens_per_call <= 0
             or min(settings.retries, settings.daily_token_cap) < 0
         ):
-            raise InvalidInput("a model's time and tokens must be more than 0, its retries and daily cap not less")
+            raise InvalidInput("a model's timeout and tokens must be above 0, its retries and daily cap at least 0")
         self.settings = settings
         self._target = target_of(settings.name)
         self._book = book or SpendCount()
@@ -83,7 +83,7 @@ class LanguageModel:
 
     def spent_today(self) -> int:
         """Tokens of this UTC day, of everyone who shares the book."""
-        return self._book.spent(self._today())
+        return self._book.tokens_spent(self._today())
 
     def ask(self, task: str, schema: type[T], values: Mapping[str, str]) -> T:
         """The answer to a task's prompt with these texts as data, as a record of `schema`.
@@ -107,23 +107,23 @@ class LanguageModel:
                 return answer
             pause = max(answer.pause, min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2**attempt))
             late = time.monotonic() + pause >= deadline
-            if not answer.passing or late or attempt == self.settings.retries:
+            if not answer.retryable or late or attempt == self.settings.retries:
                 raise answer.error
             self._wait(pause)
         raise AssertionError("the last attempt answers or raises")
 
-    def _counted(self, prompt: Prompt, schema: dict[str, Any], deadline: float) -> Reply | _Trouble:
-        """One call. Its worst case is set aside first, so that calls made at once cannot pass the cap together."""
+    def _counted(self, prompt: Prompt, schema: dict[str, Any], deadline: float) -> Reply | _Failure:
+        """One call. Its worst case is reserved first, so that concurrent calls cannot exceed the cap together."""
         today, cap = self._today(), self.settings.daily_token_cap
         sent = (prompt.size + len(str(schema))) // CHARACTERS_PER_TOKEN
         aside = sent + self.settings.max_tokens_per_call
-        self._book.add(today, aside)
+        self._book.spend_tokens(today, aside)
         used = aside
         try:
-            if cap and (spent := self._book.spent(today)) > cap:
+            if cap and (spent := self._book.tokens_spent(today)) > cap:
                 used = 0
                 raise SpendLimit(
-                    f"{spent - aside} of {cap} tokens of {today} are spent and this call may take {aside}; "
+                    f"{spent - aside} of {cap} tokens of {today} are spent, and this call may need {aside}; "
                     "raise model_daily_tokens, or wait until tomorrow (UTC)"
                 )
             answer = self._called(prompt, schema, deadline)
@@ -134,15 +134,15 @@ class LanguageModel:
             return answer
         finally:
             if used != aside:
-                self._book.add(today, used - aside)
+                self._book.spend_tokens(today, used - aside)
 
-    def _called(self, prompt: Prompt, schema: dict[str, Any], deadline: float) -> Reply | _Trouble:
+    def _called(self, prompt: Prompt, schema: dict[str, Any], deadline: float) -> Reply | _Failure:
         import asyncio
 
         key = self._target.key()
         seconds = deadline - time.monotonic()
         if seconds <= 0:
-            return _Trouble(self._late())
+            return _Failure(self._late())
 
         async def once() -> Reply:
             async with asyncio.timeout(seconds):
@@ -150,40 +150,40 @@ class LanguageModel:
                     self._target, key, prompt, schema, max_tokens=self.settings.max_tokens_per_call, seconds=seconds
                 )
 
-        outcome: list[Reply | _Trouble] = []
+        outcome: list[Reply | _Failure] = []
 
         def run() -> None:
             try:
                 outcome.append(asyncio.run(once()))
             except Exception as error:
-                outcome.append(self._understood(error))
+                outcome.append(self._translated(error))
 
         caller = threading.Thread(target=run, name="engram-model", daemon=True)
         caller.start()
         caller.join(seconds + CLOSING_SECONDS)
-        return outcome[0] if outcome else _Trouble(self._late(), charged=True)
+        return outcome[0] if outcome else _Failure(self._late(), charged=True)
 
-    def _understood(self, error: Exception) -> _Trouble:
-        """A provider's error in Engram's words. Whatever it is, it must not cost more than the model's help."""
+    def _translated(self, error: Exception) -> _Failure:
+        """A provider's error as one of Engram's."""
         from pydantic_ai import exceptions as e
 
         if isinstance(error, (TimeoutError, e.ModelTimeoutError, e.ModelRequestTimeout)):
-            return _Trouble(self._because(self._late(), error), charged=True)
+            return _Failure(self._because(self._late(), error), charged=True)
         pause = (error.retry_after or 0.0) if isinstance(error, e.ModelAPIError) else 0.0
         shown = " ".join(str(error).split())[:SHOWN]
         if isinstance(error, (e.ModelRateLimitError, e.ModelUnavailableError, e.ModelServerError)):
             after = f"; it asks to wait {pause:g} s" if pause else ""
             busy = ModelUnavailable(f"{self._target} cannot answer now ({shown}){after}")
-            return _Trouble(self._because(busy, error), passing=True, pause=pause)
+            return _Failure(self._because(busy, error), retryable=True, pause=pause)
         if isinstance(error, e.ModelConnectionError):
             gone = ModelUnavailable(f"{self._target} cannot be reached: {shown}")
             unsent = error.phase in ("pool", "connect")
-            return _Trouble(self._because(gone, error), passing=True, charged=not unsent)
+            return _Failure(self._because(gone, error), retryable=True, charged=not unsent)
         if isinstance(error, (e.ModelHTTPError, e.ModelRequestRejectedError, e.ModelQuotaExceededError)):
-            away = ModelUnavailable(f"{self._target} turns the call away: {shown}. Check the model's name and the key")
-            return _Trouble(self._because(away, error))
+            away = ModelUnavailable(f"{self._target} rejected the call: {shown}. Check the model's name and the key")
+            return _Failure(self._because(away, error))
         nonsense = ModelNonsense(f"{self._target} gave an answer that cannot be read ({type(error).__name__}: {shown})")
-        return _Trouble(self._because(nonsense, error), charged=True)
+        return _Failure(self._because(nonsense, error), charged=True)
 
     def _read(self, reply: Reply, validate: Callable[[str], T]) -> T:
         if reply.ended == "content_filter":
@@ -197,15 +197,15 @@ class LanguageModel:
             return validate(reply.text)
         except ValueError as error:
             shown = " ".join(reply.text.split())[:SHOWN]
-            raise ModelNonsense(f"{self._target} did not answer as asked: {shown or 'nothing'}") from error
+            raise ModelNonsense(f"{self._target} did not answer in the required form: {shown or 'nothing'}") from error
 
     def _late(self) -> ModelUnavailable:
         return ModelUnavailable(f"{self._target} did not answer within {self.settings.timeout_s:g} s")
 
     @staticmethod
-    def _because(told: ModelError, cause: Exception) -> ModelError:
-        told.__cause__ = cause
-        return told
+    def _because(error: ModelError, cause: Exception) -> ModelError:
+        error.__cause__ = cause
+        return error
 
     def _today(self) -> date:
         return self._clock().astimezone(UTC).date()

@@ -1,6 +1,6 @@
-"""Who answers: an OpenAI-compatible server, Anthropic or Ollama, by one setting, through pydantic-ai; extra `llm`.
+"""The providers: an OpenAI-compatible server, Anthropic or Ollama, chosen by one setting, through pydantic-ai; extra `llm`.
 
-The packages are heavy, so they are imported when a model is first asked. Keys come from the environment, never from a file
+The packages are heavy, so they are imported when a model is first used. Keys come from the environment, never from a file
 of the store, and the key of a well-known provider goes to that provider alone.
 """
 
@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from engram.llm.prompts import Prompt
+from engram.llm.prompt import Prompt
 from engram.model.errors import InvalidInput, ModelError, ModelUnavailable
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def target_of(name: str) -> ModelTarget:
     url = f"http{address}" if address else PROVIDERS.get(provider, ("",))[0]
     if provider not in PROVIDERS or not model.strip() or "://" in model or not _host(url):
         raise InvalidInput(
-            f"{name!r} names no model; write openai:MODEL, openai:MODEL@http://HOST/v1, anthropic:MODEL or ollama:MODEL"
+            f"{name!r} does not name a model; write openai:MODEL, openai:MODEL@http://HOST/v1, anthropic:MODEL or ollama:MODEL"
         )
     return ModelTarget(provider, model.strip(), url.rstrip("/"))
 
@@ -80,7 +80,7 @@ def _host(url: str) -> str:
 
 
 def load(provider: str) -> None:
-    """Import what a provider needs, now rather than within a call's time; say how to install it where it is missing."""
+    """Import what a provider needs, before a call's time starts; raises `ModelError` where it is not installed."""
     try:
         import pydantic_ai.direct
         import pydantic_ai.models.openai
@@ -158,7 +158,7 @@ def _connection(seconds: float) -> "httpx2.AsyncClient":
 
 @cache
 def _certificates() -> "ssl.SSLContext":
-    """Read once: it takes longer than all else of a call but the model's thinking."""
+    """Read once: it takes longer than the rest of a call, except for the model itself."""
     import httpx2
 
     return httpx2.create_ssl_context()

@@ -1,4 +1,4 @@
-"""What a model is asked to answer with: plain records, which become the JSON schema the answer must keep to."""
+"""The answers of a model as plain records, which become the JSON schema of the answer."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,14 +6,14 @@ from typing import Literal
 FactType = Literal[
     "preference", "correction", "behavioral", "convention", "constraint", "decision", "profile", "factual", "commitment"
 ]
-"""The types a model may give a fact; a policy may say otherwise afterwards."""
+"""The types a model may give a fact; a policy may change them afterwards."""
 Operation = Literal["ADD", "UPDATE", "SUPERSEDE", "NOOP"]
 Intent = Literal["current", "historical", "event", "lineage"]
 
 
 @dataclass(frozen=True)
 class Fact:
-    """One lasting fact, with the words of the conversation it rests on."""
+    """One lasting fact, with the words of the conversation that support it."""
 
     statement: str
     type: FactType
@@ -74,7 +74,7 @@ class SessionSummary:
 
 @dataclass(frozen=True)
 class ComposedAnswer:
-    """A question answered from what is known, with the ids of what the answer rests on; "" where that says nothing of it."""
+    """An answer from known memories, with their ids; "" where they do not answer the question."""
 
     answer: str
     sources: list[str]

@@ -1,4 +1,4 @@
-"""How many tokens a day has cost: counted by every call, asked before the next."""
+"""Tokens spent per day: counted by every call, checked before the next."""
 
 import os
 import threading
@@ -11,59 +11,34 @@ from engram.model.errors import ModelUnavailable
 
 
 class SpendBook(Protocol):
-    """Keeps the tokens of each day. `add` may take back what was set aside and not needed."""
+    """Counts the tokens of each day; a store is one, shared by every process."""
 
-    def spent(self, day: date) -> int:
+    def tokens_spent(self, day: date) -> int:
         """Tokens of a day, of every process that shares the book."""
 
-    def add(self, day: date, tokens: int) -> None:
-        """Count tokens on a day; a negative number takes some back."""
+    def spend_tokens(self, day: date, tokens: int) -> None:
+        """Count tokens on a day; a negative number takes back what was reserved and not needed."""
 
 
 class SpendCount:
-    """A book that lasts as long as its process."""
+    """A book in memory, for one process."""
 
     def __init__(self) -> None:
         self._days: Counter[date] = Counter()
         self._turn = threading.Lock()
 
-    def spent(self, day: date) -> int:
+    def tokens_spent(self, day: date) -> int:
         """Tokens of a day."""
         return self._days[day]
 
-    def add(self, day: date, tokens: int) -> None:
+    def spend_tokens(self, day: date, tokens: int) -> None:
         """Count tokens on a day."""
         with self._turn:
             self._days[day] += tokens
 
 
-class Counting(Protocol):
-    """What counts tokens for every process that shares a store."""
-
-    def tokens_spent(self, day: date) -> int:
-        """Tokens of a day."""
-
-    def spend_tokens(self, day: date, tokens: int) -> None:
-        """Count tokens on a day."""
-
-
-class StoreBook:
-    """A book kept by a store."""
-
-    def __init__(self, store: Counting) -> None:
-        self._store = store
-
-    def spent(self, day: date) -> int:
-        """Tokens of a day, of every process."""
-        return self._store.tokens_spent(day)
-
-    def add(self, day: date, tokens: int) -> None:
-        """Count tokens on a day."""
-        self._store.spend_tokens(day, tokens)
-
-
 class SpendFolder:
-    """A book of files, one per day, a number per line; any number of processes append to it.
+    """A book in files, one per day, a number per line; any number of processes append to it.
 
     A line is one write to a file opened for appending, so no lock is needed. A line torn by a crash counts for nothing.
     """
@@ -71,7 +46,7 @@ class SpendFolder:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def spent(self, day: date) -> int:
+    def tokens_spent(self, day: date) -> int:
         """Tokens of a day, of every process."""
         try:
             handle = os.open(self._file(day), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -83,7 +58,7 @@ class SpendFolder:
             raise self._unusable(error) from error
         return max(0, sum(int(line) for line in lines if line.removeprefix("-").isdecimal()))
 
-    def add(self, day: date, tokens: int) -> None:
+    def spend_tokens(self, day: date, tokens: int) -> None:
         """Count tokens on a day."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -91,7 +66,7 @@ class SpendFolder:
                 self._file(day), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600
             )
             try:
-                # Begun with a line break of its own: what a crash tore before it does not run into it.
+                # It starts with a line break, so that a line torn by a crash does not run into it.
                 os.write(handle, f"\n{tokens}\n".encode())
             finally:
                 os.close(handle)
@@ -103,6 +78,6 @@ class SpendFolder:
 
     def _unusable(self, error: OSError) -> ModelUnavailable:
         return ModelUnavailable(
-            f"the tokens spent cannot be kept in {self._folder} ({error.strerror}), so the model is not asked; "
+            f"the tokens spent cannot be recorded in {self._folder} ({error.strerror}), so the model is not used; "
             "make the folder writable"
         )

@@ -1,4 +1,4 @@
-"""What each tool takes: the published input schema and the check of what a client sends are the same model."""
+"""The arguments of each tool: one model is both the published schema and the check."""
 
 import json
 from typing import Annotated, Any, Literal
@@ -10,7 +10,7 @@ from engram.recall.cutoff import ABOUT, HELPFUL
 
 
 def _listed(value: Any) -> Any:
-    """Some clients send a list as its JSON, or as words with commas."""
+    """A list; some clients send it as JSON text, or as words with commas."""
     if not isinstance(value, str):
         return value
     if value.lstrip().startswith("["):
@@ -24,14 +24,14 @@ Ref = Annotated[str, Field(description="Id, name or alias of the memory, such as
 SeenFrom = Annotated[
     str,
     Field(
-        description="Whose memories to look at: `here` (this project), user, global, or kind:name such as project:acme/api; "
+        description="Whose memories to search: `here` (this project), user, global, or kind:name such as project:acme/api; "
         "each sees the wider ones. Default: this project, the user and global."
     ),
 ]
 OfOwner = Annotated[
     str,
     Field(
-        description="Who asks, as a scope such as agent:shop/ana: what they do not see is not found. Default: anyone."
+        description="Who asks, as a scope such as agent:shop/ana: memories outside it are not found. Default: anyone."
     ),
 ]
 MinRelevance = Annotated[
@@ -40,21 +40,21 @@ MinRelevance = Annotated[
         strict=True,
         ge=0,
         le=1,
-        description="Leave out memories less likely to be about it; 0.5 leaves only what is sure.",
+        description="Leave out memories with a lower relevance; 0.5 keeps only confident matches.",
     ),
 ]
-Budget = Annotated[int, Field(description="Tokens the text may take, at least 50; 0 is the owner's own setting.")]
+Budget = Annotated[int, Field(description="Token budget for the text, at least 50; 0 uses the owner's setting.")]
 
 
 class Arguments(BaseModel):
-    """Base of all: an argument no tool has is refused, so that nobody believes in a `source` they claimed."""
+    """Base of all: an unknown argument is refused, so that no caller believes a claimed `source` was used."""
 
     model_config = ConfigDict(extra="forbid")
 
     @model_validator(mode="before")
     @classmethod
     def _without_blanks(cls, given: Any) -> Any:
-        """Models fill optional arguments with null or ""; both mean: not given."""
+        """Drop null and "", which models send for optional arguments."""
         return {name: value for name, value in given.items() if value not in (None, "")}
 
 
@@ -69,16 +69,16 @@ class Learn(Arguments):
     )
     scope: str = Field(
         default="",
-        description="Where it holds: global (the default), user, `here` (this project), or kind:name such as project:acme/api.",
+        description="Where it applies: global (the default), user, `here` (this project), or kind:name such as project:acme/api.",
     )
     situation: str = Field(default="", description="When it matters, such as: writing a database migration.")
     rationale: str = Field(default="", description="Why it is so.")
-    tags: Words = Field(default_factory=list, description="Words to file it under.")
+    tags: Words = Field(default_factory=list, description="Tags to file it under.")
     domain: str = Field(default="", description="A path of topics, such as backend/database.")
     confidence: float = Field(default=0.5, ge=0, le=1, description="How sure it is.")
     autonomous: bool = Field(
         default=False,
-        description="True when nobody asked to keep this and you think it worth keeping: it is judged harder and waits for review.",
+        description="True when nobody asked to store this: it is judged more strictly and waits for review.",
     )
     session_id: SessionId = ""
 
@@ -86,7 +86,7 @@ class Learn(Arguments):
 class RecallArguments(Arguments):
     """A question."""
 
-    question: str = Field(description="What you want to know, in the words of the matter.")
+    question: str = Field(description="What you want to know, in the terms of the subject.")
     scope: SeenFrom = ""
     limit: int = Field(default=10, ge=1, le=50, description="At most this many memories.")
     mode: Literal["hybrid", "semantic", "keyword"] = Field(
@@ -100,7 +100,7 @@ class RecallArguments(Arguments):
 
 
 class Inject(Arguments):
-    """A task that is about to begin."""
+    """A task about to start."""
 
     task: str = Field(description="What you are about to do.")
     scope: SeenFrom = ""
@@ -113,13 +113,13 @@ class FeedbackArguments(Arguments):
     """A rating."""
 
     id: Ref
-    signal: Signal = Field(description="positive: it helped; negative: it misled; neutral: it was no use here.")
+    signal: Signal = Field(description="positive: it helped; negative: it misled; neutral: it was not useful here.")
     scope: OfOwner = ""
     session_id: SessionId = ""
 
 
 class Forget(Arguments):
-    """A memory to let go."""
+    """A memory to retire."""
 
     id: Ref
     reason: str = Field(default="", description="Why; the owner will read it in the memory's history.")
@@ -127,9 +127,9 @@ class Forget(Arguments):
 
 
 class SessionStart(Arguments):
-    """The beginning of a session."""
+    """The start of a session."""
 
-    task: str = Field(description="What the session is about; what is known about it comes back.")
+    task: str = Field(description="What the session is about; relevant memories are returned.")
     scope: SeenFrom = ""
     budget: Budget = 0
 

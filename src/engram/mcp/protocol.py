@@ -1,4 +1,4 @@
-"""The protocol side: lists the tools, runs one call at a time beside the event loop, turns errors into words."""
+"""The protocol side: lists the tools, runs one call at a time on a thread, and turns errors into text."""
 
 import logging
 import os
@@ -40,41 +40,41 @@ if TYPE_CHECKING:
 
 INSTRUCTIONS = Path(__file__).with_name("instructions.txt")
 GRACE = 1.5
-"""Seconds a call may still take when the process is told to go; clients kill after two."""
+"""Seconds a running call may still take on a signal; clients kill after two."""
 _log = logging.getLogger(__name__)
 _ESCAPE = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>u[dD][89a-fA-F]..)|.)")
 """One escape of JSON: a whole pair, half of one, or any other."""
 
 
 class LazyMemory:
-    """The store, opened by the first call that needs it: a client that only lists the tools waits for nothing."""
+    """The store, opened by the first call that needs it, so that listing the tools is quick."""
 
     def __init__(self, opened: "Callable[[], Engram]") -> None:
         self._opened = opened
         self._memory: Engram | None = None
 
     def get(self) -> "Engram":
-        """The open store. Where opening fails the next call tries again."""
+        """The open store. Where opening fails, the next call tries again."""
         if self._memory is None:
             self._memory = self._opened()
         return self._memory
 
     def close(self) -> None:
-        """Let go of the store, if it was opened."""
+        """Close the store, if it was opened."""
         if self._memory is not None:
             self._memory.close()
             self._memory = None
 
 
 class _Schema(GenerateJsonSchema):
-    """Schemas without a title per field: every one of them costs the model's context and says the name again."""
+    """Schemas without a title per field, which would only repeat the name and cost context."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
 
 def build(memory: LazyMemory, turn: anyio.CapacityLimiter) -> Server[Any]:
-    """The server: seven tools, nothing else. `turn` holds one place, so the store sees one call at a time."""
+    """The server: seven tools, nothing else. `turn` admits one call at a time."""
 
     async def list_tools(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=[listed(tool) for tool in TOOLS.values()])
@@ -83,7 +83,7 @@ def build(memory: LazyMemory, turn: anyio.CapacityLimiter) -> Server[Any]:
         tool = TOOLS.get(params.name)
         if tool is None:
             name = quoted(redact(params.name)[0][:60])
-            raise MCPError(INVALID_PARAMS, f"there is no tool {name}; there are: {', '.join(TOOLS)}")
+            raise MCPError(INVALID_PARAMS, f"Unknown tool {name}; the tools are {', '.join(TOOLS)}")
         return await anyio.to_thread.run_sync(partial(answered, memory, tool, params.arguments or {}), limiter=turn)
 
     return Server(
@@ -118,19 +118,19 @@ def listed(tool: Tool) -> Listed:
 
 def _schema(model: type[BaseModel], mode: Any) -> dict[str, Any]:
     schema = model.model_json_schema(mode=mode, schema_generator=_Schema)
-    # The docstrings speak to readers of this code; the tool's description speaks to the model.
+    # The docstrings are for readers of this code; the tool's description is for the model.
     schema.pop("description", None)
     return schema
 
 
 def answered(memory: LazyMemory, tool: Tool, arguments: Mapping[str, Any]) -> CallToolResult:
-    """Run one call. Whatever goes wrong is said in the result, where the model can read it and do better."""
+    """Run one call. Errors are part of the result, where the model can read them and do better."""
     try:
-        asked = tool.takes.model_validate(arguments)
+        given = tool.takes.model_validate(arguments)
     except ValidationError as error:
         return _refused(f"{tool.name}: {_wrong(error, tool)}")
     try:
-        answer = tool.run(memory.get(), asked)
+        answer = tool.run(memory.get(), given)
         return CallToolResult(
             content=[TextContent(type="text", text=answer.as_text())],
             structured_content=answer.model_dump(mode="json"),
@@ -149,7 +149,7 @@ def answered(memory: LazyMemory, tool: Tool, arguments: Mapping[str, Any]) -> Ca
 
 def _wrong(error: ValidationError, tool: Tool) -> str:
     """Each wrong argument and what is wrong with it; never its value, which may be a secret."""
-    unknown = f"no such argument; there are: {', '.join(tool.takes.model_fields)}"
+    unknown = f"unknown argument; the arguments are {', '.join(tool.takes.model_fields)}"
     return "; ".join(
         f"{'.'.join(map(str, part['loc']))}: {unknown if part['type'] == 'extra_forbidden' else part['msg']}"
         for part in error.errors(include_url=False, include_input=False, include_context=False)
@@ -157,23 +157,23 @@ def _wrong(error: ValidationError, tool: Tool) -> str:
 
 
 def _refused(words: str) -> CallToolResult:
-    """Words that may name what was asked for: whatever of it looks like a secret does not leave again."""
+    """An error result; anything that looks like a secret is redacted."""
     return CallToolResult(content=[TextContent(type="text", text=notice(redact(words)[0]))], is_error=True)
 
 
 async def serve(memory: LazyMemory) -> None:
-    """Serve stdin and stdout until stdin ends or a signal asks to go."""
+    """Serve stdin and stdout until stdin ends or a signal arrives."""
     turn = anyio.CapacityLimiter(1)
     server = build(memory, turn)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_leave_when_told, memory, turn)
+        tasks.start_soon(_exit_on_signal, memory, turn)
         async with stdio_server(stdin=cast(Any, _lines(_own_stdin()))) as (read, write):
             await server.run(read, write, server.create_initialization_options())
         tasks.cancel_scope.cancel()
 
 
 def _own_stdin() -> TextIOWrapper:
-    """The client's lines, on a descriptor of the server's own: whatever is started from here reads an empty stdin."""
+    """The client's lines, on a separate descriptor: child processes read an empty stdin."""
     own, empty = os.dup(sys.stdin.fileno()), os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, sys.stdin.fileno())
     os.close(empty)
@@ -186,11 +186,11 @@ async def _lines(stdin: TextIOWrapper) -> AsyncIterator[str]:
 
 
 def whole_characters(line: str) -> str:
-    """A line of JSON without halves of surrogate pairs, which JavaScript writes and the protocol's parser would not answer."""
+    """A line of JSON without halves of surrogate pairs, which JavaScript writes and the protocol's parser rejects."""
     return _ESCAPE.sub(lambda found: r"\ufffd" if found["half"] else found[0], line) if r"\u" in line else line
 
 
-async def _leave_when_told(memory: LazyMemory, turn: anyio.CapacityLimiter) -> None:
+async def _exit_on_signal(memory: LazyMemory, turn: anyio.CapacityLimiter) -> None:
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async for _ in signals:
             with anyio.move_on_after(GRACE):

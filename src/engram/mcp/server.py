@@ -18,16 +18,16 @@ def main(home: str | None = None) -> None:
     Raises `EngramError` where the `mcp` extra is not installed.
     """
     if sys.stdin.isatty():
-        sys.stderr.write("engram: a client starts this and speaks MCP to it (docs/mcp.md); Ctrl-D ends it\n")
-    # The protocol's package makes some eighty thousand objects that all stay. Looking for garbage among them, while it
-    # loads and once more at exit, costs a quarter of the time to start and stop.
+        sys.stderr.write("engram: an MCP client starts this server (docs/mcp.md); Ctrl-D ends it\n")
+    # The protocol's package creates some eighty thousand lasting objects. Collecting garbage while it loads and at exit
+    # costs a quarter of the time to start and stop.
     gc.disable()
     try:
         import anyio
 
         from engram.mcp import protocol
     except ImportError as error:
-        raise EngramError(f"the tool server needs a package: pip install 'engram[mcp]' ({error})") from None
+        raise EngramError(f"the MCP server needs a package: pip install 'engram[mcp]' ({error})") from None
     finally:
         gc.enable()
     gc.freeze()

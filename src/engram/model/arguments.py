@@ -1,4 +1,4 @@
-"""What callers give, checked before anything is looked for: a slip of the pen is told, never answered with nothing."""
+"""Checks of callers' arguments: a mistake raises `InvalidInput` instead of finding nothing."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,13 +11,13 @@ from engram.model.memory import STATUSES
 from engram.model.times import aware
 
 KINDS = ("memory", "event")
-"""What an answer may hold."""
+"""The kinds of documents a search may return."""
 MOST = 1000
 """The largest limit of a ranked answer."""
 LONGEST = 2**63 - 1
-"""The largest number a database counts to."""
+"""The largest integer of a database."""
 MOST_NESTED = 96
-"""Levels of a caller's own data; a memory's file as a whole is read to 100."""
+"""The most levels of a caller's own data; a memory's file may have 100."""
 ANY = "any"
 Words = str | Sequence[str] | None
 
@@ -30,14 +30,14 @@ def checked_limit(limit: Any, name: str = "limit", most: int = MOST) -> int:
 
 
 def checked_length(limit: Any, name: str = "limit") -> int | None:
-    """How long a list may be: a whole number from 1 on, or None for all of it."""
+    """A length: a whole number from 1 on, or None for all."""
     if limit is not None and (type(limit) is not int or not 1 <= limit <= LONGEST):
-        raise InvalidInput(f"{name} {limit!r:.40} must be a whole number from 1 to {LONGEST}; None asks for all")
+        raise InvalidInput(f"{name} {limit!r:.40} must be a whole number from 1 to {LONGEST}; None means all")
     return limit
 
 
 def checked_place(number: Any, name: str) -> int:
-    """Where a list begins: a whole number from 0 on."""
+    """An offset: a whole number from 0 on."""
     if type(number) is not int or not 0 <= number <= LONGEST:
         raise InvalidInput(f"{name} {number!r:.40} must be a whole number from 0 to {LONGEST}")
     return number
@@ -51,22 +51,22 @@ def checked_fraction(number: Any, name: str) -> float:
 
 
 def checked_window(since: Any, until: Any) -> tuple[datetime | None, datetime | None]:
-    """Both ends of a half-open time, aware; one that ends before it begins is a slip, and is refused."""
+    """Both ends of a half-open window, aware; raises `InvalidInput` where it ends before it begins."""
     first, last = aware(since), aware(until)
     if first is not None and last is not None and first > last:
-        raise InvalidInput(f"since {first.isoformat()} comes after until {last.isoformat()}; exchange them")
+        raise InvalidInput(f"since {first.isoformat()} is after until {last.isoformat()}; swap them")
     return first, last
 
 
 def half_character(error: UnicodeEncodeError) -> InvalidInput:
-    """What a text means that no file and no database can hold: half of a surrogate pair stands in it."""
+    """The error for a text with half of a surrogate pair, which no file or database can store."""
     return InvalidInput(
-        f"{error.object!r:.80} holds half of a character (U+{ord(error.object[error.start]):04X}); remove it"
+        f"{error.object!r:.80} contains half of a character (U+{ord(error.object[error.start]):04X}); remove it"
     )
 
 
 def words(given: Any, name: str) -> tuple[str, ...] | None:
-    """A word or a list of words as a list; None where nothing was asked for. A list of none would find nothing."""
+    """A word or a list of words as a tuple; None for None. Raises `InvalidInput` for an empty list, which would match nothing."""
     if given is None:
         return None
     listed = isinstance(given, Iterable) and not isinstance(given, str | Mapping)
@@ -95,24 +95,24 @@ def checked_event_types(types: Words) -> tuple[str, ...] | None:
 
 
 def checked_statuses(status: Words) -> tuple[str, ...] | None:
-    """States of memories, `any` among them."""
+    """Statuses of memories, or `any`."""
     return _checked_words(status, "status", "status", (*STATUSES, ANY))
 
 
 def checked_mapping(given: Any, name: str) -> dict[str, Any]:
-    """A caller's own data to be matched."""
+    """A caller's own data to match, as JSON has it."""
     if given is not None and not isinstance(given, Mapping):
-        raise InvalidInput(f'{name} is a mapping such as {{"ticket": 42}}, not {type(given).__name__}')
+        raise InvalidInput(f'{name} must be a mapping such as {{"ticket": 42}}, not {type(given).__name__}')
     try:
         text = json.dumps(dict(given or {}), ensure_ascii=False)
         found: dict[str, Any] = json.loads(text.encode())
     except UnicodeEncodeError as error:
         raise half_character(error) from None
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"{name} can only be compared with what JSON holds: {error}") from None
+        raise InvalidInput(f"{name} must be data that JSON can represent: {error}") from None
     # In JSON text a NUL is always escaped, and a backslash of the caller's own is doubled.
     if r"\u0000" in text.replace(r"\\", ""):
-        raise InvalidInput(f"{name} {given!r:.80} holds a NUL character, which not every store can hold; remove it")
+        raise InvalidInput(f"{name} {given!r:.80} contains a NUL character, which not every store can store; remove it")
     return found
 
 
@@ -120,11 +120,11 @@ _NESTED = (dict, list, tuple, Mapping)
 
 
 def refuse_deep(value: Any, what: str, most: int = MOST_NESTED) -> None:
-    """Raise `InvalidInput` for lists and mappings inside each other that no reader would take apart again."""
+    """Raise `InvalidInput` for lists and mappings nested too deep to be read back."""
     level = [value]
     for _ in range(most + 1):
-        level = [item for held in level if isinstance(held, _NESTED)
-                 for item in (held.values() if isinstance(held, (dict, Mapping)) else held)]  # fmt: skip
+        level = [item for part in level if isinstance(part, _NESTED)
+                 for item in (part.values() if isinstance(part, (dict, Mapping)) else part)]  # fmt: skip
         if not level:
             return
     raise InvalidInput(f"{what} is nested deeper than {most} levels, which could not be read back; make it flatter")

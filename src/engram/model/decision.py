@@ -1,4 +1,4 @@
-"""What became of a write, and why."""
+"""The outcome of a write, and the reason."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,7 +8,7 @@ from engram.model.memory import Memory
 
 
 class Outcome(StrEnum):
-    """The eight answers a write can get."""
+    """The eight outcomes of a write."""
 
     CREATED = "CREATED"
     PENDING = "PENDING"
@@ -22,7 +22,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Decision(Displayed):
-    """The outcome of one write: the memory it made or touched, the other one involved, the gate that decided and why."""
+    """The outcome of one write: the memory stored or changed, the other one involved, the gate that decided, and the reason."""
 
     _SHOWN = ("outcome", "memory")
 

@@ -1,25 +1,25 @@
-"""What can go wrong, as one small tree.
+"""Every error Engram raises, as one small tree.
 
     EngramError
     ├── InvalidInput          a value the caller gave cannot be used        (exit 2)
-    ├── NotFound              no memory, session or event by that name      (exit 3)
-    ├── Refused               a rule says no; nothing was written           (exit 1)
-    │   ├── SecretRefused     the text holds a key, token or password
+    ├── NotFound              no memory, session or event has that name     (exit 3)
+    ├── Refused               a rule forbids it; nothing was written        (exit 1)
+    │   ├── SecretRefused     the text contains a key, token or password
     │   ├── KeyConflict       the caller's key of an event already names another one
     │   └── NotTrusted        the store or source is not trusted yet
     ├── StoreError            the store could not do it; nothing half-written
     │   ├── StoreBusy         another writer held the lock for too long
-    │   ├── StoreClosed       the memory was closed before this call
+    │   ├── StoreClosed       the memory is closed
     │   ├── StoreReadOnly     the directory, disk or server does not accept writes
     │   ├── StoreUnreachable  the server cannot be reached, or went away
     │   ├── StoreDenied       the server refuses the user, the password or the privilege
     │   ├── StoreCorrupt      a file of the store cannot be read
     │   └── UnknownVersion    written by a newer Engram
     ├── EmbedderError         an embedding provider is missing or failed
-    └── ModelError            the language model could not help; what was to be done without it was done
+    └── ModelError            the language model could not help; the work was done without it
         ├── ModelUnavailable  no answer: not reached, too slow, too busy, or it turns the caller away
         ├── ModelNonsense     an answer that cannot be used: malformed, refused, cut off
-        └── SpendLimit        the day's tokens are spent
+        └── SpendLimit        the daily token limit is reached
 
 Every message says what happened, to which file or id, and what to do next.
 """
@@ -34,19 +34,19 @@ class InvalidInput(EngramError):
 
 
 class NotFound(EngramError):
-    """No memory, session or event goes by that id, name or alias."""
+    """No memory, session or event has that id, name or alias."""
 
 
 class Refused(EngramError):
-    """A rule says no; nothing was written."""
+    """A rule forbids it; nothing was written."""
 
 
 class SecretRefused(Refused):
-    """The text holds what looks like a key, token, password or connection string."""
+    """The text contains what looks like a key, token, password or connection string."""
 
 
 class KeyConflict(Refused):
-    """An event with this key is there already and says something else."""
+    """An event with this key exists and has other content."""
 
 
 class NotTrusted(Refused):
@@ -54,7 +54,7 @@ class NotTrusted(Refused):
 
 
 class StoreError(EngramError):
-    """The store could not do what was asked; nothing is half-written."""
+    """The store failed; nothing is half-written."""
 
 
 class StoreBusy(StoreError):
@@ -90,7 +90,7 @@ class EmbedderError(EngramError):
 
 
 class ModelError(EngramError):
-    """The language model could not help; nothing that was said is lost."""
+    """The language model could not help; no data is lost."""
 
 
 class ModelUnavailable(ModelError):
@@ -102,4 +102,4 @@ class ModelNonsense(ModelError):
 
 
 class SpendLimit(ModelError):
-    """The tokens a day may cost are spent; the model is asked again tomorrow."""
+    """The daily token limit is reached; the model is used again tomorrow."""

@@ -1,4 +1,4 @@
-"""The ledger's record: one thing that was said or done."""
+"""The records of a ledger: events and sessions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Any
 from engram.model.display import Displayed
 
 DOCUMENT_ROLE = "document"
-"""Who speaks in the chunk of a document: it tells its own part, and lends nothing to the next."""
+"""The role of a document's chunk, which is ranked without its neighbours."""
 EVENT_TYPES = ("message", "tool_call", "tool_result", "observation", "error", "artifact")
 
 
@@ -32,7 +32,7 @@ class Event(Displayed):
     metadata: Mapping[str, Any] = field(default_factory=dict)
     salt: str = ""
     body: str = ""
-    """Salted digest of what was said; it stays when the content is purged, so the chain still verifies."""
+    """Salted digest of the content; it stays when the content is purged, so the chain still verifies."""
     prev: str = ""
     digest: str = ""
     scope: str = ""
@@ -56,7 +56,7 @@ class Session(Displayed):
     """The number of the last event the summary covers; 0 for one that was given."""
     summary_style: str = ""
     summary_by: str = ""
-    """`rules`, a model's name, or "" for whoever gave it."""
+    """`rules`, a model's name, or "" for one that a caller gave."""
 
     @property
     def owner(self) -> str:

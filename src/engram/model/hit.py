@@ -1,4 +1,4 @@
-"""What a search returns, and the account of how it came to that."""
+"""What a search returns, with its trace."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ from engram.model.memory import Memory
 
 NOTHING_KNOWN = "Nothing is known about this."
 """The text of an answer without hits."""
-CLOSEST = "Closest, but probably not about it:"
-"""What stands before the nearest hits, where they are shown."""
+CLOSEST = "No confident match; showing the closest results:"
+"""The heading of the closest results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class HitTrace:
-    """Why one document scored what it scored. `replay()` gives the score again."""
+    """How one document got its score. `replay()` recomputes it."""
 
     parts: tuple[Part, ...] = ()
     found_by: Mapping[str, int] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Filtered:
 
 @dataclass(frozen=True, slots=True)
 class SearchTrace:
-    """One search made for an answer: what it looked for and where, what the retrievers gave, what was found and cut."""
+    """One search made for an answer: its text and filters, what the retrievers returned, what was found and cut."""
 
     purpose: str
     text: str
@@ -65,19 +65,19 @@ class SearchTrace:
     pruned_terms: tuple[str, ...]
     """Terms so common that they were left out."""
     candidates: Mapping[str, int]
-    """How many documents each retriever gave."""
+    """How many documents each retriever returned."""
     found: tuple[str, ...]
     """The ids found, best first."""
     limit: int
     cut: tuple[str, ...] = ()
-    """The ids that were scored and fell to the limit."""
+    """The ids that were scored and cut by the limit."""
     filtered: tuple[Filtered, ...] = ()
     """Candidates whose record, once read, did not pass the filters."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Hit(Displayed):
-    """One answer. `metadata` is the caller's own, returned as it was given."""
+    """One result. `metadata` is the caller's own, returned unchanged."""
 
     _SHOWN = ("id", "score", "relevance", "text")
     _HIDDEN = frozenset(("kind", "memory", "event", "trace"))
@@ -95,11 +95,11 @@ class Hit(Displayed):
     note: str = ""
     """A caveat the reader should see, such as "archived" or "disputed"."""
     stretch: str = ""
-    """Of a long text the sentences that bear on the question; empty where the text is short enough to be read."""
+    """The excerpt of a long text that is about the question; empty for a short text."""
 
 
 class Hits(list[Hit]):
-    """A list of hits that also carries how the search went: mode, warnings, what was filtered."""
+    """A list of hits with the search's mode, warnings and what it filtered out."""
 
     def __init__(self, hits: "list[Hit] | None" = None) -> None:
         super().__init__(hits or [])
@@ -116,7 +116,7 @@ class Hits(list[Hit]):
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """One memory handed to a prompt, and why it is there."""
+    """One memory in a prompt, and the reason."""
 
     memory: Memory
     score: float
@@ -128,7 +128,7 @@ class Injected:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Injection(Displayed):
-    """What an agent is told at the start of a task."""
+    """What an agent is given at the start of a task."""
 
     _SHOWN = ("ids", "tokens")
     _HIDDEN = frozenset(("directives", "consider", "related", "text"))

@@ -27,15 +27,15 @@ SCHEMA_VERSION = 2
 CONTRADICTS = "contradicts"
 """The type of link from a candidate to the memory it contradicts."""
 CO_ACCESSED = "co_accessed"
-"""The type of link that use makes: learned, fading, and beside whatever relation somebody gave."""
+"""The type of link that usage creates: learned, fading, and separate from relations that somebody made."""
 FORMS = (("behavior", "impact", "action"), ("subject", "predicate", "object"))
 """The two forms a statement can be rendered from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """How strongly a memory is held; what time does to it is computed, never stored. A new one begins at .7 and .5
-    (DESIGN §10), so that its first decay is spec 1's formula exactly.
+    """The strength of a memory; decay is computed, never stored. A new memory starts at .7 and .5 (DESIGN §10), so that its first
+    decay follows spec 1's formula exactly.
     """
 
     retrieval_strength: float = 0.7
@@ -75,7 +75,7 @@ class Feedback:
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A place in the owner's own files that a memory rests on."""
+    """A place in the owner's own files that a memory refers to."""
 
     path: str
     snippet: str = ""
@@ -96,8 +96,8 @@ class Evidence:
 class Memory(Displayed):
     """One atomic piece of knowledge (DESIGN §4).
 
-    Confidence and importance run from 0 to 1 here; on disk confidence is spec 1's 1–10. `extra` holds every key this
-    Engram does not know, at the depth where it stood, so that rewriting a file loses nothing.
+    Confidence and importance run from 0 to 1 here; on disk confidence is spec 1's 1–10. `extra` has every unknown
+    key, at its original depth, so that rewriting a file loses nothing.
     """
 
     _SHOWN = ("id", "type", "status", "statement")
@@ -196,7 +196,7 @@ class Memory(Displayed):
 
     @property
     def when(self) -> datetime | None:
-        """The time `since` and `until` speak of: occurred_at, else created."""
+        """The time that `since` and `until` filter by: occurred_at, else created."""
         return self.occurred_at or self.created
 
 

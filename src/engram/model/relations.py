@@ -1,4 +1,4 @@
-"""The relation registry: every word by which one memory may be linked to another, as one table."""
+"""The relation registry: every type of link between memories, as one table."""
 
 import re
 from collections.abc import Iterator
@@ -7,9 +7,9 @@ from typing import Any
 from engram.model.errors import InvalidInput
 
 LIGHTEST, HEAVIEST = 1e-6, 1e6
-"""The least and the most a relation may weigh: the product of a long path still is a number."""
+"""The smallest and largest weight, so that the product of a long path stays finite."""
 BY_REVISION = frozenset({"supersedes", "superseded_by"})
-"""What only a revision may say: lineages would otherwise part from the memories they are about."""
+"""Relations that only a revision creates, so that lineages stay consistent."""
 _WORD = re.compile(r"[a-z][a-z0-9_]{0,47}")
 
 _TABLE = (
@@ -35,10 +35,10 @@ _REGISTRY: dict[str, None] = dict.fromkeys(_TABLE)
 
 
 def relation(name: Any) -> str:
-    """The name, if it is known; `InvalidInput` names the known ones, and says how to register one."""
+    """The name; raises `InvalidInput` for an unknown one."""
     if isinstance(name, str) and name in BY_REVISION:
         raise InvalidInput(
-            f"{name!r} is not a relation to be made: use `revise`, which makes the new memory and links both in one step"
+            f"{name!r} cannot be created directly: use `revise`, which stores the new memory and links both"
         )
     if not is_known(name):
         raise InvalidInput(
@@ -54,14 +54,16 @@ def known_relations() -> Iterator[str]:
 
 
 def is_known(name: Any) -> bool:
-    """Whether the registry has this word; files written elsewhere may carry others, which are kept and followed."""
+    """Whether the registry has this word; files from elsewhere may have others, which are kept and followed."""
     return isinstance(name, str) and name in _REGISTRY
 
 
 def register_relation(name: Any) -> None:
-    """Add a relation of your own, for this process: small letters, digits and underscores. A second time is harmless."""
+    """Add a relation of your own, for this process: lower-case letters, digits and underscores. Repeating it is harmless."""
     if not isinstance(name, str) or not _WORD.fullmatch(name):
-        raise InvalidInput(f"{name!r} is no name for a relation; use small letters, digits and _, such as reviewed_by")
+        raise InvalidInput(
+            f"{name!r} is not a valid relation name; use lower-case letters, digits and _, such as reviewed_by"
+        )
     if name in BY_REVISION:
         relation(name)
     _REGISTRY[name] = None

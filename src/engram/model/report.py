@@ -1,4 +1,4 @@
-"""What the doctor says about a store."""
+"""The doctor's report on a store."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -9,7 +9,7 @@ Level = Literal["ok", "advice", "problem"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing the doctor looked at: which (`code`), how it is (`level`, `message`) and what to do about it (`fix`)."""
+    """One thing the doctor checked: its `code`, the result (`level`, `message`) and how to `fix` it."""
 
     code: str
     level: Level
@@ -24,7 +24,7 @@ class Finding:
 
     @property
     def ok(self) -> bool:
-        """Whether it is healthy; advice is no problem."""
+        """Whether it is healthy; advice is not a problem."""
         return self.level != "problem"
 
     def record(self) -> dict[str, Any]:

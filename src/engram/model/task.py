@@ -1,4 +1,4 @@
-"""Work that lasts: a run with its states, its checkpoints, and the jobs that derive facts from its ledger."""
+"""Tasks with their states and checkpoints, and background jobs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,10 +19,10 @@ TRANSITIONS: Mapping[str, frozenset[str]] = {
     "cancelled": frozenset({"running", "deleted"}),
     "deleted": frozenset(),
 }
-"""What may follow on each state. A failed or cancelled run can be taken up again; a completed one is done."""
+"""The states that may follow each state. A failed or cancelled task can be resumed; a completed one cannot."""
 CHECKPOINT_KINDS = ("progress", "manifest")
 JOB_STATES = ("waiting", "leased", "dead")
-"""A job that is done is gone; one that failed too often is dead and waits for a person."""
+"""A finished job is deleted; one that failed too often is dead and waits for a person."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -40,7 +40,7 @@ class TaskRun(Displayed):
     status: str = "running"
     ended: datetime | None = None
     outcome: str = ""
-    """What came of it, or why it stopped."""
+    """The result, or why it stopped."""
     session: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
@@ -52,7 +52,7 @@ class TaskRun(Displayed):
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A compact account of where a task stands, through the event with number `through`."""
+    """The state of a task up to the event with number `through`."""
 
     id: str
     task: str
@@ -73,7 +73,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Work to be done later, at least once. `id` says what it is about: enqueuing it twice is enqueuing it once."""
+    """Background work, run at least once. The `id` identifies it: adding it twice adds it once."""
 
     id: str
     kind: str
@@ -84,26 +84,26 @@ class Job:
     attempts: int = 0
     leased_until: datetime | None = None
     owner: str = ""
-    """The worker that holds the lease."""
+    """The worker that has the lease."""
     error: str = ""
     scope: str = ""
-    """The scope of the ledger whose events it is about; only those who see that see the job."""
+    """The scope of its ledger; only callers who see that see the job."""
 
 
 def checked_state(state: str) -> str:
-    """The state, or an error that names the known ones."""
+    """The state; raises `InvalidInput` for an unknown one."""
     if state not in TASK_STATES:
-        raise InvalidInput(f"{state!r} is no state of a task; one of {', '.join(TASK_STATES)}")
+        raise InvalidInput(f"Unknown task state {state!r}; choose {', '.join(TASK_STATES)}")
     return state
 
 
 def moved(task: TaskRun, state: str, now: datetime, outcome: str = "") -> TaskRun:
-    """The task in another state, if it may go there."""
+    """The task in another state; raises `InvalidInput` where that may not follow."""
     from dataclasses import replace
 
     allowed = TRANSITIONS[task.status]
     if checked_state(state) not in allowed:
-        can = f"it can become {' or '.join(sorted(allowed))}" if allowed else "nothing follows on that"
+        can = f"it can become {' or '.join(sorted(allowed))}" if allowed else "that state is final"
         raise InvalidInput(f"{task.id} is {task.status} and cannot become {state}; {can}")
     ended = now if state in FINISHED else None
     return replace(

@@ -1,4 +1,4 @@
-"""Times as callers give them."""
+"""Times from callers."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -7,7 +7,7 @@ from engram.model.errors import InvalidInput
 
 
 def aware(value: Any) -> datetime | None:
-    """A time with its zone: naive ones are local time, text is ISO 8601. `InvalidInput` for one that UTC cannot express."""
+    """A time with its zone: naive ones are local time, text is ISO 8601. Raises `InvalidInput` for anything else."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -21,5 +21,5 @@ def aware(value: Any) -> datetime | None:
         known = value if value.tzinfo else value.astimezone()
         known.astimezone(UTC)
     except (OverflowError, ValueError, OSError):
-        raise InvalidInput(f"{value} lies outside the calendar; write a year from 2 to 9998") from None
+        raise InvalidInput(f"{value} is outside the calendar; use a year from 2 to 9998") from None
     return known

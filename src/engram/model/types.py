@@ -1,4 +1,4 @@
-"""The type registry: every word the specs use for a kind of memory, as one table."""
+"""The type registry: every type of memory in the specs, as one table."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ class MemoryType:
     kind: str
     """Spec 4's kind: fact, preference, procedure, decision or event."""
     tier: int
-    """Risk tier 1–3: 1 may become active by itself, 3 always waits for a person."""
+    """Risk tier 1–3: 1 may become active at once, 3 always waits for a person."""
     label: str
     """How the type reads in a prompt."""
     priority: int
     """Order of injection: 0 first (corrections and constraints)."""
     spared: bool = False
-    """Archival spares it."""
+    """Whether archival skips it."""
     may_sink: bool = True
-    """Whether decay may carry it below fading."""
+    """Whether decay may take it below fading."""
 
 
 _TABLE = (
@@ -73,9 +73,9 @@ def memory_type(name: str) -> MemoryType:
 
 
 def type_or_default(name: str) -> MemoryType:
-    """Like `memory_type`, but a word this Engram does not know reads as `semantic`.
+    """Like `memory_type`, but an unknown type counts as `semantic`.
 
-    Files written elsewhere may carry other words; they are kept, and treated as plain facts.
+    Files from elsewhere may have other types; they are kept, and treated as plain facts.
     """
     return _REGISTRY.get(name) or _REGISTRY["semantic"]
 
@@ -86,7 +86,7 @@ def known_types() -> Iterator[MemoryType]:
 
 
 def register_type(entry: MemoryType) -> None:
-    """Add a type of your own. A second registration of the same entry is harmless; another meaning is refused."""
+    """Add a type of your own. Repeating the same entry is harmless; raises `InvalidInput` for another meaning."""
     existing = _REGISTRY.get(entry.name)
     if existing is not None and existing != entry:
         raise InvalidInput(f"type {entry.name!r} is already registered with another meaning")

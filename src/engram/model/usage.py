@@ -1,4 +1,4 @@
-"""A use of memories, as the usage log keeps it."""
+"""A use of memories, as the usage log records it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,7 +8,7 @@ from datetime import datetime
 class Use:
     """One use of some memories: injected, recalled, derived again, or rated with a signal.
 
-    `position` is where the log keeps it; it is filled when read back.
+    `position` is its place in the log, set when it is read back.
     """
 
     kind: str

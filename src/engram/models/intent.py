@@ -47,7 +47,7 @@ class Intent:
 def classify(text: str, phrase: TimePhrase | None, at: datetime) -> Intent:
     """The most probable intent of a question with this time phrase, asked at `at`."""
     read = _Tokens.of(text, phrase, at)
-    if not read.keys:
+    if read.is_keyword:
         return Intent(INTENTS[0], 1.0, "")
     sums = MODEL.sums(read.features())
     best = max(range(len(INTENTS)), key=sums.__getitem__)
@@ -103,6 +103,13 @@ class _Tokens:
     def features(self) -> set[str]:
         """N-grams of words and classes, words under the question's opener, classes of the lexicon, and the anchor's words."""
         return {"1", *self._words(), *self._grammar(), *self._lexicon(), *self._anchor()}
+
+    @property
+    def is_keyword(self) -> bool:
+        """Whether there is nothing to interpret: no word, or a single one that is neither a time nor a word of grammar."""
+        if len(self.keys) != 1:
+            return not self.keys
+        return not self.keys[0].startswith("<") and self.keys[0] not in word_class("intent", "grammar")
 
     @property
     def opener(self) -> str:

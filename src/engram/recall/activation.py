@@ -1,4 +1,4 @@
-"""Spreading activation: what the chosen memories are linked to, though no word of the question found it (spec 1)."""
+"""Spreading activation: memories linked to the chosen ones, though no search found them (spec 1)."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from engram.rules import numbers as n
 from engram.rules.strength import link_strength
 
 NOT_FOLLOWED = frozenset({"contradicts", "valid_elsewhere"})
-"""Links that say two memories do not go together."""
+"""Links between memories that do not belong together."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpreadHit:
-    """A memory reached over a link, from whom, and how strongly."""
+    """A memory reached over a link: from which memory, by which link, and how strongly."""
 
     memory: Memory
     source: str
@@ -29,7 +29,7 @@ def spread(
     exclude: Collection[str],
     now: datetime,
 ) -> list[SpreadHit]:
-    """One step from the chosen memories, along links in both directions, strongest first; what is too faint is dropped."""
+    """One step from the chosen memories along links in both directions, strongest first; weak links are dropped."""
     top = max((score for _, score in chosen), default=0.0)
     if top <= 0:
         return []
@@ -56,5 +56,5 @@ def spread(
 
 
 def _named(links: Mapping[str, float]) -> str:
-    """The link that says why: what somebody gave before what use made, the stronger first."""
+    """The link to show: one that somebody made before one that use made, then the strongest."""
     return max(links, key=lambda link: (link != CO_ACCESSED, links[link], link))

@@ -1,4 +1,4 @@
-"""An answer from what a recall found, every part with its source: a model's words, else the memories' own."""
+"""An answer in sentences, every part with its source: a model's words, or quoted memories without one."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from engram.llm.model import LanguageModel
 
 Composer = Callable[[str, str], tuple[str, list[str]]]
-"""Answers a question from lines of what is known, with the ids of the lines it took."""
-MOST_TOLD = 3
-"""Memories an answer in their own words tells; a timeline tells all of them."""
+"""Answers a question from lines of memories, with the ids of the lines it used."""
+MOST_QUOTED = 3
+"""Memories that an answer without a model quotes; a history quotes all of them."""
 NEAR_ENOUGH = 0.75
-"""Part of the best hit's score from which another one belongs to the answer."""
-UNKNOWN = "nothing that is known answers the question"
+"""The share of the best score from which another hit belongs to the answer."""
+UNKNOWN = "Nothing that is known answers the question."
 
 
 def answering(model: "LanguageModel") -> Composer:
-    """How a model is asked: the question and the lines go in as data."""
+    """A composer that asks a model; the question and the lines go in as data."""
     from engram.llm.schemas import ComposedAnswer
 
     def answer(question: str, known: str) -> tuple[str, list[str]]:
@@ -33,30 +33,30 @@ def answering(model: "LanguageModel") -> Composer:
 
 
 def composed(recall: Recall, ask: Composer | None = None) -> tuple[str, str]:
-    """The answer, and a warning where there is something to say of it. A model that fails costs its words, not the answer."""
+    """The answer, and a warning or "". Where the model fails, the memories are quoted instead."""
     if not recall.hits:
         return "", UNKNOWN
     if ask is None:
-        return _in_own_words(recall), ""
+        return _quoted_answer(recall), ""
     try:
-        said, sources = ask(recall.question, lines_of(recall.hits, recall.intent))
+        answer, sources = ask(recall.question, lines_of(recall.hits, recall.intent))
     except ModelError as error:
-        return _in_own_words(recall), f"answered in the memories' own words: {error}"
+        return _quoted_answer(recall), f"quoted the memories: {error}"
     known = {hit.id for hit in recall.hits}
     cited = [source for source in dict.fromkeys(each.strip("[] ") for each in sources) if source in known]
-    if not said or not cited:
-        return _in_own_words(recall), "answered in the memories' own words: the model named no source"
-    return f"{notice(said)} {' '.join(f'[{word(source)}]' for source in cited)}", ""
+    if not answer or not cited:
+        return _quoted_answer(recall), "quoted the memories: the model named no source"
+    return f"{notice(answer)} {' '.join(f'[{word(source)}]' for source in cited)}", ""
 
 
-def _in_own_words(recall: Recall) -> str:
+def _quoted_answer(recall: Recall) -> str:
     hits = recall.hits
     dated = any(word.key == "when" for word in words(recall.question))
     if recall.intent == "lineage":
         return ", then ".join(_sentence(hit, dated) for hit in hits)
     least = max(hit.score for hit in hits) * NEAR_ENOUGH
-    told = [hit for hit in hits if hit.score >= least][:MOST_TOLD]
-    return "; ".join(_sentence(hit, dated) for hit in told)
+    best = [hit for hit in hits if hit.score >= least][:MOST_QUOTED]
+    return "; ".join(_sentence(hit, dated) for hit in best)
 
 
 def _sentence(hit: Hit, dated: bool) -> str:

@@ -1,7 +1,7 @@
-"""Which hits answer a question: those likely enough to be about it, and of one thing asked for those as likely as the best.
+"""Which hits answer a question: those relevant enough, and where one thing is asked for, those near the best.
 
-Everything here is a floor under `Hit.relevance`, the probability that a hit is about the question. A hit that was looked up and not
-searched for, because the question names its fact or asks for everything of a time, has relevance 1.
+Everything here is a floor under `Hit.relevance`, the probability that a hit is about the question. A hit that was looked up, not
+searched for, because the question names its fact or asks for everything from a time, has relevance 1.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,19 +19,19 @@ __all__ = ["ABOUT", "HALF", "HELPFUL", "LOOKED_UP", "MOST_NEAREST", "NEAREST", "
            "at_least", "below", "best_of", "checked_relevance", "is_about", "is_read", "kept", "looked_up", "nearest", "said_first"]  # fmt: skip
 
 ABOUT = 0.08
-"""The floor of `recall`: there the share of answerable questions that get the right memory first and the share of others that get
-nothing are both as high as they get together, on questions of writers the model had not seen (.59 and .73)."""
+"""The floor of `recall`. It balances the share of answerable questions that get the right memory first against the share of
+unanswerable ones that get nothing, on questions of writers the model had not seen (.59 and .73)."""
 HELPFUL = 0.05
-"""The floor of `inject` and of context blocks: a prompt bears a line that is of no use better than it lacks one."""
+"""The floor of `inject` and of context blocks: in a prompt a useless line costs less than a missing one."""
 SURE = 0.5
-"""More likely about the question than not: for callers that act on a hit without showing it to anyone."""
+"""More likely about the question than not: for callers that act on a hit without showing it to a person."""
 HALF = 0.5
 """Where one thing is asked for: a hit less than half as likely as the best one is about something else."""
 NEAREST = 0.01
-"""What has less than this in common with a question is not shown as the nearest to it either."""
+"""The floor of the closest results, shown where nothing answers."""
 MOST_NEAREST = 3
 LOOKED_UP = 1.0
-"""The relevance of what was looked up by its conflict key, its lineage or the time asked for; the trace's `found_by` says which."""
+"""The relevance of a hit looked up by conflict key, lineage or time; `found_by` in its trace says which."""
 _ABOUT_SOMEBODY = frozenset((("know", "about"), ("me", "about"), ("known", "about"), ("everything", "about")))
 _PLURAL_BE = frozenset(("are", "were", "aren't", "weren't"))
 
@@ -47,15 +47,15 @@ def best_of(hits: Iterable[Hit]) -> float:
 
 
 def looked_up(hit: Hit, by: str) -> Hit:
-    """A hit as what the question names or lists; the trace says by what."""
+    """The hit with relevance 1; its trace names what it was looked up by."""
     trace = hit.trace or HitTrace()
     return replace(hit, trace=replace(trace, found_by={**trace.found_by, by: 1}), relevance=LOOKED_UP)
 
 
 def checked_relevance(value: Any, name: str = "min_relevance") -> float:
-    """A relevance that a caller gave; `InvalidInput` for what is none."""
+    """A caller's relevance as a float. Raises `InvalidInput` unless it is a number from 0 to 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidInput(f"{name} {value!r:.40} must be a number between 0 and 1")
+        raise InvalidInput(f"{name} {value!r:.40} must be a number from 0 to 1")
     return float(value)
 
 
@@ -71,20 +71,20 @@ def about(hits: Hits, question: str, floor: float = ABOUT) -> Hits:
     chosen = at_least(hits, floor)
     if not floor or asks_for_several(question):
         return chosen
-    # What was only read sets no measure for what somebody said.
+    # Evidence from documents sets no standard for what somebody said.
     best = best_of(hit for hit in chosen if not is_read(hit)) or best_of(chosen)
     return _cut(chosen, HALF * best, f"less than half of the best one's {best:.2f}")
 
 
 def nearest(hits: Iterable[Hit], floor: float = ABOUT) -> list[Hit]:
-    """The few hits below the floor that come nearest to a question, the nearest first."""
+    """The few hits below the floor that come closest to a question, best first."""
     near = [hit for hit in hits if NEAREST <= hit.relevance < floor]
     return sorted(near, key=lambda hit: -hit.relevance)[:MOST_NEAREST]
 
 
 def asks_for_several(question: str) -> bool:
-    """Whether a question asks for more than one thing: for all about somebody ("tell me about"), it lists, counts or compares ("all my", "how many", "versus"), its verb or
-    the noun it asks for is plural ("what are", "which servers"), or it asks two questions at once ("and who").
+    """Whether a question asks for more than one thing: for everything about somebody ("tell me about"), a list, a count or a
+    comparison ("all my", "how many", "versus"), in the plural ("what are", "which servers"), or twice ("and who").
     """
     keys = [word.key for word in words(question)]
     named = keys[:1] == ["list"] or not word_class("asking", "several").isdisjoint(keys)
@@ -108,24 +108,24 @@ def _is_plural(word: str) -> bool:
 
 
 def said_first(hits: Sequence[Hit]) -> list[Hit]:
-    """The hits with what was only read or overheard behind what somebody said about the same, as `inject` has them."""
+    """The hits with evidence from documents after what somebody said, as `inject` orders them."""
     said = [place for place, hit in enumerate(hits) if is_about(hit) and not is_read(hit)]
     ahead, rest = (hits[: said[-1] + 1], hits[said[-1] + 1 :]) if said else ([], hits)
     return [*sorted(ahead, key=is_read), *rest]
 
 
 def is_read(hit: Hit) -> bool:
-    """Whether a hit is a memory that only tells what was read or overheard."""
+    """Whether a hit is a memory that is evidence only: read or overheard."""
     return hit.memory is not None and is_evidence(hit.memory)
 
 
 def kept(hits: Hits, wanted: Callable[[Hit], bool]) -> Hits:
-    """The hits that are wanted, with how the search went."""
+    """The hits that pass a test, with the search's mode and warnings."""
     return among(hits, (hit for hit in hits if wanted(hit)))
 
 
 def among(hits: Hits, chosen: Iterable[Hit]) -> Hits:
-    """Chosen hits, with how the search went."""
+    """Chosen hits, with the mode and warnings of the search they came from."""
     made = Hits(list(chosen))
     made.mode, made.warnings, made.filtered = hits.mode, hits.warnings, hits.filtered
     made.terms, made.pruned_terms = hits.terms, hits.pruned_terms
@@ -133,7 +133,7 @@ def among(hits: Hits, chosen: Iterable[Hit]) -> Hits:
 
 
 def below(hit_id: str, relevance: float, floor: float) -> Filtered:
-    """Why a hit is left out that does not reach a floor."""
+    """A hit left out because it is below a floor."""
     return Filtered(hit_id, f"relevance {relevance:.2f}, below {floor:.2f}")
 
 

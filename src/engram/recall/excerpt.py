@@ -1,4 +1,4 @@
-"""The stretch of a long text that bears on a question: what a reader is shown instead of 300 words."""
+"""The excerpt of a long text that is about a question: shown instead of 300 words."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -11,27 +11,27 @@ from engram.recall.similarity import Floats, Lexicon, alike
 from engram.text.sentences import SENTENCE_END
 from engram.text.tokens import tokens
 
-__all__ = ["SHOWN", "WHOLE", "stretch_of", "with_stretches"]
+__all__ = ["SHOWN", "WHOLE", "add_excerpts", "excerpt_of"]
 
 WHOLE = 120
 """Index terms up to which a text is shown whole."""
 SHOWN = 60
-"""Index terms of a stretch, unless a single sentence has more."""
+"""Index terms of an excerpt, unless a single sentence has more."""
 MOST_SENTENCES = 2_000
-"""Sentences looked at: the rest of a longer text is not searched for the stretch."""
+"""Sentences that are read; the rest of a longer text is not searched for the excerpt."""
 _LONGEST_SENTENCE = 600
 """Characters after which what has no full stop is cut at a blank."""
 
 
-def with_stretches(hits: Hits, terms: Sequence[str], lexicon: Lexicon) -> Hits:
-    """The hits, the long ones with the stretch that bears on the question."""
+def add_excerpts(hits: Hits, terms: Sequence[str], lexicon: Lexicon) -> Hits:
+    """Give each long hit the excerpt that is about the question."""
     for place, hit in enumerate(hits):
-        if stretch := stretch_of(hit.text, terms, lexicon):
-            hits[place] = replace(hit, stretch=stretch)
+        if excerpt := excerpt_of(hit.text, terms, lexicon):
+            hits[place] = replace(hit, stretch=excerpt)
     return hits
 
 
-def stretch_of(text: str, terms: Sequence[str], lexicon: Lexicon) -> str:
+def excerpt_of(text: str, terms: Sequence[str], lexicon: Lexicon) -> str:
     """The sentences of a long text that say most of the question, an ellipsis where something is left out; "" for a short text."""
     spans = list(_sentences(text))[:MOST_SENTENCES]
     read = [tokens(text[start:end]) for start, end in spans]

@@ -11,7 +11,8 @@ from engram.model.hit import Hit, Hits, HitTrace, Part
 from engram.recall.cutoff import at_least, is_about
 from engram.recall.fusion import RRF_K
 from engram.recall.parse import ParsedQuestion
-from engram.recall.search import Ask, Searcher
+from engram.recall.query import SearchQuery
+from engram.recall.search import Searcher
 from engram.recall.trace import first
 from engram.text.entities import entities
 from engram.text.time.windows import Window
@@ -79,7 +80,7 @@ _ASKING = frozenset(
 
 
 def permutations(question: str, count: int) -> list[str]:
-    """Other wordings by rules, most telling first: its content words, its names, each half of it."""
+    """Rewordings by rules, best first: its content words, its names, each half of it."""
     words = [word for word in question.replace("?", " ").split() if word.lower().strip(".,;:!'\"") not in _ASKING]
     plain = " ".join(words)
     middle = (len(words) + 1) // 2
@@ -88,16 +89,18 @@ def permutations(question: str, count: int) -> list[str]:
     return list(found)[:count]
 
 
-def deep_search(searcher: Searcher, ask: Ask, n_queries: int = 4, permute: Permute | None = None) -> Hits:
-    """The question and its wordings, each searched by itself. A model that fails costs its wordings, not the answer."""
+def deep_search(searcher: Searcher, query: SearchQuery, n_queries: int = 4, permute: Permute | None = None) -> Hits:
+    """Search the question and its rewordings, and fuse the results. Where the model fails, rewordings by rules are used."""
     if type(n_queries) is not int or not 1 <= n_queries <= MOST_QUERIES:
-        raise InvalidInput(f"n_queries {n_queries!r} must lie between 1 and {MOST_QUERIES}")
-    ask = ask.checked()
-    wordings, warning = _wordings(ask.text, n_queries - 1, permute)
-    asks = [replace(ask, text=text, limit=max(ask.limit * 2, 20), min_relevance=0.0) for text in (ask.text, *wordings)]
-    with ThreadPoolExecutor(len(asks)) as pool:
-        results = list(pool.map(searcher.search, asks))
-    fused = first(at_least(_fused(results), ask.min_relevance), ask.limit)
+        raise InvalidInput(f"n_queries {n_queries!r} must be a whole number from 1 to {MOST_QUERIES}")
+    query = query.checked()
+    wordings, warning = _wordings(query.text, n_queries - 1, permute)
+    queries = [
+        replace(query, text=text, limit=max(query.limit * 2, 20), min_relevance=0.0) for text in (query.text, *wordings)
+    ]
+    with ThreadPoolExecutor(len(queries)) as pool:
+        results = list(pool.map(searcher.search, queries))
+    fused = first(at_least(_fused(results), query.min_relevance), query.limit)
     fused.warnings = list(dict.fromkeys(w for hits in results for w in hits.warnings)) + ([warning] if warning else [])
     fused.mode, fused.terms = results[0].mode, tuple(dict.fromkeys(t for hits in results for t in hits.terms))
     return fused
@@ -108,21 +111,21 @@ def _wordings(question: str, count: int, permute: Permute | None) -> tuple[list[
     if permute is None or count < 1:
         return by_rules, ""
     try:
-        asked = [text.strip() for text in permute(question, count) if text.strip()]
+        reworded = [text.strip() for text in permute(question, count) if text.strip()]
     except EngramError as error:
-        return by_rules, f"worded by rules: {error}"
-    return list(dict.fromkeys([*asked, *by_rules]))[:count], ""
+        return by_rules, f"reworded by rules: {error}"
+    return list(dict.fromkeys([*reworded, *by_rules]))[:count], ""
 
 
 def _fused(results: Sequence[Hits]) -> Hits:
     scores: dict[str, list[Part]] = {}
     best: dict[str, Hit] = {}
     for number, hits in enumerate(results, 1):
-        # The question itself counts as much as all its other wordings: they add to its answer, and do not outvote it.
+        # The question itself counts as much as all its rewordings: they add to its answer, and do not outvote it.
         weight = max(1, len(results) - 1) if number == 1 else 1
-        # Of another wording only what is about it counts: what merely lay nearest would add up over several.
-        told = hits if number == 1 else [hit for hit in hits if is_about(hit)]
-        for rank, hit in enumerate(told, 1):
+        # Only relevant hits of a rewording count: merely close ones would add up over several.
+        counted = hits if number == 1 else [hit for hit in hits if is_about(hit)]
+        for rank, hit in enumerate(counted, 1):
             part = Part(f"wording {number}", weight / (RRF_K + rank), detail=f"rank {rank}")
             scores.setdefault(hit.id, []).append(part)
             best.setdefault(hit.id, hit)
@@ -137,14 +140,14 @@ def _scored(hit: Hit, parts: tuple[Part, ...]) -> Hit:
 
 
 BY_RULES = "read by rules: "
-"""Begins the reason of a question that a model could not read; what follows says why."""
+"""The prefix of the reason for a question that the model could not parse."""
 SURE = 0.95
-"""The probability of an intent from which no model is asked for a second opinion."""
+"""The probability of an intent from which the model is not asked."""
 Refine = Callable[[ParsedQuestion, datetime], ParsedQuestion]
 
 
 def refining(model: "LanguageModel") -> Refine:
-    """Classify with a language model what the small one is unsure of. Where it fails or answers nonsense, the first reading stays."""
+    """A refinement by a language model, for questions whose intent is uncertain. Where it fails, the first parse stays."""
     from engram.llm.schemas import QuestionReading
 
     def refine(question: ParsedQuestion, at: datetime) -> ParsedQuestion:
@@ -156,14 +159,14 @@ def refining(model: "LanguageModel") -> Refine:
         except ModelError as error:
             return replace(question, reason=f"{BY_RULES}{error}")
         except ValueError:
-            return replace(question, reason=f"{BY_RULES}{model.name} named a day that is none")
+            return replace(question, reason=f"{BY_RULES}{model.name} named an invalid date")
         return replace(question, intent=read.intent, window=window, reason=f"read by {model.name}")
 
     return refine
 
 
 def permuting(model: "LanguageModel") -> Callable[[str, int], Sequence[str]]:
-    """Other wordings by a model."""
+    """Rewordings by a model."""
     from engram.llm.schemas import Permutations
 
     def permute(question: str, count: int) -> Sequence[str]:

@@ -1,14 +1,16 @@
-"""What a caller may see and means to see: scopes as this directory has them, and filters from plain arguments."""
+"""Scopes as seen from a directory, filters from plain arguments, and what was known at a moment (`known_at`)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from engram.model.errors import InvalidInput
+from engram.model.memory import Memory
 from engram.model.times import aware
-from engram.rules.scopes import parse_scope
+from engram.rules.eligibility import is_valid
+from engram.rules.scopes import parse_scope, shows
 from engram.store.protocol import LIVE, Filters, Store
 
 FILTERS = frozenset(
@@ -29,22 +31,22 @@ FILTERS = frozenset(
         "critical",
     }
 )
-"""What `search`, `list` and `recall` can be narrowed by."""
+"""The filters of `search`, `list` and `recall`."""
 HERE = "here"
-"""Stands for the scope of the directory, wherever a scope is named."""
+"""Accepted wherever a scope is named: the scope of the directory."""
 ScopeLike = str | Sequence[str] | None
 
 
 @dataclass(slots=True)
 class ScopeResolver:
-    """The view from one directory."""
+    """Resolves scopes as seen from one directory."""
 
     store: Store
     directory: Path
     clock: Callable[[], datetime]
 
     def scopes_from(self, scope: ScopeLike) -> tuple[str, ...]:
-        """The scopes an asker sees: those named and what they see, or those of the directory."""
+        """The scopes a caller sees: those named with the wider ones, or those of the directory."""
         from engram.store.scopes import scopes_seen
 
         if scope is not None:
@@ -56,16 +58,16 @@ class ScopeResolver:
         return self.here() if scope == HERE else parse_scope(scope)
 
     def here(self) -> str:
-        """The scope of the directory; an error outside of any repository."""
+        """The scope of the directory; raises `InvalidInput` outside of a repository."""
         found = self.scope()
         if found is None:
             raise InvalidInput(
-                f"{self.directory} lies in no repository, so there is no `here`; name a scope such as project:acme"
+                f"{self.directory} is not in a repository, so `here` has no scope; name one such as project:acme"
             )
         return found
 
     def scope(self) -> str | None:
-        """The scope of the directory, if it lies in a repository."""
+        """The scope of the directory; None outside of a repository."""
         from engram.store.scopes import scope_of
 
         return scope_of(self.directory, self._trusted())
@@ -74,7 +76,7 @@ class ScopeResolver:
         return self.store.trusted_here(self.directory)
 
     def filters(self, **given: Any) -> Filters:
-        """The filters plain arguments mean; an unknown one is named."""
+        """Filters from plain arguments; raises `InvalidInput` for an unknown name."""
         unknown = sorted(set(given) - FILTERS)
         if unknown:
             raise InvalidInput(f"unknown filter {unknown[0]!r}; known: {', '.join(sorted(FILTERS))}")
@@ -128,3 +130,30 @@ def _tuple(value: Sequence[str] | str | None) -> tuple[str, ...] | None:
     if value is None:
         return None
     return (value,) if isinstance(value, str) else tuple(value)
+
+
+def ever(filters: Filters) -> Filters:
+    """The filters without those that change over time: what passed then may not pass today."""
+    return replace(filters, statuses=None, valid_at=None, as_of=False)
+
+
+def was_current(memory: Memory, filters: Filters) -> bool:
+    """Whether a memory, as it was at `known_at`, was visible, and current at the moment asked about."""
+    if not shows(filters.scopes, memory.scope):
+        return False
+    moment = filters.valid_at if filters.as_of and filters.valid_at is not None else filters.known_at
+    return moment is None or is_valid(memory, moment)
+
+
+def listing(store: Store, filters: Filters, limit: int | None, offset: int) -> list[Memory]:
+    """Memories, newest first; with `known_at` as they were then."""
+    if filters.known_at is None:
+        return store.listing(filters, limit, offset)
+    images = store.known_at(filters.known_at)
+    then = (images.get(memory.id, memory) for memory in store.listing(ever(filters)))
+    kept = [memory for memory in then if memory is not None and _passes(memory, filters)]
+    return kept[offset:] if limit is None else kept[offset : offset + limit]
+
+
+def _passes(memory: Memory, filters: Filters) -> bool:
+    return was_current(memory, filters) and (filters.statuses is None or memory.status in filters.statuses)

@@ -11,18 +11,18 @@ from engram.embedding.products import scores
 from engram.recall.passages import (
     SATURATION,
     Passages,
-    Windows,
     near_in_time,
     spoken_by,
     standing,
     word_evidence,
 )
+from engram.recall.query import SearchQuery
 from engram.recall.similarity import Alike, Floats, Lexicon, alike, rarities
+from engram.store.protocol import Candidates
 
 __all__ = [
     "PARTS",
     "RRF_K",
-    "Asked",
     "RankEvidence",
     "Weights",
     "evidence_of",
@@ -54,11 +54,11 @@ class RankEvidence:
     said: Floats
     """The same, as a share of what a passage could have that says nothing but the question."""
     covered: Floats
-    """The share of the question, by rarity, that its best stretch says in so many words."""
+    """The share of the question, by rarity, that its best excerpt says in so many words."""
     session: Floats
     """The share of the question that its session says."""
     meaning: Floats
-    """Cosine of question and passage, or its best stretch, as a share of the best."""
+    """Cosine of question and passage, or its best excerpt, as a share of the best."""
     named: Floats
     """It was said by whom the question names."""
     user: Floats
@@ -111,20 +111,6 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A question as the ranking needs it: its text, its terms without the words of its time phrase, its vector, the spans
-    it names, and in how many of all documents each term occurs.
-    """
-
-    text: str = ""
-    terms: tuple[str, ...] = ()
-    vector: Floats | None = None
-    windows: Windows = ()
-    frequency: Mapping[str, int] | None = None
-    total: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Judged:
     """The evidence, and what it was read from."""
 
@@ -135,24 +121,31 @@ class Judged:
 
 
 def evidence_of(
-    passages: Passages, asked: Asked, meanings: Floats | None, lexicon: Lexicon, *, stretched: bool = False
+    passages: Passages,
+    query: SearchQuery,
+    candidates: Candidates,
+    meanings: Floats | None,
+    lexicon: Lexicon,
+    *,
+    by_excerpt: bool = False,
 ) -> Judged:
-    """What speaks for each passage.
+    """The evidence for each passage.
 
-    `meanings` holds one vector per passage; `stretched` says that they are of the lexicon's own model, so that a long passage
-    is compared by its best stretch. With a lexicon that cannot embed only exact words count, without vectors there is no
-    evidence of meaning: a search by keyword is the same with less evidence.
+    `candidates` says in how many documents each term occurs; `meanings` has one vector per passage. `by_excerpt` says that
+    the vectors are of the lexicon's own model, so that a long passage is compared by its best excerpt. With a lexicon that
+    cannot embed only exact words count; without vectors there is no evidence of meaning.
     """
-    speaks, present = spoken_by(passages, asked.terms)
-    rarity = rarities(asked.terms, asked.frequency or {}, asked.total)
+    terms, text = query.lexical_terms, query.text
+    speaks, present = spoken_by(passages, terms)
+    rarity = rarities(terms, candidates.frequency, candidates.total)
     rarer = (passages.rarity[None, :] / np.maximum(rarity, 1e-6)[:, None]).astype(np.float32)
-    found = alike(asked.terms, passages.vocabulary, lexicon, rarer)
+    found = alike(terms, passages.vocabulary, lexicon, rarer)
     words = word_evidence(passages, found, rarity, present)
-    cosines = _cosines(passages, asked.vector, meanings)
-    if stretched and asked.vector is not None and meanings is not None:
-        cosines = _of_best_stretch(passages, asked.vector, cosines, lexicon)
+    cosines = _cosines(passages, query.vector, meanings)
+    if by_excerpt and query.vector is not None and meanings is not None:
+        cosines = _of_best_excerpt(passages, query.vector, cosines, lexicon)
     user, assistant = passages.roles
-    oneself, other = bool(_ONE_SELF.search(asked.text)), bool(_THE_OTHER.search(asked.text))
+    oneself, other = bool(_ONE_SELF.search(text)), bool(_THE_OTHER.search(text))
     lengths = passages.lengths
     told, whole = np.minimum(lengths[0], TELLS_ALL), lengths.sum(axis=0)
     evidence = RankEvidence(
@@ -166,7 +159,7 @@ def evidence_of(
         oneself=_where(user, oneself and not other),
         assistant=_where(assistant, other),
         standing=standing(passages),
-        time=near_in_time(passages, asked.windows),
+        time=near_in_time(passages, query.windows),
         telling=(told / (told + TELLING_TERMS)).astype(np.float32),
         length=np.maximum(np.log1p(whole) - np.log(TELLS_ALL), 0).astype(np.float32),
         asking=(lengths[1] / np.maximum(whole, 1)).astype(np.float32),
@@ -234,14 +227,14 @@ def _cosines(passages: Passages, question: Floats | None, meanings: Floats | Non
     return scores(meanings, question)
 
 
-def _of_best_stretch(passages: Passages, question: Floats, cosines: Floats, lexicon: Lexicon) -> Floats:
-    """The cosines, of long passages those of their best stretch where that is more.
+def _of_best_excerpt(passages: Passages, question: Floats, cosines: Floats, lexicon: Lexicon) -> Floats:
+    """The cosines; for a long passage that of its best excerpt, where it is higher.
 
-    Which stretch is best is reckoned by adding up what each word contributes, as if no two words had anything in common;
-    only of that one the vector is made.
+    The best excerpt is estimated by adding up what each word contributes, as if no two words had anything in common;
+    only that one is embedded.
     """
-    stretches = passages.stretches
-    long = np.bincount(stretches.passage, minlength=len(passages)) > 1
+    excerpts = passages.excerpts
+    long = np.bincount(excerpts.passage, minlength=len(passages)) > 1
     known = lexicon.vectors(passages.vocabulary) if long.any() else None
     if known is None:
         return cosines
@@ -249,9 +242,9 @@ def _of_best_stretch(passages: Passages, question: Floats, cosines: Floats, lexi
     towards = scores(rows, question) * weights
     values = (towards[passages.words], (weights * weights)[passages.words])
     blocks = [np.bincount(passages.blocks, row, passages.block_total).astype(np.float32) for row in values]
-    sums = stretches.sums(np.stack(blocks))
-    best = stretches.best(sums[0] / np.sqrt(np.maximum(sums[1], 1e-9)))[long]
-    inside = _inside(passages, stretches.first[best], stretches.behind[best])
+    sums = excerpts.sums(np.stack(blocks))
+    best = excerpts.best(sums[0] / np.sqrt(np.maximum(sums[1], 1e-9)))[long]
+    inside = _inside(passages, excerpts.first[best], excerpts.behind[best])
     vectors = np.stack([weights[words] @ rows[words] for words in inside])
     near = (vectors @ question) / np.maximum(np.linalg.norm(vectors, axis=1), 1e-9)
     out = cosines.copy()

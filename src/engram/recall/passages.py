@@ -1,27 +1,33 @@
-"""A passage judged where it stands: by its best stretch, with its neighbours, its session, its speaker and its time.
+"""A passage judged where it stands: by its best excerpt, with its neighbours, its session, its speaker and its time.
 
 In a conversation the words of a question rarely all stand in the turn that answers it. So a turn is searched together with
-what was said around it, nearer turns counting more; and of a long turn the stretch counts that says most of the question.
+what was said around it, nearer turns counting more; and of a long turn the excerpt counts that says most of the question.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TypeAlias
 
 import numpy as np
 
+from engram.recall.query import Windows
 from engram.recall.similarity import Alike, Floats, Integers, Lexicon, rarity
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.text.tokens import tokens
 
 __all__ = [
-    "Mentions", "Passage", "Passages", "Stretches", "Windows", "Words", "best_parents", "bounded", "near_in_time",
-    "spoken_by", "standing", "word_evidence",
+    "Excerpts",
+    "Mentions",
+    "Passage",
+    "Passages",
+    "Words",
+    "best_parents",
+    "bounded",
+    "near_in_time",
+    "spoken_by",
+    "standing",
+    "word_evidence",
 ]  # fmt: skip
-
-Windows: TypeAlias = Sequence[tuple[float, float]]
-"""Spans of time a question speaks of: since, until, in seconds."""
 
 DECAY = 0.6
 """What a turn's words count one turn away; flat from .5 to .7 on every development set."""
@@ -38,8 +44,8 @@ ASKED_ANSWERED = 1.0
 """What they count in the next turn, which answers. What a user asks an assistant is the user's own matter, and stays."""
 SATURATION, LENGTH = 1.2, 0.75
 """BM25's k1 and b, at their customary values."""
-STRETCH, LONG = 40, 60
-"""Terms of a stretch, and from how many on a passage is taken apart into stretches: two or three sentences."""
+EXCERPT, LONG = 40, 60
+"""Terms of a excerpt, and from how many on a passage is taken apart into excerpts: two or three sentences."""
 LONGEST = 24_000
 """Characters of a field that are read, some 4,000 terms: twice what is embedded. Of a book only the beginning is ranked by."""
 FORGETTING_DAYS = 7.0
@@ -71,19 +77,19 @@ def bounded(fields: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretches:
-    """The stretches of passages, in their order: overlapping pairs of blocks of the first field's words."""
+class Excerpts:
+    """The excerpts of passages, in their order: overlapping pairs of blocks of the first field's words."""
 
     passage: Integers
-    """The passage each stretch is of."""
+    """The passage each excerpt is of."""
     first: Integers
     """Its first block, and the block behind its last."""
     behind: Integers
     starts: Integers
-    """The first stretch of each passage."""
+    """The first excerpt of each passage."""
 
     def best(self, values: Floats) -> Integers:
-        """Of each passage the stretch with the highest value; of several the first."""
+        """Of each passage the excerpt with the highest value; of several the first."""
         if len(values) == len(self.starts):
             return self.starts
         top = np.maximum.reduceat(values, self.starts)[self.passage]
@@ -91,7 +97,7 @@ class Stretches:
         return np.minimum.reduceat(places, self.starts)
 
     def sums(self, blocks: Floats) -> Floats:
-        """(rows x stretches) what the blocks of each stretch come to, of (rows x blocks)."""
+        """(rows x excerpts) what the blocks of each excerpt come to, of (rows x blocks)."""
         if blocks.shape[1] == len(self.first):
             return blocks
         paired = np.zeros(blocks.shape[1] - 1, dtype=np.float32)
@@ -171,15 +177,15 @@ class Passages:
         return self._by_half(self._places, self._weights)
 
     @cached_property
-    def stretches(self) -> Stretches:
-        """The stretches of every passage; a short one is a single stretch."""
+    def excerpts(self) -> Excerpts:
+        """The excerpts of every passage; a short one is a single excerpt."""
         counts = np.diff(np.append(self.block_starts, self.block_total))
         several = np.maximum(counts - 1, 1)
         passage = np.repeat(np.arange(len(self)), several)
         starts = np.cumsum(several) - several
         first = np.arange(len(passage)) - np.repeat(starts, several) + np.repeat(self.block_starts, several)
         behind = np.minimum(first + 2, np.repeat(self.block_starts + counts, several))
-        return Stretches(passage, first, behind, starts)
+        return Excerpts(passage, first, behind, starts)
 
     @cached_property
     def rarity(self) -> Floats:
@@ -201,11 +207,11 @@ class Passages:
         sums = np.bincount(at, values, minlength=mentions.size * size).astype(np.float32)
         return sums.reshape(mentions.size, len(self), 2).transpose(0, 2, 1)
 
-    def by_stretch(self, mentions: Mentions) -> Floats:
-        """(terms x stretches) how often each term is said in each stretch."""
+    def by_excerpt(self, mentions: Mentions) -> Floats:
+        """(terms x excerpts) how often each term is said in each excerpt."""
         at = mentions.terms * self.block_total + self.blocks[mentions.words]
         sums = np.bincount(at, mentions.values, minlength=mentions.size * self.block_total)
-        return self.stretches.sums(sums.reshape(mentions.size, self.block_total).astype(np.float32))
+        return self.excerpts.sums(sums.reshape(mentions.size, self.block_total).astype(np.float32))
 
     def _by_half(self, places: Integers, weights: Floats) -> Floats:
         sums = np.bincount(places, weights, minlength=2 * len(self)).astype(np.float32)
@@ -216,7 +222,7 @@ def _blocks(sizes: Integers, stated: "np.ndarray", rows: Integers, lengths: Inte
     """The block of each word, the first block of each passage, and how many there are. What is not the statement stands in the
     first block of its passage.
     """
-    half = STRETCH // 2
+    half = EXCERPT // 2
     counts = np.where(lengths > LONG, -(-lengths // half), 1)
     starts = np.cumsum(counts) - counts
     blocks = np.repeat(starts[rows] if len(rows) else rows, sizes)
@@ -238,7 +244,7 @@ def _distinct(numbers: Integers) -> tuple[Integers, Integers]:
 @dataclass(frozen=True, slots=True)
 class Words:
     """What the words of a question come to: BM25 of each passage in its context, and which share of the question, by
-    rarity, stands in its best stretch and in its session.
+    rarity, stands in its best excerpt and in its session.
     """
 
     context: Floats
@@ -258,13 +264,13 @@ def word_evidence(passages: Passages, found: Alike, rarity: Floats, named: Mappi
     spread = _spread(np.concatenate([counts, passages.lengths[None]]), passages)
     turns = _saturated(spread[:-1], spread[-1])
     share = (rarity / max(float(rarity.sum()), 1e-6)).astype(np.float32)
-    in_stretch = passages.by_stretch(same)
-    near = np.minimum(passages.by_stretch(worth), ALIKE_AT_MOST)
-    stretch = passages.stretches.best(share @ np.minimum(in_stretch + near, 1))
+    in_excerpt = passages.by_excerpt(same)
+    near = np.minimum(passages.by_excerpt(worth), ALIKE_AT_MOST)
+    excerpt = passages.excerpts.best(share @ np.minimum(in_excerpt + near, 1))
     said = (_by_session(exact.sum(axis=1), passages) > 0).astype(np.float32)
     return Words(
         _weighed(turns, rarity, named),
-        _weighed((in_stretch[:, stretch] > 0).astype(np.float32), share, named),
+        _weighed((in_excerpt[:, excerpt] > 0).astype(np.float32), share, named),
         _weighed(said, share, named),
     )
 

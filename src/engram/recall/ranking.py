@@ -14,13 +14,14 @@ from engram.model.hit import Part
 from engram.model.memory import Memory
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.store.documents import memory_document
-from engram.store.protocol import Candidates, Filters, Placed, Query, Stand, Store, Stretch
+from engram.store.protocol import Candidates, DocumentPosition, IndexedPassage, PassageRange, Store
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
     from engram.model.hit import Hits
     from engram.recall.fusion import Judged
-    from engram.recall.passages import Passages, Windows
+    from engram.recall.passages import Passages
+    from engram.recall.query import SearchQuery
     from engram.recall.similarity import Floats, Integers, Lexicon
 
 SESSIONS_READ = 60
@@ -28,7 +29,7 @@ SESSIONS_READ = 60
 JUDGED = 48
 """Documents that stand alone judged for one question: the best by either retriever's raw score."""
 READ_WHOLE = 1_000
-"""The longest session that is read whole; of a longer one only what is near a candidate."""
+"""The longest session that is read whole; of a longer one only the neighbourhood of candidates is read."""
 AROUND = 2
 """Places read on either side of a candidate there: what a turn that is farther away lends is little."""
 
@@ -52,44 +53,26 @@ class Ranked:
         return tuple(Part(name, value) for name, value in self.shares.items())
 
 
-@dataclass(frozen=True, slots=True)
-class RankingContext:
-    """Everything `rank` needs to know of one search. `then` holds what was known at an asked-for moment, by number."""
-
-    query: Query
-    mode: str
-    fusion: str | None
-    filters: Filters
-    wanted: int = 30
-    """How many places to fill."""
-    windows: "Windows" = ()
-    then: Mapping[int, Memory] = field(default_factory=dict)
-    text: str = ""
-    """The question as it was asked."""
-    terms: tuple[str, ...] = ()
-    """Its terms, whether or not they are searched for."""
-
-
-def rank(store: Store, candidates: Candidates, retrieval: RankingContext) -> list[Ranked]:
+def rank(store: Store, candidates: Candidates, query: "SearchQuery") -> list[Ranked]:
     """Documents in their order, best first, each with the probability that it is about the question."""
     lists = {"keyword": candidates.lexical, "semantic": candidates.semantic}
-    if retrieval.then or (retrieval.mode == "hybrid" and retrieval.fusion != "rrf"):
-        placed, judged = judge(store, candidates, retrieval)
+    if query.images or (query.mode == "hybrid" and query.fusion != "rrf"):
+        placed, judged = judge(store, candidates, query)
         if judged is None:
             return []
-        parts, rows = _best_judged(placed, judged, retrieval)
-        if retrieval.query.vector is not None:
-            relevance = _relevance_in_context(store, retrieval, judged, rows)
+        parts, rows = _best_judged(placed, judged, query)
+        if query.vector is not None:
+            relevance = _relevance_in_context(store, query, judged, rows)
         else:
-            relevance = _relevance_alone(store, retrieval, list(parts))
+            relevance = _relevance_alone(store, query, list(parts))
     else:
-        parts = _best(_reciprocal(lists) if retrieval.mode == "hybrid" else _pure(lists), retrieval.wanted)
-        relevance = _relevance_alone(store, retrieval, list(parts))
+        parts = _best(_reciprocal(lists) if query.mode == "hybrid" else _pure(lists), query.places)
+        relevance = _relevance_alone(store, query, list(parts))
     return _scaled(parts, lists, relevance)
 
 
 def _best_judged(
-    placed: Sequence[Placed], judged: "Judged", retrieval: RankingContext
+    placed: Sequence[IndexedPassage], judged: "Judged", query: "SearchQuery"
 ) -> "tuple[dict[int, Mapping[str, float]], Integers]":
     """The best documents by what speaks for them, with its parts, and their rows among those placed."""
     import numpy as np
@@ -98,11 +81,11 @@ def _best_judged(
     from engram.recall.fusion import repeated, score, weighed
 
     parts = weighed(judged.evidence)
-    if asks_for_several(retrieval.text) and any(place.parent for place in placed):
+    if asks_for_several(query.text) and any(place.parent for place in placed):
         parts["repeated"] = repeated(score(parts), [place.parent for place in placed])
     eligible = np.array([row for row, place in enumerate(placed) if place.eligible], dtype=np.int64)
     numbers = np.array([place.n for place in placed], dtype=np.int64)
-    rows = eligible[np.lexsort((numbers[eligible], -score(parts)[eligible]))][: retrieval.wanted]
+    rows = eligible[np.lexsort((numbers[eligible], -score(parts)[eligible]))][: query.places]
     columns = {name: values[rows].tolist() for name, values in parts.items()}
     return {
         n: {name: values[place] for name, values in columns.items()} for place, n in enumerate(numbers[rows].tolist())
@@ -114,37 +97,34 @@ def _best(parts: Mapping[int, Mapping[str, float]], wanted: int) -> dict[int, Ma
     return {n: parts[n] for n in sorted(totals, key=lambda n: (-totals[n], n))[:wanted]}
 
 
-def _relevance_in_context(
-    store: Store, retrieval: RankingContext, judged: "Judged", rows: "Integers"
-) -> dict[int, float]:
+def _relevance_in_context(store: Store, query: "SearchQuery", judged: "Judged", rows: "Integers") -> dict[int, float]:
     """The relevance of these rows, read off the same passages that were judged; by their place in the order."""
-    from engram.recall.relevance import RelevanceQuery, probabilities
+    from engram.recall.relevance import probabilities
 
-    cosines = judged.cosines[rows] if _is_bundled(store) else _cosines_by_words(retrieval, judged.passages, rows)
-    question = RelevanceQuery(retrieval.text, retrieval.terms, judged.alike)
-    return dict(enumerate(probabilities(question, cosines, judged.passages, rows).tolist()))
+    cosines = judged.cosines[rows] if _is_bundled(store) else _cosines_by_words(query, judged.passages, rows)
+    return dict(enumerate(probabilities(query, judged.alike, cosines, judged.passages, rows).tolist()))
 
 
-def _relevance_alone(store: Store, retrieval: RankingContext, numbers: Sequence[int]) -> dict[int, float]:
+def _relevance_alone(store: Store, query: "SearchQuery", numbers: Sequence[int]) -> dict[int, float]:
     """The same for an order that one retriever alone gave: each document by itself, without what stands around it."""
     import numpy as np
 
     from engram.recall.passages import Passage, Passages, bounded
-    from engram.recall.relevance import RelevanceQuery, probabilities
+    from engram.recall.relevance import probabilities
     from engram.recall.similarity import alike
 
     lexicon = _lexicon(alike=True)
     lexicon.trim()
-    read = {place.n: place for place in store.passages(numbers, (), retrieval.filters)[0]} if numbers else {}
+    read = {place.n: place for place in store.passages(numbers, (), query.store_filters)[0]} if numbers else {}
     known = [(place, read[n]) for place, n in enumerate(numbers) if n in read]
     items = [Passage(bounded(found.fields), "", found.fields[1] if found.parent else "") for _, found in known]
     passages, rows = Passages(items, lexicon), np.arange(len(items))
-    question = RelevanceQuery(retrieval.text, retrieval.terms, alike(retrieval.terms, passages.vocabulary, lexicon))
-    found = probabilities(question, _cosines_by_words(retrieval, passages, rows), passages, rows).tolist()
+    likeness = alike(query.terms, passages.vocabulary, lexicon)
+    found = probabilities(query, likeness, _cosines_by_words(query, passages, rows), passages, rows).tolist()
     return {place: relevance for (place, _), relevance in zip(known, found, strict=True)}
 
 
-def _cosines_by_words(retrieval: RankingContext, passages: "Passages", wanted: "Integers") -> "Floats":
+def _cosines_by_words(query: "SearchQuery", passages: "Passages", wanted: "Integers") -> "Floats":
     """Cosines of the question and the wanted passages by the bundled model, made of their words' vectors."""
     import numpy as np
 
@@ -155,7 +135,7 @@ def _cosines_by_words(retrieval: RankingContext, passages: "Passages", wanted: "
     if known is None:
         return cosines
     rows, weights = known
-    question = StaticEmbedder().embed([retrieval.text])[0]
+    question = StaticEmbedder().embed([query.text])[0]
     for row, place in enumerate(wanted.tolist()):
         words = passages.words[passages.places == place]
         summed = weights[words] @ rows[words]
@@ -201,67 +181,70 @@ def _scaled(
     return ranked
 
 
-def judge(store: Store, candidates: Candidates, retrieval: RankingContext) -> "tuple[list[Placed], Judged | None]":
+def judge(store: Store, candidates: Candidates, query: "SearchQuery") -> "tuple[list[IndexedPassage], Judged | None]":
     """Every document considered, and what speaks for each; None where there is none."""
-    from engram.recall.fusion import Asked, evidence_of
+    from engram.recall.fusion import evidence_of
     from engram.recall.passages import Passage, Passages, bounded
 
-    placed, vectors = _placed(store, candidates, retrieval)
+    placed, vectors = _placed(store, candidates, query)
     if not placed:
         return [], None
-    query = retrieval.query
     lexicon = _lexicon(alike=query.vector is not None)
     lexicon.trim()
     items = [
         Passage(bounded(place.fields), group, place.fields[1] if group else "", place.time)
         for place, group in zip(placed, _groups(placed), strict=True)
     ]
-    asked = Asked(retrieval.text, query.terms, query.vector, retrieval.windows, candidates.frequency, candidates.total)
-    meanings = _meanings(store, placed, vectors, retrieval)
-    judged = evidence_of(Passages(items, lexicon), asked, meanings, lexicon, stretched=_is_bundled(store))
+    meanings = _meanings(store, placed, vectors, query)
+    passages, bundled = Passages(items, lexicon), _is_bundled(store)
+    judged = evidence_of(passages, query, candidates, meanings, lexicon, by_excerpt=bundled)
     return placed, judged
 
 
-def _placed(store: Store, candidates: Candidates, retrieval: RankingContext) -> "tuple[list[Placed], Vectors | None]":
+def _placed(
+    store: Store, candidates: Candidates, query: "SearchQuery"
+) -> "tuple[list[IndexedPassage], Vectors | None]":
     from engram.recall.passages import best_parents
 
     numbers = list(dict.fromkeys([n for n, _ in candidates.lexical] + [n for n, _ in candidates.semantic]))
-    then = retrieval.then
+    then = query.images
     others = [n for n in then if n not in set(numbers)]
     numbers += others
-    stands = {**candidates.stands, **(store.stands(others) if others else {})}
+    stands = {**candidates.positions, **(store.document_positions(others) if others else {})}
     rankings = [
         [(stands[n].parent if n in stands else "", score) for n, score in found]
         for found in (candidates.lexical, candidates.semantic)
     ]
     worthiest = _worthiest(candidates)
-    alone = _promising([n for n in numbers if n not in stands or not stands[n].parent], worthiest, retrieval)
+    alone = _promising([n for n in numbers if n not in stands or not stands[n].parent], worthiest, query)
     near = {n: stands[n] for n in worthiest[:JUDGED] if n in stands and stands[n].last > READ_WHOLE}
     stretches = _stretches(best_parents(rankings, SESSIONS_READ), list(stands.values()), list(near.values()))
-    placed, vectors = store.passages(alone, stretches, retrieval.filters)
+    placed, vectors = store.passages(alone, stretches, query.store_filters)
     return [_as_known(p, then[p.n]) if p.n in then else p for p in placed] if then else placed, vectors
 
 
-def _stretches(parents: Sequence[str], stands: Sequence[Stand], near: Sequence[Stand]) -> list[Stretch]:
+def _stretches(
+    parents: Sequence[str], stands: Sequence[DocumentPosition], near: Sequence[DocumentPosition]
+) -> list[PassageRange]:
     """What is read: a conversation whole; of a long ledger or document only what lies around the best candidates."""
     lasts = {stand.parent: stand.last for stand in stands}
-    whole = [Stretch(parent, 0, lasts[parent]) for parent in parents if lasts[parent] <= READ_WHOLE]
-    parts: list[Stretch] = []
+    whole = [PassageRange(parent, 0, lasts[parent]) for parent in parents if lasts[parent] <= READ_WHOLE]
+    parts: list[PassageRange] = []
     for stand in sorted(near, key=lambda stand: (stand.parent, stand.position)):
         first, last = max(0, stand.position - AROUND), stand.position + AROUND
         if parts and parts[-1].parent == stand.parent and first <= parts[-1].last + 1:
-            parts[-1] = Stretch(stand.parent, parts[-1].first, last)
+            parts[-1] = PassageRange(stand.parent, parts[-1].first, last)
         else:
-            parts.append(Stretch(stand.parent, first, last))
+            parts.append(PassageRange(stand.parent, first, last))
     return whole + parts
 
 
-def _groups(placed: Sequence[Placed]) -> list[str]:
+def _groups(placed: Sequence[IndexedPassage]) -> list[str]:
     """The session each passage is judged in. Where a ledger was read in parts, each part is one of its own: what does not
     touch is no neighbour.
     """
     groups: list[str] = []
-    before: Placed | None = None
+    before: IndexedPassage | None = None
     for place in placed:
         follows = (
             before is not None
@@ -285,29 +268,29 @@ def _worthiest(candidates: Candidates) -> list[int]:
     return sorted(worth, key=lambda n: (-worth[n], n))
 
 
-def _promising(alone: list[int], worthiest: Sequence[int], retrieval: RankingContext) -> list[int]:
+def _promising(alone: list[int], worthiest: Sequence[int], query: "SearchQuery") -> list[int]:
     """Documents that stand alone are judged by the same words and vectors that found them: the first of them will do."""
-    most = max(JUDGED, retrieval.wanted)
-    if len(alone) <= most or retrieval.then:
+    most = max(JUDGED, query.places)
+    if len(alone) <= most or query.images:
         return alone
     standing = set(alone)
     return [n for n in worthiest if n in standing][:most]
 
 
-def _as_known(place: Placed, memory: Memory) -> Placed:
+def _as_known(place: IndexedPassage, memory: Memory) -> IndexedPassage:
     document = memory_document(memory)
     fields = (document.statement, document.about, document.support)
-    return Placed(place.n, fields, place.parent, place.position, place.time, place.eligible)
+    return IndexedPassage(place.n, fields, place.parent, place.position, place.time, place.eligible)
 
 
 def _meanings(
-    store: Store, placed: Sequence[Placed], vectors: "Vectors | None", retrieval: RankingContext
+    store: Store, placed: Sequence[IndexedPassage], vectors: "Vectors | None", query: "SearchQuery"
 ) -> "Vectors | None":
-    if retrieval.query.vector is None:
+    if query.vector is None:
         return None
-    changed = [(i, place.n) for i, place in enumerate(placed) if place.n in retrieval.then]
+    changed = [(i, place.n) for i, place in enumerate(placed) if place.n in query.images]
     if vectors is not None and changed:
-        fresh = store.embed([memory_document(retrieval.then[n]).meaning for _, n in changed])
+        fresh = store.embed([memory_document(query.images[n]).meaning for _, n in changed])
         if fresh is not None:
             vectors[[i for i, _ in changed]] = fresh
     return vectors
@@ -325,8 +308,8 @@ def _lexicon(*, alike: bool) -> "Lexicon":
     return Lexicon(StaticEmbedder().summed if alike else None)
 
 
-def show_stretches(hits: "Hits", terms: Sequence[str]) -> None:
-    """Give long hits the stretch that bears on the question."""
-    from engram.recall.excerpt import with_stretches
+def with_excerpts(hits: "Hits", terms: Sequence[str]) -> None:
+    """Give each long hit the excerpt that is about the question."""
+    from engram.recall.excerpt import add_excerpts
 
-    with_stretches(hits, terms, _lexicon(alike=True))
+    add_excerpts(hits, terms, _lexicon(alike=True))

@@ -1,4 +1,4 @@
-"""recall and inject: a search in what the asker may see, noted as use, phrased for a reader or a prompt."""
+"""`recall` and `inject`: search what the caller may see, record the use, and phrase the result for a reader or a prompt."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +14,8 @@ from engram.recall.answer.answerer import Answerer
 from engram.recall.answer.history import time_of
 from engram.recall.cutoff import HELPFUL, is_about, is_read
 from engram.recall.parse import ParsedQuestion, parse
-from engram.recall.search import Ask, Searcher
+from engram.recall.query import SearchQuery
+from engram.recall.search import Searcher
 from engram.rules.sources import EVIDENCE, is_evidence
 from engram.store.protocol import Filters, Store
 from engram.text.quote import notice, quoted, word
@@ -27,32 +28,32 @@ if TYPE_CHECKING:
 PINNED_POOL = 100
 """Pinned memories offered to an injection; those its limits cut are named."""
 INJECT_POOL = 24
-"""Hits looked at for an injection: the most it can hold, and some that the budget may pass over."""
+"""Hits considered for an injection: the most it can contain, and some that the budget may skip."""
 MIN_BUDGET = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """The answer to a question: what was understood of it, the hits, and the same as text."""
+    """The answer to a question: how it was interpreted, the hits, and the hits as text."""
 
     question: str
     hits: Hits
-    """What is about the question; empty where nothing is known."""
+    """The hits about the question; empty where nothing is known."""
     text: str
-    """The hits as lines, or a sentence that nothing is known."""
+    """The hits as lines, or a sentence saying that nothing is known."""
     warnings: tuple[str, ...] = field(default=())
     intent: str = "current"
     """current, historical, event or lineage."""
     window: Window | None = None
-    """The time asked about, half-open; None where none was."""
+    """The time asked about, half-open; None where there is none."""
     understood: ParsedQuestion | None = None
-    """All that was read out of the question, and which words said so."""
+    """The parsed question, and the words that decided it."""
     answer: str = ""
-    """What was found as an answer with its sources, where one was asked for."""
+    """The answer in sentences with its sources, if `compose_answer` was set."""
     trace: "Trace | None" = None
-    """How the answer came about, where an explanation was asked for."""
+    """How the answer was found, if `explain` was set."""
     nearest: Hits = field(default_factory=Hits)
-    """Where there are no hits: at most three that come nearest to the question and probably do not answer it."""
+    """Where there are no hits: up to three close results, which probably do not answer the question."""
 
 
 @dataclass(slots=True)
@@ -64,71 +65,71 @@ class Recaller:
     clock: Callable[[], datetime]
     refine: "Callable[[ParsedQuestion, datetime], ParsedQuestion] | None" = None
 
-    def recall(self, ask: Ask, session: str = "", at: datetime | None = None) -> Recall:
-        """Answer a question and note the use of what is about it."""
-        found = self.answered(ask, at)
-        # A caller may ask for less relevant hits, too; they are not strengthened by it.
+    def recall(self, query: SearchQuery, session: str = "", at: datetime | None = None) -> Recall:
+        """Answer a question and record the use of the hits about it."""
+        found = self.answered(query, at)
+        # A caller may lower the floor; hits below the usual one are not reinforced.
         meant = [hit.id for hit in found.hits if hit.memory is not None and is_about(hit)]
-        warning = self._note("recalled", meant, session)
+        warning = self._record_use("recalled", meant, session)
         return replace(found, warnings=(*found.warnings, warning)) if warning else found
 
-    def answered(self, ask: Ask, at: datetime | None = None) -> Recall:
-        """Understand, search, phrase the answer, and tell how it came about if that was asked for."""
+    def answered(self, query: SearchQuery, at: datetime | None = None) -> Recall:
+        """Parse the question, search, and phrase the answer; with a trace if the query asks for one. Records no use."""
         moment = at or self.clock()
-        question = parse(ask.text, moment) if ask.narrowed else self.understood(ask.text, moment)
-        searcher = replace(self.searcher, log=[]) if ask.explain else self.searcher
-        floor, ask = ask.min_relevance, replace(ask.checked(), min_relevance=0.0)
-        answer = Answerer(searcher, self.store, self.clock, floor).answer(question, ask)
+        question = parse(query.text, moment) if query.narrowed else self.understood(query.text, moment)
+        searcher = replace(self.searcher, log=[]) if query.explain else self.searcher
+        floor, query = query.min_relevance, replace(query.checked(), min_relevance=0.0)
+        answer = Answerer(searcher, self.store, self.clock, floor).answer(question, query)
         trace = None
         if searcher.log is not None:
             from engram.recall.trace import traced
 
             trace = traced(question, answer, searcher.log)
         hits, text = answer.hits, lines_of(answer.hits, question.intent) or NOTHING_KNOWN
-        return Recall(ask.text, hits, text, (*answer.notes, *hits.warnings), question.intent, answer.window, question,
+        return Recall(query.text, hits, text, (*answer.notes, *hits.warnings), question.intent, answer.window, question,
                       trace=trace, nearest=answer.nearest)  # fmt: skip
 
     def understood(self, text: str, at: datetime) -> ParsedQuestion:
-        """What a question asks for; a model refines what the rules read, and only where it answers sensibly."""
+        """The parsed question; a language model refines it where one is configured and answers sensibly."""
         question = parse(text, at)
         return self.refine(question, at) if self.refine is not None else question
 
     def inject(
         self, task: str, filters: Filters, budget: int, session: str = "", min_relevance: float = HELPFUL
     ) -> Injection:
-        """Choose what the task needs; note it as injected."""
+        """Choose what the task needs and record it as injected. Raises `InvalidInput` for a budget that is too small."""
         if type(budget) is not int or budget < MIN_BUDGET:
-            raise InvalidInput(f"budget {budget!r:.40} must be a whole number of tokens, at least {MIN_BUDGET}")
+            raise InvalidInput(f"A budget of {budget!r:.40} tokens is too small (minimum {MIN_BUDGET}).")
         from engram.embedding.tokenizer import count_tokens
         from engram.recall.prompt import inject
 
         now = self.clock()
-        hits = self._offered(Ask(task, INJECT_POOL, filters=filters, min_relevance=min_relevance).checked())
+        hits = self._offered(SearchQuery(task, INJECT_POOL, filters=filters, min_relevance=min_relevance).checked())
         chosen = inject.build(
             hits, budget, count_tokens, now, lambda directives: self._spread(directives, hits, filters, now)
         )
-        warning = self._note("injected", chosen.ids, session)
+        warning = self._record_use("injected", chosen.ids, session)
         return replace(chosen, warnings=(*chosen.warnings, warning)) if warning else chosen
 
-    def _offered(self, ask: Ask) -> Hits:
-        hits = self.searcher.search(ask) if ask.text.strip() else Hits()
+    def _offered(self, query: SearchQuery) -> Hits:
+        hits = self.searcher.search(query) if query.text.strip() else Hits()
         known = {hit.id for hit in hits}
-        for memory in self._always(ask.filters):
+        for memory in self._always(query.filters):
             if memory.id not in known:
                 known.add(memory.id)
                 hits.append(Hit(memory.id, "memory", 0.0, memory.statement, memory))
         return hits
 
     def _always(self, filters: Filters) -> list[Memory]:
-        """What is offered whatever the task is: all that is critical, and the newest of what is pinned.
+        """What is offered for any task: all critical memories, and the newest pinned ones.
 
-        A slot or a pin that a file brought along holds no place.
+        A critical slot or a pin that came with a document does not count.
         """
 
-        def said(narrowed: Filters) -> list[Memory]:
+        def listed(narrowed: Filters) -> list[Memory]:
             return [memory for memory in self.store.listing(narrowed) if not is_evidence(memory)]
 
-        return said(replace(filters, critical=True)) + said(replace(filters, pinned=True))[:PINNED_POOL]
+        return listed(replace(filters, critical=True)) + listed(replace(filters, pinned=True))[:PINNED_POOL]
 
     def _spread(
         self, directives: Sequence[tuple[Memory, float]], hits: Hits, filters: Filters, now: datetime
@@ -143,33 +144,33 @@ class Recaller:
 
         return spread(scored, fetch, self.store.links_to, {hit.id for hit in hits}, now)
 
-    def _note(self, kind: str, ids: Sequence[str], session: str) -> str:
+    def _record_use(self, kind: str, ids: Sequence[str], session: str) -> str:
         if not ids:
             return ""
         try:
             self.store.note_use(Use(kind, tuple(ids), self.clock(), session))
         except (StoreReadOnly, StoreDenied) as error:
-            return f"{error}; the use was not noted"
+            return f"{error}; the use was not recorded"
         return ""
 
 
 def lines_of(hits: Iterable[Hit], intent: str) -> str:
-    """Hits as lines; with their times, where another time than now was asked about."""
+    """Hits as lines; with their times, unless the question is about now."""
     return "\n".join(line_of(hit, dated=intent != "current") for hit in hits)
 
 
 def line_of(hit: Hit, *, dated: bool = False) -> str:
-    """A hit as one line of an answer: its id and what it is, then its words as a quotation."""
+    """A hit as one line: its id and type, then its text as a quotation."""
     return f"{label_of(hit)}: {quoted(hit.stretch or hit.text)}{remark_of(hit, dated=dated)}"
 
 
 def label_of(hit: Hit) -> str:
-    """What stands before the words of a hit: its id and what it is."""
+    """The label before a hit's text: its id and its type or speaker."""
     label = type_or_default(hit.memory.type).label if hit.memory else word(hit.event.role) if hit.event else hit.kind
     return f"[{word(hit.id)}] {label}"
 
 
 def remark_of(hit: Hit, *, dated: bool) -> str:
-    """What is said of a hit behind its words, in brackets: that it was only read, a caveat, when it was so or happened."""
-    said = [part for part in (EVIDENCE if is_read(hit) else "", hit.note, time_of(hit) if dated else "") if part]
-    return f" ({notice(', '.join(said))})" if said else ""
+    """The remarks after a hit's text, in brackets: that it is evidence only, a caveat, when it was true or happened."""
+    remarks = [part for part in (EVIDENCE if is_read(hit) else "", hit.note, time_of(hit) if dated else "") if part]
+    return f" ({notice(', '.join(remarks))})" if remarks else ""

@@ -1,7 +1,7 @@
 """Whether a hit is about the question: a calibrated probability, the same whatever else a search found.
 
 The order of hits is decided by all the evidence of a search (`fuse`); its scale is that search's own. Relevance is read off the
-question and the one passage: which of the question's words its best stretch says, in so many words or by likeness, how much each
+question and the one passage: which of the question's words its best excerpt says, in so many words or by likeness, how much each
 of them tells, how near the two are in meaning, whether the names agree and whether it holds what is asked for (a time, a number);
 of a turn also which of the words its neighbours say.
 A hundred and twenty small trees turn that into a probability; scripts/train_relevance.py makes it from questions of many writers, some of
@@ -10,18 +10,18 @@ which nothing answers.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
 import numpy as np
 
 from engram.recall.passages import Mentions, Passages
+from engram.recall.query import SearchQuery
 from engram.recall.similarity import Alike, Floats, Integers
 from engram.text.entities import entities
 from engram.text.tokens import query_terms, tokens
 
-__all__ = ["FEATURES", "NONE_KNOWN", "RelevanceQuery", "Trees", "features", "probabilities", "probabilities_of"]
+__all__ = ["FEATURES", "NONE_KNOWN", "Trees", "features", "probabilities", "probabilities_of"]
 
 NONE_KNOWN = 0.02
 """Of a question without a single word to go by nothing can be said to be about it."""
@@ -59,22 +59,17 @@ def _times() -> frozenset[str]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RelevanceQuery:
-    """A question: its text, its terms, and what each word of the passages counts for each of them."""
+def probabilities(query: SearchQuery, known: Alike, cosines: Floats, passages: Passages, wanted: Integers) -> Floats:
+    """How likely each of the wanted passages is about the question.
 
-    text: str
-    terms: Sequence[str]
-    alike: Alike
-
-
-def probabilities(question: RelevanceQuery, cosines: Floats, passages: Passages, wanted: Integers) -> Floats:
-    """How likely each of the wanted passages is about the question. `cosines` of the wanted ones, by the bundled model."""
+    `known` says what each word of the passages counts for each of the query's terms; `cosines` are those of the wanted passages
+    by the bundled model.
+    """
     if not len(wanted):
         return np.zeros(0, dtype=np.float32)
-    if not question.terms:
+    if not query.terms:
         return np.full(len(wanted), NONE_KNOWN, dtype=np.float32)
-    return probabilities_of(features(question, cosines, passages, wanted))
+    return probabilities_of(features(query, known, cosines, passages, wanted))
 
 
 def probabilities_of(rows: Floats) -> Floats:
@@ -82,13 +77,13 @@ def probabilities_of(rows: Floats) -> Floats:
     return _trees()(rows)
 
 
-def features(question: RelevanceQuery, cosines: Floats, passages: Passages, wanted: Integers) -> Floats:
-    """(wanted x FEATURES) what the trees look at."""
-    known, terms = question.alike, question.terms
+def features(query: SearchQuery, known: Alike, cosines: Floats, passages: Passages, wanted: Integers) -> Floats:
+    """(wanted x FEATURES) the input of the trees."""
+    terms = query.terms
     mentions = passages.mentions(known.same.astype(np.float32))
-    exact, near = _in_best_stretch(known, mentions, passages, wanted)
+    exact, near = _in_best_excerpt(known, mentions, passages, wanted)
     weights = known.weights / known.weights.sum()
-    named = _named(question.text, terms)
+    named = _named(query.text, terms)
     others, said_names = not named.all(), exact[named].mean(axis=0) if named.any() else None
     rest_weights = np.where(named, 0, weights)
     rest_weights = rest_weights / max(float(rest_weights.sum()), 1e-9)
@@ -96,7 +91,7 @@ def features(question: RelevanceQuery, cosines: Floats, passages: Passages, want
     whole = lengths.sum(axis=0)
     lowest = np.sort(near, axis=0)
     says = _says(passages, wanted)
-    asks = {kind: bool(sign.search(question.text)) for kind, sign in _SIGNS.items()}
+    asks = {kind: bool(sign.search(query.text)) for kind, sign in _SIGNS.items()}
     _, assistant = passages.roles
     columns = (
         weights @ exact,
@@ -143,8 +138,8 @@ def _named(question: str, terms: Sequence[str]) -> "np.ndarray":
     return np.array([term in names for term in terms], dtype=bool)
 
 
-def _in_best_stretch(known: Alike, mentions: Mentions, passages: Passages, wanted: Integers) -> tuple[Floats, Floats]:
-    """(terms x wanted) whether the stretch that says most of the question says each term, and how nearly."""
+def _in_best_excerpt(known: Alike, mentions: Mentions, passages: Passages, wanted: Integers) -> tuple[Floats, Floats]:
+    """(terms x wanted) whether the excerpt that says most of the question says each term, and how nearly."""
     said = np.where(known.same, 1, np.clip(known.cosines, 0, 1)).astype(np.float32)
     total = passages.block_total
     picked = np.zeros(len(passages), dtype=bool)
@@ -157,11 +152,11 @@ def _in_best_stretch(known: Alike, mentions: Mentions, passages: Passages, wante
     if len(words):
         near[:, blocks[starts]] = np.maximum.reduceat(said[:, words], starts, axis=1)
     exact[mentions.terms, passages.blocks[mentions.words]] = 1
-    stretches = passages.stretches
-    of_stretch = np.maximum(near[:, stretches.first], near[:, stretches.behind - 1])
-    best = stretches.best(known.weights @ of_stretch)[wanted]
-    first, last = stretches.first[best], stretches.behind[best] - 1
-    return np.maximum(exact[:, first], exact[:, last]), of_stretch[:, best]
+    excerpts = passages.excerpts
+    of_excerpt = np.maximum(near[:, excerpts.first], near[:, excerpts.behind - 1])
+    best = excerpts.best(known.weights @ of_excerpt)[wanted]
+    first, last = excerpts.first[best], excerpts.behind[best] - 1
+    return np.maximum(exact[:, first], exact[:, last]), of_excerpt[:, best]
 
 
 def _around(mentions: Mentions, passages: Passages, wanted: Integers) -> Floats:

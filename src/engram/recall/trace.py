@@ -1,4 +1,4 @@
-"""How an answer came about: what was read out of the question, each search, and what became of all that was found."""
+"""The trace of an answer: the parsed question, each search, and the reason each document is or is not in the answer."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ from engram.text.time.windows import Window
 if TYPE_CHECKING:
     from engram.recall.parse import ParsedQuestion
 
-_KINDS = {"memory": "memories", "event": "the ledger"}
+_KINDS = {"memory": "memories", "event": "the session log"}
 
 
 @dataclass(frozen=True, slots=True)
 class TracedAnswer:
-    """What was found, and the window it was found in once an anchor such as "before I moved" was resolved."""
+    """The hits of an answer, and the window once an anchor such as "before I moved" is resolved."""
 
     hits: Hits
     window: Window | None
@@ -26,38 +26,38 @@ class TracedAnswer:
     method: str = ""
     """How the hits were chosen and ordered."""
     anchor: str = ""
-    """The id of what says when the anchor was."""
+    """The id of the hit that dates the anchor."""
     nearest: Hits = field(default_factory=Hits)
-    """Where nothing is about the question: what comes nearest to it."""
+    """Where nothing is about the question: the closest results."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The account of one recall. The hits it accounts for are the recall's, each with the parts of its score."""
+    """The trace of one recall. Each of its hits has the parts of its score."""
 
     question: "ParsedQuestion"
-    """What was read out of it: the intent and why, the phrase of time, the anchor, what to search for."""
+    """How it was parsed: the intent and the reason, the time phrase, the anchor, the search text."""
     window: Window | None
-    """The time it was answered for; that of an anchor once it was looked up."""
+    """The time it was answered for, with anchors resolved."""
     anchor: str
-    """The id of what says when the anchor was; "" where there is none."""
+    """The id of the hit that dates the anchor; "" where there is none."""
     searches: tuple[SearchTrace, ...]
     """Every search made, in order."""
     method: str
-    """How the hits were chosen of what was found, and their order."""
+    """How the hits were chosen and ordered."""
     origins: Mapping[str, str]
     """For each hit, by id: what put it into the answer."""
     filtered: tuple[Filtered, ...]
-    """What was found and is not in the answer, with the reason."""
+    """The documents found that are not in the answer, with the reason."""
 
 
 def traced(question: "ParsedQuestion", answer: TracedAnswer, searches: Sequence[SearchTrace]) -> Trace:
-    """The account of an answer and the searches made for it."""
-    # What tells when an anchor was need not be about the question.
-    told = {number: search for number, search in enumerate(searches, 1) if search.text != question.anchor}
-    origins = {hit.id: _origin(hit, told) for hit in answer.hits}
+    """The trace of an answer and its searches."""
+    # The hit that dates an anchor need not be about the question.
+    own = {number: search for number, search in enumerate(searches, 1) if search.text != question.anchor}
+    origins = {hit.id: _origin(hit, own) for hit in answer.hits}
     left: dict[str, Filtered] = {}
-    for one in _reasons(answer, told):
+    for one in _reasons(answer, own):
         if one.id not in origins:
             left.setdefault(one.id, one)
     filtered = tuple(left.values())
@@ -82,7 +82,7 @@ def _searches_of(memory_id: str, searches: Mapping[int, SearchTrace]) -> str:
 
 
 def _reasons(answer: TracedAnswer, searches: Mapping[int, SearchTrace]) -> Iterator[Filtered]:
-    """Why each document found is not in the answer; of several reasons for one the first counts."""
+    """Why each document found is not in the answer; of several reasons the first counts."""
     yield from answer.hits.filtered
     for number, search in searches.items():
         for found in search.found:
@@ -94,7 +94,7 @@ def _reasons(answer: TracedAnswer, searches: Mapping[int, SearchTrace]) -> Itera
 
 
 def leaving_out(hits: Hits, unwanted: Callable[[Hit], bool], reason: str) -> Hits:
-    """The hits without those that are unwanted; `filtered` names these with the reason."""
+    """The hits without the unwanted ones; `filtered` names those with the reason."""
     left = [Filtered(hit.id, reason) for hit in hits if unwanted(hit)]
     if not left:
         return hits
@@ -111,15 +111,15 @@ def first(hits: Hits, limit: int) -> Hits:
 
 
 def in_words(filters: Filters) -> str:
-    """What a search may return, for a reader."""
-    said = [" and ".join(_KINDS.get(kind, kind) for kind in filters.kinds)]
+    """The filters of a search in words."""
+    parts = [" and ".join(_KINDS.get(kind, kind) for kind in filters.kinds)]
     if "memory" in filters.kinds:
-        said.append(_state(filters))
-    said += [f"{name} {', '.join(given)}" for name, given in _named(filters).items() if given]
-    said += [f"{name} {_day(moment)}" for name, moment in _times(filters).items() if moment is not None]
-    said += [name for name in ("pinned", "critical") if getattr(filters, name)]
-    said += [f"metadata {key}={value!r}" for key, value in filters.metadata.items()]
-    return "; ".join(said)
+        parts.append(_state(filters))
+    parts += [f"{name} {', '.join(given)}" for name, given in _named(filters).items() if given]
+    parts += [f"{name} {_day(moment)}" for name, moment in _times(filters).items() if moment is not None]
+    parts += [name for name in ("pinned", "critical") if getattr(filters, name)]
+    parts += [f"metadata {key}={value!r}" for key, value in filters.metadata.items()]
+    return "; ".join(parts)
 
 
 def _state(filters: Filters) -> str:

@@ -1,7 +1,7 @@
-"""Facts that change: each new version supersedes the last, all of them stay, exactly one is in force.
+"""Facts that change: each new version supersedes the last, all of them stay readable, exactly one is current.
 
-`superseding` is the one place where a version takes another's place. Valid time (`valid_from`, `valid_until`) follows what
-was true when; recorded time is the journal's.
+`superseding` is the one place where a version replaces another. Valid time (`valid_from`, `valid_until`) says when a version
+was true; the journal has the recorded time.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -10,45 +10,46 @@ from datetime import datetime, timedelta
 from itertools import zip_longest
 from typing import Any, Unpack
 
-from engram.model.errors import InvalidInput, NotFound, Refused
+from engram.model.errors import InvalidInput, Refused
 from engram.model.fields import ChangedFields
 from engram.model.memory import CONTRADICTS, Activation, Memory, render_form
 from engram.rules.eligibility import is_valid
 from engram.rules.scopes import shows
 from engram.rules.sources import CONFIRMED, Rank, may_decide, may_replace, origin_of, rank_of
 from engram.store.documents import meaning_of
-from engram.store.lineage import IN_FORCE, start_of
+from engram.store.lineage import CURRENT, start_of
+from engram.store.lookup import find_memory, locked_memory
 from engram.store.protocol import Image, Store, Transaction
 
-STANDING = (*IN_FORCE, "superseded")
-"""Statuses of versions that count; what was retired or rejected, or waits for a person, is no part of a fact's way."""
+VERSIONS = (*CURRENT, "superseded")
+"""Statuses of versions that count; retired, rejected and candidate memories are no part of a fact's history."""
 
 
 def settled(members: Sequence[Memory], now: datetime) -> list[Memory]:
-    """The versions that stand, in order, as they follow from each other.
+    """The versions that count, in order, with the status and end that follow from the others.
 
     An end that is no other version's beginning is the version's own and stays. A version that begins later leaves the one
-    before it in force until then; that day comes without anybody's decision.
+    before it current until then; no decision is needed on that day.
     """
-    standing = sorted((m for m in members if m.status in STANDING), key=lambda m: (start_of(m), m.revision, m.id))
-    begun = [m for m in standing if start_of(m) <= now]
+    versions = sorted((m for m in members if m.status in VERSIONS), key=lambda m: (start_of(m), m.revision, m.id))
+    begun = [m for m in versions if start_of(m) <= now]
     head = begun[-1].id if begun else ""
-    followed = zip_longest(standing, standing[1:])
-    return [_placed(m, later, members, in_force=m.id == head or start_of(m) > now) for m, later in followed]
+    followed = zip_longest(versions, versions[1:])
+    return [_placed(m, later, members, is_current=m.id == head or start_of(m) > now) for m, later in followed]
 
 
-def _placed(memory: Memory, later: Memory | None, members: Sequence[Memory], *, in_force: bool) -> Memory:
+def _placed(memory: Memory, later: Memory | None, members: Sequence[Memory], *, is_current: bool) -> Memory:
     ends = [end for end in (_own_end(memory, members), start_of(later) if later else None) if end is not None]
     memory = memory.but(valid_until=min(ends, default=None))
     if memory.status == "superseded" and not memory.superseded_by:
-        return memory  # nothing took its place: its document no longer states it, and no other version's going brings it back
-    if in_force or later is None:
-        return memory.but(status=memory.status if memory.status in IN_FORCE else "active", superseded_by="")
+        return memory  # nothing replaced it: its document no longer states it, and the removal of another version does not restore it
+    if is_current or later is None:
+        return memory.but(status=memory.status if memory.status in CURRENT else "active", superseded_by="")
     return memory.but(status="superseded", superseded_by=later.id)
 
 
 def _own_end(memory: Memory, members: Sequence[Memory]) -> datetime | None:
-    """The end a version was given with its words; not the one it has because another began."""
+    """The end a version was given itself, not the one it has because another began."""
     others = {start_of(other) for other in members if other.id != memory.id}
     return None if memory.valid_until in others else memory.valid_until
 
@@ -57,7 +58,7 @@ RENEWED = (
     "id", "updated", "lineage", "revision", "supersedes", "superseded_by", "status", "valid_from", "valid_until",
     "occurred_at", "feedback", "activation", "derivation_count", "last_verified", "verification", "consolidated", "evidence",
 )  # fmt: skip
-"""What a new version does not take over: how the one before was named, held, rated and proven."""
+"""The fields a new version does not inherit."""
 
 
 FOLLOWING = frozenset({"lineage", "revision", "superseded_by", "supersedes"})
@@ -65,11 +66,11 @@ FOLLOWING = frozenset({"lineage", "revision", "superseded_by", "supersedes"})
 WORDS = ("statement", "situation", "form", "type")
 """Fields that decide about a memory's tier."""
 CLOCKS_DIFFER = timedelta(minutes=1)
-"""By how much the clocks of two machines may differ without their versions changing places."""
+"""How much the clocks of two machines may differ without reordering their versions."""
 
 
-def taken_over(deciding: Transaction, memory: Memory) -> list[Memory]:
-    """What a memory in force takes the place of: whatever holds its conflict key by now, and what it says it supersedes."""
+def replaced_by(deciding: Transaction, memory: Memory) -> list[Memory]:
+    """The memories an active one replaces: the current ones with its conflict key, and those it says it supersedes."""
     if memory.status != "active":
         return []
     heads = list(deciding.heads(memory.conflict_key, memory.scope)) if memory.conflict_key else []
@@ -77,42 +78,42 @@ def taken_over(deciding: Transaction, memory: Memory) -> list[Memory]:
     return [head for head in {head.id: head for head in (*heads, *named)}.values() if head.id != memory.id]
 
 
-def standing_above(heads: Sequence[Memory], source: str) -> Memory | None:
-    """The one of several heads whose place this source may not take: a more trusted one said it."""
+def outranking_head(heads: Sequence[Memory], source: str) -> Memory | None:
+    """The first head that this source may not replace, because a more trusted source said it; None where it may replace all."""
     return next((head for head in heads if not may_replace(source, head)), None)
 
 
 def contradicted(get: Callable[[str], Memory | None], memory: Memory) -> Memory | None:
-    """The memory in force that another one is linked to as contradicting it."""
+    """The current memory that another one is linked to as contradicting it."""
     linked = (get(link.target) for link in memory.associations if link.type == CONTRADICTS)
-    return next((other for other in linked if other is not None and other.status in IN_FORCE), None)
+    return next((other for other in linked if other is not None and other.status in CURRENT), None)
 
 
 def refuse_outranked(actor: str, memory: Memory, what: str) -> None:
-    """An agent, a transcript or a document decides about nothing that a more trusted source said."""
+    """Raise `Refused` where the actor is less trusted than the memory's source."""
     if not may_decide(actor, memory):
         raise Refused(
-            f"{memory.id} is the word of {origin_of(memory)}, and {actor} may not {what} it: a person may, at a terminal "
-            "(`engram` there takes the same command); or `learn` what is true now, and it waits for review beside this one"
+            f"{memory.id} was said by {origin_of(memory)}, and {actor} may not {what} it: a person may, at a terminal "
+            "(with the same `engram` command); or `learn` what is true now, and it waits for review"
         )
 
 
 def refuse_unapproved(actor: str, before: Memory, after: Memory) -> None:
-    """What only a person decides about does not come into force in other words for a harmless memory."""
+    """Raise `Refused` where a reworded memory would need a person's approval."""
     from engram.gates.trust import tier_3_reason
 
     reworded = any(getattr(before, name) != getattr(after, name) for name in WORDS)
-    if not reworded or after.status not in IN_FORCE or rank_of(actor, Rank.PROGRAM) >= Rank.PROGRAM:
+    if not reworded or after.status not in CURRENT or rank_of(actor, Rank.PROGRAM) >= Rank.PROGRAM:
         return
-    if held := tier_3_reason(after):
+    if reason := tier_3_reason(after):
         raise Refused(
-            f"{actor} may not change {before.id} to this: {held} and waits for a person; a person may change it at a "
-            "terminal, or `learn` it as a memory of its own, and it waits for review"
+            f"{actor} may not change {before.id} to this: {reason} and waits for a person; a person may change it at a "
+            "terminal, or `learn` it as a new memory, which waits for review"
         )
 
 
 def refuse_undoing(actor: str, memory: Memory, history: Sequence[Image]) -> None:
-    """What a person said, or decided last, only a person or their own program takes back."""
+    """Raise `Refused` where a person said it or decided last, and the actor is neither a person nor their program."""
     refuse_outranked(actor, memory, "undo")
     last = last_decision(history) if history else None
     if last and rank_of(last.actor) == Rank.PERSON and not may_decide(actor, memory.but(verification=CONFIRMED)):
@@ -122,7 +123,7 @@ def refuse_undoing(actor: str, memory: Memory, history: Sequence[Image]) -> None
 
 
 def last_decision(history: Sequence[Image]) -> Image:
-    """The last entry that changed more than what use changes by itself."""
+    """The last entry that changed more than usage does by itself."""
     for later, earlier in zip(reversed(history), reversed(history[:-1]), strict=False):
         if later.op == "reinforce" or _decided(later.memory) != _decided(earlier.memory):
             return later
@@ -134,18 +135,18 @@ def _decided(memory: Memory | None) -> Memory | None:
 
 
 def _heads_of(deciding: Transaction, memory_id: str) -> list[Memory]:
-    """The version in force of the fact that an id belongs to."""
+    """The current version of the fact that an id belongs to."""
     memory = deciding.get(memory_id)
     if memory is None:
         return []
-    versions = deciding.lineage(memory.lineage) if memory.lineage and memory.status not in IN_FORCE else [memory]
-    return [version for version in versions if version.status in IN_FORCE]
+    versions = deciding.lineage(memory.lineage) if memory.lineage and memory.status not in CURRENT else [memory]
+    return [version for version in versions if version.status in CURRENT]
 
 
 def superseding(deciding: Transaction, new: Memory, heads: Sequence[Memory], now: datetime) -> Memory:
-    """A version in the place of others, where its beginning puts it; the others stay readable, each true until the next begins.
+    """The new version, placed among the others by its beginning; those stay readable, each true until the next begins.
 
-    A fact that says it began before the present head did, and comes late, is history already: the head stays.
+    A version that began before the current head is part of the history: the head stays.
     """
     latest = max(heads, key=lambda m: (start_of(m), m.revision))
     lineage = latest.lineage or latest.id
@@ -172,13 +173,13 @@ def _versions(deciding: Transaction, heads: Sequence[Memory]) -> list[Memory]:
 
 
 def _beginning(known: Sequence[Memory], now: datetime) -> datetime:
-    """When a version begins that does not say: now, and behind all that have begun by the clock of whoever wrote them."""
+    """When a version without a date begins: now, or after those that have begun by their writer's clock."""
     begun = [start_of(version) for version in known if start_of(version) <= now + CLOCKS_DIFFER]
     return max([now, *begun])
 
 
 def settle(deciding: Transaction, lineage: str, now: datetime) -> None:
-    """Put a fact's versions in order after one of them went or came back."""
+    """Reorder a fact's versions after one was removed or restored."""
     for version in settled(deciding.lineage(lineage), now) if lineage else ():
         _put_changed(deciding, version, now)
 
@@ -189,33 +190,31 @@ def _put_changed(deciding: Transaction, memory: Memory, now: datetime) -> None:
 
 
 def refuse_second_head(deciding: Transaction, memory: Memory, now: datetime) -> None:
-    """A fact has one version in force: what comes into force beside another that holds its key is refused."""
-    if memory.status not in IN_FORCE or not is_valid(memory, now):
+    """Raise `Refused` where a memory would be current next to another with the same conflict key."""
+    if memory.status not in CURRENT or not is_valid(memory, now):
         return
     for other in deciding.heads(memory.conflict_key, memory.scope):
         if other.id != memory.id and is_valid(other, now) and (not memory.lineage or other.lineage != memory.lineage):
             raise Refused(
-                f"{memory.id} cannot be in force beside {other.id}, which says how the same fact stands in "
+                f"{memory.id} cannot be current next to {other.id}, which is the current version of the same fact in "
                 f"{memory.scope}; forget that one first, or `revise` it"
             )
 
 
 def refuse_decided(memory: Memory, changes: Mapping[str, Any]) -> None:
-    """What a fact's versions follow from is not set by hand: it would leave two of them in force, or none."""
+    """Raise `InvalidInput` for fields that follow from decisions: set by hand, they could leave two current versions, or none."""
     if changes.keys() & FOLLOWING:
         name = sorted(changes.keys() & FOLLOWING)[0]
-        raise InvalidInput(
-            f"{name} follows from decisions; `revise` makes a version, `forget` and `undo` take one away"
-        )
+        raise InvalidInput(f"{name} follows from decisions; `revise` adds a version, `forget` and `undo` remove one")
     status = changes.get("status", memory.status)
     if status != memory.status and "superseded" in (status, memory.status):
         raise InvalidInput(
-            f"{memory.id} is {memory.status} and cannot be made {status}: `revise` makes a version that supersedes, "
-            "`undo` takes one back"
+            f"{memory.id} is {memory.status} and cannot be made {status}: `revise` adds a version that supersedes it, "
+            "`undo` removes one"
         )
     since, until = (changes.get(name, getattr(memory, name)) for name in ("valid_from", "valid_until"))
     if since is not None and until is not None and until < since:
-        raise InvalidInput(f"valid_until {until} lies before valid_from {since}")
+        raise InvalidInput(f"valid_until {until} is before valid_from {since}")
 
 
 def refuse_cycle(memory: Memory, memory_id: str, known: Callable[[str], Memory | None]) -> None:
@@ -225,8 +224,8 @@ def refuse_cycle(memory: Memory, memory_id: str, known: Callable[[str], Memory |
         older = waiting.pop()
         if older == memory_id:
             raise InvalidInput(
-                f"{memory_id} cannot supersede {', '.join(memory.supersedes)}: that one supersedes it already; "
-                "`revise` makes a new version"
+                f"{memory_id} cannot supersede {', '.join(memory.supersedes)}: that one already supersedes it; "
+                "`revise` adds a new version"
             )
         if older not in seen:
             seen.add(older)
@@ -241,31 +240,31 @@ class Lineages:
     store: Store
     clock: Callable[[], datetime]
     described: "Callable[[Memory, Memory, Mapping[str, Any]], Memory]" = lambda before, after, changes: after
-    """A new version as the policy takes it: from the one before it, itself, and the fields that changed."""
+    """Applies the policy to a new version, given the previous one, the new one, and the changed fields."""
 
     def versions(self, ref: str, *, scopes: Collection[str] | None = None) -> list[Memory]:
         """Every version of a fact, oldest first; of one that never changed, itself.
 
-        `scopes` are those its asker sees: a memory of another is not found, and neither are versions that were.
+        `scopes` are those the caller sees: memories and versions in others are not found.
         """
-        memory = self._get(ref, scopes)
+        memory = find_memory(self.store, ref, scopes)
         found = (self.store.lineage(memory.lineage) if memory.lineage else []) or [memory]
         return [version for version in found if shows(scopes, version.scope)]
 
     def current(self, ref: str, *, scopes: Collection[str] | None = None) -> Memory:
-        """The version in force, from the id of any version; the newest that was not forgotten, and is seen, where none is."""
-        found = self._current(self._get(ref, scopes))
+        """The current version, from the id of any version; where there is none, the newest visible one that was not forgotten."""
+        found = self._current(find_memory(self.store, ref, scopes))
         return found if shows(scopes, found.scope) else self.versions(ref, scopes=scopes)[-1]
 
     def _current(self, memory: Memory) -> Memory:
         seen = {memory.id}
-        while memory.status not in IN_FORCE or not is_valid(memory, self.clock()):
+        while memory.status not in CURRENT or not is_valid(memory, self.clock()):
             newer = _newest(self.versions(memory.id), self.clock()) or memory
-            if newer.status not in IN_FORCE:
+            if newer.status not in CURRENT:
                 # Its successor outside of this lineage, or, where the change was undone, what it had superseded.
                 near = [newer.superseded_by, *memory.supersedes]
                 found = [m for m in map(self.store.get, filter(None, near)) if m is not None and m.id not in seen]
-                newer = next((m for m in found if m.status in IN_FORCE), found[0] if found else newer)
+                newer = next((m for m in found if m.status in CURRENT), found[0] if found else newer)
             if newer.id in seen:
                 break
             seen.add(newer.id)
@@ -273,7 +272,7 @@ class Lineages:
         return memory
 
     def revise(self, ref: str, *, actor: str = "manual", reason: str = "", **fields: Unpack[ChangedFields]) -> Memory:
-        """A new version of a fact, made from the one in force, whichever version `ref` names."""
+        """A new version of a fact, based on the current one, whichever version `ref` names."""
         from engram.capture.draft import checked_fields
         from engram.gates.pipeline import admit
         from engram.gates.secrets.scan import redact
@@ -294,18 +293,18 @@ class Lineages:
             about=about,
             ids_for=[self.clock()],
         ) as deciding:
-            # Whoever was faster made a newer version: this one follows it.
+            # Another writer may have been faster: this version follows theirs.
             head = _revisable(self._head_under_lock(deciding, head))
             refuse_outranked(actor, head, "revise")
-            if head.status not in IN_FORCE:
+            if head.status not in CURRENT:
                 refuse_undoing(actor, head, self.store.history(head.id))
             now = self.clock()
             new = admit(_revised(head, changes, now)).but(id=deciding.new_id(now))
             new = self.described(head, new, changes)
             refuse_unapproved(actor, head, new.but(status="active"))
-            # Its name and aliases mean the fact, so they go on to the version in force.
+            # The name and aliases belong to the fact, so they pass to the current version.
             own = deciding.free_name(f"{head.name}-v{head.revision}", head.scope) if head.name else ""
-            others = [other for other in taken_over(deciding, new) if other.id != head.id]
+            others = [other for other in replaced_by(deciding, new) if other.id != head.id]
             for other in others:
                 refuse_outranked(actor, other, "supersede")
             new = superseding(deciding, new, [head.but(name=own, aliases=()), *others], now)
@@ -314,27 +313,23 @@ class Lineages:
         return new
 
     def _head_under_lock(self, deciding: Transaction, head: Memory) -> Memory:
-        found = deciding.get(head.id)
-        if found is None:
-            raise NotFound(f"{head.id} was purged meanwhile")
-        if found.status in IN_FORCE or not found.lineage:
+        found = locked_memory(deciding, head.id)
+        if found.status in CURRENT or not found.lineage:
             return found
         return _newest(deciding.lineage(found.lineage), self.clock()) or found
 
     def forget(self, ref: str, *, actor: str = "manual", reason: str = "") -> Memory:
-        """Retire a memory; of a fact with versions the newest survivor is in force again."""
+        """Retire a memory; of a fact with versions, the newest remaining one becomes current again."""
         from engram.gates.secrets.scan import redact
 
-        found = self._get(ref)
+        found = find_memory(self.store, ref)
         about = [version.id for version in self.versions(found.id)]
-        # A fact with versions has an heir that comes into force, and what does so depends on its scope.
+        # Of a fact with versions another one becomes current, which depends on its scope.
         scopes = [found.scope] if found.lineage else []
         with self.store.deciding(
             "forget", actor=actor, reason=redact(reason)[0], scopes=scopes, about=about
         ) as deciding:
-            memory = deciding.get(found.id)
-            if memory is None:
-                raise NotFound(f"{found.id} was purged meanwhile")
+            memory = locked_memory(deciding, found.id)
             refuse_outranked(actor, memory, "retire")
             if memory.lineage == found.lineage:
                 now = self.clock()
@@ -342,25 +337,19 @@ class Lineages:
                 deciding.put(retired)
                 settle(deciding, memory.lineage, now)
                 return retired
-        # It got its first successor between the look and the lock; once more, by what it is now.
+        # It got its first successor between the read and the lock: try again.
         return self.forget(found.id, actor=actor, reason=reason)
-
-    def _get(self, ref: str, scopes: Collection[str] | None = None) -> Memory:
-        memory = self.store.get(ref, scopes)
-        if memory is None:
-            raise NotFound(f"no memory {ref!r}; `engram list` shows what there is")
-        return memory
 
 
 def _revisable(memory: Memory) -> Memory:
-    """What waits for a person cannot come into force by being worded anew."""
+    """The memory; raises `InvalidInput` for a candidate, which cannot become current by being reworded."""
     if memory.status in ("candidate", "rejected"):
         raise InvalidInput(f"{memory.id} is {memory.status}; `engram review` decides about it first")
     return memory
 
 
 def _revised(head: Memory, changes: dict[str, Any], now: datetime) -> Memory:
-    """The next version's text and fields; what it is called and what it follows is settled under the lock."""
+    """The next version's text and fields; its id and its place are decided under the lock."""
     blank = Memory("", "")
     renewed = {name: getattr(blank, name) for name in RENEWED}
     memory = head.but(**renewed).but(created=now).but(**changes)
@@ -372,9 +361,9 @@ def _revised(head: Memory, changes: dict[str, Any], now: datetime) -> Memory:
 
 
 def _newest(versions: Sequence[Memory], now: datetime) -> Memory | None:
-    """The version in force, else the last one that nobody has forgotten."""
-    standing = [v for v in versions if v.status in IN_FORCE]
-    heads = [v for v in standing if is_valid(v, now)] or standing
+    """The current version, else the newest that was not forgotten."""
+    live = [v for v in versions if v.status in CURRENT]
+    heads = [v for v in live if is_valid(v, now)] or live
     kept = [v for v in versions if v.status not in ("retired", "rejected")]
     found = heads or kept
     return found[-1] if found else None

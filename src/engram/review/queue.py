@@ -1,4 +1,4 @@
-"""The review queue and what a person can decide about each item (spec 1 "Reconsolidation")."""
+"""The review queue and the decisions a person can make about each item (spec 1 "Reconsolidation")."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -8,14 +8,15 @@ from engram.gates.pipeline import admit
 from engram.gates.secrets.scan import redact
 from engram.gates.trust import is_human, tier_3_reason
 from engram.model.arguments import checked_fraction, checked_length
-from engram.model.errors import InvalidInput, NotFound
+from engram.model.errors import InvalidInput
 from engram.model.memory import CONTRADICTS, Association, Memory
-from engram.review.lineage import Lineages, contradicted, refuse_outranked, superseding, taken_over
+from engram.review.lineage import Lineages, contradicted, refuse_outranked, replaced_by, superseding
 from engram.rules.eligibility import eligibility
 from engram.rules.numbers import REINFORCE_RETRIEVAL
 from engram.rules.scopes import shows
 from engram.rules.sources import CONFIRMED
 from engram.rules.strength import consolidated, reinforced
+from engram.store.lookup import find_memory, locked_memory
 from engram.store.protocol import Filters, Store, Transaction
 
 if TYPE_CHECKING:
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
 
 DIFFERS = "valid_elsewhere"
 APPROVE = "approve"
-"""The one decision about a single memory that depends on what else is in force."""
+"""The one decision about a single memory that depends on what else is current."""
 REJECT = "reject"
 CHOICES = ("new", "old", "merge", "both")
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewItem:
-    """Something a person should look at: what it is, the memory, the other one involved, and what can be done."""
+    """Something a person should review: its kind, the memory, the other one involved, and the possible actions."""
 
     kind: str
     memory: Memory
@@ -45,7 +46,7 @@ class ReviewItem:
 
 @dataclass(slots=True)
 class Review:
-    """`mem.review`: list what waits, decide it."""
+    """`mem.review`: list what waits for review, and decide."""
 
     store: Store
     clock: "Callable[[], datetime]"
@@ -55,7 +56,7 @@ class Review:
     ) -> list[ReviewItem]:
         """Contradictions first, then other candidates, then memories that faded to the point of retirement.
 
-        `about` keeps only the items that concern one memory, before `limit` cuts. Everyone's, or those of these scopes.
+        `about` keeps only the items about one memory, before `limit` cuts. `scopes` limits it to what a caller sees.
         """
         checked_length(limit)
         seen = None if scopes is None else tuple(scopes)
@@ -70,8 +71,8 @@ class Review:
         if other is not None and shows(seen, other.scope):
             reason = f"contradicts {other.id}: {other.statement[:80]}"
             return ReviewItem("contradiction", memory, other, reason, CHOICES)
-        held = tier_3_reason(memory)
-        reason = f"from {memory.source or 'unknown'}" + (f"; {held}" if held else "")
+        tier = tier_3_reason(memory)
+        reason = f"from {memory.source or 'unknown'}" + (f"; {tier}" if tier else "")
         return ReviewItem("candidate", memory, None, reason, ("approve", "reject"))
 
     def _fading(self, seen: tuple[str, ...] | None) -> list[ReviewItem]:
@@ -88,38 +89,36 @@ class Review:
     def resolve(
         self, ref: str, keep: str, *, statement: str = "", situations: tuple[str, str] = ("", ""), actor: str = "manual"
     ) -> Memory:
-        """Settle a contradiction: keep `new` or `old`, `merge` both into `statement`, or let `both` stand in their situations."""
+        """Settle a contradiction: keep `new` or `old`, `merge` both into `statement`, or keep `both` for different situations."""
         if keep not in CHOICES:
-            raise InvalidInput(f"{keep!r} is no choice; one of {', '.join(CHOICES)}")
+            raise InvalidInput(f"Unknown choice {keep!r}; choose {', '.join(CHOICES)}")
         new, old = self._pair(ref)
         now = self.clock()
         scopes, about = sorted({new.scope, old.scope}), [new.id, old.id]
         with self.store.deciding("resolve", actor=actor, reason=f"keep {keep}", scopes=scopes, about=about) as deciding:
-            new, old = held(deciding, new.id), held(deciding, old.id)
+            new, old = locked_memory(deciding, new.id), locked_memory(deciding, old.id)
             for changed in {"old": [new], "merge": [new, old]}.get(keep, [old]):
                 refuse_outranked(actor, changed, "settle a contradiction against")
             if keep != "old":
-                new = _believed(new, actor)
+                new = _confirmed(new, actor)
             if keep == "both":
                 return _keep_both(deciding, new, old, situations, now)
             if keep == "merge":
-                return _merge(deciding, new, _believed(old, actor), statement, now)
+                return _merge(deciding, new, _confirmed(old, actor), statement, now)
             winner, loser = (new, old) if keep == "new" else (old, new)
             return _keep_one(deciding, winner, loser, now)
 
     def _pair(self, ref: str) -> tuple[Memory, Memory]:
-        new = self.store.get(ref)
-        if new is None:
-            raise NotFound(f"no memory {ref!r}")
+        new = find_memory(self.store, ref)
         old = contradicted(self.store.get, new)
         if old is None:
-            raise InvalidInput(f"{new.id} contradicts nothing that is still in force; `engram review` lists what waits")
+            raise InvalidInput(f"{new.id} contradicts no current memory; `engram review` lists what waits")
         return new, old
 
     # -- decisions about single memories
 
     def approve(self, ref: str, *, actor: str = "manual") -> Memory:
-        """A candidate becomes active. One that contradicts a memory in force is resolved, not approved."""
+        """Make a candidate active. One that contradicts a current memory must be resolved instead."""
         waiting = self.store.get(ref)
         if waiting is not None and waiting.status == "candidate" and (other := contradicted(self.store.get, waiting)):
             raise InvalidInput(f"{waiting.id} contradicts {other.id}: resolve it (keep new, old, both, or merge)")
@@ -132,19 +131,19 @@ class Review:
         )
 
     def reject(self, ref: str, *, actor: str = "manual", reason: str = "") -> Memory:
-        """A candidate is turned down; it stays readable."""
+        """Reject a candidate; it stays readable."""
         return self._set(
             ref, REJECT, actor, {"candidate"}, lambda m, now: m.but(status="rejected", updated=now), reason
         )
 
     def retire(self, ref: str, *, actor: str = "manual") -> Memory:
-        """Let a memory go; it stays readable."""
+        """Retire a memory; it stays readable."""
         return Lineages(self.store, self.clock).forget(ref, actor=actor)
 
     def reinforce(self, ref: str, *, boost: float = REINFORCE_RETRIEVAL, actor: str = "manual") -> Memory:
-        """Confirm that a memory still serves: `boost`, above 0 and up to 1, is added to its strength."""
+        """Confirm that a memory is still useful: `boost`, above 0 and up to 1, is added to its strength."""
         if not checked_fraction(boost, "boost"):
-            raise InvalidInput("boost 0 strengthens nothing; give a number above 0, up to 1")
+            raise InvalidInput("boost must be above 0, and at most 1")
         return self._set(
             ref, "reinforce", actor, None, lambda m, now: reinforced(m, now, boost=boost).but(last_verified=now)
         )
@@ -158,47 +157,37 @@ class Review:
         change: "Callable[[Memory, datetime], Memory]",
         reason: str = "",
     ) -> Memory:
-        found = self.store.get(ref)
-        if found is None:
-            raise NotFound(f"no memory {ref!r}")
+        found = find_memory(self.store, ref)
         scopes = [found.scope] if op == APPROVE else []
         with self.store.deciding(
             op, actor=actor, reason=redact(reason)[0], scopes=scopes, about=[found.id, *found.supersedes]
         ) as deciding:
-            memory = held(deciding, found.id)
+            memory = locked_memory(deciding, found.id)
             if allowed is not None and memory.status not in allowed:
                 raise InvalidInput(f"{memory.id} is {memory.status}; {op} takes {' or '.join(sorted(allowed))}")
             if op == REJECT:
                 refuse_outranked(actor, memory, op)
             memory = change(memory, self.clock())
             if op == APPROVE:
-                memory = self._in_place_of(deciding, memory, actor)
+                memory = self._superseding(deciding, memory, actor)
             deciding.put(memory)
         return memory
 
-    def _in_place_of(self, deciding: Transaction, memory: Memory, actor: str) -> Memory:
-        """What comes into force supersedes whatever holds its conflict key, and what it names."""
-        heads = taken_over(deciding, memory)
+    def _superseding(self, deciding: Transaction, memory: Memory, actor: str) -> Memory:
+        """The memory, superseding the current ones with its conflict key and those it names."""
+        heads = replaced_by(deciding, memory)
         for head in heads:
             refuse_outranked(actor, head, "supersede")
         return superseding(deciding, memory, heads, self.clock()) if heads else memory
 
 
-def held(deciding: Transaction, memory_id: str) -> Memory:
-    """A memory under the lock; one that was purged meanwhile does not come back."""
-    memory = deciding.get(memory_id)
-    if memory is None:
-        raise NotFound(f"{memory_id} was purged meanwhile")
-    return memory
-
-
 def _approved(memory: Memory, actor: str, now: datetime) -> Memory:
-    """An approval is a review, and reinforces."""
-    return _believed(reinforced(memory, now), actor).but(status="active", last_verified=now)
+    """An approved memory; approval reinforces."""
+    return _confirmed(reinforced(memory, now), actor).but(status="active", last_verified=now)
 
 
-def _believed(memory: Memory, actor: str) -> Memory:
-    """Only a person's approval confirms; anyone else's lets in."""
+def _confirmed(memory: Memory, actor: str) -> Memory:
+    """The memory, marked as confirmed where a person approved it."""
     return memory.but(verification=CONFIRMED) if is_human(actor) else memory
 
 
@@ -224,7 +213,7 @@ def _keep_one(deciding: Transaction, winner: Memory, loser: Memory, now: datetim
 
 def _merge(deciding: Transaction, new: Memory, old: Memory, statement: str, now: datetime) -> Memory:
     if not statement.strip():
-        raise InvalidInput("merging needs the merged statement")
+        raise InvalidInput("merge needs a merged statement")
     tags = tuple(dict.fromkeys(old.tags + new.tags))
     merged = consolidated(old, now).but(statement=statement.strip(), form={}, tags=tags, updated=now, entities=())
     admit(merged)

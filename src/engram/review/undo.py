@@ -5,8 +5,8 @@ from datetime import datetime
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Memory
 from engram.review.lineage import last_decision, refuse_second_head, refuse_undoing, settle
-from engram.review.queue import held
-from engram.store.lineage import IN_FORCE
+from engram.store.lineage import CURRENT
+from engram.store.lookup import locked_memory
 from engram.store.protocol import Image, Store, Transaction
 
 SEPARATE = frozenset({"add", "import", "use", "edit", "split", "remove", "reread"})
@@ -55,13 +55,13 @@ def _put_in_order(deciding: Transaction, restored: list[Memory], now: datetime) 
     for lineage in dict.fromkeys(memory.lineage for memory in restored):
         settle(deciding, lineage, now)
     for memory in restored:
-        refuse_second_head(deciding, held(deciding, memory.id), now)
+        refuse_second_head(deciding, locked_memory(deciding, memory.id), now)
 
 
 def _as_restored(deciding: Transaction, wanted: Memory) -> Memory:
     """The memory asked for; refused where others have come in its place since."""
-    memory = held(deciding, wanted.id)
-    if wanted.status in IN_FORCE and memory.status not in IN_FORCE:
+    memory = locked_memory(deciding, wanted.id)
+    if wanted.status in CURRENT and memory.status not in CURRENT:
         raise Refused(
             f"{memory.id} cannot come into force again: {memory.superseded_by} has taken its place since; undo that first, "
             "or `revise` it"
@@ -75,7 +75,7 @@ def _scopes(store: Store, ids: list[str]) -> list[str]:
 
 
 def _restored(deciding: Transaction, memory_id: str, history: list[Image], last: Image, now: datetime) -> Memory:
-    current = held(deciding, memory_id)
+    current = locked_memory(deciding, memory_id)
     before = _before(history, last)
     if before is not None:
         # Uses that were folded since must not be folded again.

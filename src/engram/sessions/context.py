@@ -1,11 +1,11 @@
-"""What an agent must know to go on with a task, within a token budget.
+"""What an agent must know to continue a task, within a token budget.
 
-Goal, latest checkpoint and critical facts are always there, shortened if need be; then recent events, the facts that matter, and
-what the graph ties to them.
+Goal, latest checkpoint and critical facts are always included, shortened if necessary; then recent events, relevant facts, and the
+memories the graph links to them.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -15,25 +15,25 @@ from engram.model.hit import Hit
 from engram.model.memory import Memory
 from engram.model.task import Checkpoint, TaskRun
 from engram.recall.cutoff import HELPFUL, said_first
-from engram.recall.prompt.blocks import item_of, memory_item
+from engram.recall.prompt.blocks import critical_section, item_of, memory_item
 from engram.recall.prompt.budget import Assembled, BudgetItem, Counter, PromptSection, assemble
-from engram.recall.search import Ask, Searcher
+from engram.recall.query import SearchQuery
+from engram.recall.search import Searcher
 from engram.rules.scopes import seen_from
-from engram.rules.sources import is_evidence
 from engram.store.protocol import Filters
 from engram.text.quote import notice, quoted, word
 
 MAX_TOKENS = 4_000
 RECENT_SHARE, FACT_SHARE = 0.5, 0.35
-"""Parts of what the required sections leave: recent events, relevant facts; the graph takes what remains."""
+"""The shares of recent events and relevant facts in what the required sections leave; the graph gets the rest."""
 _LOOKED_AT = 5
-"""How many times as many events are looked at for the recent ones as are wanted."""
+"""How many times more events are read than are wanted: chunks of documents are left out."""
 _LONGEST_EVENT = 1_200
-"""Characters of one event that are shown: tool output is long, and its beginning and end say most."""
+"""Characters of one event that are shown, half from its beginning and half from its end."""
 
 
 class Neighbours(Protocol):
-    """What the graph ties to some memories, as far as an asker sees."""
+    """Finds the memories linked to some others, in the scopes a caller sees."""
 
     def __call__(self, ids: Sequence[str], scopes: Sequence[str]) -> Sequence[Memory]:
         """Memories, nearest first."""
@@ -75,9 +75,9 @@ class ContextBuilder:
         count: Counter | None = None,
         min_relevance: float = HELPFUL,
     ) -> TaskContext:
-        """The block for a task; `query` is what it is about to do, its goal where none is given.
+        """The block for a task; `query` is the next step, by default the goal.
 
-        `count` measures texts in another model's tokens. The latest checkpoint is there however few are asked for.
+        `count` measures text in another model's tokens. The latest checkpoint is always included.
         """
         _check(max_tokens, recent_event_limit, memory_limit, checkpoint_limit)
         points = self._points(task.id, checkpoint_limit)
@@ -92,8 +92,8 @@ class ContextBuilder:
                 required=True,
             ),
             *_checkpoints(points),
-            *self._critical(filters),
-            PromptSection("Recent events", _told(recent), share=RECENT_SHARE, newest_last=True),
+            *critical_section(self.searcher.store, filters),
+            PromptSection("Recent events", _event_items(recent), share=RECENT_SHARE, newest_last=True),
             PromptSection("Relevant facts", tuple(item_of(hit) for hit in facts), share=FACT_SHARE),
             *(self._graph(facts, scopes) if include_graph else []),
         ]
@@ -101,7 +101,7 @@ class ContextBuilder:
         return _context(task, built, max_tokens, points[0] if points else None)
 
     def _points(self, task_id: str, limit: int) -> list[Checkpoint]:
-        """Where the task stood last, then what was noted before and since: a document's manifest is no account of work."""
+        """The checkpoints, the latest one of progress first: the manifest of a document does not report progress."""
         store = self.searcher.store
         points = store.checkpoints(task_id, max(1, limit))
         latest = _progress(points) or (_progress(store.checkpoints(task_id)) if points else None)
@@ -110,20 +110,15 @@ class ContextBuilder:
         return [latest, *(point for point in points if point.id != latest.id)][: max(1, limit)]
 
     def _recent(self, task: TaskRun, limit: int) -> list[Event]:
-        """The last events but the chunks of documents, which are asked for by what they say."""
+        """The last events, without chunks of documents."""
         if not limit:
             return []
         found = self.searcher.store.events(task.id, last=limit * _LOOKED_AT)
         return [event for event in found if event.role != DOCUMENT_ROLE][-limit:]
 
-    def _critical(self, filters: Filters) -> list[PromptSection]:
-        listed = self.searcher.store.listing(replace(filters, critical=True))
-        found = [memory for memory in listed if not is_evidence(memory)]
-        return [PromptSection("Critical facts", tuple(memory_item(m) for m in found), required=True)] if found else []
-
     def _facts(self, query: str, filters: Filters, limit: int, floor: float) -> list[Hit]:
-        ask = Ask(query, max(limit, 1), filters=filters, min_relevance=floor).checked()
-        return said_first(self.searcher.search(ask)) if limit else []
+        search = SearchQuery(query, max(limit, 1), filters=filters, min_relevance=floor).checked()
+        return said_first(self.searcher.search(search)) if limit else []
 
     def _graph(self, facts: Sequence[Hit], scopes: Sequence[str]) -> list[PromptSection]:
         found = self.related([hit.id for hit in facts[:10]], scopes) if facts else []
@@ -136,11 +131,11 @@ def _progress(points: Sequence[Checkpoint]) -> Checkpoint | None:
 
 def _check(max_tokens: int, *limits: int) -> None:
     if any(type(number) is not int or number < 0 for number in (max_tokens, *limits)):
-        raise InvalidInput("max_tokens and the limits are whole numbers, at least 0")
+        raise InvalidInput("max_tokens and the limits must be whole numbers, at least 0")
 
 
 def _checkpoints(points: Sequence[Checkpoint]) -> list[PromptSection]:
-    """The latest in full, in lines of its own; of older ones what they came to."""
+    """The latest checkpoint in full, and the summaries of older ones."""
     if not points:
         return []
     latest = points[0]
@@ -159,7 +154,7 @@ def _checkpoints(points: Sequence[Checkpoint]) -> list[PromptSection]:
     return [PromptSection("Latest checkpoint", tuple(lines), required=True), *earlier]
 
 
-def _told(events: Sequence[Event]) -> tuple[BudgetItem, ...]:
+def _event_items(events: Sequence[Event]) -> tuple[BudgetItem, ...]:
     return tuple(
         BudgetItem(
             event.id, quoted(_shortened(event.content)), label=f"[{word(event.id)}] {word(event.role)}{_kind(event)}: "

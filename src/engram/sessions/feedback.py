@@ -1,42 +1,29 @@
-"""Noting uses and folding them into the memories they strengthened."""
+"""Ratings and recorded uses, folded into the memories they reinforce."""
 
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from engram.model.errors import InvalidInput, NotFound, StoreDenied, StoreError, StoreReadOnly
+from engram.model.errors import InvalidInput, StoreError
 from engram.model.memory import SIGNALS, Memory
 from engram.model.usage import Use
 from engram.rules.strength import co_accessed, folded, rated
+from engram.store.lookup import find_memory
 from engram.store.protocol import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def note(store: Store, kind: str, ids: Iterable[str], at: datetime, session: str = "") -> str:
-    """Note a use; a store that cannot be written to costs a warning, never the answer."""
-    wanted = tuple(ids)
-    if not wanted:
-        return ""
-    try:
-        store.note_use(Use(kind, wanted, at, session))
-    except (StoreReadOnly, StoreDenied) as error:
-        return f"{error}; the use was not noted"
-    return ""
-
-
 def rate(store: Store, ref: str, signal: str, at: datetime, session: str = "") -> Memory:
-    """Rate a memory; the rating is noted, and folded in at once where the memory is the owner's own.
+    """Rate a memory: the rating is recorded, and folded in at once where the memory is the owner's own.
 
-    An error means that it was not noted. Once it is, it stands: what keeps it from being folded in now delays that to the next fold.
+    An error means that it was not recorded. Where a recorded rating cannot be folded in now, the next fold does it.
     """
     if signal not in SIGNALS:
-        raise InvalidInput(f"{signal!r} is no signal; one of {', '.join(SIGNALS)}")
-    memory = store.get(ref)
-    if memory is None:
-        raise NotFound(f"no memory {ref!r}; `engram list` shows what there is")
+        raise InvalidInput(f"Unknown signal {signal!r}; choose {', '.join(SIGNALS)}")
+    memory = find_memory(store, ref)
     store.note_use(Use("rated", (memory.id,), at, session, signal))
     memory = rated(memory, signal, at)
     with suppress(StoreError):
@@ -48,7 +35,7 @@ def rate(store: Store, ref: str, signal: str, at: datetime, session: str = "") -
 def fold(
     store: Store, ids: Iterable[str], *, session: str = "", then: "Callable[[Memory], Memory] | None" = None
 ) -> list[str]:
-    """Fold every noted use into these memories, as one decision; `then` may change each further. Returns the changed ids."""
+    """Fold every recorded use into these memories, as one decision; `then` may change each further. Returns the changed ids."""
     wanted = store.owned(dict.fromkeys(ids))
     if not wanted:
         return []
@@ -70,16 +57,16 @@ def fold(
 
 
 def fold_session(store: Store, session: str, ended: datetime) -> list[str]:
-    """What a session's end does: uses are folded in, and memories injected together grow together.
+    """Fold in a session's uses at its end, and link the memories injected together.
 
     Running it again for the same end changes nothing: a link reinforced at that very moment is left alone.
     """
     uses = store.uses_in(session)
     injected = tuple(dict.fromkeys(i for use in uses if use.kind == "injected" for i in use.ids))
 
-    def grow_together(memory: Memory) -> Memory:
+    def linked(memory: Memory) -> Memory:
         done = {link.target for link in memory.associations if link.last_reinforced == ended}
         others = tuple(i for i in injected if i != memory.id and i not in done)
         return co_accessed(memory, others, ended) if memory.id in injected and others else memory
 
-    return fold(store, dict.fromkeys(i for use in uses for i in use.ids), session=session, then=grow_together)
+    return fold(store, dict.fromkeys(i for use in uses for i in use.ids), session=session, then=linked)

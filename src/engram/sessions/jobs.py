@@ -1,4 +1,4 @@
-"""Work that follows on the ledger: leased, done at least once, retried with growing waits, given up in plain sight."""
+"""Background jobs on the ledgers: leased, run at least once, retried with growing waits, and listed as dead in the end."""
 
 import random
 import threading
@@ -14,25 +14,25 @@ from engram.model.task import JOB_STATES, Job
 from engram.store.protocol import Store
 
 LEASE = timedelta(minutes=5)
-"""After this long a worker counts as gone, and its job is anybody's."""
+"""After this long a worker counts as gone, and another may take its job."""
 MOST_ATTEMPTS = 6
 FIRST_WAIT, LONGEST_WAIT = timedelta(seconds=10), timedelta(hours=1)
 _ERROR_CHARS = 300
 MOST_AT_ONCE = 1_000_000
 PASSING = (StoreBusy, StoreUnreachable)
-"""What may be over in a moment."""
+"""Errors that may pass by themselves."""
 MOST_TROUBLES = 20
-"""Failures in a row that a worker sits out, some 15 minutes in all."""
+"""Failures in a row that a worker waits out, about 15 minutes in all."""
 JITTER = 0.5
-"""By which part of itself a pause is longer or shorter."""
+"""The random share by which a pause is longer or shorter."""
 T = TypeVar("T")
 Handler = Callable[[Job], None]
-"""Does one job. Doing it twice must be as good as doing it once; an exception means: again later."""
+"""Runs one job. It must be idempotent; an exception means that it is retried later."""
 
 
 @dataclass(slots=True)
 class Worked:
-    """What a worker did: jobs done, put off, and given up, and why for those two."""
+    """What a worker did: jobs done, retried and dead, with the errors of the last two."""
 
     done: list[str] = field(default_factory=list)
     retried: list[str] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Worked:
         return bool(self.done or self.retried or self.dead)
 
     def add(self, more: "Worked") -> None:
-        """Count what else was done in."""
+        """Add the results of another run."""
         self.done += more.done
         self.retried += more.retried
         self.dead += more.dead
@@ -52,7 +52,7 @@ class Worked:
 
 @dataclass(slots=True)
 class Jobs:
-    """`mem.jobs`: what waits, and doing it."""
+    """`mem.jobs`: list the waiting jobs, and run them."""
 
     store: Store
     clock: Callable[[], datetime]
@@ -64,11 +64,11 @@ class Jobs:
     ) -> "list[Job]":
         """Jobs that are not done, oldest first: waiting, leased or dead; everyone's, or those about ledgers of these scopes."""
         if status is not None and status not in JOB_STATES:
-            raise InvalidInput(f"{status!r} is no state of a job; one of {', '.join(JOB_STATES)}")
+            raise InvalidInput(f"Unknown job status {status!r}; choose {', '.join(JOB_STATES)}")
         return self.store.jobs([status] if status else None, checked_length(limit), scopes)
 
     def retry(self, job_id: str) -> Job:
-        """Let a dead job try again from the start."""
+        """Make a dead job wait again, with its attempts reset."""
         job = next((job for job in self.store.jobs(["dead"]) if job.id == job_id), None)
         if job is None:
             raise NotFound(f"no dead job {job_id!r}; `engram worker --list` shows what there is")
@@ -77,7 +77,7 @@ class Jobs:
         return again
 
     def work(self, limit: int = 100) -> Worked:
-        """Do the jobs that are due now, at most so many, one after the other."""
+        """Run the jobs that are due now, up to `limit`, one after the other."""
         worked = Worked()
         for _ in range(checked_limit(limit, most=MOST_AT_ONCE)):
             now = self.clock()
@@ -88,20 +88,20 @@ class Jobs:
         return worked
 
     def run(
-        self, stop: threading.Event, idle_seconds: float = 1.0, told: Callable[[Worked], None] | None = None
+        self, stop: threading.Event, idle_seconds: float = 1.0, report: Callable[[Worked], None] | None = None
     ) -> None:
-        """Work until told to stop. A store that is busy or away is tried again, for a quarter of an hour on end."""
+        """Work until `stop` is set. A store that is busy or unreachable is retried for about 15 minutes; `report` gets each result."""
         while not stop.is_set():
             worked = patiently(lambda: self.work(1), stop)
-            if worked and told is not None:
-                told(worked)
+            if worked and report is not None:
+                report(worked)
             if not worked:
                 stop.wait(jittered(idle_seconds))
 
     def _do(self, job: Job, worked: Worked) -> None:
         if job.attempts > MOST_ATTEMPTS:
-            # Whoever had it went away each time without a word: the job may be what ends them.
-            self._give_up(job, job.error or f"its worker went away {job.attempts - 1} times", worked)
+            # Its workers died without an error each time: the job itself may be the cause.
+            self._give_up(job, job.error or f"its worker died {job.attempts - 1} times", worked)
             return
         try:
             self.handlers[job.kind](job)
@@ -112,23 +112,23 @@ class Jobs:
         worked.done.append(job.id)
 
     def _put_off(self, job: Job, error: Exception, worked: Worked) -> None:
-        said = f"{type(error).__name__}: {error}"[:_ERROR_CHARS]
+        message = _message(error)
         if job.attempts >= MOST_ATTEMPTS:
-            self._give_up(job, said, worked)
+            self._give_up(job, message, worked)
             return
         later = self.clock() + wait_after(job.attempts)
-        self.store.settle_job(job, replace(job, status="waiting", run_after=later, leased_until=None, error=said))
+        self.store.settle_job(job, replace(job, status="waiting", run_after=later, leased_until=None, error=message))
         worked.retried.append(job.id)
-        worked.errors[job.id] = said
+        worked.errors[job.id] = message
 
-    def _give_up(self, job: Job, said: str, worked: Worked) -> None:
-        self.store.settle_job(job, replace(job, status="dead", leased_until=None, error=said))
+    def _give_up(self, job: Job, message: str, worked: Worked) -> None:
+        self.store.settle_job(job, replace(job, status="dead", leased_until=None, error=message))
         worked.dead.append(job.id)
-        worked.errors[job.id] = said
+        worked.errors[job.id] = message
 
 
 def patiently(work: Callable[[], T], stop: threading.Event) -> T | None:
-    """What the work answers; a store that is busy or away is waited for, longer each time. None once told to stop."""
+    """The result of `work`; a busy or unreachable store is waited for, longer each time. None once `stop` is set."""
     for troubles in range(1, MOST_TROUBLES + 1):
         try:
             return work()
@@ -139,12 +139,12 @@ def patiently(work: Callable[[], T], stop: threading.Event) -> T | None:
 
 
 def pause_after(troubles: int) -> float:
-    """Seconds to wait for a store that failed so often in a row: twice as long each time, up to a minute."""
+    """Seconds to wait after so many failures in a row: doubling, up to a minute."""
     return min(60.0, 2.0 ** (troubles - 1))
 
 
 def jittered(seconds: float) -> float:
-    """About so many seconds: those who began to wait together do not come back together."""
+    """About so many seconds: workers that began to wait together do not return together."""
     return seconds * random.uniform(1 - JITTER, 1 + JITTER)
 
 
@@ -186,8 +186,8 @@ class _Rest:
 class RoundRobin:
     """Gives turns to tenants.
 
-    `due` names those that have work, `work` does one job of one of them; None means that it is paused. A round takes all that
-    are known in an order of its own, so that workers started together do not go from tenant to tenant together.
+    `due` names those that have work, `work` runs one job of one of them and returns None where it is paused. Each round has a
+    random order, so that workers started together do not visit the tenants together.
     """
 
     def __init__(
@@ -200,16 +200,16 @@ class RoundRobin:
     ) -> None:
         self._due, self._work, self._now = due, work, now
         self._order = order or random.Random()
-        self._busy: set[str] = set()  # those that had work when they were asked last, and are not passed over
+        self._busy: set[str] = set()  # tenants that had work at the last check and are not resting
         self._round: list[str] = []
         self._look_at = float("-inf")
         self._resting: dict[str, _Rest] = {}
 
     def next(self) -> WorkerTurn | None:
-        """The next tenant's turn; None where nothing is to be done for now.
+        """The next tenant's turn; None where there is nothing to do for now.
 
-        Raises `StoreUnreachable` when the server is away. Whatever else goes wrong concerns one tenant: the turn says what,
-        and the tenant is passed over for a while.
+        Raises `StoreUnreachable` where the server cannot be reached. Any other error concerns one tenant: the turn reports it,
+        and the tenant is skipped for a while.
         """
         if not self._round:
             self._begin_round()
@@ -228,15 +228,15 @@ class RoundRobin:
         try:
             worked = self._work(tenant)
         except StoreUnreachable:
-            self._round.clear()  # it is everyone's trouble as far as anybody knows: the next look tells
+            self._round.clear()  # probably a problem of the whole server: the next round will tell
             self._rest(tenant, BUSY_SECONDS, failed=True)
             raise
         except StoreBusy as error:
             self._rest(tenant, BUSY_SECONDS, failed=True)
-            return WorkerTurn(tenant, failed=_said(error))
+            return WorkerTurn(tenant, failed=_message(error))
         except Exception as error:  # a tenant's broken store must not end the work for all others
             self._rest(tenant, FAILED_SECONDS, failed=True)
-            return WorkerTurn(tenant, failed=_said(error))
+            return WorkerTurn(tenant, failed=_message(error))
         if worked:
             self._resting.pop(tenant, None)
         else:
@@ -255,11 +255,11 @@ class RoundRobin:
         return known is not None and now < known.until
 
     def _forget(self, now: float) -> None:
-        """Let go of tenants nobody has heard of for long."""
+        """Forget tenants that have had no work for long."""
         old = [tenant for tenant, rest in self._resting.items() if now > rest.until + LONGEST_SECONDS]
         for tenant in old:
             del self._resting[tenant]
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:_ERROR_CHARS]

@@ -1,4 +1,4 @@
-"""What a caller observed, checked before it is handed to the store, whose screen redacts secrets."""
+"""Events as callers give them, checked before they are stored; the store's screen redacts secrets."""
 
 import json
 from collections.abc import Mapping
@@ -16,22 +16,22 @@ MAX_CONTENT = 8 * 1024 * 1024
 
 
 def new_event(item: Mapping[str, Any], now: datetime, of_task: str = "") -> NewEvent:
-    """The event a caller's fields describe, in a task's ledger that task's; `InvalidInput` names what cannot be used."""
+    """An event from a caller's fields; raises `InvalidInput` naming the one that cannot be used."""
     unknown = set(item) - _FIELDS
     if unknown:
         raise InvalidInput(f"unknown field {sorted(unknown)[0]!r} of an event; known: {', '.join(sorted(_FIELDS))}")
     role, content = item.get("role", ""), item.get("content", "")
     if not isinstance(role, str) or not role.strip() or not isinstance(content, str):
-        raise InvalidInput("an event needs a role and a content, both text")
+        raise InvalidInput("an event needs a role and content, both text")
     if not content.strip() and not item.get("payload"):
-        raise InvalidInput(f"an event of {role.strip()} without words: say what was said or done, or leave it out")
+        raise InvalidInput(f"an event of {role.strip()} needs content or a payload")
     if len(content) > MAX_CONTENT:
         raise InvalidInput(
             f"an event of {len(content)} characters; at most {MAX_CONTENT}. `engram ingest` takes documents"
         )
     event_type = item.get("event_type") or "message"
     if event_type not in EVENT_TYPES:
-        raise InvalidInput(f"{event_type!r} is no event type; one of {', '.join(EVENT_TYPES)}")
+        raise InvalidInput(f"Unknown event type {event_type!r}; choose {', '.join(EVENT_TYPES)}")
     return NewEvent(
         role=storable(role.strip()),
         content=storable(content),
@@ -49,18 +49,20 @@ def _data(name: str, given: Any) -> dict[str, Any]:
 
 
 def json_data(what: str, given: Any) -> dict[str, Any]:
-    """A caller's own data; `InvalidInput` for what is no object that JSON can hold."""
+    """A caller's own data; raises `InvalidInput` unless it is an object that JSON can represent."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise InvalidInput(f'{what} is an object such as {{"name": "pytest"}}, not {type(given).__name__}')
+        raise InvalidInput(f'{what} must be an object such as {{"name": "pytest"}}, not {type(given).__name__}')
     refuse_deep(given, what)
     try:
-        kept: dict[str, Any] = _stored(dict(given))
-        json.dumps(kept, allow_nan=False)
+        data: dict[str, Any] = _stored(dict(given))
+        json.dumps(data, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"{what} cannot be kept as JSON ({error}); give texts, numbers, lists and objects") from None
-    return kept
+        raise InvalidInput(
+            f"{what} cannot be stored as JSON ({error}); give text, numbers, lists and objects"
+        ) from None
+    return data
 
 
 def _stored(value: Any) -> Any:
@@ -72,6 +74,6 @@ def _stored(value: Any) -> Any:
 
 
 def storable(text: str) -> str:
-    """The text without what some store cannot hold: `?` for half a surrogate pair, U+FFFD for NUL."""
+    """The text without characters that some store cannot represent: `?` for half a surrogate pair, U+FFFD for NUL."""
     plain = text if text.isascii() else text.encode("utf-8", "replace").decode()
     return plain.replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -1,4 +1,4 @@
-"""A session: begins with an injection, keeps a ledger, ends by folding in what was used."""
+"""Sessions: each starts with an injection, has a ledger, and folds in its uses at the end."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -23,10 +23,10 @@ from engram.store.protocol import Filters, Store
 EventList = list[Event]
 SessionList = list[Session]
 Scopes = Collection[str] | None
-"""What an asker sees; None is everything, for the store's operator."""
+"""The scopes a caller sees; None is everything, for the store's operator."""
 SUMMARY_TOKENS = 400
 SYNC_SECONDS = 0.3
-"""How long a session's start may look for files edited by hand."""
+"""How long the start of a session may check for files edited by hand."""
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class Sessions:
     clock: Callable[[], datetime]
     settings: Settings
     ask_summary: "tuple[str, Callable[[str], str]] | None" = None
-    """A model's name, and how it is asked for a summary."""
+    """A model's name, and a function that asks it for a summary."""
 
     def start(self, task: str, scopes: tuple[str, ...], budget: int | None = None) -> "SessionHandle":
         """Begin a session and choose its injection."""
@@ -50,7 +50,7 @@ class Sessions:
             self.store.save_session(session)
             self.store.sync(seconds=SYNC_SECONDS)
         except (StoreReadOnly, StoreDenied) as error:
-            warnings.append(f"{error}; this session is not kept")
+            warnings.append(f"{error}; this session is not stored")
         filters = Filters(scopes=scopes, valid_at=now)
         injection = Injection()
         if task.strip():
@@ -61,7 +61,7 @@ class Sessions:
         return SessionHandle(self, session, injection)
 
     def get(self, session_id: str, *, scopes: Scopes = None) -> Session:
-        """A session by id. `scopes` are those its asker sees: a session of another is not found."""
+        """A session by id; raises `NotFound` where there is none in the scopes the caller sees."""
         session = self.store.session(session_id)
         if session is None or not sees_ledger(self.store, session_id, scopes):
             raise NotFound(f"no session {session_id!r}; `engram session start` begins one")
@@ -72,7 +72,7 @@ class Sessions:
         return self.store.sessions(checked_length(limit), scopes)
 
     def events(self, session_id: str, *, last: int | None = None, after: int = 0, scopes: Scopes = None) -> EventList:
-        """A session's events in order: all, those after a number, or the last so many. A name of your own is a session, too."""
+        """A session's events in order: all, those after a number, or the last ones. A name of your own is a session too."""
         checked_length(last, "last")
         found = self.store.events(session_id, last=last, after=checked_place(after, "after"))
         known = found or self.store.session(session_id) is not None
@@ -81,7 +81,7 @@ class Sessions:
         return found
 
     def end(self, session_id: str, summary: str = "", *, scopes: Scopes = None) -> Session:
-        """End a session: uses are folded in, what was injected together grows together. Ending twice changes nothing."""
+        """End a session: its uses are folded in, and memories injected together are linked. Ending twice changes nothing."""
         session = self.get(session_id, scopes=scopes)
         if session.ended is None:
             if summary.strip():
@@ -99,7 +99,7 @@ class Sessions:
     def summarise(
         self, session_id: str, *, style: str = "", max_tokens: int = SUMMARY_TOKENS, scopes: Scopes = None
     ) -> Session:
-        """Fold what was said since into the session's rolling summary: extracts by rules, or a model's words.
+        """Fold the new events into the session's rolling summary: extracts by rules, or a model's words.
 
         Styles: `plain`, and `structured` with Goal, Constraints, Progress, Decisions, Next steps and Critical context.
         """
@@ -107,7 +107,7 @@ class Sessions:
         from engram.sessions import summary
 
         if type(max_tokens) is not int or max_tokens < 1:
-            raise InvalidInput(f"a summary of {max_tokens!r} tokens cannot be; give a whole number, at least 1")
+            raise InvalidInput(f"max_tokens {max_tokens!r} must be a whole number, at least 1")
         session = self.get(session_id, scopes=scopes)
         known = None
         if session.summary_through:
@@ -115,7 +115,7 @@ class Sessions:
         events = self.store.events(session.id, after=session.summary_through)
         if known is not None and summary.has_room(known, max_tokens, count_tokens):
             every = self.store.events(session.id)
-            if every and every[0].seq == 1:  # a pruned ledger no longer tells what the summary does
+            if every and every[0].seq == 1:  # a pruned ledger no longer has what the summary says
                 known, events = None, every
         wanted = style or session.summary_style or "plain"
         if self.ask_summary is None:
@@ -126,7 +126,7 @@ class Sessions:
                 ask, name, known, events, style=wanted, max_tokens=max_tokens, count=count_tokens
             )
         if not made.text and summary.summarise(known, events, style=wanted, count=count_tokens).text:
-            raise InvalidInput(f"{max_tokens} tokens hold not even a few words of {session.id}; give more")
+            raise InvalidInput(f"{max_tokens} tokens are too few for a summary of {session.id}; give more")
         session = replace(
             session,
             summary=made.text,
@@ -140,10 +140,10 @@ class Sessions:
     def observe_batch(self, session_id: str, items: Iterable[Mapping[str, Any]], *, scope: str = "") -> EventList:
         """Append events; secrets in them are redacted before anything touches the disk.
 
-        `scope` is the writer's: a name of your own becomes a session of that scope, and one of another scope is `Refused`.
+        `scope` is the writer's: a name of your own becomes a session of that scope. Raises `Refused` for a session of another scope.
         """
         if not session_id.strip():
-            raise InvalidInput("observing needs a session's id, or a name of your own for one")
+            raise InvalidInput("observe needs a session id, or a name of your own for one")
         refuse_secret(session_id, "the session's id")
         events = [new_event(item, self.clock()) for item in items]
         return self.store.append_events(session_id, events, scope=scope) if events else []
@@ -151,7 +151,7 @@ class Sessions:
 
 @dataclass(slots=True)
 class SessionHandle:
-    """A running session. As a context manager it ends itself."""
+    """A running session. As a context manager, it ends on exit."""
 
     sessions: Sessions
     session: Session
@@ -168,7 +168,7 @@ class SessionHandle:
         return self.sessions.observe_batch(self.id, [item], scope=self.session.owner)[0]
 
     def summarise(self, style: str = "", max_tokens: int = SUMMARY_TOKENS) -> str:
-        """Fold what was said so far into the session's summary, and return it."""
+        """Fold the events so far into the session's summary, and return it."""
         self.session = self.sessions.summarise(self.id, style=style, max_tokens=max_tokens)
         return self.session.summary
 

@@ -1,4 +1,4 @@
-"""`mem.tasks`: work that outlives a conversation. A run, its ledger, its checkpoints, and how to take it up again."""
+"""`mem.tasks`: work that outlives a conversation: tasks, their ledgers and their checkpoints."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,41 +12,42 @@ from engram.model.event import Event
 from engram.model.fields import CheckpointSteps, EventFields
 from engram.model.hit import Hits
 from engram.model.task import CHECKPOINT_KINDS, TASK_STATES, Checkpoint, Job, TaskRun, checked_state, moved
-from engram.recall.search import Ask, Searcher
+from engram.recall.query import SearchQuery
+from engram.recall.search import Searcher
 from engram.rules.scopes import parse_scope, seen_from, shows
 from engram.sessions.observations import json_data, new_event, storable
-from engram.store.protocol import Filters, Following, Store, no_jobs
+from engram.store.protocol import Filters, JobFactory, Store, no_jobs
 
 Events = list[Event]
 Checkpoints = list[Checkpoint]
 TaskRuns = list[TaskRun]
 Scopes = Collection[str] | None
-"""What an asker sees; None is everything, for the store's operator."""
+"""The scopes a caller sees; None is everything, for the store's operator."""
 DERIVE = "derive"
 """The job that derives facts from a ledger's events."""
 _ANSWERS = {"result": "tool_result", "error": "error"}
-"""What may come of a tool call, and the type of the event that tells it."""
+"""The results of a tool call, and the type of the event that records each."""
 _NOTHING = "(nothing)"
-"""What a tool said that gave nothing back: that it did is worth an event."""
+"""The content of an event for a tool that returned nothing."""
 _STEPS = ("completed_steps", "pending_steps", "decisions", "blockers", "artifacts")
 
 
 @dataclass(slots=True)
 class Tasks:
-    """Starts, moves and finds runs; writes their ledgers and checkpoints."""
+    """Starts, changes and finds tasks; writes their ledgers and checkpoints."""
 
     store: Store
     searcher: Searcher
     clock: Callable[[], datetime]
 
-    # -- runs
+    # -- tasks
 
     def start(
         self, goal: str, *, scope: str = "global", session: str = "", metadata: Mapping[str, Any] | None = None
     ) -> TaskRun:
-        """Begin a run."""
-        if not _says(goal):
-            raise InvalidInput("a task needs a goal, in words")
+        """Start a task; raises `InvalidInput` without a goal."""
+        if not _has_text(goal):
+            raise InvalidInput("a task needs a goal")
         session = storable(session)
         refuse_secret(session, "the session's id")
         scope, own, now = parse_scope(scope), json_data("the task's metadata", metadata), self.clock()
@@ -56,7 +57,7 @@ class Tasks:
         return task
 
     def get(self, task_id: str, *, scopes: Scopes = None) -> TaskRun:
-        """A run by id. `scopes` are those its asker sees: a run of another is not found."""
+        """A task by id; raises `NotFound` where there is none in the scopes the caller sees."""
         task = self.store.task(task_id)
         if task is None or not shows(scopes, task.scope):
             raise NotFound(f"no task {task_id!r}; `engram task list` shows what there is")
@@ -65,38 +66,38 @@ class Tasks:
     def list(
         self, status: str | Sequence[str] | None = None, limit: int | None = 50, *, scopes: Scopes = None
     ) -> TaskRuns:
-        """Runs, newest first; deleted ones only when asked for. Everyone's, or those of these scopes."""
+        """Tasks, newest first; deleted ones only when asked for. Everyone's, or those of these scopes."""
         wanted = words(status, "status") or tuple(state for state in TASK_STATES if state != "deleted")
         return self.store.tasks([checked_state(state) for state in wanted], checked_length(limit), scopes)
 
     def move(self, task_id: str, state: str, outcome: str = "") -> TaskRun:
-        """Put a run into another state; what may not follow on its present one is refused."""
-        said = _clean(outcome)
-        return self.store.change_task(task_id, lambda task: moved(task, state, self.clock(), said))
+        """Change the state of a task; raises `InvalidInput` where the new state cannot follow the present one."""
+        text = _clean(outcome)
+        return self.store.change_task(task_id, lambda task: moved(task, state, self.clock(), text))
 
     def pause(self, task_id: str, reason: str = "") -> TaskRun:
-        """Let a run rest."""
+        """Pause a task."""
         return self.move(task_id, "paused", reason)
 
     def resume(self, task_id: str) -> TaskRun:
-        """Take a run up again: a paused, failed or cancelled one; one whose process died is running still."""
+        """Resume a paused, failed or cancelled task; one whose process died is still running."""
         task = self.get(task_id)
         return task if task.status == "running" else self.move(task_id, "running")
 
     def complete(self, task_id: str, outcome: str = "") -> TaskRun:
-        """A run that reached its goal; its ledger is closed."""
+        """Mark a task as completed; its ledger is closed."""
         return self.move(task_id, "completed", outcome)
 
     def fail(self, task_id: str, reason: str = "") -> TaskRun:
-        """A run that did not; it can be resumed."""
+        """Mark a task as failed; it can be resumed."""
         return self.move(task_id, "failed", reason)
 
     def cancel(self, task_id: str, reason: str = "") -> TaskRun:
-        """A run nobody wants any more."""
+        """Mark a task as cancelled; it can be resumed."""
         return self.move(task_id, "cancelled", reason)
 
     def delete(self, task_id: str) -> TaskRun:
-        """Take a run out of the lists. Its ledger stays; `purge` destroys events."""
+        """Remove a task from the lists. Its ledger stays; `purge` destroys events."""
         return self.move(task_id, "deleted")
 
     # -- the ledger
@@ -116,10 +117,10 @@ class Tasks:
         derive: bool = True,
         key: str = "",
     ) -> Events:
-        """A whole turn, at once or not at all: the request, the calls with their results, the answer, what was made.
+        """Append a whole turn, at once or not at all: the request, the calls with their results, the answer, the artifacts.
 
         A tool call is {"name", "arguments", "result" or "error"}; an artifact {"name", "content"}. With `derive`, facts are
-        drawn from it later, by whoever works the jobs. With a `key`, a repeated turn is the same turn.
+        derived from it later by the background jobs. With a `key`, a repeated turn is the same turn.
         """
         items = [
             *([{"role": "user", "content": user}] if user else []),
@@ -128,7 +129,7 @@ class Tasks:
             *(_artifact(made) for made in artifacts),
         ]
         if not items:
-            raise InvalidInput("a turn needs something that was said, called or made")
+            raise InvalidInput("a turn needs a message, a tool call or an artifact")
         if key:
             items = [{**item, "key": f"{key}/{place}"} for place, item in enumerate(items)]
         return self._append(task_id, items, derive=derive)
@@ -139,7 +140,7 @@ class Tasks:
         return self.store.append_events(task.id, events, _derivation(task, now) if derive else no_jobs)
 
     def events(self, task_id: str, *, last: int | None = None, after: int = 0, scopes: Scopes = None) -> Events:
-        """A run's events in order: all, those after a number, or the last so many."""
+        """A task's events in order: all, those after a number, or the last ones."""
         checked_length(last, "last")
         return self.store.events(self.get(task_id, scopes=scopes).id, last=last, after=checked_place(after, "after"))
 
@@ -156,7 +157,7 @@ class Tasks:
         limit: int = 10,
         scopes: Scopes = None,
     ) -> Hits:
-        """Find events of a run, or of every ledger; everyone's, or those of these scopes."""
+        """Find events of a task, or of every ledger; everyone's, or those of these scopes."""
         first, last = checked_window(since, until)
         filters = Filters(
             kinds=("event",),
@@ -167,7 +168,7 @@ class Tasks:
             since=first,
             until=last,
         )
-        return self.searcher.search(Ask(query, limit, mode, filters=filters))
+        return self.searcher.search(SearchQuery(query, limit, mode, filters=filters))
 
     # -- checkpoints
 
@@ -181,14 +182,14 @@ class Tasks:
         data: Mapping[str, Any] | None = None,
         **steps: Unpack[CheckpointSteps],
     ) -> Checkpoint:
-        """Note where a run stands: completed_steps, pending_steps, decisions, blockers and artifacts are lists of lines."""
+        """Record the state of a task: completed_steps, pending_steps, decisions, blockers and artifacts are lists of lines."""
         unknown = sorted(set(steps) - set(_STEPS))
         if unknown:
             raise InvalidInput(f"a checkpoint has no {unknown[0]!r}; it has {', '.join(_STEPS)}")
-        if not _says(summary):
-            raise InvalidInput("a checkpoint needs a summary, in words")
+        if not _has_text(summary):
+            raise InvalidInput("a checkpoint needs a summary")
         if kind not in CHECKPOINT_KINDS:
-            raise InvalidInput(f"{kind!r} is no kind of checkpoint; one of {', '.join(CHECKPOINT_KINDS)}")
+            raise InvalidInput(f"Unknown kind of checkpoint {kind!r}; choose {' or '.join(CHECKPOINT_KINDS)}")
         task, now = self.get(task_id), self.clock()
         if task.finished:
             raise InvalidInput(f"{task.id} is {task.status}; a finished task takes no checkpoint")
@@ -218,22 +219,22 @@ class Tasks:
             raise InvalidInput("source_event_ids is a list of ids of events")
         unknown = next((i for i in found if self.store.event(i) is None or self.store.owner_of(i) not in scopes), None)
         if unknown is not None:
-            raise NotFound(f"no event {unknown!r}; a checkpoint can only rest on events that were recorded")
+            raise NotFound(f"no event {unknown!r}; a checkpoint can only cite recorded events")
         return found
 
     def checkpoints(self, task_id: str, limit: int | None = None, *, scopes: Scopes = None) -> Checkpoints:
-        """A run's checkpoints, newest first."""
+        """A task's checkpoints, newest first."""
         return self.store.checkpoints(self.get(task_id, scopes=scopes).id, checked_length(limit))
 
     def idle_since(self, task: TaskRun | str, *, scopes: Scopes = None) -> timedelta:
-        """How long a run has been silent: a long silence of a running one means that its process went away."""
+        """How long a task has had no event: a long time for a running task means that its process died."""
         task = self.get(task, scopes=scopes) if isinstance(task, str) else task
         head = self.store.events(task.id, last=1)
         return max(timedelta(), self.clock() - max(task.updated, head[-1].at if head else task.updated))
 
 
-def _derivation(task: TaskRun, now: datetime) -> Following:
-    """The job that will draw facts from new events; it names them, so that doing it twice is doing it once."""
+def _derivation(task: TaskRun, now: datetime) -> JobFactory:
+    """The job that derives facts from new events; it names them, so that running it twice changes nothing."""
 
     def job(events: Sequence[Event]) -> Sequence[Job]:
         payload = {"task": task.id, "events": [event.id for event in events]}
@@ -246,7 +247,7 @@ def _clean(text: str) -> str:
     return redact(storable(text.strip()))[0]
 
 
-def _says(given: Any) -> bool:
+def _has_text(given: Any) -> bool:
     return isinstance(given, str) and bool(given.strip())
 
 
@@ -258,25 +259,25 @@ def _lines(name: str, given: Any) -> tuple[str, ...]:
 
 
 def _called(call: Any) -> list[dict[str, Any]]:
-    """A call and what came of it. What else the caller keeps of it, such as an id or a duration, stays in the payload."""
+    """The events of a call and its result. Other fields of the caller, such as an id or a duration, stay in the payload."""
     name = call.get("name") if isinstance(call, Mapping) else None
     if not isinstance(name, str) or not name.strip():
         raise InvalidInput('a tool call needs a name: {"name": "pytest", "arguments": {…}, "result": "…"}')
     arguments = call.get("arguments", {})
-    said = f"{name} {_told('arguments', arguments)}".strip()
+    content = f"{name} {_as_text('arguments', arguments)}".strip()
     more = {part: value for part, value in call.items() if part not in ("name", "arguments", *_ANSWERS)}
     found: list[dict[str, Any]] = [
         {
             "role": "assistant",
             "event_type": "tool_call",
-            "content": said,
+            "content": content,
             "payload": {**more, "name": name, "arguments": arguments},
         }
     ]
     for part, kind in _ANSWERS.items():
         if call.get(part) is not None or (part == "result" and part in call):
-            content = _told(part, call[part]) or _NOTHING
-            found.append({"role": "tool", "event_type": kind, "content": content, "payload": {**more, "name": name}})
+            result = _as_text(part, call[part]) or _NOTHING
+            found.append({"role": "tool", "event_type": kind, "content": result, "payload": {**more, "name": name}})
     return found
 
 
@@ -287,7 +288,7 @@ def _artifact(made: Any) -> dict[str, Any]:
     return {"role": "assistant", "event_type": "artifact", "content": content or name, "payload": {"name": name}}
 
 
-def _told(part: str, value: Any) -> str:
+def _as_text(part: str, value: Any) -> str:
     import json
 
     if value is None or value == {}:
@@ -296,6 +297,6 @@ def _told(part: str, value: Any) -> str:
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(
-            f"the {part} of a tool call cannot be kept as JSON ({error}); give text, numbers, lists and objects: "
-            "decode bytes, or keep them in a file and name it"
+            f"the {part} of a tool call cannot be stored as JSON ({error}); give text, numbers, lists and objects: "
+            "decode bytes, or store them in a file and name it"
         ) from None

@@ -1,4 +1,4 @@
-"""A memory or an event as a document of the one index: which of its words are searched, and with what weight."""
+"""Memories and events as documents of the index: which of their words are searched, and in which field."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ from engram.model.memory import Memory
 from engram.text.tokens import marked_terms, tokens
 
 MAX_INDEXED_CHARS = 200_000
-"""Of a longer text only this much is searchable; the whole is stored. Bounds the work of one write."""
+"""Only this much of a longer text is searchable; all of it is stored. Bounds the work of one write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,11 @@ class Document:
     conflict_key: str = ""
     critical_slot: str = ""
     role: str = ""
-    """Who speaks in an event."""
+    """The speaker of an event."""
 
 
 def memory_document(memory: Memory) -> Document:
-    """Spec 1's enriched text, by field: statement; situation, entities, tags and domain; rationale, anchors, validity."""
+    """A memory's document: its statement; situation, entities, tags and domain; rationale, anchors and validity."""
     from engram.text.content_hash import content_hash
     from engram.text.entities import entities
 
@@ -83,14 +83,14 @@ def memory_document(memory: Memory) -> Document:
 
 
 def _is_purged(event: Event) -> bool:
-    """A purge takes content and salt away and leaves the event's place in its chain."""
+    """Whether an event was purged: that removes its content and salt, not its position in the chain."""
     return bool(event.body) and not event.salt
 
 
 def event_document(event: Event, scope: str) -> Document:
-    """An event: what was said, who said it, and when. The caller's metadata and key are not searchable.
+    """An event's document: content, speaker and time. The caller's metadata and key are not searchable.
 
-    `scope` is its ledger's, for an event that does not carry its owner's.
+    `scope` is the ledger's, for events without a scope of their own.
     """
     content = event.content[:MAX_INDEXED_CHARS]
     return Document(
@@ -121,24 +121,24 @@ def _terms(texts: Iterable[str]) -> str:
 
 
 def matches_metadata(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether the caller's metadata holds every wanted value; a list there matches any of its items."""
-    return all(_holds(metadata.get(key), value) for key, value in wanted.items())
+    """Whether metadata contains every wanted value; a list matches by any of its items."""
+    return all(_matches(metadata.get(key), value) for key, value in wanted.items())
 
 
 def record_matches(kind: str, record: str, wanted: str) -> bool:
-    """The same for a stored record and a filter, both as JSON: what the index asks of documents one by one."""
-    held = json.loads(record).get("metadata" if kind == "event" else "data") or {}
-    return matches_metadata(held, json.loads(wanted))
+    """The same for a stored record and a filter, both as JSON; called by the index for each document."""
+    metadata = json.loads(record).get("metadata" if kind == "event" else "data") or {}
+    return matches_metadata(metadata, json.loads(wanted))
 
 
-def _holds(found: Any, wanted: Any) -> bool:
+def _matches(found: Any, wanted: Any) -> bool:
     if _same(found, wanted):
         return True
     return isinstance(found, (list, tuple)) and any(_same(item, wanted) for item in found)
 
 
 def _same(found: Any, wanted: Any) -> bool:
-    """Values are compared as JSON does: `true` is not 1."""
+    """Whether values are equal as in JSON: `true` is not 1."""
     if isinstance(found, bool) != isinstance(wanted, bool):
         return False
     if isinstance(found, Mapping) and isinstance(wanted, Mapping):
@@ -166,21 +166,21 @@ def _meaning(statement: str, situation: str) -> str:
 
 
 def meaning_digest(text: str) -> bytes:
-    """Tells whether the embedded text changed."""
+    """A digest that shows whether the embedded text has changed."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 def spoken(role: str, content: str) -> str:
-    """Who speaks is part of what an utterance means: worth .007 on LoCoMo."""
+    """The embedded text of an event. Including the speaker gains .007 on LoCoMo."""
     return f"{role}: {content}" if content else ""
 
 
 POSTINGS_BUDGET = 12_000
-"""How many postings one query may walk. Rarest terms first; at 100k documents an unpruned OR took 210 ms, pruned 5."""
+"""The most postings one query reads, rarest terms first. With 100k documents an unpruned OR took 210 ms, pruned 5 ms."""
 
 
 def prune(frequency: Mapping[str, int]) -> list[str]:
-    """The terms worth walking, rarest first, within the budget; the rarest one always."""
+    """The terms to search for, rarest first, within the budget; always the rarest one."""
     kept: list[str] = []
     spent = 0
     for term in sorted(frequency, key=lambda t: (frequency[t], t)):

@@ -1,8 +1,8 @@
-"""The chain of a session's events, alike on every backend.
+"""The chain of a ledger's events, the same on every backend.
 
-`body` is a salted digest of what was said; `digest` covers `prev`, the event's place, its task, its owner's scope and `body`. Purging an event
-takes its content and salt away and leaves `body`, so the chain still verifies and the words cannot be guessed from it.
-A digest without the mark `2:` is of the first kind, which did not cover the task.
+`body` is a salted digest of an event's content; `digest` covers `prev`, the event's position, its task, its owner's scope and `body`.
+Purging an event removes its content and salt and keeps `body`, so the chain still verifies and the content cannot be guessed.
+A digest without the prefix `2:` is of the first kind, which did not cover the task.
 """
 
 import hashlib
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 MARK = "2:"
-"""What the digests of this kind begin with."""
+"""The prefix of digests that cover the task."""
 
 
 class Head(NamedTuple):
-    """Where a ledger ends: the number and the digest of its last event."""
+    """The end of a ledger: the number and digest of its last event."""
 
     seq: int = 0
     digest: str = ""
@@ -37,10 +37,10 @@ class Head(NamedTuple):
 NO_HEAD = Head()
 
 
-def following_on(
+def chained_events(
     head: Head, session: str, events: Sequence[NewEvent], token: Callable[[int], str], scope: str = ""
 ) -> list[Event]:
-    """New events of an owner with id, number and digests, chained to the last event of their session."""
+    """New events with ids, numbers and digests, chained to the ledger's last event."""
     made: list[Event] = []
     prev = head.digest
     for seq, new in enumerate(events, head.seq + 1):
@@ -50,50 +50,50 @@ def following_on(
         salt = os.urandom(16).hex()
         body = _body(salt, new)
         digest = _marked_digest(new, event_id, session, seq, prev, body, scope)
-        said = new.role, new.content, new.at, new.event_type, new.task, new.key, new.payload, new.metadata
-        made.append(Event(event_id, session, seq, *said, salt, body, prev, digest, scope))
+        given = new.role, new.content, new.at, new.event_type, new.task, new.key, new.payload, new.metadata
+        made.append(Event(event_id, session, seq, *given, salt, body, prev, digest, scope))
         prev = digest
     return made
 
 
-def unrepeated(events: Sequence[NewEvent], known: Mapping[str, Event]) -> list[int]:
-    """Places of the events that are new: those without a key, and the first of each key not known yet.
+def new_positions(events: Sequence[NewEvent], known: Mapping[str, Event]) -> list[int]:
+    """Positions of the events that are new: those without a key, and the first of each unknown key.
 
-    A repeated key is the same event; one that comes with other words is refused before anything is written.
+    A repeated key means the same event. Raises `KeyConflict` if its content differs, before anything is written.
     """
     seen: dict[str, Event | NewEvent] = dict(known)
     fresh = []
     for i, event in enumerate(events):
         if event.key and event.key in seen:
-            _refuse_other_words(event, seen[event.key])
+            _refuse_other_content(event, seen[event.key])
             continue
         seen[event.key] = event
         fresh.append(i)
     return fresh
 
 
-def _refuse_other_words(event: NewEvent, known: Event | NewEvent) -> None:
+def _refuse_other_content(event: NewEvent, known: Event | NewEvent) -> None:
     if isinstance(known, Event) and not known.salt:
-        return  # purged: what it said is nobody's to compare
+        return  # purged: there is no content to compare with
     if (event.role, event.event_type, event.content) != (known.role, known.event_type, known.content):
         named = f"event {known.id}" if isinstance(known, Event) else "another event of the same batch"
         raise KeyConflict(
-            f"the key {event.key!r} names {named}, which says something else; nothing was written. "
-            "Give a new event a key of its own; a repeat keeps its role, type and words"
+            f"the key {event.key!r} belongs to {named}, which has other content; nothing was written. "
+            "Give a new event its own key; a repeated event must have the same role, type and content"
         )
 
 
-def problems_of(events: Iterable[Event], name: str, redacted: Container[str] | None = None) -> list[str]:
-    """What is wrong with a chain: altered, reordered or dropped events. `name` is what its owner knows it by.
+def chain_problems(events: Iterable[Event], name: str, redacted: Container[str] | None = None) -> list[str]:
+    """Problems of a chain: altered, reordered or dropped events. `name` is the ledger's name.
 
-    `redacted` are the events whose words the journal knows to be destroyed; without it, none is asked for.
+    `redacted` are the events that the journal records as redacted; None skips that check.
     """
     problems = []
     prev, seq, session = "", 0, None
     for event in events:
         seq += 1
         if event.seq != seq:
-            problems.append(f"{name}: event {event.id} has number {event.seq} where {seq} was due")
+            problems.append(f"{name}: event {event.id} has number {event.seq} instead of {seq}")
             seq = event.seq
         if event.prev != prev:
             problems.append(f"{name}: event {event.id} does not follow the one before it")
@@ -112,29 +112,29 @@ def _altered(event: Event, redacted: Container[str] | None) -> list[str]:
     elif event.content or event.payload or event.metadata or event.key:
         found.append(f"the content of event {event.id} was altered")
     elif redacted is not None and is_marked(event) and event.id not in redacted:
-        found.append(f"the content of event {event.id} was taken away, and the journal knows of no redaction")
+        found.append(f"the content of event {event.id} was removed, and the journal records no redaction")
     if event.digest != chain_digest(event):
         found.append(f"event {event.id} was altered")
     return found
 
 
 def is_marked(event: Event) -> bool:
-    """Whether an event was written when the journal was already told of every ledger and every redaction."""
+    """Whether an event dates from when the journal records every ledger and every redaction."""
     return event.digest.startswith(MARK)
 
 
 def blanked(event: Event) -> Event:
-    """An event without what was said; `body` and `digest` stay."""
+    """An event without its content; `body` and `digest` stay."""
     return replace(event, content="", payload={}, metadata={}, key="", salt="")
 
 
 def body_digest(event: Event) -> str:
-    """Salted digest of what was said."""
+    """The salted digest of an event's content."""
     return _body(event.salt, event)
 
 
 def chain_digest(event: Event) -> str:
-    """Digest of an event's place in its chain and its body, of the kind that the event's own is."""
+    """The digest of an event's position and body, of the same kind as the event's own digest."""
     place = event.id, event.session, event.seq, event.prev, event.body
     return _marked_digest(event, *place, event.scope) if is_marked(event) else _sha256(*_placed(event, *place))
 
@@ -149,7 +149,7 @@ def _body(salt: str, event: Event | NewEvent) -> str:
 def _marked_digest(
     event: Event | NewEvent, event_id: str, session: str, seq: int, prev: str, body: str, scope: str
 ) -> str:
-    # An event of before has no scope, and its digest none either.
+    # Older events have no scope, and their digests do not cover one.
     owned = (scope,) if scope else ()
     return MARK + _sha256(*_placed(event, event_id, session, seq, prev, body), event.task, *owned)
 
@@ -164,7 +164,7 @@ def _sha256(*parts: str) -> str:
 
 
 def to_fields(event: Event) -> dict[str, Any]:
-    """An event as JSON-safe data; what is empty is left out."""
+    """An event as JSON-safe data, without empty fields."""
     fields: dict[str, Any] = {
         "id": event.id,
         "seq": event.seq,
@@ -222,17 +222,17 @@ def decode_event(text: str) -> Event:
     return from_fields(json.loads(text))
 
 
-def examined(text: str | bytes) -> tuple[Event, str]:
-    """An event from its JSON, and what is wrong with the way it is written: no digest covers a field nobody knows."""
+def checked_event(text: str | bytes) -> tuple[Event, str]:
+    """An event from its JSON, and what is wrong with the JSON itself: no digest covers unknown fields."""
     fields = json.loads(text, object_pairs_hook=_Fields)
     event = from_fields(fields)
     if dict(fields) == to_fields(event) and not _Fields.doubled(fields):
         return event, ""
-    return event, f"event {event.id} holds what Engram did not write"
+    return event, f"event {event.id} contains fields that Engram did not write"
 
 
 class _Fields(dict[str, Any]):
-    """A JSON object that remembers whether a name stood in it twice: readers differ in which one they take."""
+    """A JSON object that notes whether a name occurs twice: parsers differ in which one they use."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
@@ -240,20 +240,20 @@ class _Fields(dict[str, Any]):
 
     @classmethod
     def doubled(cls, value: Any) -> bool:
-        """Whether any object in there does."""
+        """Whether any object inside a value has a name twice."""
         if isinstance(value, cls):
             return value.twice or any(cls.doubled(item) for item in value.values())
         return isinstance(value, list) and any(cls.doubled(item) for item in value)
 
 
 CONVERSATION = "conversation:"
-"""How the ledger of a conversation begins that belongs to a scope and to no session."""
+"""The prefix of a conversation's ledger that belongs to a scope and to no session."""
 
 
 def ledger_owner(name: str, task: TaskRun | None, session: Session | None, last: str = "") -> str:
-    """The scope a ledger belongs to: its task's, its session's, that of its last event, or the one it is named after.
+    """The scope a ledger belongs to: its task's, its session's, its last event's, or the one in its name.
 
-    "" where none of them says: nobody has written to it, or only an Engram that did not note whose events were.
+    "" if none is known: the ledger is empty, or was written by an Engram that did not store owners.
     """
     if task is not None:
         return task.scope
@@ -271,10 +271,10 @@ def _named_after(name: str) -> str:
         return ""
 
 
-def owner_of_new(name: str, owner: str, scope: str) -> str:
-    """The owner of new events in a ledger; `Refused` where the writer names another than the ledger's.
+def new_owner(name: str, owner: str, scope: str) -> str:
+    """The owner of new events in a ledger. Raises `Refused` if the writer's scope is not the ledger's.
 
-    In a project's session one may speak for what the project sees, such as the store's own `user`: the words stay the project's.
+    A project's session also accepts scopes that the project sees, such as `user`; the events still belong to the project.
     """
     if scope and owner and scope != owner and (is_person(owner) or scope not in seen_from([owner])):
         raise Refused(f"{name!r} belongs to another owner; nothing was written. Choose another name for the session")
@@ -282,5 +282,5 @@ def owner_of_new(name: str, owner: str, scope: str) -> str:
 
 
 def sees_ledger(store: "Store", name: str, scopes: Collection[str] | None) -> bool:
-    """Whether someone who sees these scopes sees a ledger, and the session or task it is the ledger of."""
+    """Whether a ledger, and its session or task, is visible from these scopes."""
     return scopes is None or shows(scopes, store.ledger_scope(name) or GLOBAL)

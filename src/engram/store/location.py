@@ -1,17 +1,14 @@
-"""Which store is asked for: a directory of files, or a tenant of a Postgres server; and how a server's is opened."""
+"""Which store a caller means: a directory of files, or a tenant of a Postgres server."""
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from engram.embedding.protocol import Embedder
-    from engram.store.protocol import Store
+    pass
 
 DEFAULT_TENANT = "default"
 SCHEMES = ("postgresql", "postgres")
@@ -19,34 +16,35 @@ SCHEMES = ("postgresql", "postgres")
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A tenant of a Postgres server. The URL may hold a password: it is never shown."""
+    """A tenant of a Postgres server. The URL may contain a password and is never shown."""
 
     url: str
     tenant: str
 
 
-def server_asked(
+def requested_server(
     home: str | Path | None = None, url: str | None = None, tenant: str | None = None, *, ephemeral: bool = False
 ) -> Server | None:
-    """The server a caller means, by argument or by `$ENGRAM_URL`; None where the store is one of files.
+    """The server given by argument or by `$ENGRAM_URL`; None for a store of files.
 
-    A server's URL in the place of a home means the server: a folder of that name, password and all, is nobody's wish.
+    A server's URL given as home means the server, too: nobody wants a directory named after it, password included.
     """
     if url is None and isinstance(home, str) and home.partition("://")[0].lower() in SCHEMES:
         home, url = None, home
-    given = [name for name, said in (("home", home), ("url", url is not None), ("ephemeral", ephemeral)) if said]
+    given = [name for name, value in (("home", home), ("url", url is not None), ("ephemeral", ephemeral)) if value]
     if len(given) > 1:
-        raise InvalidInput(f"{' and '.join(given)} name two stores; give one of them")
+        raise InvalidInput(f"{' and '.join(given)} name two stores; give only one")
     if not given:
         url = os.environ.get("ENGRAM_URL", "").strip() or None
     if url is None:
         if tenant is not None:
-            raise InvalidInput("a tenant is part of a Postgres server; give its url, or set $ENGRAM_URL")
+            raise InvalidInput("a tenant needs a Postgres server; give its url, or set $ENGRAM_URL")
         return None
-    return Server(_checked_url(url), _checked_tenant(tenant))
+    return Server(checked_url(url), _checked_tenant(tenant))
 
 
-def _checked_url(url: str) -> str:
+def checked_url(url: str) -> str:
+    """The URL; `InvalidInput` unless it is a Postgres server's."""
     if url.partition("://")[0].lower() not in SCHEMES:
         raise InvalidInput("the store's URL (url=, $ENGRAM_URL) must begin with postgresql://, as in "
                            "postgresql://user@host:5432/database")  # fmt: skip
@@ -57,28 +55,12 @@ def _checked_tenant(tenant: str | None) -> str:
     if tenant is None:
         return os.environ.get("ENGRAM_TENANT", "").strip() or DEFAULT_TENANT
     if not tenant.strip():
-        raise InvalidInput(f"the tenant is empty; name one, or leave it out for {DEFAULT_TENANT!r}")
+        raise InvalidInput(f"the tenant is empty; give a name, or omit it for {DEFAULT_TENANT!r}")
     return tenant
 
 
-def open_server(
-    server: Server, embedder: "Embedder | None", *, clock: Callable[[], datetime], create: bool = True
-) -> "Store":
-    """Open a tenant's store; `create` makes or migrates the schema first."""
-    from engram.store.postgres.setup import open_store
-
-    return open_store(server.url, server.tenant, embedder, clock=clock, create=create)
-
-
-def prepare_server(server: Server) -> list[str]:
-    """Make or migrate a server's schema, and distribute it on a Citus cluster; what there is to say of that."""
-    from engram.store.postgres.setup import prepare_server as prepare
-
-    return prepare(server.url)
-
-
 def owner_config() -> Path | None:
-    """The settings of whoever runs this, wherever the memories are: `config.toml` of the usual home. None without a home."""
+    """The user's settings for stores on a server: `config.toml` of the default home. None without a home."""
     from engram.store.files.home import default_root
 
     try:

@@ -1,7 +1,7 @@
-"""The one line above which nothing knows where memories live (DESIGN §8).
+"""What a backend provides. Nothing above this protocol knows where memories are stored.
 
-A backend offers reads, decisions, usage, events, and candidates with their raw scores. Fusing, spreading and weighing stay
-above it, so every backend ranks alike.
+A backend provides reads, decisions, usage, events, and search candidates with their raw scores. Fusion, spreading and weighting
+happen above it, so every backend ranks alike.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from engram.store.screen import Screen
 
 Progress = Callable[[str, int, int], None]
-"""Told what is being worked on, how far it is, and how far it goes."""
+"""Called with the kind of work, how much is done, and the total."""
 COMMON = 20_000
-"""A term that so many documents hold is taken to be everyone's, without a look at who says it."""
+"""A term in this many documents counts as known to every scope, without a lookup."""
 LIVE = ("active", "dormant")
-"""What a plain search sees; everything else answers when asked for."""
+"""The statuses a search returns by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a search may return; every filter applies before the cut. None means no restriction."""
+    """What a search may return. Filters apply before the limit; None means no restriction."""
 
     kinds: tuple[str, ...] = ("memory",)
     scopes: tuple[str, ...] | None = None
@@ -41,22 +41,22 @@ class Filters:
     since: datetime | None = None
     until: datetime | None = None
     valid_at: datetime | None = None
-    """The moment whose truth is asked for: now, or `as_of`."""
+    """Return what was true at this moment: now, or `as_of`."""
     as_of: bool = False
-    """Whether `valid_at` was asked for; then superseded memories that were true at that moment count."""
+    """Whether the caller gave `valid_at`; then memories superseded since count, too."""
     known_at: datetime | None = None
     parents: tuple[str, ...] | None = None
     pinned: bool = False
     critical: bool = False
-    """Only what a policy put into a critical slot."""
+    """Only memories that a policy put into a critical slot."""
     roles: tuple[str, ...] | None = None
-    """Who speaks, in events."""
+    """The speakers of events."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is looked for: terms for the lexical retriever, a vector for the semantic one; either may be missing."""
+    """A search: terms for the lexical retriever, a vector for the semantic one; either may be missing."""
 
     terms: tuple[str, ...] = ()
     vector: "Vectors | None" = None
@@ -65,24 +65,24 @@ class Query:
 
 @dataclass(slots=True)
 class Candidates:
-    """What the retrievers found, as parallel rankings of document numbers with raw scores, best first."""
+    """The rankings of both retrievers: document numbers with raw scores, best first."""
 
     lexical: list[tuple[int, float]] = field(default_factory=list)
     semantic: list[tuple[int, float]] = field(default_factory=list)
     total: int = 0
-    """How many documents the store holds; with `frequency` it gives each term's weight."""
+    """The number of documents in the store; with `frequency` it gives each term's weight."""
     frequency: dict[str, int] = field(default_factory=dict)
     pruned: tuple[str, ...] = ()
-    stands: "dict[int, Stand]" = field(default_factory=dict)
-    """Where each document of either ranking stands."""
+    positions: "dict[int, DocumentPosition]" = field(default_factory=dict)
+    """The position of each document of either ranking."""
     warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A document's index terms by field, and where it stands: its session (or file), who speaks, when.
+class IndexedPassage:
+    """A document's index terms by field, and its position in a session or file.
 
-    `eligible` says whether it passed the filters; a neighbour that did not still lends its words to those that did.
+    `eligible` says whether it passes the filters. A neighbour that does not still contributes its words to those that do.
     """
 
     n: int
@@ -94,8 +94,8 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
-    """A document's session, task or file ("" for one that stands alone), its place there, and the last place there is."""
+class DocumentPosition:
+    """A document's session, task or file ("" for none), its position there, and the last position there."""
 
     parent: str
     position: int
@@ -103,8 +103,8 @@ class Stand:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """Part of a session, task or file: from one place through another."""
+class PassageRange:
+    """Part of a session, task or file, from the first position through the last."""
 
     parent: str
     first: int
@@ -112,8 +112,8 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A stored record with its number in the index."""
+class StoredRecord:
+    """A record with its number in the index."""
 
     n: int
     kind: str
@@ -122,7 +122,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """One step of a memory's history: the decision and what the memory was after it (None: purged)."""
+    """One step of a memory's history: a decision, and the memory after it (None once purged)."""
 
     seq: int
     at: datetime
@@ -131,12 +131,12 @@ class Image:
     reason: str
     memory: Memory | None
     ids: tuple[str, ...] = ()
-    """Every memory the decision was about."""
+    """Every memory the decision changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
-    """What a caller observed; the store gives it id, number and digest."""
+    """An event to append; the store adds its id, number and digest."""
 
     role: str
     content: str
@@ -150,7 +150,7 @@ class NewEvent:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A memory that a walk reached: from which seed, over which memories and relations."""
+    """A memory that a graph walk reached: from which seed, over which memories and relations."""
 
     seed: str
     id: str
@@ -162,12 +162,12 @@ class Step:
     score: float
     """The product of the weights along the path."""
     forward: tuple[bool, ...] = ()
-    """Whether each hop goes the way its link points."""
+    """Whether each hop follows its link's direction."""
 
 
 @dataclass(slots=True)
-class Noticed:
-    """What was changed outside of Engram: ids by what happened to them, and problems in words."""
+class SyncReport:
+    """What changed outside of Engram: ids by kind of change, and problems in words."""
 
     added: list[str] = field(default_factory=list)
     edited: list[str] = field(default_factory=list)
@@ -182,7 +182,7 @@ class Noticed:
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """What was destroyed, where its text still stands if anywhere, and what no program here can reach."""
+    """What was destroyed, where its text still occurs, and what is out of Engram's reach."""
 
     ids: tuple[str, ...]
     remaining: tuple[str, ...]
@@ -191,7 +191,7 @@ class Purged:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What goes, or would go: images of the journal, months of usage, ledgers of ended sessions."""
+    """What was or would be removed: journal images, months of usage, ledgers of ended sessions."""
 
     images: int = 0
     usage_months: tuple[str, ...] = ()
@@ -200,7 +200,7 @@ class Pruned:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing the doctor looked at."""
+    """One health check: its result, and advice where something can be done."""
 
     name: str
     ok: bool
@@ -208,18 +208,18 @@ class Check:
     advice: str = ""
 
 
-Following = Callable[[Sequence[Event]], Sequence[Job]]
-"""The jobs that follow on events which are about to be written."""
+JobFactory = Callable[[Sequence[Event]], Sequence[Job]]
+"""Makes the jobs to enqueue together with new events."""
 
 
 def no_jobs(events: Sequence[Event]) -> Sequence[Job]:
-    """Nothing follows."""
+    """No jobs."""
     return ()
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
-    """What a decision will ask about one memory that it means to write."""
+class ProposalKeys:
+    """The keys by which a decision looks up what exists, for one memory it may write."""
 
     content_hash: str
     scope: str
@@ -228,111 +228,111 @@ class Foreseen:
 
 
 class Transaction(Protocol):
-    """One decision in the making, alone with what it named. Nothing is written before the block ends without an error."""
+    """One decision, with what it named locked. It is written when its block ends without an error."""
 
-    def foresee(self, proposals: Sequence["Foreseen"]) -> None:
-        """What will be asked about; a backend far away looks it all up at once."""
+    def prefetch(self, proposals: Sequence["ProposalKeys"]) -> None:
+        """Look up everything the decision will need at once; a hint for remote backends."""
 
     def get(self, memory_id: str) -> Memory | None:
-        """A memory as it stands, hand edits included."""
+        """The current memory, hand edits included."""
 
     def exact(self, content_hash: str, scope: str) -> Memory | None:
-        """The live memory with this content, if any."""
+        """The live memory with this content; None if there is none."""
 
     def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
-        """The memories in force that hold a conflict key in a scope: one, unless somebody wrote several by hand."""
+        """The current memories with a conflict key in a scope: one, unless several were written by hand."""
 
     def lineage(self, lineage_id: str) -> Sequence[Memory]:
-        """Every version of a fact, in the order in which they were true, with what this decision has put so far."""
+        """Every version of a fact in the order they were true, including those this decision has put."""
 
     def changed_since(self, scope: str, mark: int) -> Sequence[Memory]:
-        """Memories of a scope that others wrote after `mark`."""
+        """Memories of a scope that other decisions wrote after `mark`."""
 
     def new_id(self, at: datetime, *, team: bool = False) -> str:
-        """The next id of a day; never one that was ever given out."""
+        """The next id of a day; ids are never reused."""
 
     def free_name(self, name: str, scope: str) -> str:
-        """The name, or the name with the first free number behind it."""
+        """The name, or the name with the first free number appended."""
 
     def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "") -> None:
-        """Add or replace a memory. Without a vector, a changed text is embedded when the block ends."""
+        """Add or replace a memory. Without a vector, a changed text is embedded after the commit."""
 
 
 class Store(Protocol):
     """A backend."""
 
     screen: "Screen"
-    """What every record passes before it is written."""
+    """Checks every record before it is written."""
 
     @property
     def place(self) -> str:
-        """Where the store lives, safe to show: a path, or a URL without its password."""
+        """Where the store is, safe to show: a path, or a URL without its password."""
 
     # reads
     def get(self, ref: str, scopes: Collection[str] | None = None) -> Memory | None:
-        """A memory by id, name or alias, hand edits included; of every scope or of these."""
+        """A memory by id, name or alias, hand edits included; None outside these scopes."""
 
-    def get_many(self, numbers: Sequence[int]) -> list[Found]:
-        """Records by document number, in that order; hand edits are picked up first."""
+    def get_many(self, numbers: Sequence[int]) -> list[StoredRecord]:
+        """Records by document number, in that order, hand edits included."""
 
     def exact(self, content_hash: str, scope: str) -> Memory | None:
         """The live memory with this content in this scope."""
 
     def embed(self, texts: Sequence[str]) -> "Vectors | None":
-        """Vectors of texts in the store's space; None where this process lacks its embedder."""
+        """Vectors of texts; None if this process does not have the store's embedder."""
 
     def embedder_name(self) -> str:
-        """The model this process embeds with; "" without one."""
+        """This process's embedding model; "" if it has none."""
 
     def owned(self, memory_ids: Iterable[str]) -> list[str]:
-        """Those of the memories that live in the owner's own store, not in a team's."""
+        """Those of the memories that belong to the owner's own store, not to a team's."""
 
     def trusted_here(self, directory: Path) -> frozenset[str]:
-        """Digests of what the owner trusts of a directory's repository."""
+        """Digests of the files the owner trusts in a directory's repository."""
 
     def named(self, name: str, scope: str) -> str:
-        """The id of the memory that goes by this name in a scope, or ""."""
+        """The id of the memory with this name in a scope, or ""."""
 
     def mark(self, scope: str) -> int:
-        """The number of the last change, as far as a scope is concerned; for `Transaction.changed_since`."""
+        """The number of a scope's last change, for `Transaction.changed_since`."""
 
     def file_of(self, memory_id: str) -> str:
-        """The file that holds a memory; "" where memories are not files."""
+        """The file of a memory; "" if memories are not files."""
 
     def event(self, event_id: str) -> Event | None:
         """An event by id."""
 
     def owner_of(self, document_id: str) -> str | None:
-        """The scope a memory or an event belongs to; None where there is none of this id."""
+        """The scope of a memory or an event; None if the id is unknown."""
 
     def listing(self, filters: Filters, limit: int | None = None, offset: int = 0) -> list[Memory]:
         """Memories, newest first."""
 
     def count(self, filters: Filters) -> int:
-        """How many documents pass the filters."""
+        """The number of documents that pass the filters."""
 
     def candidates(self, query: Query, filters: Filters) -> Candidates:
-        """What each retriever finds, best first, and where each document found stands."""
+        """What each retriever finds, best first, with the position of each document."""
 
-    def stands(self, numbers: Sequence[int]) -> dict[int, Stand]:
-        """Where each document stands: its session, task or file, and its place there."""
+    def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
+        """Each document's session, task or file, and its position there."""
 
     def passages(
-        self, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters
-    ) -> "tuple[list[Placed], Vectors | None]":
-        """These documents, then every document of these stretches; those of one parent together, in their order.
+        self, numbers: Sequence[int], ranges: Sequence[PassageRange], filters: Filters
+    ) -> "tuple[list[IndexedPassage], Vectors | None]":
+        """These documents, then every document of these ranges, grouped by parent and in order.
 
-        With them their vectors, one row each; None without an embedder.
+        Also their vectors, one row each; None without an embedder.
         """
 
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
-        """In how many documents each term occurs; terms that occur nowhere are left out."""
+        """The number of documents each term occurs in; unknown terms are left out."""
 
-    def said(self, terms: Sequence[str], scopes: Collection[str]) -> frozenset[str]:
-        """Those of the terms that a document of these scopes holds, and those that very many documents do (`COMMON`)."""
+    def known_terms(self, terms: Sequence[str], scopes: Collection[str]) -> frozenset[str]:
+        """The terms that occur in these scopes, or in very many documents (`COMMON`)."""
 
     def known_at(self, moment: datetime) -> dict[str, Memory | None]:
-        """What Engram held then of every memory it has decided about since; None where it knew nothing of it."""
+        """Every memory changed since a moment, as it was then; None if it did not exist yet."""
 
     def numbers(self, memory_ids: Sequence[str]) -> dict[str, int]:
         """The document numbers of memories."""
@@ -341,13 +341,13 @@ class Store(Protocol):
         """Vectors of documents, one row each; None without an embedder."""
 
     def history(self, memory_id: str) -> list[Image]:
-        """Everything that was decided about a memory, oldest first."""
+        """Every decision about a memory, oldest first."""
 
     def heads(self, conflict_key: str, scope: str) -> list[Memory]:
-        """The memories in force that hold a conflict key in a scope."""
+        """The current memories with a conflict key in a scope."""
 
     def lineage(self, lineage_id: str) -> list[Memory]:
-        """Every version of a fact, in the order in which they were true, whatever became of it."""
+        """Every version of a fact in the order they were true, of any status."""
 
     def links_to(self, memory_ids: Iterable[str]) -> list[tuple[str, str, str, float]]:
         """Links that point at these memories: source, target, type, stored strength."""
@@ -363,14 +363,14 @@ class Store(Protocol):
         per_seed: int,
         filters: Filters = ...,
     ) -> list[Step]:
-        """What is linked to these memories, each memory once per seed by its shortest, then heaviest path, nearest first.
+        """Memories linked to these, nearest first: each once per seed, by its shortest, then heaviest path.
 
-        `direction` is outbound, inbound or any. Only memories that pass the filters are reached and passed through; a link to
-        one that was superseded leads to its first successor that passes. A seed is not reached from itself.
+        `direction` is outbound, inbound or any. Only memories that pass the filters are reached and traversed; a link to a
+        superseded one leads to its first successor that passes. A seed is not reached from itself.
         """
 
     def reading(self) -> AbstractContextManager[None]:
-        """Several reads asked as one, which spares a backend far away some work. Never around an embedder or a model."""
+        """Group several reads, which saves a remote backend some work. Not for use around an embedder or a model."""
 
     # decisions
     def deciding(
@@ -386,38 +386,38 @@ class Store(Protocol):
     ) -> AbstractContextManager[Transaction]:
         """Open one decision; it is committed when the block ends.
 
-        `scopes` are those in which it depends on what else is there (duplicates, names): nobody else decides there
-        meanwhile. `about` names existing memories it may change. A backend may lock no more than that. `ids_for` are the
-        moments of the memories it may make: a backend may take their ids before it begins.
+        `scopes` are locked against other decisions, because this one depends on what they contain (duplicates, names).
+        `about` names existing memories it may change, which are locked, too. `ids_for` are the creation times of memories
+        it may add: a backend may reserve their ids before it begins.
         """
 
     # usage
     def note_use(self, use: Use) -> None:
-        """Append a use. Raises `StoreReadOnly` where that is impossible."""
+        """Append a use. Raises `StoreReadOnly` if the store cannot be written."""
 
     def uses_of(self, memory_ids: Iterable[str]) -> list[Use]:
-        """Every noted use of these memories, oldest first."""
+        """Every use of these memories, oldest first."""
 
     def uses_in(self, session: str) -> list[Use]:
-        """Every use noted in a session."""
+        """Every use in a session."""
 
     def used_since(self, position: int) -> list[str]:
-        """Ids of the memories used from a position of the log on."""
+        """Ids of memories used at or after a position of the log."""
 
     # events and sessions
     def append_events(
-        self, session: str, events: Sequence[NewEvent], jobs: Following = no_jobs, *, scope: str = ""
+        self, session: str, events: Sequence[NewEvent], jobs: JobFactory = no_jobs, *, scope: str = ""
     ) -> list[Event]:
-        """Append to the ledger of a session or task, durably, and with them the jobs that follow on the new events.
+        """Append durably to the ledger of a session or task, and enqueue the jobs that `jobs` makes of the new events.
 
-        `scope` is the writer's: a new ledger becomes theirs, and one that is another's is `Refused`. Without one, events belong
-        to whom the ledger belongs to, a new ledger's to everyone (`global`).
+        `scope` is the writer's: a new ledger belongs to it; a ledger of another owner raises `Refused`. Without a scope, events
+        belong to the ledger's owner, those of a new ledger to `global`.
 
-        A repeated key returns the event it named before. A finished task's ledger is closed.
+        A repeated key returns the event that already has it. A finished task's ledger is closed.
         """
 
     def events(self, session: str, *, last: int | None = None, after: int = 0) -> list[Event]:
-        """A ledger's events in order: all, those after a number, or of these the last so many."""
+        """A ledger's events in order: those after number `after`, and of these the `last` ones."""
 
     def ledgers(self) -> list[str]:
         """The name of every ledger that has events: a session's, a task's, a conversation's or a document's."""
@@ -429,17 +429,17 @@ class Store(Protocol):
         """A session by id."""
 
     def sessions(self, limit: int | None = None, scopes: Collection[str] | None = None) -> list[Session]:
-        """Sessions, newest first: every one, or those that belong to one of these scopes."""
+        """Sessions, newest first: all, or those of these scopes."""
 
     def ledger_scope(self, name: str) -> str:
-        """The scope a session's, task's or other ledger belongs to; "" where nobody has written to it, or none is known."""
+        """The scope that owns a ledger; "" if it is empty or its owner is unknown."""
 
     # tasks
     def save_task(self, task: TaskRun) -> None:
         """Write a new task."""
 
     def change_task(self, task_id: str, change: Callable[[TaskRun], TaskRun]) -> TaskRun:
-        """Change a task as it stands, alone with it; `NotFound` where there is none."""
+        """Change a task under a lock. Raises `NotFound` if there is none."""
 
     def task(self, task_id: str) -> TaskRun | None:
         """A task by id."""
@@ -450,27 +450,27 @@ class Store(Protocol):
         limit: int | None = None,
         scopes: Collection[str] | None = None,
     ) -> list[TaskRun]:
-        """Tasks, newest first: of these states, of those that belong to one of these scopes."""
+        """Tasks, newest first, with these statuses and in these scopes."""
 
     def add_checkpoint(self, task_id: str, make: Callable[[int], Checkpoint]) -> Checkpoint:
-        """Append the checkpoint that `make` gives for the next number."""
+        """Append the checkpoint that `make` returns for the next number."""
 
     def checkpoints(self, task_id: str, limit: int | None = None) -> list[Checkpoint]:
         """A task's checkpoints, newest first."""
 
     def change_checkpoints(self, task_id: str, change: Callable[[Checkpoint], Checkpoint]) -> None:
-        """Write every checkpoint of a task anew, its number the same; for a purge."""
+        """Rewrite every checkpoint of a task and keep its number; for a purge."""
 
     def enqueue(self, jobs: Sequence[Job]) -> None:
-        """Add jobs; one that is known already stays as it is."""
+        """Add jobs; existing ones are left unchanged."""
 
     def lease_jobs(
         self, owner: str, now: datetime, until: datetime, *, kinds: tuple[str, ...] | None = None, limit: int = 1
     ) -> list[Job]:
-        """Take jobs that are due, oldest first, and those whose worker let its lease run out."""
+        """Lease jobs that are due, oldest first, and those whose lease has expired."""
 
     def settle_job(self, job: Job, then: Job | None) -> bool:
-        """End a lease: the job goes, or is kept as `then` says. False where the lease has passed to another meanwhile."""
+        """End a lease: remove the job, or replace it by `then`. False if another worker holds the lease by now."""
 
     def jobs(
         self,
@@ -478,13 +478,13 @@ class Store(Protocol):
         limit: int | None = None,
         scopes: Collection[str] | None = None,
     ) -> list[Job]:
-        """Jobs that are not done, oldest first: of these states, of those about ledgers of these scopes."""
+        """Unfinished jobs, oldest first, with these statuses and for ledgers of these scopes."""
 
     def tokens_spent(self, day: date) -> int:
-        """Tokens a language model has cost on a day, in every process."""
+        """Language model tokens spent on a day, by all processes."""
 
     def spend_tokens(self, day: date, tokens: int) -> None:
-        """Count tokens on a day; a negative number takes some back."""
+        """Add to the tokens spent on a day; a negative number subtracts."""
 
     def new_token(self, size: int) -> str:
         """Random hex digits, from the injected source."""
@@ -492,57 +492,57 @@ class Store(Protocol):
     # upkeep
     @property
     def warnings(self) -> list[str]:
-        """What the owner should hear of; collected as it is met."""
+        """Messages for the owner, collected as they occur."""
 
     @property
     def paused(self) -> bool:
         """Whether the owner has paused learning and injection."""
 
     def pause(self, paused: bool) -> None:
-        """Begin or end a pause."""
+        """Pause or resume learning and injection."""
 
-    def sync(self, *, seconds: float | None = None) -> Noticed:
-        """Take in what was changed outside of Engram, or as much of it as the time allows."""
+    def sync(self, *, seconds: float | None = None) -> SyncReport:
+        """Read changes made outside of Engram, or as many as the time allows."""
 
-    def rebuild(self, progress: Progress = ...) -> Noticed:
-        """Make the index anew."""
+    def rebuild(self, progress: Progress = ...) -> SyncReport:
+        """Rebuild the index."""
 
     def reembed(self, progress: Progress = ...) -> int:
-        """Make all vectors with this process's embedder; resumable, switched over when complete. Returns how many."""
+        """Make all vectors again with this process's embedder. Resumable; used once complete. Returns how many."""
 
     def build_nearest(self, progress: Progress = ...) -> str:
-        """Make an index for nearest vectors, where the backend can profit from one; returns its name."""
+        """Build an index for nearest-vector search, if the backend uses one; returns its name."""
 
     def purge(self, ids: Sequence[str], *, actor: str, drawn: Collection[str] = ()) -> Purged:
         """Destroy memories and events, and prove it.
 
-        The words of a memory go wherever they stand, events that say them included. Those of an event, and of the facts `drawn`
-        from it, go with it alone: other events that say the same stay, and `remaining` names them.
+        A memory's text is removed wherever it occurs, including events that quote it. The text of an event, and of facts
+        `drawn` from it, is removed with that event only: other events with the same words stay, and `remaining` lists them.
         """
 
     def prune(self, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
-        """Let go of history older than so many days, or say what would go; 0 keeps all."""
+        """Remove history older than so many days, or report what would be removed; 0 keeps everything."""
 
     def backup(self, target: Path, now: datetime) -> dict[str, int]:
-        """Write everything the store holds to one archive. Returns counts."""
+        """Write the whole store to one archive. Returns counts."""
 
     def note_verdict(self, gate: str, outcome: str, at: datetime) -> None:
-        """Count what the gates said of an autonomous proposal; never its text."""
+        """Count a gate's verdict on an autonomous proposal; never its text."""
 
     def verdicts(self, since: datetime) -> list[tuple[str, str]]:
-        """Gate and outcome of the proposals since then."""
+        """Gate and outcome of each verdict since a moment."""
 
     def last_use(self, kind: str) -> Use | None:
         """The newest use of a kind, with all its ids."""
 
     def verify_ledgers(self) -> list[str]:
-        """What is wrong with the ledgers' chains."""
+        """Problems in the ledgers' chains."""
 
     def facts(self) -> Mapping[str, Any]:
-        """What `status` and `doctor` say of the store; `store` is its place."""
+        """What `status` and `doctor` report of the store; `store` is its place."""
 
     def examine(self) -> list[Check]:
-        """What this backend can say about its own health."""
+        """The backend's own health checks."""
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""

@@ -1,4 +1,4 @@
-"""What must be gone after a purge: the texts of memories and events, how they may be written down, and who else says them."""
+"""Which texts a purge removes: those of memories and events, their spellings in JSON, and the records that quote them."""
 
 import json
 import re
@@ -11,54 +11,54 @@ from engram.rules.scopes import ancestors, is_person
 
 BLANK = "[purged]"
 EVENT = "EVT-"
-"""How the id of an event begins."""
+"""The prefix of event ids."""
 DOCUMENT = "document:"
-"""How a ledger begins in which Engram notes what it read of a document."""
+"""The prefix of ledgers that record how a document was read."""
 SHORTEST_NEEDLE = 6
-"""Shorter texts occur by chance; their absence proves nothing."""
+"""Shorter texts occur by chance, so finding one proves nothing."""
 SENTENCE = 3
-"""So many words are a sentence. What comes along with a record (ids, digests, tags) is shorter, and no needle."""
+"""The words of a sentence. Ids, digests and tags in a record are shorter and are not searched for."""
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
 def is_sentence(text: str, words: int = SENTENCE) -> bool:
-    """Whether a text is long enough to be destroyed wherever else it is said: so many words, or as much without spaces."""
+    """Whether a text is long enough to be removed wherever it is quoted: so many words, or as many unspaced characters."""
     return len(text) >= SHORTEST_NEEDLE and (
         len(text.split()) >= words or len(_UNSPACED.findall(text)) >= SHORTEST_NEEDLE
     )
 
 
-def is_telling(text: str) -> bool:
-    """Whether finding what a record says elsewhere means that it was quoted: it is two words, or one like no other.
+def is_distinctive(text: str) -> bool:
+    """Whether finding a text elsewhere means that it was quoted: two words, or one with letters and digits.
 
-    A single common word ("coffee", "Thanks!") is everybody's.
+    A single common word ("coffee", "Thanks!") is no quotation.
     """
     mixed = any(char.isdigit() for char in text) and any(char.isalpha() for char in text)
     return is_sentence(text, 2) or (len(text) >= SHORTEST_NEEDLE and mixed)
 
 
 def texts_of(memory: Memory) -> list[str]:
-    """The texts of a memory by which it is recognised elsewhere: what it says, and what it says around that in sentences."""
+    """The texts by which a memory is recognised elsewhere: its statement, and the sentences of its other fields."""
     around = [memory.situation, memory.context, memory.rationale, memory.trigger_context, *memory.form.values()]
     around += [anchor.snippet for anchor in memory.anchors]
     around += [*strings_in(memory.metadata), *strings_in(memory.extra)]
-    return list(dict.fromkeys([*filter(is_telling, [memory.statement]), *filter(is_sentence, around)]))
+    return list(dict.fromkeys([*filter(is_distinctive, [memory.statement]), *filter(is_sentence, around)]))
 
 
 def spoken_in(event: Event) -> list[str]:
-    """The same of an event. What Engram itself notes about documents is nobody's words."""
+    """The same for an event. The content of Engram's own notes about documents does not count."""
     said = [] if event.session.startswith(DOCUMENT) else [event.content]
     around = [*strings_in(event.payload), *strings_in(event.metadata)]
-    return list(dict.fromkeys([*filter(is_telling, said), *filter(is_sentence, around)]))
+    return list(dict.fromkeys([*filter(is_distinctive, said), *filter(is_sentence, around)]))
 
 
 def words_of(event: Event) -> str:
-    """Everything an event holds that is words."""
+    """All text of an event."""
     return "\n".join([event.content, event.key, *strings_in(event.payload), *strings_in(event.metadata)])
 
 
 def strings_in(value: Any) -> Iterator[str]:
-    """Every string in a piece of data, the names of its fields included."""
+    """Every string in plain data, including the names of fields."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -68,7 +68,7 @@ def strings_in(value: Any) -> Iterator[str]:
 
 
 def says(words: str, text: str) -> bool:
-    """Whether a text stands in some words as it is, not as a part of longer ones."""
+    """Whether some words contain a text, not only as a part of longer words."""
     start = words.find(text)
     while start >= 0:
         end = start + len(text)
@@ -79,23 +79,23 @@ def says(words: str, text: str) -> bool:
 
 
 def _joined(words: str, at: int) -> bool:
-    """Whether a place is inside a word."""
+    """Whether a position is inside a word."""
     if not 0 < at < len(words):
         return False
     before, after = words[at - 1], words[at]
     return before.isalnum() and after.isalnum() and not (_UNSPACED.match(before) or _UNSPACED.match(after))
 
 
-def without(text: str, said: Iterable[str]) -> str:
-    """A text in which what is purged is blank."""
-    for needle in sorted(said, key=len, reverse=True):
+def without(text: str, purged: Iterable[str]) -> str:
+    """A text with the purged texts replaced by `[purged]`."""
+    for needle in sorted(purged, key=len, reverse=True):
         if says(text, needle):
             text = text.replace(needle, BLANK)
     return text
 
 
 def reworded(value: Any, change: Callable[[str], str]) -> Any:
-    """Data with every string in it changed; the names of its fields stay."""
+    """Plain data with every string changed, except the names of fields."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
@@ -106,68 +106,68 @@ def reworded(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def lines_of(text: str) -> list[str]:
-    """A text, and its lines where there are several: some files write it line by line."""
+    """A text and its lines: some files store it line by line."""
     lines = (line.strip() for line in text.splitlines())
     return list(dict.fromkeys([text, *(line for line in lines if is_sentence(line))]))
 
 
 def said_elsewhere(events: Iterable[Event], texts: Sequence[str], gone: Iterable[Event]) -> tuple[str, ...]:
-    """Of the texts of destroyed events, and of what was drawn from them, those that go wherever else they are quoted.
+    """Of the texts of destroyed events and their facts, those to remove wherever they are quoted.
 
-    What was said itself goes. What only came along, such as the name of a document, goes unless events that stay bear it too.
+    Content is always removed; a text that only accompanied it, such as a document's name, unless remaining events contain it, too.
     """
     contents = [event.content for event in gone]
     spoken = {text for text in texts if any(text in content for content in contents)}
     loose = {text for text in texts if text not in spoken}
-    held: set[str] = set()
+    kept: set[str] = set()
     for event in events if loose else ():
         words = words_of(event)
-        held |= {text for text in loose - held if says(words, text)}
-    return tuple(text for text in texts if text not in held)
+        kept |= {text for text in loose - kept if says(words, text)}
+    return tuple(text for text in texts if text not in kept)
 
 
-class Holder(NamedTuple):
-    """A record that still says what was destroyed elsewhere, and the scope it belongs to."""
+class QuotingRecord(NamedTuple):
+    """A record that still contains a destroyed text, and the scope it belongs to."""
 
     id: str
     scope: str
 
 
-def named(holders: Iterable[Holder], own: Collection[str]) -> tuple[str, ...]:
-    """What is told of records that say the same words. Those of other owners are counted: who purges need not know them."""
-    found = list(dict.fromkeys(holders))
-    foreign = {holder.id for holder in found if is_foreign(holder.scope, own)}
-    lines = [says_the_same(holder.id) for holder in found if holder.id not in foreign]
+def quoting_lines(records: Iterable[QuotingRecord], own: Collection[str]) -> tuple[str, ...]:
+    """A line for each record with the same words. Records of other owners are only counted, not named."""
+    found = list(dict.fromkeys(records))
+    foreign = {record.id for record in found if is_foreign(record.scope, own)}
+    lines = [quoting_line(record.id) for record in found if record.id not in foreign]
     if foreign:
         lines.append(
-            f"{len(foreign)} {'record' if len(foreign) == 1 else 'records'} of other owners: the same words, theirs"
+            f"{len(foreign)} {'record' if len(foreign) == 1 else 'records'} of other owners contain the same words"
         )
     return tuple(dict.fromkeys(lines))
 
 
 def is_foreign(scope: str, own: Collection[str]) -> bool:
-    """Whether a scope is an owner's who is none of those concerned, above or below them."""
+    """Whether a scope belongs to another person than the given scopes."""
     if not is_person(scope):
         return False
     return not any(scope in ancestors(one) or one in ancestors(scope) for one in own)
 
 
-def goes_with(said_in: str, scope: str) -> bool:
-    """Whether an event goes with a memory that names it as evidence: what another owner said stays theirs, whoever names it."""
-    return not is_person(said_in) or scope in ancestors(said_in)
+def goes_with(event_scope: str, scope: str) -> bool:
+    """Whether an event is removed with a memory that cites it; another owner's event is not."""
+    return not is_person(event_scope) or scope in ancestors(event_scope)
 
 
-def says_the_same(record_id: str) -> str:
-    """How a record is named that says what was destroyed elsewhere."""
+def quoting_line(record_id: str) -> str:
+    """The line for a record that contains a destroyed text."""
     if record_id.startswith(EVENT):
-        return f"{record_id}: it says the same words; `engram ledger redact {record_id}` redacts it too"
+        return f"{record_id}: contains the same words; `engram ledger redact {record_id}` redacts it, too"
     if record_id.startswith("ENG-"):
-        return f"{record_id}: it says the same words; `engram forget {record_id} --purge` destroys it too"
-    return f"{record_id}: it says the same words"
+        return f"{record_id}: contains the same words; `engram forget {record_id} --purge` destroys it, too"
+    return f"{record_id}: contains the same words"
 
 
 def quoted_spellings(texts: Sequence[str]) -> list[str]:
-    """The ways texts may stand in JSON: as they are, escaped, and escaped to ASCII."""
+    """The spellings of texts in JSON: as they are, escaped, and escaped to ASCII."""
     found: dict[str, None] = {}
     for text in texts:
         found |= dict.fromkeys((text, json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]))

@@ -1,7 +1,7 @@
-"""The one place every stored text passes: whatever a backend is about to write, it hands to its screen first.
+"""The screen of a store: a backend passes every record to it before writing.
 
-The rules (what is a secret, what is refused and what is redacted) live above the store; a client puts them in with
-`store.screen = …`. A store that nobody gave a screen, as in a test of a backend, writes what it is told.
+The rules (what is a secret, what is refused, what is redacted) are above the store; a client sets them with
+`store.screen = …`. A store without a screen, as in a backend's tests, writes everything unchanged.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,22 +11,22 @@ from engram.model.event import Event, Session
 from engram.model.memory import Memory
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
-from engram.store.protocol import Following, NewEvent, no_jobs
+from engram.store.protocol import JobFactory, NewEvent, no_jobs
 
 __all__ = ["LATEST", "Screen", "Unscreened", "screened_jobs"]
 
 LATEST = 16
-"""How many of a ledger's last events a screen may look at: a secret can be cut in two between events."""
+"""How many of a ledger's last events a screen may read: a secret can be split between events."""
 
 
 class Screen(Protocol):
-    """Judges records before they are written: returns them as they may be stored, or raises."""
+    """Checks records before they are written: returns them as they may be stored, or raises."""
 
     def decision(self, actor: str, reason: str, session: str) -> str:
         """The reason of a decision as it may be stored."""
 
     def memories(self, memories: Sequence[Memory], before: Callable[[str], Memory | None]) -> None:
-        """Raise where a memory may not be stored. `before` gives what the store held of it until now."""
+        """Raise if a memory may not be stored. `before` returns the stored version of a memory."""
 
     def use(self, use: Use) -> Use:
         """A use of memories."""
@@ -34,7 +34,7 @@ class Screen(Protocol):
     def events(
         self, ledger: str, events: Sequence[NewEvent], latest: Callable[[], Sequence[Event]], *, scope: str = ""
     ) -> list[NewEvent]:
-        """New events of a ledger, and the scope of their writer. `latest` gives the last few that are in it."""
+        """New events of a ledger by a writer of `scope`. `latest` returns the ledger's last few events."""
 
     def session(self, session: Session) -> Session:
         """A session."""
@@ -50,14 +50,14 @@ class Screen(Protocol):
 
 
 class Unscreened:
-    """Lets everything pass."""
+    """Accepts everything unchanged."""
 
     def decision(self, actor: str, reason: str, session: str) -> str:
         """The reason as it is."""
         return reason
 
     def memories(self, memories: Sequence[Memory], before: Callable[[str], Memory | None]) -> None:
-        """Nothing is refused."""
+        """Refuse nothing."""
 
     def use(self, use: Use) -> Use:
         """The use as it is."""
@@ -86,6 +86,6 @@ class Unscreened:
         return job
 
 
-def screened_jobs(screen: Screen, jobs: Following) -> Following:
-    """The jobs that follow on new events, each screened."""
+def screened_jobs(screen: Screen, jobs: JobFactory) -> JobFactory:
+    """The factory, with each job screened."""
     return jobs if jobs is no_jobs else lambda events: [screen.job(job) for job in jobs(events)]

@@ -1,4 +1,4 @@
-"""Task runs, checkpoints and jobs as JSON-safe data, alike on every backend."""
+"""Tasks, checkpoints and jobs as JSON-safe data, and the rules for leases; the same on every backend."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
@@ -15,7 +15,7 @@ _TIMES = frozenset({"created", "updated", "ended", "run_after", "leased_until"})
 
 
 def to_fields(record: TaskRun | Checkpoint | Job) -> dict[str, Any]:
-    """A record as JSON-safe data; what is empty is left out."""
+    """A record as JSON-safe data, without empty fields."""
     found: dict[str, Any] = {}
     for field in fields(record):
         value = getattr(record, field.name)
@@ -31,7 +31,7 @@ def to_fields(record: TaskRun | Checkpoint | Job) -> dict[str, Any]:
 
 
 def from_fields(kind: type[_Record], given: Mapping[str, Any]) -> _Record:
-    """The record of parsed data; a key this Engram does not know is left alone."""
+    """The record of parsed data; unknown keys are ignored."""
     known = {field.name: field.type for field in fields(kind)}
     return kind(**{name: _value(name, known[name], value) for name, value in given.items() if name in known})
 
@@ -46,7 +46,7 @@ def _value(name: str, kind: Any, value: Any) -> Any:
 
 
 def leasable(job: Job, kinds: tuple[str, ...] | None, now: datetime) -> bool:
-    """Whether a worker may take a job: it is due, or its lease has run out."""
+    """Whether a worker may lease a job: it is due, or its lease has expired."""
     if kinds is not None and job.kind not in kinds:
         return False
     if job.status == "leased":
@@ -55,30 +55,32 @@ def leasable(job: Job, kinds: tuple[str, ...] | None, now: datetime) -> bool:
 
 
 def leased(job: Job, owner: str, until: datetime) -> Job:
-    """The job as a worker takes it: one more attempt, leased until then."""
+    """The job as leased by a worker, with one more attempt."""
     return replace(job, status="leased", owner=owner, leased_until=until, attempts=job.attempts + 1)
 
 
-def same_lease(held: Job | None, job: Job) -> bool:
-    """Whether the stored job is still the one this worker leased; the lease may have passed to another meanwhile."""
-    return held is not None and (held.owner, held.attempts) == (job.owner, job.attempts)
+def same_lease(stored: Job | None, job: Job) -> bool:
+    """Whether the stored job still has this worker's lease; another worker may have it by now."""
+    return stored is not None and (stored.owner, stored.attempts) == (job.owner, job.attempts)
 
 
 def refuse_ended(session: Session | None) -> None:
-    """An ended session's ledger takes no more events."""
+    """Raise `Refused` for an ended session: its ledger is closed."""
     if session is not None and session.ended is not None:
-        raise Refused(f"session {session.id!r} has ended; nothing was written. Begin another: `engram session start`")
+        raise Refused(
+            f"session {session.id!r} has ended; nothing was written. Start another with `engram session start`"
+        )
 
 
 def tasks_named(ledger: str, events: Sequence[NewEvent]) -> list[str]:
-    """The tasks that events in another ledger say they belong to, in one order for every writer who locks them."""
+    """The tasks that events in another ledger belong to, sorted, so that every writer locks them in one order."""
     return sorted({event.task for event in events} - {"", ledger})
 
 
 def refuse_closed(task: TaskRun | None) -> None:
-    """The ledger of a task that rests or is finished takes no more events."""
+    """Raise `InvalidInput` for a paused or finished task: its ledger is closed."""
     if task is not None and task.status == "paused":
-        raise InvalidInput(f"{task.id} is paused; nothing was written. `engram task resume` takes it up again")
+        raise InvalidInput(f"{task.id} is paused; nothing was written. Resume it with `engram task resume`")
     if task is not None and task.finished:
-        again = "`engram task resume` opens it again" if "running" in TRANSITIONS[task.status] else "begin another task"
+        again = "reopen it with `engram task resume`" if "running" in TRANSITIONS[task.status] else "start another task"
         raise InvalidInput(f"{task.id} is {task.status}: its ledger is closed; {again}")

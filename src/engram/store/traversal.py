@@ -1,4 +1,4 @@
-"""What a walk over links follows; the same on every backend."""
+"""Which links a graph walk follows; the same on every backend."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,12 +7,12 @@ from engram.model.memory import CO_ACCESSED
 from engram.store.protocol import Filters
 
 PLAIN = Filters()
-"""What a plain search sees."""
+"""The default filters of a search."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hops:
-    """Which links are followed, which way, and which memories they may lead to."""
+    """Which links are followed, in which direction, and to which memories."""
 
     direction: str
     """outbound, inbound or any."""
@@ -20,19 +20,19 @@ class Hops:
     min_weight: float
     filters: Filters
     at: datetime
-    """The moment for which learned links are weighed: they fade."""
+    """The moment at which learned links are weighted: they decay."""
 
     @property
     def prefers_given(self) -> bool:
-        """Whether a given relation may take a learned link's place: it tells more of why two memories belong together."""
+        """Whether an explicit relation may replace a learned link: it says more about why two memories belong together."""
         return self.types is None or (CO_ACCESSED in self.types and len(self.types) > 1)
 
     @property
     def outbound(self) -> bool:
-        """Whether links are followed the way they point."""
+        """Whether links are followed forwards."""
         return self.direction != "inbound"
 
     @property
     def inbound(self) -> bool:
-        """Whether links are followed against the way they point."""
+        """Whether links are followed backwards."""
         return self.direction != "outbound"

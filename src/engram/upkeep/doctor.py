@@ -1,4 +1,4 @@
-"""The doctor: what is healthy, what is not, and what to do about it; and the status of a store."""
+"""The doctor's report: what is healthy, what is not, and how to fix it; and the status of a store."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,16 +9,16 @@ from engram.rules import numbers as n
 from engram.store.protocol import Filters, Store
 
 SAMPLE = 2000
-"""Newest memories whose statements are measured."""
+"""How many of the newest statements are measured."""
 ENOUGH = 20
-"""Fewer proposals than this say nothing about the gates."""
+"""With fewer proposals the pass rate is not judged."""
 GATE_DAYS = 30
 FAR = 2.0
-"""A statement is far from 25–60 words when it has less than half, or more than twice, of that."""
+"""A statement is far outside 25–60 words with less than half, or more than twice, of that."""
 
 
 def diagnose(store: Store, now: datetime) -> Report:
-    """Report what the backend says of itself, then the state of ledgers, gates and statements."""
+    """The backend's own findings, then those about ledgers, gates and statements."""
     own = [Finding.of(check.name, check.ok, check.detail, check.advice) for check in store.examine()]
     more = (_ledgers(store), _gates(store, now), _statements(store), _warnings(store))
     return Report((*own, *more), dict(store.facts()))
@@ -40,11 +40,9 @@ def _gates(store: Store, now: datetime) -> Finding:
     passed = sum(1 for _, outcome in verdicts if outcome in ("CREATED", "PENDING", "CONTRADICTION", "SUPERSEDED"))
     rate = passed / len(verdicts)
     low, high = n.PASS_RATE
-    detail = f"{rate:.0%} of {len(verdicts)} proposals passed (meant: {low:.0%}–{high:.0%})"
+    detail = f"{rate:.0%} of {len(verdicts)} proposals passed (expected: {low:.0%}–{high:.0%})"
     if rate > high:
-        return Finding.of(
-            "gates", False, detail, "the gates are too loose for what is captured: look at `engram review`"
-        )
+        return Finding.of("gates", False, detail, "the gates are too loose for what is captured: see `engram review`")
     if rate < low:
         return Finding.of(
             "gates", False, detail, "the gates are too strict for what is captured, or the capture too eager"
@@ -58,7 +56,7 @@ def _statements(store: Store) -> Finding:
     low, high = n.STATEMENT_WORDS
     message = f"{len(far)} of {len(memories)} statements are far outside {low}–{high} words"
     most = len(far) * 2 > len(memories)
-    advice = "say what, why and when: a statement reads best at 25 to 60 words" if most else ""
+    advice = "say what, why and when: 25 to 60 words work best" if most else ""
     return Finding.of("statements", True, message, advice)
 
 

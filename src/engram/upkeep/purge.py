@@ -1,32 +1,37 @@
-"""Destroying memories and events, with what was drawn from them: `mem.upkeep.purge`, and the purge of a whole scope."""
+"""Purging: destroy memories and events with the facts drawn from them alone, or everything of a scope."""
 
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from engram.model.event import Session
 from engram.model.memory import Evidence, Memory
-from engram.review.lineage import STANDING, Lineages
+from engram.model.task import TASK_STATES, Checkpoint, TaskRun
+from engram.review.lineage import VERSIONS, Lineages
+from engram.rules.scopes import ancestors
+from engram.store.ledger import CONVERSATION
 from engram.store.protocol import Filters, Purged, Store
-from engram.store.purge import Holder, is_sentence, named, says, spoken_in
+from engram.store.purge import DOCUMENT, QuotingRecord, goes_with, is_sentence, quoting_lines, says, spoken_in
 
 OP = "redact_evidence"
-"""What the journal calls it when a fact loses one of the events it rests on."""
+"""The journal's name for removing an event from a fact's evidence."""
 
 
 @dataclass(frozen=True, slots=True)
-class Destroying:
-    """Destroys, and says what is left."""
+class Purger:
+    """Purges memories and events, and reports what is left."""
 
     store: Store
     clock: Callable[[], datetime]
 
     def purge(self, ids: Sequence[str], *, actor: str) -> Purged:
-        """Destroy memories, their words wherever they stand, and events with the facts that rest on them alone."""
+        """Destroy memories with their text wherever it occurs, and events with the facts derived from them alone."""
         drawn = [memory_id for memory_id in self._drawn_from(ids) if memory_id not in ids]
         return self._destroy([*ids, *drawn], drawn, actor)
 
     def purge_owned(self, memories: Sequence[str], events: Sequence[str], *, actor: str) -> Purged:
-        """Destroy these alone: who else says the same words keeps them."""
+        """Destroy only these: others with the same words stay."""
         drawn = list(dict.fromkeys([*memories, *self._drawn_from(events)]))
         return self._destroy([*drawn, *events], drawn, actor)
 
@@ -36,16 +41,16 @@ class Destroying:
         owners = {scope for i in ids if (scope := self.store.owner_of(i)) is not None}
         for memory_id in ids:
             memory = self.store.get(memory_id)
-            if memory is not None and memory.lineage and memory.status in STANDING:
+            if memory is not None and memory.lineage and memory.status in VERSIONS:
                 Lineages(self.store, self.clock).forget(memory_id, actor=actor)
         shared = self._let_go(ids, actor)
         purged = self.store.purge(ids, actor=actor, drawn=drawn)
         self._forget_quotes(purged.ids)
-        others = named([*shared, *self._quoting(quotes)], owners)
+        others = quoting_lines([*shared, *self._quoting(quotes)], owners)
         return replace(purged, remaining=tuple(dict.fromkeys([*purged.remaining, *others])))
 
     def _drawn_from(self, ids: Sequence[str]) -> list[str]:
-        """The facts that rest on events of these alone, and the versions that follow on them: those carry their context."""
+        """The facts derived from these events alone, and later versions that carry the same context."""
         events = {event_id for event_id in ids if self.store.event(event_id) is not None}
         if not events:
             return []
@@ -62,34 +67,34 @@ class Destroying:
         return any(evidence.event in events for evidence in memory.evidence)
 
     def _elsewhere(self, memory: Memory, events: Collection[str]) -> tuple[Evidence, ...]:
-        """Where else a fact is stated: the events besides these that still have their words."""
+        """A fact's other evidence: events besides these that still have their content."""
         others = [evidence for evidence in memory.evidence if evidence.event not in events]
         return tuple(one for one in others if (event := self.store.event(one.event)) is not None and event.content)
 
-    def _let_go(self, ids: Collection[str], actor: str) -> list[Holder]:
-        """Facts that others state too no longer rest on what is destroyed; who states them."""
+    def _let_go(self, ids: Collection[str], actor: str) -> list[QuotingRecord]:
+        """Remove these events from the evidence of facts that others state too; returns those others."""
         events = {event_id for event_id in ids if self.store.event(event_id) is not None}
         known = self.store.listing(Filters(statuses=None)) if events else []
         shared = [memory.id for memory in known if memory.id not in ids and self._rests_on(memory, events)]
-        others: list[Holder] = []
+        others: list[QuotingRecord] = []
         for memory_id in shared:
             with self.store.deciding(OP, actor=actor, about=[memory_id]) as deciding:
                 memory = deciding.get(memory_id)
                 if memory is not None:
                     left = tuple(evidence for evidence in memory.evidence if evidence.event not in events)
                     deciding.put(memory.but(evidence=left, updated=self.clock()))
-                    others += [Holder(one.event, self.store.owner_of(one.event) or memory.scope) for one in left]
+                    others += [QuotingRecord(one.event, self.store.owner_of(one.event) or memory.scope) for one in left]
         return others
 
-    def _quoting(self, quotes: Sequence[str]) -> Iterator[Holder]:
-        """Memories that still say what purged events said, a whole one or a sentence of it: they rest on others, or on none."""
+    def _quoting(self, quotes: Sequence[str]) -> Iterator[QuotingRecord]:
+        """Memories that still repeat purged events, whole or a sentence: their evidence is elsewhere, or they have none."""
         for memory in self.store.listing(Filters(statuses=None)) if quotes else ():
             sentence = memory.statement if is_sentence(memory.statement) else ""
             if any(says(memory.statement, quote) or (sentence and says(quote, sentence)) for quote in quotes):
-                yield Holder(memory.id, memory.scope)
+                yield QuotingRecord(memory.id, memory.scope)
 
     def _forget_quotes(self, ids: Sequence[str]) -> None:
-        """A summary quotes sentences of events; those of purged ones go with them."""
+        """Remove the sentences of purged events from summaries."""
         from engram.sessions.summary import Summary, without
 
         gone: dict[str, set[int]] = {}
@@ -102,3 +107,77 @@ class Destroying:
             made = Summary(session.summary, session.summary_through, session.summary_style, session.summary_by)
             left = without(made, numbers)
             self.store.save_session(replace(session, summary=left.text, summary_through=left.through))
+
+
+PURGED = "purged"
+"""The goal of a purged task."""
+_WORD = re.compile(r"[^\W\d_]{6,}")
+
+
+@dataclass(frozen=True, slots=True)
+class _ScopeContents:
+    """What belongs to a scope and the scopes below it."""
+
+    memories: tuple[Memory, ...]
+    tasks: tuple[TaskRun, ...]
+    sessions: tuple[Session, ...]
+    events: tuple[str, ...]
+    named: tuple[str, ...]
+    """Its ledgers whose names, given by callers, contain a word of its memories."""
+
+
+def purge_scope(store: Store, clock: Callable[[], datetime], scope: str, *, actor: str) -> Purged:
+    """Destroy everything of a scope. Others' memories with the same words stay, and `remaining` names them."""
+    contents = _contents_of(store, scope)
+    # First: after a crash the purge is completed, and by then none of this may be left.
+    for session in contents.sessions:
+        store.save_session(replace(session, task="", summary="", summary_through=0, summary_style="", summary_by=""))
+    for task in contents.tasks:
+        store.change_checkpoints(task.id, _blanked)
+        store.change_task(task.id, lambda run: _emptied(run, clock()))
+    purged = Purger(store, clock).purge_owned([memory.id for memory in contents.memories], contents.events, actor=actor)
+    names = (f"{name}: the session's name stays in its ledger and in the journal" for name in contents.named)
+    return replace(purged, remaining=(*purged.remaining, *names))
+
+
+def _contents_of(store: Store, scope: str) -> _ScopeContents:
+    memories = [memory for memory in store.listing(Filters(statuses=None)) if _within(memory.scope, scope)]
+    tasks = [task for task in store.tasks(TASK_STATES) if _within(task.scope, scope)]
+    sessions = [one for one in store.sessions() if one.scopes and _within(one.scopes[0], scope)]
+    ledgers = dict.fromkeys(
+        [*(task.id for task in tasks), *(session.id for session in sessions), *_ledgers(store, scope)]
+    )
+    logged = [event for ledger in ledgers for event in store.events(ledger)]
+    # Events elsewhere that these memories cite belong to them, unless another owner recorded them.
+    cited = [(evidence.event, memory.scope) for memory in memories for evidence in memory.evidence]
+    owned = [event for event, owner in cited if goes_with(store.owner_of(event) or "", owner)]
+    events = dict.fromkeys([*(event.id for event in logged), *(i for i in owned if store.event(i) is not None)])
+    words = {word for event in logged for word in _words(event.content)}
+    words |= {word for memory in memories for text in (memory.statement, *memory.tags) for word in _words(text)}
+    named = [name for name in ledgers if not name.startswith((CONVERSATION, DOCUMENT)) and words & _words(name)]
+    return _ScopeContents(tuple(memories), tuple(tasks), tuple(sessions), tuple(events), tuple(named))
+
+
+def _words(text: str) -> set[str]:
+    """Words long enough to identify something."""
+    return set(_WORD.findall(text.casefold()))
+
+
+def _ledgers(store: Store, scope: str) -> list[str]:
+    """Ledgers that belong to a scope, whatever their names."""
+    return [name for name in store.ledgers() if _within(store.ledger_scope(name), scope)]
+
+
+def _within(scope: str, wanted: str) -> bool:
+    return wanted in ancestors(scope)
+
+
+def _emptied(task: TaskRun, now: datetime) -> TaskRun:
+    return replace(
+        task, goal=PURGED, outcome="", session="", metadata={}, status="deleted", updated=now, ended=task.ended or now
+    )
+
+
+def _blanked(point: Checkpoint) -> Checkpoint:
+    """A checkpoint without its text."""
+    return Checkpoint(point.id, point.task, point.number, point.created, PURGED, through=point.through, kind=point.kind)

@@ -1,4 +1,4 @@
-"""`mem.upkeep`: what an owner does now and then."""
+"""`mem.upkeep`: maintenance of a store."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from typing import Any
 from engram.model.report import Report
 from engram.sessions.feedback import fold
 from engram.settings import Settings
-from engram.store.protocol import Noticed, Pruned, Purged, Store
+from engram.store.protocol import Pruned, Purged, Store, SyncReport
 from engram.upkeep.doctor import diagnose, status
 
 SLICE = 500
-"""Memories whose uses are folded in by one decision: bounds how long other writers wait."""
+"""Memories whose uses are folded in by one decision, which limits how long other writers wait."""
 
 
 @dataclass(slots=True)
@@ -24,43 +24,43 @@ class Upkeep:
     clock: Callable[[], datetime]
     settings: Settings
 
-    def sync(self) -> Noticed:
-        """Take in every change made to the files by hand."""
+    def sync(self) -> SyncReport:
+        """Pick up every change made to the files by hand."""
         return self.store.sync()
 
-    def rebuild_index(self, progress: Callable[[str, int, int], None] | None = None) -> Noticed:
-        """Make the index anew from the files."""
+    def rebuild_index(self, progress: Callable[[str, int, int], None] | None = None) -> SyncReport:
+        """Rebuild the index from the files."""
         return self.store.rebuild(progress or (lambda *_: None))
 
     def reembed(self, progress: Callable[[str, int, int], None] | None = None) -> int:
-        """Make all vectors with the configured embedder."""
+        """Recompute all vectors with the configured embedder."""
         return self.store.reembed(progress or (lambda *_: None))
 
     def purge(self, ids: Sequence[str], *, actor: str = "human") -> Purged:
-        """Destroy memories and events, and prove it. A fact's newest survivor is in force again.
+        """Destroy memories and events, and prove it. A fact's newest remaining version becomes current again.
 
-        The words of a memory go wherever they stand, the events that say them included. An event takes the facts with it that
-        rest on it alone; who says the same words independently keeps them, and `remaining` names those events and memories.
+        A memory's text is removed wherever it occurs, including the events that say it. With an event, the facts derived from
+        it alone are destroyed; independent events and memories with the same words stay, and `remaining` names them.
         """
         from engram.review.lineage import refuse_outranked
-        from engram.upkeep.purge import Destroying
+        from engram.upkeep.purge import Purger
 
         for memory in filter(None, map(self.store.get, ids)):
             refuse_outranked(actor, memory, "purge")
-        return Destroying(self.store, self.clock).purge(ids, actor=actor)
+        return Purger(self.store, self.clock).purge(ids, actor=actor)
 
     def backup(self, target: str | Path) -> dict[str, int]:
         """Write the whole store to one archive."""
         return self.store.backup(Path(target).absolute(), self.clock())
 
     def fold(self) -> list[str]:
-        """Fold every use not yet folded in; sessions that never ended leave some."""
+        """Fold in every use not yet folded in, such as those of sessions that never ended."""
         used = self.store.used_since(0)
         slices = (used[start : start + SLICE] for start in range(0, len(used), SLICE))
         return [memory_id for ids in slices for memory_id in fold(self.store, ids)]
 
     def prune(self, *, dry_run: bool = True) -> Pruned:
-        """Let go of history older than the settings keep; a dry run only says what would go."""
+        """Delete history older than the settings keep; a dry run only reports what would be deleted."""
         settings = self.settings
         if not dry_run and settings.keep_usage_days:
             self.fold()
@@ -78,7 +78,7 @@ class Upkeep:
         return self.store.paused
 
     def pause(self) -> None:
-        """Stop learning and injecting until `resume`; reading and the owner's own verbs go on."""
+        """Stop learning and injecting until `resume`; reading and the owner's own verbs still work."""
         self.store.pause(True)
 
     def resume(self) -> None:
@@ -90,5 +90,5 @@ class Upkeep:
         return diagnose(self.store, self.clock())
 
     def status(self) -> dict[str, Any]:
-        """What the store holds, what was injected last and how to stop one item."""
+        """What the store contains, what was injected last, and whether it is paused."""
         return {**status(self.store), "paused": self.paused}

@@ -122,12 +122,13 @@ def _diagnosed(surface: Surface, repair: bool = False) -> "Report":
 
 def _to_examine(home: Path | None) -> "tuple[Path | None, Callable[[Embedder | None], Store]]":
     """Where the settings are, and how the store is opened once they are read."""
-    from engram.store.location import open_server, owner_config, server_asked
+    from engram.store.location import owner_config, requested_server
+    from engram.store.postgres.setup import open_store
     from engram.store.sources import utc_now
 
-    server = server_asked(home)
+    server = requested_server(home)
     if server is not None:
-        return owner_config(), lambda embedder: open_server(server, embedder, clock=utc_now)
+        return owner_config(), lambda embedder: open_store(server.url, server.tenant, embedder, clock=utc_now)
     from engram.store.files.home import open_home
 
     place = open_home(home)

@@ -103,10 +103,10 @@ def redact(surface: Surface, event: EventId, yes: Yes = False) -> None:
 
 
 def _check_chain(surface: Surface, mem: Any, event_id: str) -> None:
-    from engram.store.ledger import problems_of
+    from engram.store.ledger import chain_problems
 
     event = mem.store.event(event_id)
-    problems = problems_of(mem.store.events(event.session), event.session) if event is not None else []
+    problems = chain_problems(mem.store.events(event.session), event.session) if event is not None else []
     for problem in problems:
         surface.say(f"engram: {problem}")
     if problems:

@@ -103,9 +103,9 @@ def lineage(surface: Surface, ref: AnyVersion, scope: SeenFrom = None) -> None:
 
 def _current(memory: "Memory") -> str:
     """The id of the current version; "" where none is."""
-    from engram.store.lineage import IN_FORCE
+    from engram.store.lineage import CURRENT
 
-    return memory.id if memory.status in IN_FORCE else ""
+    return memory.id if memory.status in CURRENT else ""
 
 
 def _draw_versions(versions: "Sequence[Memory]", head: str) -> None:

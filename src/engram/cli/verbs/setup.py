@@ -23,11 +23,12 @@ def init(surface: Surface) -> None:
     On a Citus cluster it also distributes the tables by tenant, where it is allowed to, and reports what it did.
     """
     from engram.cli import display
-    from engram.store.location import prepare_server, server_asked
+    from engram.store.location import requested_server
+    from engram.store.postgres.setup import prepare_server
 
     made = _is_missing(surface.home)
-    server = server_asked(surface.home)
-    told = prepare_server(server) if server is not None else []
+    server = requested_server(surface.home)
+    told = prepare_server(server.url) if server is not None else []
     with surface.memory() as mem:
         data = {"store": mem.store.place, "created": made, "embedder": mem.settings.embedder}
         data |= {"distribution": told} if server is not None else {}
@@ -41,9 +42,9 @@ def init(surface: Surface) -> None:
 def _is_missing(home: Path | None) -> bool:
     """Whether opening the store makes its directory."""
     from engram.store.files.home import default_root, expanded
-    from engram.store.location import server_asked
+    from engram.store.location import requested_server
 
-    if server_asked(home) is not None:
+    if requested_server(home) is not None:
         return False
     return not (expanded(home or default_root(), "the store").absolute() / "store.json").exists()
 
@@ -84,9 +85,9 @@ def config(surface: Surface, words: Words = None) -> None:
 def _config_file(home: Path | None) -> Path:
     """The settings' file. A server has none: there the owner's own settings apply, and no store is created for them."""
     from engram.store.files.home import DIRECTORY_MODE, default_root, open_home
-    from engram.store.location import server_asked
+    from engram.store.location import requested_server
 
-    if server_asked(home) is None:
+    if requested_server(home) is None:
         return open_home(home).config
     root = default_root().expanduser().absolute()
     root.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)

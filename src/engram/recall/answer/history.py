@@ -1,4 +1,4 @@
-"""The facts a question is about, found by likeness or by the conflict key it names, and their versions in time."""
+"""The facts a question is about, found by search or by the conflict key it names, and their versions over time."""
 
 from calendar import day_name, month_name
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -10,7 +10,8 @@ from engram.model.hit import Hit, Hits, HitTrace, Part
 from engram.model.memory import Memory
 from engram.recall.answer.anchors import EVERY_VERSION
 from engram.recall.cutoff import ABOUT, LOOKED_UP, about, looked_up
-from engram.recall.search import Ask, Searcher
+from engram.recall.query import SearchQuery
+from engram.recall.search import Searcher
 from engram.recall.slots import NAMED, SlotQuery, slot_query
 from engram.recall.trace import leaving_out
 from engram.rules.eligibility import is_valid
@@ -44,12 +45,12 @@ _OUT = ("retired", "rejected", "candidate")
 
 
 def is_over(memory: Memory | None, now: datetime) -> bool:
-    """Whether it came to its end by itself."""
+    """Whether its own validity has ended."""
     return memory is not None and memory.valid_until is not None and memory.valid_until <= now
 
 
 def is_past_version(memory: Memory, now: datetime) -> bool:
-    """Whether it is no longer so: replaced, put away, or come to its end."""
+    """Whether it is no longer true: superseded, archived, or past the end of its validity."""
     return memory.status not in LIVE or is_over(memory, now)
 
 
@@ -72,7 +73,7 @@ def _holds(window: Window, moment: datetime) -> bool:
 
 
 def versions_of(memory: Memory, store: Store, scopes: Collection[str] | None) -> list[Memory]:
-    """The versions of a fact that were ever so, in the order in which they were; of these scopes, if any are given."""
+    """The versions of a fact that were ever true, in order; only those of these scopes, if any are given."""
     if not memory.lineage:
         return [memory]
     found = store.lineage(memory.lineage)
@@ -80,7 +81,7 @@ def versions_of(memory: Memory, store: Store, scopes: Collection[str] | None) ->
 
 
 def of_that_value(versions: Sequence[Memory], question: str) -> list[Memory]:
-    """The versions whose own value the question names ("how long did I live in Rome"); none where it names no one's in particular."""
+    """The versions whose own value the question names ("how long did I live in Rome"); none where it names none in particular."""
     named = {term for name in entities(question) for term in query_terms(name)}
     said = [named & set(tokens(version.statement)) for version in versions]
     return [version for version, terms in zip(versions, said, strict=True) if any(terms - other for other in said)]
@@ -96,7 +97,7 @@ def by_lineage(hits: Sequence[Hit]) -> list[list[Hit]]:
 
 
 def before_outcome(memory: Memory, event: datetime, versions: Sequence[Memory]) -> Memory:
-    """What held before an event: where the fact began on the event's own day, and nothing later that day did, it came of it."""
+    """The version before an event; one that began last on the day of the event itself is taken to be its result."""
     day = event.replace(hour=0, minute=0, second=0, microsecond=0)
     of_the_day = [version for version in versions if day <= start_of(version) < day + timedelta(days=1)]
     earlier = [version for version in versions if start_of(version) < start_of(memory)]
@@ -105,7 +106,7 @@ def before_outcome(memory: Memory, event: datetime, versions: Sequence[Memory]) 
 
 
 def shown(memory: Memory, hit: Hit) -> Hit:
-    """A version as a hit of the search that found the fact by another one."""
+    """A version as a hit, with the score of the version that a search found."""
     note = "" if memory.status in LIVE else memory.status
     trace = hit.trace if memory.id == hit.id else replace(hit.trace or HitTrace(), version_of=hit.id)
     return Hit(memory.id, "memory", hit.score, memory.statement, memory, metadata=memory.metadata, trace=trace,
@@ -113,7 +114,7 @@ def shown(memory: Memory, hit: Hit) -> Hit:
 
 
 def time_of(hit: Hit) -> str:
-    """When a hit was so, or happened, as days; "" where nothing is known of that."""
+    """When a hit was true or happened, as days; "" where that is not known."""
     if hit.memory is None:
         return f"{hit.event.at:%Y-%m-%d}" if hit.event is not None else ""
     memory = hit.memory
@@ -124,7 +125,7 @@ def time_of(hit: Hit) -> str:
 
 
 WIDE = 30
-"""Hits looked at for the versions of facts: those of one fact must not crowd out another."""
+"""Hits read for the versions of facts: those of one fact must not crowd out another."""
 MOST_FACTS = 10
 """Facts whose versions are looked up for one question."""
 
@@ -146,76 +147,82 @@ class FactHistory:
 
 @dataclass(slots=True)
 class FactFinder:
-    """Searches for one question, and what is known of the names in it."""
+    """Searches for the facts of one question, and for the names in it that no memory mentions."""
 
     searcher: Searcher
     store: Store
     clock: Callable[[], datetime]
 
-    def search(self, ask: Ask) -> Hits:
-        """What a search finds, the fact that the question names first."""
-        hits = self.searcher.search(ask)
-        asked = slot_query(ask.text)
-        if not asked.slots or "memory" not in ask.filters.kinds:
+    def search(self, query: SearchQuery) -> Hits:
+        """The hits of a search, those of the fact that the question names first."""
+        hits = self.searcher.search(query)
+        slots = slot_query(query.text)
+        if not slots.slots or "memory" not in query.filters.kinds:
             return hits
 
         def is_anothers(hit: Hit) -> bool:
-            return hit.memory is not None and asked.is_anothers(hit.memory.conflict_key)
+            return hit.memory is not None and slots.is_anothers(hit.memory.conflict_key)
 
-        hits = leaving_out(hits, is_anothers, f"the same of somebody else than {asked.owner}")
-        return self._named_first(hits, asked, ask)
+        hits = leaving_out(hits, is_anothers, f"the same fact about somebody other than {slots.owner}")
+        return self._named_first(hits, slots, query)
 
-    def histories(self, ask: Ask, floor: float = ABOUT) -> tuple[Hits, list[FactHistory]]:
-        """All that was found of every version of everything, and the facts among it that are meant, the likeliest first.
+    def histories(self, query: SearchQuery, floor: float = ABOUT) -> tuple[Hits, list[FactHistory]]:
+        """Hits among all versions, and the facts that are meant, the most relevant first.
 
-        Where none is, the question is asked again without the words that only ask for another time.
+        Where none is, the search is repeated without the words that only ask for another time.
         """
-        found, histories = self._ways(ask, floor)
-        topic = _topic(ask.text)
-        return (found, histories) if histories or topic == ask.text else self._ways(replace(ask, text=topic), floor)
+        found, histories = self._histories(query, floor)
+        topic = _topic(query.text)
+        return (
+            (found, histories)
+            if histories or topic == query.text
+            else self._histories(replace(query, text=topic), floor)
+        )
 
-    def _ways(self, ask: Ask, floor: float) -> tuple[Hits, list[FactHistory]]:
-        every = replace(ask.filters, kinds=("memory",), statuses=EVERY_VERSION, valid_at=None, as_of=False)
-        wide = replace(ask, filters=every, limit=max(WIDE, ask.limit), purpose="every version of the facts asked about")
+    def _histories(self, query: SearchQuery, floor: float) -> tuple[Hits, list[FactHistory]]:
+        every = replace(query.filters, kinds=("memory",), statuses=EVERY_VERSION, valid_at=None, as_of=False)
+        wide = replace(
+            query, filters=every, limit=max(WIDE, query.limit), purpose="every version of the facts asked about"
+        )
         found = self.search(wide)
-        groups, meant = by_lineage(found), {hit.id for hit in about(found, ask.text, floor)}
+        groups, meant = by_lineage(found), {hit.id for hit in about(found, query.text, floor)}
         by_key = [group for group in groups if any(map(_is_named, group))]
         likely = [group for group in groups if any(hit.id in meant for hit in group)]
-        return found, [self._way(group, ask.filters) for group in (by_key or likely)[:MOST_FACTS]]
+        return found, [self._history(group, query.filters) for group in (by_key or likely)[:MOST_FACTS]]
 
-    def unknown(self, ask: Ask) -> tuple[str, ...]:
-        """The names in a question that nothing its asker sees says."""
-        names = {name: tuple(query_terms(name)) for name in entities(ask.text) if name.rstrip("s") not in _DAYS}
-        told = self._told((term for terms in names.values() for term in terms), ask.filters)
-        return tuple(name for name, terms in names.items() if terms and told.isdisjoint(terms))
+    def unknown(self, query: SearchQuery) -> tuple[str, ...]:
+        """The names in a question that nothing the caller may see mentions."""
+        names = {name: tuple(query_terms(name)) for name in entities(query.text) if name.rstrip("s") not in _DAYS}
+        mentioned = self._mentioned((term for terms in names.values() for term in terms), query.filters)
+        return tuple(name for name, terms in names.items() if terms and mentioned.isdisjoint(terms))
 
-    def _told(self, terms: Iterable[str], filters: Filters) -> frozenset[str]:
-        """Those of the terms that something in sight says: that others say them is theirs to tell."""
+    def _mentioned(self, terms: Iterable[str], filters: Filters) -> frozenset[str]:
+        """The terms that something the caller may see mentions."""
         wanted = list(dict.fromkeys(terms))
         found = self.store.frequencies(wanted) if wanted else {}
         if filters.scopes is None or not found:
             return frozenset(found)
-        return self.store.said(list(found), filters.scopes)
+        return self.store.known_terms(list(found), filters.scopes)
 
-    def _way(self, group: list[Hit], filters: Filters) -> FactHistory:
+    def _history(self, group: list[Hit], filters: Filters) -> FactHistory:
         best = next(filter(_is_named, group), group[0])
         return FactHistory(best, tuple(versions_of(best.memory, self.store, filters.scopes)) if best.memory else ())
 
-    def _named_first(self, hits: Hits, asked: SlotQuery, ask: Ask) -> Hits:
-        found = {h.memory.conflict_key for h in hits if h.memory is not None and asked.has(h.memory.conflict_key)}
-        of_policies = [key for key in asked.conflict_keys if key in found]
+    def _named_first(self, hits: Hits, slots: SlotQuery, query: SearchQuery) -> Hits:
+        found = {h.memory.conflict_key for h in hits if h.memory is not None and slots.has(h.memory.conflict_key)}
+        of_policies = [key for key in slots.conflict_keys if key in found]
         wanted = found - set(of_policies[1:])
         first = [looked_up(hit, NAMED) for hit in hits if hit.memory is not None and hit.memory.conflict_key in wanted]
         if not first:
-            first = [self._hit(memory) for memory in self._heads(asked, ask.filters)]
+            first = [self._hit(memory) for memory in self._heads(slots, query.filters)]
         ids = {hit.id for hit in first}
-        hits[:] = [*first, *(hit for hit in hits if hit.id not in ids)][: ask.limit]
+        hits[:] = [*first, *(hit for hit in hits if hit.id not in ids)][: query.limit]
         return hits
 
-    def _heads(self, asked: SlotQuery, filters: Filters) -> list[Memory]:
-        """What is in force of the fact, looked up: a large store may hold more that resembles the question than is looked at."""
+    def _heads(self, slots: SlotQuery, filters: Filters) -> list[Memory]:
+        """The current versions of the fact, by its conflict key: in a large store a search may miss them."""
         plain = replace(filters, scopes=None, statuses=None, valid_at=None, as_of=False) == Filters(statuses=None)
-        for key in asked.conflict_keys if plain else ():
+        for key in slots.conflict_keys if plain else ():
             heads = [memory for scope in filters.scopes or () for memory in self.store.heads(key, scope)]
             if filters.valid_at is not None and not filters.as_of:
                 heads = [memory for memory in heads if is_valid(memory, self.clock())]
@@ -230,10 +237,10 @@ class FactFinder:
 
 
 def _topic(question: str) -> str:
-    """What is asked about: no version of the budget says that it "changed", or that it was so "before"."""
+    """The question without words of change: no version of the budget says that it "changed", or was so "before"."""
     said = words(question)
-    told = [word for word in said if not (word.key in word_class("asking", "of_old") or _tells_change(word.key))]
-    return " ".join(question[word.start : word.end] for word in told) if len(told) < len(said) else question
+    topic = [word for word in said if not (word.key in word_class("asking", "of_old") or _tells_change(word.key))]
+    return " ".join(question[word.start : word.end] for word in topic) if len(topic) < len(said) else question
 
 
 def _tells_change(key: str) -> bool:

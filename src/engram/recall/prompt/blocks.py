@@ -1,4 +1,4 @@
-"""Prompt-ready blocks of memories within a token budget, and the account of how one came about."""
+"""Prompt-ready blocks of memories within a token budget, and the trace of a recall."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,24 +11,25 @@ from engram.model.types import type_or_default
 from engram.recall.cutoff import HELPFUL, is_about, said_first
 from engram.recall.missing_terms import missing_terms
 from engram.recall.prompt.budget import Assembled, BudgetItem, Counter, PromptSection, assemble
+from engram.recall.query import SearchQuery
 from engram.recall.recaller import Recall, label_of, remark_of
-from engram.recall.search import Ask, Searcher
+from engram.recall.search import Searcher
 from engram.rules.sources import EVIDENCE, is_evidence
-from engram.store.protocol import Filters
+from engram.store.protocol import Filters, Store
 from engram.text.quote import quoted, word
 
 CRITICAL = "Critical facts"
 RELEVANT = "Relevant memories"
 POOL = 40
-"""Hits looked at for a block."""
+"""Hits considered for a block."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecallTrace:
-    """A recall with its account, its text within a token budget, and which of the expected words that text lacks."""
+    """A recall with its trace, its text within a token budget, and the expected terms that the text lacks."""
 
     recall: Recall
-    """The answer, as `recall` gives it; `recall.trace` tells how it came about."""
+    """The answer, as `recall` gives it; `recall.trace` explains it."""
     text: str
     tokens: int
     kept: tuple[str, ...]
@@ -50,7 +51,7 @@ class RecallTrace:
 
     @property
     def irrelevant(self) -> tuple[Filtered, ...]:
-        """What was found and is not in the answer, with the reason."""
+        """The documents found that are not in the answer, with the reason."""
         return self.recall.trace.filtered if self.recall.trace is not None else ()
 
 
@@ -74,7 +75,7 @@ class Blocks:
         count: Counter | None = None,
         min_relevance: float = HELPFUL,
     ) -> Assembled:
-        """Critical facts and what the query needs, the session's summary first."""
+        """The session's summary, critical facts, then the hits for the query."""
         _check(max_tokens)
         hits = self._found(query, filters, min_relevance)
         sections = [
@@ -83,7 +84,7 @@ class Blocks:
                 if summary
                 else []
             ),
-            *self._critical(filters),
+            *critical_section(self.searcher.store, filters),
             *(_by_type(hits) if by_type else [PromptSection(RELEVANT, tuple(item_of(hit) for hit in hits))]),
         ]
         return assemble(sections, max_tokens, count or self.count, header=header)
@@ -91,27 +92,31 @@ class Blocks:
     def trace(
         self, found: Recall, filters: Filters, max_tokens: int, expected: str | Sequence[str] = ()
     ) -> RecallTrace:
-        """The account of a recall: its text within the budget, what that trimmed, what is superseded and missing."""
+        """The trace of a recall: its text within the budget, what was trimmed, what is superseded, what is missing."""
         _check(max_tokens)
         dated = found.intent != "current"
         items = tuple(BudgetItem(hit.id, f"{quoted(hit.stretch or hit.text)}{remark_of(hit, dated=dated)}", f"{label_of(hit)}:")
                       for hit in found.hits)  # fmt: skip
         built = assemble([PromptSection("", items)], max_tokens, self.count)
         past = replace(filters, statuses=("superseded",), valid_at=None, as_of=False)
-        gone = [hit.id for hit in self.searcher.search(Ask(found.question, POOL, filters=past)) if is_about(hit)]
+        gone = [
+            hit.id for hit in self.searcher.search(SearchQuery(found.question, POOL, filters=past)) if is_about(hit)
+        ]
         answered = {hit.id for hit in found.hits}
         superseded = tuple(memory_id for memory_id in gone if memory_id not in answered)
         lacking = missing_terms([expected] if isinstance(expected, str) else expected, built.text)
         return RecallTrace(found, built.text, built.tokens, built.kept, built.trimmed, superseded, lacking)
 
     def _found(self, query: str, filters: Filters, floor: float) -> list[Hit]:
-        ask = Ask(query, POOL, filters=filters, min_relevance=floor).checked()
-        return said_first(self.searcher.search(ask)) if query.strip() else []
+        search = SearchQuery(query, POOL, filters=filters, min_relevance=floor).checked()
+        return said_first(self.searcher.search(search)) if query.strip() else []
 
-    def _critical(self, filters: Filters) -> list[PromptSection]:
-        listed = self.searcher.store.listing(replace(filters, critical=True))
-        found = [memory for memory in listed if not is_evidence(memory)]
-        return [PromptSection(CRITICAL, tuple(memory_item(memory) for memory in found), required=True)] if found else []
+
+def critical_section(store: Store, filters: Filters) -> list[PromptSection]:
+    """The critical facts as a required section; none where there are none. Evidence from documents is never critical."""
+    listed = store.listing(replace(filters, critical=True))
+    found = [memory for memory in listed if not is_evidence(memory)]
+    return [PromptSection(CRITICAL, tuple(memory_item(memory) for memory in found), required=True)] if found else []
 
 
 def _check(max_tokens: int) -> None:
@@ -120,7 +125,7 @@ def _check(max_tokens: int) -> None:
 
 
 def memory_item(memory: Memory) -> BudgetItem:
-    """A memory as a line: its id and type, and whether it is evidence only, then its words as a quotation."""
+    """A memory as a line: its id and type, whether it is evidence only, then its statement as a quotation."""
     label = type_or_default(memory.type).label + (f" ({EVIDENCE})" if is_evidence(memory) else "")
     return BudgetItem(memory.id, quoted(memory.statement), label=f"[{word(memory.id)}] {label}: ")
 

@@ -25,7 +25,7 @@ from engram.store.files.lock import WriterLock
 from engram.store.files.memories import Stamp, stamp_of
 from engram.store.files.usage import Usage
 from engram.store.ledger import Head, to_fields
-from engram.store.ledger_checkpoints import ANCHOR, anchor_text
+from engram.store.ledger_checkpoints import LEDGER_OP, checkpoint_text
 from engram.store.records import highest_numbers
 from engram.store.sources import random_hex, utc_now
 
@@ -143,7 +143,7 @@ def index_entry(parts: StoreContext, placed: PlacedEntry) -> None:
         note_numbers(index, [change.id for change in entry.changes])
         gone = [(change.id,) for change in entry.changes if change.after is None]
         index.db.executemany("INSERT OR IGNORE INTO tombstones (id) VALUES (?)", gone)
-    if entry.op == ANCHOR:
+    if entry.op == LEDGER_OP:
         index_anchor(index, entry)
     read = json.dumps([placed.end.month, placed.end.offset, placed.start.offset])
     index.db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('seq', ?), ('journal', ?)", (entry.seq, read))
@@ -229,7 +229,7 @@ def append_entry(
 
 def witness(parts: StoreContext, session: str, head: Head, tail: Tail, *, durably: bool) -> PlacedEntry:
     """Tell the journal where a ledger ends, linked to what it was told last."""
-    reason = anchor_text(head, parts.anchors.link(tail.end))
-    placed = append_entry(parts, ANCHOR, "engram", reason, (), session, durably=durably, tail=tail)
+    reason = checkpoint_text(head, parts.anchors.link(tail.end))
+    placed = append_entry(parts, LEDGER_OP, "engram", reason, (), session, durably=durably, tail=tail)
     parts.anchors.note(placed)
     return placed

@@ -12,14 +12,14 @@ from engram.store.files.journal import Position
 from engram.store.files.ledger import ledger_name
 from engram.store.files.pending_events import PendingEvents, is_untouched
 from engram.store.files.sessions import load_session
-from engram.store.ledger import Head, decode_event, following_on, ledger_owner, owner_of_new, unrepeated
-from engram.store.ledger_checkpoints import BEGUN, parsed_anchor
-from engram.store.protocol import Following, NewEvent, no_jobs
+from engram.store.ledger import Head, chained_events, decode_event, ledger_owner, new_owner, new_positions
+from engram.store.ledger_checkpoints import BEGUN, parse_checkpoint
+from engram.store.protocol import JobFactory, NewEvent, no_jobs
 from engram.store.tasks import refuse_closed, refuse_ended, tasks_named
 
 
 def append(
-    parts: StoreContext, session: str, events: Sequence[NewEvent], jobs: Following = no_jobs, scope: str = ""
+    parts: StoreContext, session: str, events: Sequence[NewEvent], jobs: JobFactory = no_jobs, scope: str = ""
 ) -> list[Event]:
     """Write new events, return all: new ones, and for a repeated key the event it named before. The index takes them in later."""
     with parts.lock.held():
@@ -32,13 +32,13 @@ def append(
             refuse_closed(tasks.load_task(parts.home, named))
         kept = load_session(parts.home, session) if task is None else None
         refuse_ended(kept)
-        scope = owner_of_new(session, ledger_owner(session, task, kept, parts.ledger.scope(session)), scope)
+        scope = new_owner(session, ledger_owner(session, task, kept, parts.ledger.scope(session)), scope)
         known = _known_keys(parts, session, events)
-        fresh = unrepeated(events, known)
+        fresh = new_positions(events, known)
         if not fresh:
             return [known[event.key] for event in events]
         head, tail = _end_of(parts, session, tail, told)
-        new = following_on(head, session, [events[i] for i in fresh], parts.token, scope)
+        new = chained_events(head, session, [events[i] for i in fresh], parts.token, scope)
         # A job without its events finds nothing to do; events without their job would wait for nobody.
         tasks.enqueue(parts.home, jobs(new))
         waiting.add(new, scope, parts.ledger.append_turn(session, new))
@@ -58,7 +58,7 @@ def _looked_at(parts: StoreContext, session: str, *, keyed: bool) -> tuple[Tail,
         tail = recovery.catch_up(parts, ledger=name)
         return tail, parts.anchors.told(session)
     own = waiting.told.get(session)
-    anchor = parsed_anchor(own.entry.reason) if own is not None else None
+    anchor = parse_checkpoint(own.entry.reason) if own is not None else None
     return Tail(newest.end, newest.entry.seq), anchor.head if anchor is not None else parts.anchors.told(session)
 
 

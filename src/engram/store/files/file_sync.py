@@ -21,7 +21,7 @@ from engram.store.files.journal import Change
 from engram.store.files.journal import JournalLine as PlacedEntry
 from engram.store.files.memories import UNSEEN, Stamp, stamp_of
 from engram.store.files.trust import content, digest_of, trusted_digests
-from engram.store.protocol import Noticed
+from engram.store.protocol import SyncReport
 from engram.store.records import decode_record, image
 
 HAND = "hand"
@@ -33,15 +33,15 @@ SETTLED_SECONDS = 2.0
 """An empty file younger than this may be in the middle of an editor's save."""
 
 
-def pick_up(parts: StoreContext, stored_paths: Iterable[str], noticed: Noticed | None = None) -> Noticed:
+def pick_up(parts: StoreContext, stored_paths: Iterable[str], noticed: SyncReport | None = None) -> SyncReport:
     """Read files that changed; what a person wrote wins, is journaled, and goes into the index."""
-    noticed = Noticed() if noticed is None else noticed
+    noticed = SyncReport() if noticed is None else noticed
     for stored in dict.fromkeys(stored_paths):
         _pick_up_one(parts, stored, noticed)
     return noticed
 
 
-def _pick_up_one(parts: StoreContext, stored: str, noticed: Noticed) -> None:
+def _pick_up_one(parts: StoreContext, stored: str, noticed: SyncReport) -> None:
     team = team_of(parts, stored)
     if is_team(stored) and not team:
         # Another repository's: which of its contents are trusted is known only while it is attached.
@@ -84,7 +84,7 @@ def is_broken(parts: StoreContext, stored: str) -> bool:
     return bool(row and row[0])
 
 
-def _unreadable(parts: StoreContext, stored: str, stamp: Stamp, error: str, noticed: Noticed) -> None:
+def _unreadable(parts: StoreContext, stored: str, stamp: Stamp, error: str, noticed: SyncReport) -> None:
     """Leave the file where it is; its last good version stays in force. A settled empty file is filled again."""
     settled = stamp.size == 0 and stamp != UNSEEN and time.time() - stamp.mtime_ns / 1e9 > SETTLED_SECONDS
     if settled and _restore(parts, stored, noticed):
@@ -94,7 +94,7 @@ def _unreadable(parts: StoreContext, stored: str, stamp: Stamp, error: str, noti
     noticed.problems.append(error)
 
 
-def _restore(parts: StoreContext, stored: str, noticed: Noticed) -> bool:
+def _restore(parts: StoreContext, stored: str, noticed: SyncReport) -> bool:
     rows = parts.index.db.execute("SELECT id FROM places WHERE path = ?", (stored,)).fetchall()
     if len(rows) != 1:
         return False
@@ -106,7 +106,7 @@ def _restore(parts: StoreContext, stored: str, noticed: Noticed) -> bool:
     return True
 
 
-def _index_hand_edit(parts: StoreContext, stored: str, stamp: Stamp, found: list[Memory], noticed: Noticed) -> None:
+def _index_hand_edit(parts: StoreContext, stored: str, stamp: Stamp, found: list[Memory], noticed: SyncReport) -> None:
     accepted, problems = _sort_edits(parts, stored, found, noticed)
     if problems and not accepted and _is_split(parts.path(stored)):
         drop_split(parts, stored)
@@ -135,7 +135,7 @@ def _journaled(parts: StoreContext, op: str, reason: str, stored: str, changes: 
 
 
 def _sort_edits(
-    parts: StoreContext, stored: str, found: list[Memory], noticed: Noticed
+    parts: StoreContext, stored: str, found: list[Memory], noticed: SyncReport
 ) -> tuple[list[Memory], list[str]]:
     """Which memories of a file are new or changed, and what is wrong with the others."""
     accepted: list[Memory] = []
@@ -184,7 +184,7 @@ def _gone_from(parts: StoreContext, stored: str, present: set[str]) -> list[Memo
     return [decode_record(row[2]).but(status="retired") for row in gone if row]
 
 
-def _removed(parts: StoreContext, stored: str, noticed: Noticed) -> None:
+def _removed(parts: StoreContext, stored: str, noticed: SyncReport) -> None:
     """A file its owner removed retires its memories; in a team store it only takes them out of sight."""
     if not is_team(stored) and not parts.home.engrams.is_dir():
         noticed.problems.append(f"{parts.home.engrams} is not there; what it holds stays in force")
@@ -264,7 +264,7 @@ def is_steady(parts: StoreContext, folder: Path) -> bool:
     return _mtime(folder) == (row[0] if row else -1)
 
 
-def list_folder(parts: StoreContext, folder: Path, noticed: Noticed) -> None:
+def list_folder(parts: StoreContext, folder: Path, noticed: SyncReport) -> None:
     """Compare a folder's listing with the index: new files, removed files, new folders, conflicted copies."""
     stored = parts.stored(folder)
     mtime = _mtime(folder)
@@ -306,10 +306,10 @@ def _note_listed(parts: StoreContext, stored: str, mtime: int) -> None:
             parts.index.db.execute("INSERT OR REPLACE INTO folders (path, mtime_ns) VALUES (?, ?)", (stored, mtime))
 
 
-def sync(parts: StoreContext, *, seconds: float | None = None) -> Noticed:
+def sync(parts: StoreContext, *, seconds: float | None = None) -> SyncReport:
     """Bring the index in step with every file, or with as many as the time allows."""
     started = time.monotonic()
-    noticed = Noticed()
+    noticed = SyncReport()
     folders = dict.fromkeys(changed_folders(parts, roots(parts)))
     if seconds is None:
         # A folder's time can miss what came within one tick of the clock; whoever asks for all of it gets all of it.
@@ -330,7 +330,7 @@ def sync(parts: StoreContext, *, seconds: float | None = None) -> Noticed:
     return noticed
 
 
-def _add_known_problems(parts: StoreContext, noticed: Noticed) -> None:
+def _add_known_problems(parts: StoreContext, noticed: SyncReport) -> None:
     for (error,) in parts.index.db.execute("SELECT error FROM files WHERE error <> ''"):
         if error not in noticed.problems:
             noticed.problems.append(error)
@@ -343,9 +343,9 @@ def forget_stamps(parts: StoreContext, folder: Path) -> None:
     )
 
 
-def sync_folder(parts: StoreContext, folder: Path) -> Noticed:
+def sync_folder(parts: StoreContext, folder: Path) -> SyncReport:
     """Bring the index in step with the files below one folder."""
-    noticed = Noticed()
+    noticed = SyncReport()
     known = changed_folders(parts, [folder])
     for changed in [f for f in known if f == folder or folder in f.parents]:
         list_folder(parts, changed, noticed)
@@ -393,7 +393,7 @@ def is_trusted(parts: StoreContext, stored: str, team: str = "") -> bool:
     return digest_of(data) in trusted_digests(parts, team or team_of(parts, stored))
 
 
-def _pick_up_team_file(parts: StoreContext, stored: str, stamp: Stamp, noticed: Noticed) -> None:
+def _pick_up_team_file(parts: StoreContext, stored: str, stamp: Stamp, noticed: SyncReport) -> None:
     """A team's file goes into the index alone, and only while its reader trusts its very content."""
     path = parts.path(stored)
     try:
@@ -413,7 +413,7 @@ def _holds_memories(parts: StoreContext, stored: str) -> bool:
     return parts.index.db.execute("SELECT 1 FROM places WHERE path = ? LIMIT 1", (stored,)).fetchone() is not None
 
 
-def _keep_last_trusted(parts: StoreContext, stored: str, stamp: Stamp, noticed: Noticed) -> None:
+def _keep_last_trusted(parts: StoreContext, stored: str, stamp: Stamp, noticed: SyncReport) -> None:
     """In the middle of a merge the version that was trusted last stays in force; not a word of the file itself is told."""
     held = _holds_memories(parts, stored)
     problem = (
@@ -426,7 +426,7 @@ def _keep_last_trusted(parts: StoreContext, stored: str, stamp: Stamp, noticed: 
         noticed.problems.append(problem)
 
 
-def _hold_back(parts: StoreContext, stored: str, stamp: Stamp, noticed: Noticed) -> None:
+def _hold_back(parts: StoreContext, stored: str, stamp: Stamp, noticed: SyncReport) -> None:
     """What is not trusted takes part in nothing: all that is remembered of its file is how it looked."""
     with parts.index.writing() as writer:
         for memory in _gone_from(parts, stored, set()):

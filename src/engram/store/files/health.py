@@ -18,7 +18,7 @@ from engram.store.files.power_loss import told
 from engram.store.files.purge_plan import damage, unfinished
 from engram.store.files.sessions import is_lost, session_path
 from engram.store.files.tasks import checkpoints_path, task_path
-from engram.store.ledger_checkpoints import ANCHOR, TASK, parsed_anchor
+from engram.store.ledger_checkpoints import LEDGER_OP, TASK, parse_checkpoint
 from engram.store.protocol import Check
 
 
@@ -104,7 +104,7 @@ BEGUN, CHECKPOINT = "begun", "checkpoint"
 """What the journal says of a task; behind the second word stands the number."""
 MOST_NAMED = 5
 _TASK_ID = re.compile(r"TASK-\d{8}-\d{6}-[0-9a-f]+")
-_WORD = re.compile(rb'"op":"(?:%s|%s)"' % (TASK.encode(), ANCHOR.encode()))
+_WORD = re.compile(rb'"op":"(?:%s|%s)"' % (TASK.encode(), LEDGER_OP.encode()))
 _SEQ = re.compile(rb'\{"seq":(\d+)')
 
 
@@ -189,8 +189,8 @@ def _hear(found: _Told, line: bytes) -> None:
     if fields.get("op") == TASK:
         number = reason.removeprefix(f"{CHECKPOINT} ")
         found.tasks[name] = max(found.tasks.get(name, 0), int(number) if number.isascii() and number.isdigit() else 0)
-    elif fields.get("op") == ANCHOR:
-        anchor = parsed_anchor(reason)
+    elif fields.get("op") == LEDGER_OP:
+        anchor = parse_checkpoint(reason)
         found.ledgers[name] = anchor is not None and anchor.is_pruned
         if _TASK_ID.fullmatch(name):
             found.tasks.setdefault(name, 0)

@@ -23,7 +23,7 @@ from engram.store.files.journal import (
     torn_tail,
     whole_lines,
 )
-from engram.store.ledger import NO_HEAD, Head, blanked, examined, from_fields, to_fields
+from engram.store.ledger import NO_HEAD, Head, blanked, checked_event, from_fields, to_fields
 
 _SAFE = re.compile(r"[^A-Za-z0-9._-]")
 _MOST_REMEMBERED = 4096
@@ -205,7 +205,7 @@ class Ledger:
                 for line in file:
                     number += 1
                     if line.endswith(b"\n") and line.strip():
-                        event, wrong = examined(line)
+                        event, wrong = checked_event(line)
                         found.append(_checked(event))
                         problems += [f"{name}: {wrong}"] if wrong else []
         except MALFORMED as error:

@@ -9,11 +9,11 @@ from engram.store.files.confinement import MALFORMED, lines_backwards
 from engram.store.files.index.index import Index
 from engram.store.files.journal import Entry, Journal, JournalLine, Position
 from engram.store.ledger import NO_HEAD, Head
-from engram.store.ledger_checkpoints import ANCHOR, FIRST, link_to, parsed_anchor
+from engram.store.ledger_checkpoints import FIRST, LEDGER_OP, link_to, parse_checkpoint
 
 NEWEST = "word"
 """The index's own fact: the journal's newest word on any ledger's end, as ledger and reason."""
-_NEEDLE = f'"op":"{ANCHOR}"'.encode()
+_NEEDLE = f'"op":"{LEDGER_OP}"'.encode()
 
 
 class Anchors:
@@ -34,7 +34,7 @@ class Anchors:
     def told(self, session: str) -> Head | None:
         """Where the journal saw a ledger end; None for nowhere."""
         row = self._index.db.execute("SELECT reason FROM ends WHERE session = ?", (session,)).fetchone()
-        anchor = parsed_anchor(row[0]) if row else None
+        anchor = parse_checkpoint(row[0]) if row else None
         return anchor.head if anchor is not None else None
 
     def note(self, placed: JournalLine) -> None:
@@ -44,7 +44,7 @@ class Anchors:
 
 def index_anchor(index: Index, entry: Entry) -> None:
     """Keep a word that the journal was given; inside a transaction."""
-    if parsed_anchor(entry.reason) is not None:
+    if parse_checkpoint(entry.reason) is not None:
         index.db.execute("INSERT OR REPLACE INTO ends (session, reason) VALUES (?, ?)", (entry.session, entry.reason))
     index.set(NEWEST, json.dumps([entry.session, entry.reason]))
 
@@ -52,7 +52,7 @@ def index_anchor(index: Index, entry: Entry) -> None:
 def last_witnessed(journal: Journal, session: str) -> int:
     """The number of a ledger's last event that the journal has seen, read from its end: for when there is no index to ask."""
     reasons = (reason for name, reason in _words(journal) if name == session)
-    anchors = (anchor for reason in reasons if (anchor := parsed_anchor(reason)) is not None)
+    anchors = (anchor for reason in reasons if (anchor := parse_checkpoint(reason)) is not None)
     found = next(anchors, None)
     return (found.head if found is not None else NO_HEAD).seq
 
@@ -62,7 +62,7 @@ def _words(journal: Journal) -> Iterator[tuple[str, str]]:
     for month in reversed(journal.months()):
         for line in lines_backwards(journal.path(month)):
             fields = _parsed(line) if _NEEDLE in line else {}
-            if fields.get("op") == ANCHOR:
+            if fields.get("op") == LEDGER_OP:
                 yield str(fields.get("session", "")), str(fields.get("reason", ""))
 
 

@@ -7,8 +7,15 @@ from dataclasses import dataclass, field
 
 from engram.store.files.context import StoreContext
 from engram.store.files.ledger import ledger_name
-from engram.store.ledger import problems_of
-from engram.store.ledger_checkpoints import ANCHOR, REDACTED, broken_links, missing_events, parsed_anchor, unwitnessed
+from engram.store.ledger import chain_problems
+from engram.store.ledger_checkpoints import (
+    LEDGER_OP,
+    REDACTED,
+    broken_links,
+    missing_events,
+    parse_checkpoint,
+    without_checkpoint,
+)
 
 
 @dataclass(slots=True)
@@ -39,9 +46,9 @@ def _words(parts: StoreContext) -> _Words:
         entry = placed.entry
         if entry.op == REDACTED:
             found.redacted.update(entry.reason.split())
-        elif entry.op == ANCHOR:
+        elif entry.op == LEDGER_OP:
             found.all.append((entry.session, entry.reason))
-            anchor = parsed_anchor(entry.reason)
+            anchor = parse_checkpoint(entry.reason)
             if anchor is not None and anchor.is_pruned:
                 found.ends[entry.session] = []
             found.ends.setdefault(entry.session, []).append(entry.reason)
@@ -50,10 +57,10 @@ def _words(parts: StoreContext) -> _Words:
 
 def _of_ledger(parts: StoreContext, name: str, words: _Words, ends: list[str]) -> list[str]:
     events, problems = parts.ledger.examined(name)
-    problems += problems_of(events, name, words.redacted)
+    problems += chain_problems(events, name, words.redacted)
     if events and ledger_name(events[0].session) != name:
         problems.append(
             f"{name}: holds the ledger of {events[0].session}, whose name is {ledger_name(events[0].session)}"
         )
     digests = {event.seq: event.digest for event in events}
-    return problems + missing_events(name, ends, digests.get) + unwitnessed(name, events, ends)
+    return problems + missing_events(name, ends, digests.get) + without_checkpoint(name, events, ends)

@@ -44,13 +44,13 @@ from engram.store.files.purge_scan import Quotations, files_below, left_over
 from engram.store.files.recovery import remove_stray
 from engram.store.files.tasks import quoting_files
 from engram.store.ledger import blanked, to_fields
-from engram.store.ledger_checkpoints import ANCHOR, REDACTED, redaction_text
+from engram.store.ledger_checkpoints import LEDGER_OP, REDACTED, redaction_text
 from engram.store.protocol import Purged
 from engram.store.purge import without
 
 OUT_OF_REACH = ("git history of a team store", "backups and copies made earlier", "other machines")
 _ID = re.compile(rb'"id": ?"((?:[^"\\]|\\.)*)"')
-_OF_LEDGERS = tuple(f'"op":"{op}"'.encode() for op in (ANCHOR, REDACTED))
+_OF_LEDGERS = tuple(f'"op":"{op}"'.encode() for op in (LEDGER_OP, REDACTED))
 HIDDEN = "hidden"
 """The index's own fact: the purge whose records it no longer has."""
 

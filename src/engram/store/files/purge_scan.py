@@ -18,7 +18,7 @@ from engram.store.files.context import StoreContext
 from engram.store.files.journal import replace_file
 from engram.store.files.memories import is_memory_file
 from engram.store.files.purge_plan import MARKER, PurgePlan, owner_of, scope_of
-from engram.store.purge import BLANK, Holder, lines_of, named, reworded, says, strings_in, without
+from engram.store.purge import BLANK, QuotingRecord, lines_of, quoting_lines, reworded, says, strings_in, without
 from engram.store.records import image
 
 CHUNK = 1 << 20
@@ -158,12 +158,12 @@ def files_below(folder: Path, report: Callable[[Path, Exception], None]) -> Iter
                 yield path
 
 
-Records = Iterator[tuple[Holder, Iterable[str]]]
+Records = Iterator[tuple[QuotingRecord, Iterable[str]]]
 
 
 def left_over(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> tuple[str, ...]:
     """Records and files that still say any of the texts, files that could not be read, and an index that is being read."""
-    holders: list[Holder] = []
+    holders: list[QuotingRecord] = []
     places: list[str] = []
     held: set[str] = set()
     gone = {*plan.ids, *plan.events}
@@ -184,7 +184,7 @@ def left_over(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> tuple
         except (EngramError, *UNREADABLE):
             places.append(str(path))
     places += _in_index(parts, [text for text in quotes.said if text not in held])
-    return tuple(dict.fromkeys([*named(holders, plan.scopes), *places, *quotes.unread]))
+    return tuple(dict.fromkeys([*quoting_lines(holders, plan.scopes), *places, *quotes.unread]))
 
 
 def _records(parts: StoreContext, path: Path) -> Records:
@@ -199,7 +199,7 @@ def _records(parts: StoreContext, path: Path) -> Records:
     if folder == parts.home.state / "sessions":
         return _small(parts, json.loads(read_bytes(path)))
     if any(root in path.parents for root in file_sync.roots(parts)) and memories.is_memory_file(path.name):
-        return ((Holder(m.id, m.scope), strings_in(image(m))) for m in memories.read(path))
+        return ((QuotingRecord(m.id, m.scope), strings_in(image(m))) for m in memories.read(path))
     raise ValueError("no record's file")
 
 
@@ -217,17 +217,17 @@ def _decided(fields: Mapping[str, Any]) -> Records:
     for change in fields["changes"]:
         if change["after"] is not None:
             scope = str(change["after"].get("scope", ""))
-            yield Holder(str(change["id"]), scope), strings_in(change["after"])
+            yield QuotingRecord(str(change["id"]), scope), strings_in(change["after"])
     told = [str(fields.get(name, "")) for name in ("reason", "actor", "session")]
-    yield Holder(f"decision {fields['seq']} of the journal", scope), told
+    yield QuotingRecord(f"decision {fields['seq']} of the journal", scope), told
 
 
 def _event(parts: StoreContext, fields: Mapping[str, Any]) -> Records:
-    yield Holder(str(fields["id"]), scope_of(parts, str(fields["id"]))), strings_in(fields)
+    yield QuotingRecord(str(fields["id"]), scope_of(parts, str(fields["id"]))), strings_in(fields)
 
 
 def _small(parts: StoreContext, fields: Mapping[str, Any]) -> Records:
-    yield Holder(str(fields["id"]), owner_of(parts, fields)), strings_in(fields)
+    yield QuotingRecord(str(fields["id"]), owner_of(parts, fields)), strings_in(fields)
 
 
 def _in_index(parts: StoreContext, texts: Iterable[str]) -> list[str]:

@@ -21,14 +21,14 @@ from engram.store.lineage import heads_among, versions_among
 from engram.store.protocol import (
     COMMON,
     Candidates,
+    DocumentPosition,
     Filters,
-    Found,
     Image,
-    Placed,
+    IndexedPassage,
+    PassageRange,
     Query,
-    Stand,
     Step,
-    Stretch,
+    StoredRecord,
 )
 from engram.store.records import decode_record, from_image
 from engram.store.traversal import PLAIN, Hops
@@ -100,17 +100,17 @@ class FilesReader(RefreshedStore):
         return (live[0][0], live[0][1]) if live else None
 
     @healing
-    def get_many(self, numbers: Sequence[int]) -> list[Found]:
+    def get_many(self, numbers: Sequence[int]) -> list[StoredRecord]:
         """Records by document number; those whose file changed are read anew."""
         return self._fresh_records(numbers)
 
-    def _fresh_records(self, numbers: Sequence[int]) -> list[Found]:
+    def _fresh_records(self, numbers: Sequence[int]) -> list[StoredRecord]:
         self._pick_up_changed(numbers)
         rows = self.parts.index.records(numbers)
         return [self._found(n, *rows[n]) for n in numbers if n in rows]
 
-    def _found(self, n: int, kind: str, record: str) -> Found:
-        return Found(n, kind, decode_record(record) if kind == "memory" else decode_event(record))
+    def _found(self, n: int, kind: str, record: str) -> StoredRecord:
+        return StoredRecord(n, kind, decode_record(record) if kind == "memory" else decode_event(record))
 
     @healing
     def exact(self, content_hash: str, scope: str) -> Memory | None:
@@ -181,16 +181,16 @@ class FilesReader(RefreshedStore):
         return found
 
     @healing
-    def stands(self, numbers: Sequence[int]) -> dict[int, Stand]:
+    def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
         """Where each document stands."""
-        return self.parts.index.stands(numbers)
+        return self.parts.index.document_positions(numbers)
 
     @healing
     def passages(
-        self, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters
-    ) -> "tuple[list[Placed], Vectors | None]":
-        """These documents, then every document of these stretches; with their vectors."""
-        return self.parts.index.passages(numbers, stretches, filters)
+        self, numbers: Sequence[int], ranges: Sequence[PassageRange], filters: Filters
+    ) -> "tuple[list[IndexedPassage], Vectors | None]":
+        """These documents, then every document of these ranges; with their vectors."""
+        return self.parts.index.passages(numbers, ranges, filters)
 
     @healing
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
@@ -198,7 +198,7 @@ class FilesReader(RefreshedStore):
         return self.parts.index.frequencies(terms)
 
     @healing
-    def said(self, terms: Sequence[str], scopes: Collection[str]) -> frozenset[str]:
+    def known_terms(self, terms: Sequence[str], scopes: Collection[str]) -> frozenset[str]:
         """Those of the terms that a document of these scopes holds."""
         seen = json.dumps(list(scopes))
         return frozenset(term for term in terms if self.parts.index.all("said", f'"{term}"', seen, COMMON))

@@ -21,7 +21,7 @@ from engram.store.files.memories import UNSEEN, Stamp, stamp_of
 from engram.store.files.power_loss import Leftovers, look_after_restart
 from engram.store.files.recovery import redo_file
 from engram.store.files.sessions import session_scope
-from engram.store.protocol import Noticed, Progress
+from engram.store.protocol import Progress, SyncReport
 from engram.store.records import from_image, image
 from engram.store.scopes import trusted_by_folder
 
@@ -56,12 +56,12 @@ class _Read:
     record: str
 
 
-def rebuild(parts: StoreContext, progress: Progress = lambda *_: None) -> Noticed:
+def rebuild(parts: StoreContext, progress: Progress = lambda *_: None) -> SyncReport:
     """Fill the index from scratch, then pick up what differs from the journal as hand edits."""
     with contextlib.suppress(PermissionError):
         parts.warnings += [*parts.journal.mend(), *parts.ledger.mend()]
     look_after_restart(parts)
-    noticed = Noticed()
+    noticed = SyncReport()
     with parts.index.writing() as writer:
         differing = _fill(parts, writer, progress, noticed, alone=True)
     parts.index.drop_stale_matrices()
@@ -74,12 +74,12 @@ def rebuild(parts: StoreContext, progress: Progress = lambda *_: None) -> Notice
     return noticed
 
 
-def read_in(parts: StoreContext, *, provisionally: bool = False) -> Noticed:
+def read_in(parts: StoreContext, *, provisionally: bool = False) -> SyncReport:
     """Fill an empty index without the lock: nothing in the home is changed, and what was changed by hand waits.
 
     Where others may be writing it is provisional: it claims to have read no journal, so the next writer makes it anew.
     """
-    noticed = Noticed()
+    noticed = SyncReport()
     with parts.index.writing() as writer:
         if parts.index.get("filled") is not None:
             return noticed
@@ -92,7 +92,7 @@ def read_in(parts: StoreContext, *, provisionally: bool = False) -> Noticed:
 
 
 def _fill(
-    parts: StoreContext, writer: DocumentWriter, progress: Progress, noticed: Noticed, *, alone: bool
+    parts: StoreContext, writer: DocumentWriter, progress: Progress, noticed: SyncReport, *, alone: bool
 ) -> list[str]:
     """Everything there is, inside a transaction; returns the files that do not say what the journal says.
 
@@ -152,7 +152,7 @@ def _read_files(
     writer: DocumentWriter,
     last: dict[str, _Last],
     progress: Progress,
-    noticed: Noticed,
+    noticed: SyncReport,
 ) -> list[str]:
     """Index every file that says what the journal says; return the others, to be read as hand edits afterwards."""
     differing: list[str] = []
@@ -177,7 +177,7 @@ def _read_files(
     return differing
 
 
-def _memory_files(parts: StoreContext, noticed: Noticed) -> Iterator[Path]:
+def _memory_files(parts: StoreContext, noticed: SyncReport) -> Iterator[Path]:
     for root in file_sync.roots(parts):
         for folder in memories.walk(root):
             file_sync.note_folders(parts, [folder])
@@ -251,7 +251,7 @@ def _index_batch(parts: StoreContext, writer: DocumentWriter, batch: Sequence[_R
 
 
 def _add_without_file(
-    parts: StoreContext, writer: DocumentWriter, last: dict[str, _Last], noticed: Noticed, *, alone: bool
+    parts: StoreContext, writer: DocumentWriter, last: dict[str, _Last], noticed: SyncReport, *, alone: bool
 ) -> None:
     """Memories the journal knows and no file holds: removed by hand earlier, or their file is missing now."""
     for memory_id, known in last.items():

@@ -37,7 +37,7 @@ from engram.store.files.memories import UNSEEN, stamp_of
 from engram.store.files.pending_events import take_in, vectors_of
 from engram.store.files.power_loss import Leftovers, is_torn, look_after_restart
 from engram.store.files.sessions import session_scope
-from engram.store.ledger_checkpoints import ANCHOR, TASK
+from engram.store.ledger_checkpoints import LEDGER_OP, TASK
 from engram.store.records import from_image, image
 
 Images = Sequence[Mapping[str, Any]]
@@ -83,7 +83,7 @@ def _follow_journal(parts: StoreContext) -> None:
     touched = [change.file for placed in pending for change in placed.entry.changes if change.file]
     touched += [file_sync.place_of(parts, c.id) for p in pending if p.entry.op == "split" for c in p.entry.changes]
     # Their events first: once the index has read the journal, nobody looks for them any more.
-    follow_ledgers(parts, {ledger_name(placed.entry.session) for placed in pending if placed.entry.op == ANCHOR})
+    follow_ledgers(parts, {ledger_name(placed.entry.session) for placed in pending if placed.entry.op == LEDGER_OP})
     for _, together in groupby(pending, lambda placed: placed.entry.seq if placed.entry.changes else 0):
         with parts.index.writing() as writer:
             for placed in together:

@@ -24,10 +24,7 @@ from engram.store.files.lock import DEFAULT_DEADLINE, WriterLock
 from engram.store.files.memories import Stamp, stamp_of
 from engram.store.files.purge_plan import unfinished
 from engram.store.files.usage import Usage
-from engram.store.protocol import (
-    Noticed,
-    Progress,
-)
+from engram.store.protocol import Progress, SyncReport
 from engram.store.sources import random_hex, utc_now
 
 if TYPE_CHECKING:
@@ -244,7 +241,7 @@ class RefreshedStore(RepairableIndex):
         if self.parts.index.fresh:
             self.rebuild()
 
-    def rebuild(self, progress: Progress = lambda *_: None) -> Noticed:
+    def rebuild(self, progress: Progress = lambda *_: None) -> SyncReport:
         """Make the index anew."""
         with self.guard, self.parts.lock.held(self._deadline):
             from engram.store.files.rebuild import rebuild
@@ -271,7 +268,7 @@ class RefreshedStore(RepairableIndex):
         if changed:
             self._under_lock(lambda: file_sync.pick_up(self.parts, changed))
 
-    def _under_lock(self, work: Callable[[], Noticed]) -> Noticed | None:
+    def _under_lock(self, work: Callable[[], SyncReport]) -> SyncReport | None:
         """Do small upkeep on the way of a read; a reader that cannot write answers from what it has, and says so."""
         try:
             with self.parts.lock.held(PATIENCE):
@@ -305,8 +302,8 @@ class RefreshedStore(RepairableIndex):
         noticed = self._under_lock(lambda: self._list(changed))
         return bool(noticed)
 
-    def _list(self, folders: Iterable[Path]) -> Noticed:
-        noticed = Noticed()
+    def _list(self, folders: Iterable[Path]) -> SyncReport:
+        noticed = SyncReport()
         for folder in folders:
             file_sync.list_folder(self.parts, folder, noticed)
         return noticed

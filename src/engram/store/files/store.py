@@ -24,16 +24,7 @@ from engram.store.files.refresh import PATIENCE
 from engram.store.files.task_store import FileTaskStore
 from engram.store.files.transaction import FilesTransaction
 from engram.store.ledger import ledger_owner
-from engram.store.protocol import (
-    Check,
-    Following,
-    NewEvent,
-    Noticed,
-    Progress,
-    Pruned,
-    Purged,
-    no_jobs,
-)
+from engram.store.protocol import Check, JobFactory, NewEvent, Progress, Pruned, Purged, SyncReport, no_jobs
 from engram.store.scopes import trusted_of
 from engram.store.screen import LATEST, Screen, Unscreened, screened_jobs
 
@@ -53,7 +44,7 @@ class FilesStore(FilesReader, FileTaskStore):
         return trusted_of(self.parts.home.state, directory)
 
     @healing
-    def sync(self, *, seconds: float | None = None) -> Noticed:
+    def sync(self, *, seconds: float | None = None) -> SyncReport:
         """Bring the index in step with all files, or with as many as the time allows."""
         with self.parts.lock.held(self._deadline):
             self._finish()
@@ -62,7 +53,7 @@ class FilesStore(FilesReader, FileTaskStore):
         return noticed
 
     @healing
-    def _looked_through(self) -> Noticed:
+    def _looked_through(self) -> SyncReport:
         """The same for whoever only looks and does not wait for long: an interrupted purge is left to writers."""
         with self.parts.lock.held(PATIENCE):
             self._follow()
@@ -138,7 +129,7 @@ class FilesStore(FilesReader, FileTaskStore):
     # -- events and sessions
 
     def append_events(
-        self, session: str, new: Sequence[NewEvent], jobs: Following = no_jobs, *, scope: str = ""
+        self, session: str, new: Sequence[NewEvent], jobs: JobFactory = no_jobs, *, scope: str = ""
     ) -> list[Event]:
         """Append to a ledger."""
         kept = self.screen.events(session, new, lambda: self.events(session, last=LATEST), scope=scope)
@@ -159,7 +150,7 @@ class FilesStore(FilesReader, FileTaskStore):
             self._warn(f"what was appended last is not found yet: {error}")
 
     @healing_append
-    def _append_events(self, session: str, new: Sequence[NewEvent], jobs: Following, scope: str) -> list[Event]:
+    def _append_events(self, session: str, new: Sequence[NewEvent], jobs: JobFactory, scope: str) -> list[Event]:
         if unfinished(self.parts.home):
             with self.parts.lock.held(self._deadline):
                 self._finish()
@@ -218,7 +209,7 @@ class FilesStore(FilesReader, FileTaskStore):
         state.pause(self.parts.home, paused)
 
     @healing
-    def sync_team(self, folder: Path, *, again: bool = False) -> Noticed:
+    def sync_team(self, folder: Path, *, again: bool = False) -> SyncReport:
         """Take in what a team store holds; `again` reads files anew because their trust changed."""
         with self.parts.lock.held(self._deadline):
             self._finish(ledger="")
@@ -291,7 +282,7 @@ class FilesStore(FilesReader, FileTaskStore):
 
     def examine(self) -> list[Check]:
         """What the files, the index and the embedder are like; changes made by hand are taken in first."""
-        noticed, closed = Noticed(), list[Check]()
+        noticed, closed = SyncReport(), list[Check]()
         try:
             noticed = self._looked_through()
         except StoreReadOnly as error:

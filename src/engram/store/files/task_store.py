@@ -87,11 +87,11 @@ class FileTaskStore(RepairableIndex):
 
     def tokens_spent(self, day: date) -> int:
         """Tokens a language model has cost on a day."""
-        return SpendFolder(self.parts.home.state / "spend").spent(day)
+        return SpendFolder(self.parts.home.state / "spend").tokens_spent(day)
 
     def spend_tokens(self, day: date, tokens: int) -> None:
         """Count tokens on a day."""
-        SpendFolder(self.parts.home.state / "spend").add(day, tokens)
+        SpendFolder(self.parts.home.state / "spend").spend_tokens(day, tokens)
 
     def jobs(
         self,

@@ -21,7 +21,7 @@ from engram.store.files.journal import JournalLine as PlacedEntry
 from engram.store.files.memories import UNSEEN, Stamp, relative_path
 from engram.store.files.trust import trust_own_writes
 from engram.store.lineage import heads_among, versions_among
-from engram.store.protocol import Foreseen
+from engram.store.protocol import ProposalKeys
 from engram.store.records import decode_record, image, readable_image
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class FilesTransaction:
 
     # -- reading, hand edits included
 
-    def foresee(self, proposals: Sequence[Foreseen]) -> None:
+    def prefetch(self, proposals: Sequence[ProposalKeys]) -> None:
         """Look up at once which contents and names of a batch are new: mostly all are."""
         self._new_hashes = {proposal.content_hash for proposal in proposals}
         self._new_names = {proposal.name for proposal in proposals if "\0" not in proposal.name}

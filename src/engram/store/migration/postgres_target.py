@@ -4,10 +4,9 @@ import contextlib
 import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from engram.model.errors import EmbedderError, EngramError, InvalidInput, Refused, StoreBusy, StoreError
 from engram.model.event import Event
@@ -17,14 +16,14 @@ from engram.rules.scopes import GLOBAL
 from engram.store.documents import Document, event_document, meaning_digest, memory_document
 from engram.store.ledger import ledger_owner, to_fields
 from engram.store.migration.records import JournalRecord, StateSnapshot
-from engram.store.migration.stream import BATCH, MigrationState, VectorsById
-from engram.store.postgres import ledger as events
+from engram.store.migration.stream import MigrationState, VectorsById
 from engram.store.postgres.connections import Connection
+from engram.store.postgres.ledger import heads, session_values
 from engram.store.postgres.sql import statement
 from engram.store.postgres.statistics import count_slice
 from engram.store.postgres.store import PostgresStore
 from engram.store.postgres.task_store import checkpoint_values, job_columns, task_values
-from engram.store.postgres.write import DocumentRow, Places, dumped, places, put_documents, put_memories
+from engram.store.postgres.write import DocumentRow, chunks, columns, memories_work, to_json, write_documents
 from engram.store.protocol import Progress
 from engram.store.records import from_image
 
@@ -34,10 +33,7 @@ if TYPE_CHECKING:
 _TABLES = ("documents", "postings", "memory_vectors")
 """Answered from an index alone, once the server has marked their pages."""
 
-Item = TypeVar("Item")
 NUL = r"\u0000"
-LANES = 2
-"""Connections that write documents, the slow part, next to the one that writes the records."""
 COUNTED = 20_000
 """Documents whose terms are counted at once."""
 
@@ -51,11 +47,6 @@ class PostgresTarget:
         self._state = MigrationState("")
         self._scopes: dict[str, str] = {}
         self._embedder_failed = False
-        self._lanes = ThreadPoolExecutor(LANES, "engram-migration")
-
-    def close(self) -> None:
-        """End the threads; the store stays open."""
-        self._lanes.shutdown()
 
     @property
     def embedder(self) -> str:
@@ -125,7 +116,7 @@ class PostgresTarget:
 
     def heads(self) -> Mapping[str, int]:
         """The number of each ledger's last event."""
-        return {session: head.seq for session, head in events.heads(self._parts)}
+        return {session: head.seq for session, head in heads(self._parts)}
 
     def positions(self) -> "array[int]":
         """The positions of all uses."""
@@ -140,7 +131,7 @@ class PostgresTarget:
         self._scopes |= {task.id: task.scope for task in snapshot.tasks}
         work: list[tuple[str, dict[str, Any]]] = [("drop_verdicts", {}), ("drop_sessions", {})]
         work += [("put_verdict", asdict(verdict)) for verdict in snapshot.verdicts]
-        work += [("save_session", events.session_values(session)) for session in snapshot.sessions]
+        work += [("save_session", session_values(session)) for session in snapshot.sessions]
         work += [("put_tombstones", {"ids": sorted(snapshot.tombstones)})] if snapshot.tombstones else []
         if snapshot.numbers:
             work.append(("raise_numbers", {"days": list(snapshot.numbers), "lasts": list(snapshot.numbers.values())}))
@@ -161,7 +152,7 @@ class PostgresTarget:
                 for memory_id in dict.fromkeys(use.ids)
             ]
             names = ("ids", "positions", "kinds", "signals", "sessions", "ats")
-            self._database.within(connection, statement("move_uses"), _columns(names, rows))
+            self._database.within(connection, statement("move_uses"), columns(names, rows))
             self._state.uses = uses[-1].position
             self._save_state(connection)
 
@@ -170,9 +161,9 @@ class PostgresTarget:
         images: list[str | None] = []
         memories: list[tuple[Memory, str]] = []
         for one in (one for record in records for one in record.images):
-            images.append(dumped(one.after) if one.after is not None else None)
+            images.append(to_json(one.after) if one.after is not None else None)
             if one.stored is not None:
-                memories.append((from_image(one.stored), dumped(one.stored)))
+                memories.append((from_image(one.stored), to_json(one.stored)))
         rows = self._rows([memory_document(memory) for memory, _ in memories], vectors)
         return partial(self._load_journal, records, images, memories, rows)
 
@@ -200,38 +191,19 @@ class PostgresTarget:
         memories: list[tuple[Memory, str]],
         rows: list[DocumentRow],
     ) -> None:
-        """The journal, and the memories as they are now."""
+        """Write decisions, and the memories as they are now."""
         texts = zip((one.id for record in records for one in record.images), images, strict=True)
-        with _blaming(texts), self._batch() as connection, self._documents(connection, rows):
+        with _blaming(texts), self._batch() as connection:
             self._put_journal(connection, records, images)
             ids = [memory.id for memory, _ in memories]
             known = self._database.within(connection, statement("memories_among"), {"ids": ids})
             fresh = set(ids) - {i for (i,) in known}
-            for some in _parts_of(memories, BATCH):
-                put_memories(self._database, connection, some, fresh)
+            with connection.pipeline():
+                for some in chunks(memories):
+                    self._database.send(connection, memories_work(some, fresh))
+            write_documents(self._database, connection, rows, self._parts.facts.generation)
             self._state.journal = records[-1].cursor
             self._save_state(connection)
-
-    @contextlib.contextmanager
-    def _documents(self, connection: Connection, rows: Sequence[DocumentRow]) -> Iterator[None]:
-        """Write documents on connections of their own while the block writes the records.
-
-        Their numbers are taken before, in order: what was written at the same moment is listed in it. The records commit last,
-        with the state of the migration: a document without its record is written again by the next run, which changes nothing.
-        """
-        share = max(1, min(BATCH, -(-len(rows) // LANES)))
-        placed = places(self._database, connection, [row.document.id for row in rows])
-        work = [self._lanes.submit(self._put_index, some, placed) for some in _parts_of(rows, share)]
-        try:
-            yield
-        finally:
-            wait(work)
-        for done in work:
-            done.result()
-
-    def _put_index(self, rows: Sequence[DocumentRow], placed: Places) -> None:
-        with self._database.transaction() as connection:
-            put_documents(self._database, connection, rows, self._parts.facts.generation, placed=placed)
 
     def _put_journal(self, connection: Connection, records: Sequence[JournalRecord], images: list[str | None]) -> None:
         taken = self._database.within(connection, statement("next_decisions"), {"count": len(records)})
@@ -240,12 +212,11 @@ class PostgresTarget:
             (seq, r.at, r.op, r.actor, r.reason, r.session, json.dumps([one.id for one in r.images]))
             for seq, r in numbered
         ]
-        columns = _columns(("seqs", "ats", "ops", "actors", "reasons", "sessions", "ids"), rows)
-        work = [("move_decisions", columns)]
+        decisions = columns(("seqs", "ats", "ops", "actors", "reasons", "sessions", "ids"), rows)
+        work = [("move_decisions", decisions)]
         if images:
-            held = [(one.id, seq) for seq, record in numbered for one in record.images]
-            of_all = {"decisions": columns["seqs"], "ats": columns["ats"], "ops": columns["ops"]}
-            work.append(("move_images", {**_columns(("ids", "seqs"), held), **of_all, "images": images}))
+            entries = [(one.id, seq, r.at, r.op) for seq, r in numbered for one in r.images]
+            work.append(("move_images", {**columns(("ids", "seqs", "ats", "ops"), entries), "images": images}))
         self._database.all_of(connection, work)
 
     def _scope(self, ledger: str) -> str:
@@ -255,17 +226,18 @@ class PostgresTarget:
         """Events, where their ledgers end now, and the documents they are found by."""
         documents = [event_document(event, self._scope(event.session)) for event in batch]
         rows = self._rows(documents, vectors)
-        records = [(e.id, e.session, e.seq, e.key, dumped(to_fields(e))) for e in batch]
-        heads = {event.session: (event.session, event.seq, event.digest) for event in batch}
+        records = [(e.id, e.session, e.seq, e.key, to_json(to_fields(e))) for e in batch]
+        ends = {event.session: (event.session, event.seq, event.digest) for event in batch}
         texts = ((row[0], row[-1]) for row in records)
-        with _blaming(texts), self._batch() as connection, self._documents(connection, rows):
+        with _blaming(texts), self._batch() as connection:
             self._database.all_of(
                 connection,
                 [
-                    ("move_events", _columns(("ids", "sessions", "seqs", "keys", "records"), records)),
-                    ("move_heads", _columns(("sessions", "seqs", "digests"), list(heads.values()))),
+                    ("move_events", columns(("ids", "sessions", "seqs", "keys", "records"), records)),
+                    ("move_heads", columns(("sessions", "seqs", "digests"), list(ends.values()))),
                 ],
             )
+            write_documents(self._database, connection, rows, self._parts.facts.generation)
 
     # -- state
 
@@ -303,12 +275,3 @@ def _blaming(texts: Iterable[tuple[str, str | None]]) -> Iterator[None]:
 
 def _is_broken(text: str) -> bool:
     return any("\ud800" <= char <= "\udfff" for char in text)
-
-
-def _parts_of(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
-
-
-def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
-    """Rows as the arrays that a statement unnests."""
-    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput, StoreBusy, StoreError
 from engram.settings import load_settings
-from engram.store.location import Server, owner_config, server_asked
+from engram.store.location import Server, owner_config, requested_server
 from engram.store.migration.records import localized
 from engram.store.migration.stream import (
     Counts,
@@ -65,7 +65,7 @@ class Transfer:
 def named_endpoint(named: str, tenant: str | None, option: str) -> Endpoint:
     """The end a person names, a URL or a directory; `option` is the one that gave the tenant."""
     if "://" in named:
-        return Endpoint(server=server_asked(url=named, tenant=tenant))
+        return Endpoint(server=requested_server(url=named, tenant=tenant))
     if tenant is not None:
         raise InvalidInput(f"{option} names a tenant, which a directory does not have; leave it out")
     if not named.strip():
@@ -79,7 +79,7 @@ def default_endpoint(home: Path | None, tenant: str | None) -> Endpoint:
     """The end every verb works on: the given home, `$ENGRAM_URL`, or the default home."""
     from engram.store.files.home import default_root, expanded
 
-    server = server_asked(home, tenant=tenant)
+    server = requested_server(home, tenant=tenant)
     if server is not None:
         return Endpoint(server=server)
     return Endpoint(directory=expanded(home or default_root(), "the store").absolute())
@@ -221,11 +221,8 @@ def _open_target(end: Endpoint) -> Iterator[MigrationTarget]:
     if end.server is not None:
         from engram.store.migration.postgres_target import PostgresTarget
 
-        with (
-            _server_store(end.server, _embedder(owner_config()), create=True) as store,
-            closing(PostgresTarget(store)) as target,
-        ):
-            yield target
+        with _server_store(end.server, _embedder(owner_config()), create=True) as store:
+            yield PostgresTarget(store)
         return
     from engram.store.migration.files_target import FilesTarget
 
@@ -260,8 +257,8 @@ def _check_free(end: Endpoint, source: str) -> None:
     from engram.store.migration.postgres_target import PostgresTarget
 
     try:
-        with _server_store(end.server, None) as store, closing(PostgresTarget(store)) as target:
-            target.check(source)
+        with _server_store(end.server, None) as store:
+            PostgresTarget(store).check(source)
     except NotFound:
         # No schema yet: `transfer` creates it.
         return

@@ -24,11 +24,11 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 CONNECT_SECONDS = 10
 WAIT_SECONDS = 60
-"""How long a call waits for a connection that others use; each of them has one for milliseconds."""
+"""How long a call waits for a free connection; each is in use for milliseconds."""
 MOST_CONNECTIONS = 10
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 2.0
-"""Seconds between two attempts of a process to reach a server that is away, growing; each half as long again or as short."""
-# Errors reach the caller as exceptions; the pool's log lines would only appear between them, on the user's terminal.
+"""Seconds between attempts to reach a server that is down, growing and randomized by half."""
+# Errors reach the caller as exceptions; without this, the pool would also print log lines to the terminal.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 _KEPT_ALIVE: dict[str, Any] = {
     "connect_timeout": CONNECT_SECONDS,
@@ -44,20 +44,20 @@ Made = TypeVar("Made")
 
 
 class Attempts:
-    """A process's attempts to connect. After one that failed they go one at a time, with pauses, until one succeeds.
+    """A process's attempts to connect. After a failure they go one at a time, with pauses, until one succeeds.
 
-    Many processes lose a server at the same moment, each with many connections. If each of these were tried again at once, or all
-    of them in step, the server would have to turn most of them away just when it comes back.
+    Many processes lose a server at the same moment, each with many connections. If they all reconnected at once, the server would
+    have to refuse most of them just as it comes back.
     """
 
     def __init__(self) -> None:
         self.error: psycopg.Error | None = None
-        """Why the last one failed; None after one that succeeded."""
+        """Why the last attempt failed; None after a success."""
         self._failures = 0
         self._turn, self._ended = threading.Lock(), threading.Event()
 
     def make(self, connect: Callable[[], Made]) -> Made:
-        """What `connect` makes, when it is this attempt's turn."""
+        """Call `connect` when it is this attempt's turn, and return its result."""
         if not self._failures:
             return self._made(connect)
         with self._turn:
@@ -67,7 +67,7 @@ class Attempts:
             return self._made(connect)
 
     def outside(self, url: str) -> Connection:
-        """A connection outside of the pool, committing each statement by itself."""
+        """A connection outside of the pool, in autocommit mode."""
         return self.make(lambda: _connect(url))
 
     def _made(self, connect: Callable[[], Made]) -> Made:
@@ -80,34 +80,34 @@ class Attempts:
         return made
 
     def end(self) -> None:
-        """Nobody waits any longer."""
+        """Stop waiting between attempts."""
         self._ended.set()
 
 
 class PooledConnection(psycopg.Connection[tuple[Any, ...]]):
-    """A connection of the pool, known to the server's table of commits by a name of its own."""
+    """A connection of the pool, with a name of its own in the server's table of commits."""
 
     writer: str
     is_new_writer: bool
-    """Whether nothing was committed by this name yet."""
+    """Whether this connection has not committed anything yet."""
     warning: str
-    """What the server has warned of last, or ""."""
+    """The server's last warning, or ""."""
     attempts: Attempts
-    """Those of its pool, which has a class of its own for them."""
+    """The pool's attempts; each pool makes a subclass for them."""
 
-    def hear(self, notice: psycopg.errors.Diagnostic) -> None:
-        """Keep what the server warns of."""
+    def note_warning(self, notice: psycopg.errors.Diagnostic) -> None:
+        """Keep a warning of the server."""
         self.warning = warning_in(notice) or self.warning
 
     @classmethod
     def connect(cls, conninfo: str = "", **given: Any) -> Self:
-        """As any other, when it is this attempt's turn."""
+        """Connect when it is this attempt's turn."""
         plain = super().connect
         return cls.attempts.make(lambda: plain(conninfo, **given))
 
 
 def connect(url: str) -> Connection:
-    """One connection outside of any pool, committing each statement by itself."""
+    """A connection outside of any pool, in autocommit mode."""
     with explained(shown_url(url)):
         return _connect(url)
 
@@ -117,27 +117,27 @@ def _connect(url: str) -> Connection:
 
 
 def _defaults(url: str) -> dict[str, Any]:
-    """Engram's own connection settings, where the URL does not say otherwise."""
+    """Engram's connection settings, except those given in the URL."""
     given = psycopg.conninfo.conninfo_to_dict(url)
     return {key: value for key, value in _KEPT_ALIVE.items() if key not in given}
 
 
 def warning_in(notice: psycopg.errors.Diagnostic) -> str:
-    """What a notice warns of, or ""."""
+    """The message of a warning, or "" for other notices."""
     return (notice.message_primary or "?") if notice.severity_nonlocalized == "WARNING" else ""
 
 
 def is_pooled(connection: Connection) -> bool:
-    """Whether a pooler stands between here and the server: it names another process than the one that answers."""
+    """Whether a pooler is in between: then another process answers than the one that accepted the connection."""
     row = connection.execute("SELECT pg_backend_pid()").fetchone()
     return row is not None and row[0] != connection.info.backend_pid
 
 
 def _configure(connection: PooledConnection) -> None:
     connection.writer, connection.is_new_writer, connection.warning = uuid.uuid4().hex, True, ""
-    connection.add_notice_handler(connection.hear)
+    connection.add_notice_handler(connection.note_warning)
     if is_pooled(connection):
-        # The next transaction may be another server process's, which knows nothing of what was prepared by this one.
+        # The next transaction may run in another server process, which lacks this one's prepared statements.
         connection.prepare_threshold = None
     adapters.register_vectors(connection)
     adapters.register_texts(connection)
@@ -145,13 +145,13 @@ def _configure(connection: PooledConnection) -> None:
 
 
 class Connections:
-    """The pool of one URL. It opens with the first call, and closes with the last store that uses it."""
+    """The pool of one URL, opened by the first call and closed with the last store that uses it."""
 
     def __init__(self, url: str) -> None:
         self._url, self.where = url, shown_url(url)
         self.users = 0
         self.opening = threading.Lock()
-        """Held by the one who looks at the schema on a connection of its own, before the pool has any."""
+        """Locked while the schema is checked on a separate connection, before the pool has any."""
         self.is_open = False
         """Whether a store was opened with these connections."""
         self._lent = 0
@@ -171,7 +171,7 @@ class Connections:
         )
 
     def take(self) -> PooledConnection:
-        """A connection. While others have them all, wait for one; where nobody has any, say why."""
+        """A connection; waits while all are in use, and raises the reason if the server cannot be reached."""
         deadline = time.monotonic() + WAIT_SECONDS
         while True:
             try:
@@ -180,7 +180,7 @@ class Connections:
                 raise StoreClosed(f"the store on {self.where} is closed; open it again with `Engram.open()`") from None
             except PoolTimeout as late:
                 if not self._lent or time.monotonic() > deadline:
-                    # The pool does not say why; its last attempt to connect does.
+                    # The pool's own error lacks the reason; the last attempt to connect has it.
                     raise explanation(self._attempts.error or late, self.where) from late
             else:
                 with _lock:
@@ -193,7 +193,7 @@ class Connections:
         self.pool.close()
 
     def give_back(self, connection: PooledConnection) -> None:
-        """To the pool; one that was closed meanwhile closes the connection, too."""
+        """Return a connection to the pool; a closed pool closes it."""
         with _lock:
             self._lent -= 1
         self.pool.putconn(connection)
@@ -202,21 +202,21 @@ class Connections:
 _lock = threading.Lock()
 _by_url: dict[str, Connections] = {}
 _inherited: list[dict[str, Connections]] = []
-"""Of the process this one was forked from: their connections must not even be finalized here."""
+"""Pools of the parent process: a forked child must not even finalize their connections."""
 
 
-def _begin_anew() -> None:
-    """A forked child has its parent's locks, maybe held for ever, and its pools, whose connections are the parent's."""
+def _reset_after_fork() -> None:
+    """Forget the parent's locks, which may be locked for ever, and its pools, whose connections are not ours."""
     global _lock, _by_url
     _inherited.append(_by_url)
     _lock, _by_url = threading.Lock(), {}
 
 
-os.register_at_fork(after_in_child=_begin_anew)
+os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def shared(url: str) -> Connections:
-    """The connections of this process to a URL; whoever asks lets go of them once with `release`."""
+    """This process's connections to a URL; each caller calls `release` once."""
     with _lock:
         found = _by_url.get(url)
         if found is None:
@@ -226,7 +226,7 @@ def shared(url: str) -> Connections:
 
 
 def release(connections: Connections) -> None:
-    """Let go; the last one closes the pool."""
+    """End a caller's use; the last one closes the pool."""
     with _lock:
         connections.users -= 1
         if connections.users:

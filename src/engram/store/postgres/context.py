@@ -1,4 +1,4 @@
-"""The parts of an open Postgres store, handed to the functions that work on them."""
+"""What the functions of the Postgres backend share: database, state, id numbers, embedder, clock."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Numbers:
-    """Gives out the numbers of a day's ids, each once.
+    """Allocates the numbers of a day's ids, each once.
 
-    Before the decision's transaction, never beside it: a decision that held a connection and waited for another one could
-    wait for those who wait for its own. A decision that fails leaves a gap. Nobody waits for the disk under the lock of a day's
-    row: should a crash take back a number that a decision goes on to use, and another be given it, the second of them fails.
+    Numbers are taken before the decision's transaction begins, never during it: a decision that holds a connection and waits
+    for another one could deadlock with others that do the same. A decision that fails leaves a gap. The commit does not wait
+    for the disk, so a crash may lose one; if a number is then allocated twice, the second decision fails.
     """
 
     database: Database
 
     def take(self, day: str, count: int) -> range:
         """The next numbers of a day."""
-        ((last,),) = self.database.change_at_once("take_numbers", day=day, count=count)
+        ((last,),) = self.database.change_quickly("take_numbers", day=day, count=count)
         return range(int(last) - count + 1, int(last) + 1)
 
     def give_back(self, day: str, unused: range) -> None:
-        """Numbers nobody was told of; they come again unless others were taken behind them."""
+        """Return unused numbers; they are reused unless later ones were taken meanwhile."""
         if unused:
-            self.database.change_at_once("give_back_numbers", day=day, last=unused[-1], count=len(unused))
+            self.database.change_quickly("give_back_numbers", day=day, last=unused[-1], count=len(unused))
 
     def raise_to(self, connection: Connection, ids: Iterable[str]) -> None:
-        """Never give out the number of an id that came from elsewhere."""
+        """Skip the numbers of ids that were not allocated here."""
         highest = highest_numbers(ids)
         if highest:
             values = {"days": list(highest), "lasts": list(highest.values())}
@@ -47,7 +47,7 @@ class Numbers:
 
 @dataclass(slots=True)
 class TenantContext:
-    """Everything an open store consists of. `warnings` collects what the owner should hear of."""
+    """An open tenant. `warnings` collects messages for the owner."""
 
     database: Database
     facts: StoreState
@@ -58,10 +58,10 @@ class TenantContext:
     warnings: list[str] = field(default_factory=list)
 
     def embed(self, texts: Sequence[str]) -> "Vectors | None":
-        """Vectors of texts, where this process has the store's embedder."""
+        """Vectors of texts; None unless this process has the store's embedder."""
         return self.embedder.embed(texts) if self.embedder is not None and self.facts.can_embed() else None
 
     def warn(self, text: str) -> None:
-        """Tell the owner, once."""
+        """Add a message for the owner, once."""
         if text not in self.warnings:
             self.warnings.append(text)

@@ -1,4 +1,4 @@
-"""One tenant's transactions on a server: each told its tenant and its deadlines, each commit settled, none left open."""
+"""One tenant's transactions on a server, each with its tenant and timeouts set and its commit confirmed."""
 
 import contextlib
 import os
@@ -32,29 +32,29 @@ from engram.store.postgres.schema import LATEST
 from engram.store.postgres.sql import statement
 
 Row = tuple[Any, ...]
-Asking = tuple[str | sql.Composed, dict[str, Any]]
+BoundStatement = tuple[str | sql.Composed, dict[str, Any]]
 """A statement and its values."""
 Answer = TypeVar("Answer")
 
 STATEMENT_SECONDS = 60
 LOCK_SECONDS = 20
-"""How long a decision waits for those before it; each takes milliseconds."""
+"""How long a decision waits for earlier ones; each takes milliseconds."""
 LONGEST_HOURS = 6
-"""How long making an index or a vacuum may take."""
+"""How long building an index or a vacuum may take."""
 SETTLE_SECONDS = 60
-"""How long to ask what became of a commit whose answer never came: a standby needs some of it to take over."""
-FIRST_LOOK, LONGEST_LOOK = 0.05, 2.0
-"""Seconds between two times of asking, growing: hundreds of clients may ask a server that has just come back."""
+"""How long to ask whether an unanswered commit succeeded; a standby may need to take over first."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
+"""Seconds between two such questions, growing: hundreds of clients may ask a server that has just come back."""
 FORGOTTEN_DAYS, FORGET_EVERY = 1, 64
-"""How old a writer's last commit is when it is forgotten, and how many new writers there are for each time of looking."""
+"""The age at which a writer's last commit is deleted, and after how many new writers, on average, that is checked."""
 NUMBERED = {"next_numbers": "last_document", "next_decisions": "last_seq", "next_uses": "last_position"}
-"""The statements that take numbers from a sequence, and those that ask for the highest in use."""
+"""The statements that take numbers from a sequence, and those that return the highest in use."""
 MOST_PASSED = 1_000_000
 _WRITES = re.compile(r"\b(?:INSERT INTO|UPDATE|DELETE FROM)\s+engram\.", re.IGNORECASE)
 
 
 class Database:
-    """One tenant's way to the server. Inside a transaction of this thread, every call takes part in it."""
+    """One tenant's access to the server. Inside a transaction of this thread, every call joins it."""
 
     def __init__(self, url: str, tenant: str) -> None:
         self._url, self.tenant = url, tenant
@@ -68,9 +68,9 @@ class Database:
 
     @property
     def connections(self) -> Connections:
-        """This process's connections to the server; a forked child has its own, since two processes cannot share one."""
+        """This process's connections to the server; a forked child opens its own."""
         if self._pid != os.getpid():
-            self._begin_anew()
+            self._reset_after_fork()
         with self._opening:
             if self._is_closed:
                 raise StoreClosed(f"the store on {self.where} is closed; open it again with `Engram.open()`")
@@ -78,18 +78,18 @@ class Database:
                 self._shared = shared(self._url)
             return self._shared
 
-    def _begin_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         self._mine, self._opening = threading.local(), threading.Lock()
         self._shared, self._pid = None, os.getpid()
 
     def close(self) -> None:
-        """Let go of the connections; one in use when it is given back. Every later call raises `StoreClosed`."""
+        """Release the connections; later calls raise `StoreClosed`."""
         if self._pid != os.getpid():
-            self._begin_anew()
+            self._reset_after_fork()
         with self._opening:
-            self._is_closed, held, self._shared = True, self._shared, None
-        if held is not None:
-            release(held)
+            self._is_closed, connections, self._shared = True, self._shared, None
+        if connections is not None:
+            release(connections)
 
     # -- transactions
 
@@ -97,19 +97,19 @@ class Database:
     def transaction(self, *, durable: bool = True) -> Iterator[Connection]:
         """A transaction of this tenant; committed at the end, rolled back on an error.
 
-        `durable=False` does not wait for the disk: for uses and statistics, whose loss costs nothing that was promised.
+        `durable=False` does not wait for the disk: for uses and statistics, which may be lost in a crash.
         """
-        with self._taking_part(durable) as connection:
+        with self._joined(durable) as connection:
             yield connection
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Some reads in one transaction: one beginning and one end for all of them."""
-        with self._taking_part(durable=True) as connection:
+        """A transaction for several reads."""
+        with self._joined(durable=True) as connection:
             yield connection
 
     @contextlib.contextmanager
-    def _taking_part(self, durable: bool) -> Iterator[Connection]:
+    def _joined(self, durable: bool) -> Iterator[Connection]:
         current = self._current
         if current is not None:
             with explained(self.where):
@@ -137,8 +137,8 @@ class Database:
                     connections.give_back(connection)
 
     def _begun(self, connections: Connections, durable: bool) -> PooledConnection:
-        """A connection with a transaction begun on it."""
-        settings = self._settings if durable else (*self._settings, _HASTY)
+        """A connection with an open transaction."""
+        settings = self._settings if durable else (*self._settings, _ASYNCHRONOUS)
 
         def begin(taken: PooledConnection) -> None:
             self._check_version(_begin(taken, settings))
@@ -148,13 +148,13 @@ class Database:
     def _check_version(self, newer: Row | None) -> None:
         if newer is not None:
             raise UnknownVersion(
-                f"{self.where} has schema {newer[0]}; this Engram knows up to {LATEST}. Update Engram on this machine"
+                f"{self.where} has schema {newer[0]}; this Engram supports up to {LATEST}. Update Engram on this machine"
             )
 
     def _first_answer(
         self, connections: Connections, ask: Callable[[PooledConnection], Answer]
     ) -> tuple[PooledConnection, Answer]:
-        """A connection and its answer to a first question; one that died while it was idle is thrown away."""
+        """A connection and its first answer; connections that broke while idle are discarded."""
         for _ in range(MOST_CONNECTIONS + 1):
             connection = connections.take()
             try:
@@ -166,12 +166,12 @@ class Database:
                 connections.give_back(connection)
                 if not died:
                     raise
-        raise StoreUnreachable(f"cannot reach {self.where}: every connection broke; is the server running?")
+        raise StoreUnreachable(f"cannot reach {self.where}: every connection broke; check that the server is running")
 
     def _commit(self, connection: PooledConnection) -> None:
-        """Commit; when the answer does not come, ask the server what became of it.
+        """Commit; if no answer comes, ask the server whether it succeeded.
 
-        A warning is no answer either: told to wait for its standby no longer, the server calls a commit done that only it holds.
+        A warning is not an answer either: a server that stops waiting for its standby reports a commit that only it has.
         """
         if not self._mine.wrote:
             connection.commit()
@@ -194,26 +194,26 @@ class Database:
                 self._forget_writers(connection)
 
     def _was_committed(self, lost: PooledConnection, token: str, error: psycopg.OperationalError) -> bool:
-        """Whether a transaction was committed, asked until a server answers.
+        """Whether a transaction was committed; asks until a server answers.
 
-        The question writes to the row that the transaction wrote: so it waits for a commit that is still under way, and where
-        commits wait for a standby, the answer has reached it, too.
+        The question writes to the row that the transaction wrote: so it waits for a commit in progress, and with a synchronous
+        standby the answer has been replicated, too.
         """
-        deadline, pause = time.monotonic() + SETTLE_SECONDS, FIRST_LOOK
+        deadline, pause = time.monotonic() + SETTLE_SECONDS, FIRST_PAUSE
         while time.monotonic() < deadline:
             with contextlib.suppress(EngramError, psycopg.Error):
                 found = self._last_token(lost)
                 if found is not None:
                     return found == token
             time.sleep(pause * random.uniform(0.5, 1))
-            pause = min(2 * pause, LONGEST_LOOK)
+            pause = min(2 * pause, LONGEST_PAUSE)
         raise StoreUnreachable(
-            f"{explanation(error, self.where)}; the answer to the commit never came: "
-            "whether it was written can be seen when the server is back"
+            f"{explanation(error, self.where)}; the commit was not confirmed: "
+            "check whether it was written when the server is back"
         ) from error
 
     def _last_token(self, lost: PooledConnection) -> str | None:
-        """The token of the last transaction a connection has committed, "" for none; None where that is no answer."""
+        """The token of the last transaction a connection committed, "" for none; None if the answer is not reliable."""
         warnings: list[str] = []
         with lost.attempts.outside(self._url) as asking:
             asking.add_notice_handler(lambda notice: warnings.append(warning_in(notice)))
@@ -223,17 +223,17 @@ class Database:
         return None if row is None or any(warnings) else str(row[0])
 
     def _forget_writers(self, connection: PooledConnection) -> None:
-        """Let go of commits that nobody asks about any more."""
+        """Delete old rows of the table of commits."""
         with contextlib.suppress(psycopg.Error):
-            _begin(connection, (*self._settings, _HASTY))
+            _begin(connection, (*self._settings, _ASYNCHRONOUS))
             connection.execute(statement("forget_writers"), {"tenant": self.tenant, "days": FORGOTTEN_DAYS})
             connection.commit()
 
     def _pass_numbers_in_use(self, connection: PooledConnection) -> None:
-        """Let the sequences pass what this tenant holds: a server that took over may have them from before that was written."""
-        for numbers, held in NUMBERED.items():
-            _begin(connection, (*self._settings, _HASTY))
-            ((highest,),) = self.within(connection, statement(held), {})
+        """Advance the sequences beyond this tenant's numbers: after a failover they may lag behind."""
+        for numbers, highest_in_use in NUMBERED.items():
+            _begin(connection, (*self._settings, _ASYNCHRONOUS))
+            ((highest,),) = self.within(connection, statement(highest_in_use), {})
             ((next_,),) = self.within(connection, statement(numbers), {"count": 1})
             missing = min((highest or 0) - next_, MOST_PASSED)
             if missing > 0:
@@ -247,23 +247,23 @@ class Database:
 
     @property
     def _current(self) -> PooledConnection | None:
-        """The connection of this thread's transaction; not one on which a parent process decides."""
+        """The connection of this thread's transaction, unless it belongs to a parent process."""
         mine: PooledConnection | None = getattr(self._mine, "connection", None)
         return mine if mine is not None and self._mine.process == os.getpid() else None
 
     def _refuse_forked(self, connection: Connection) -> None:
         if self._current is not connection:
-            raise StoreError("a forked child cannot take part in its parent's decision; begin one of its own there")
+            raise StoreError("a forked child cannot join its parent's decision; open one in the child")
 
     def is_replica(self, connection: Connection) -> bool:
-        """Whether the server only follows another."""
+        """Whether the server is a replica."""
         return bool(self.within(connection, "SELECT pg_is_in_recovery()", {})[0][0])
 
     @contextlib.contextmanager
     def alone(self, **settings: str) -> Iterator[Connection]:
-        """A connection outside of any transaction, for long work on whole tables that only their owner may do.
+        """A connection outside of any transaction, for long work on whole tables by their owner.
 
-        Settings are for the whole connection; through a pooler they would stay with a server process that others use next.
+        Settings apply to the whole connection; not through a pooler, where they would leak to its next client.
         """
         wanted = {"statement_timeout": f"{LONGEST_HOURS}h", "lock_timeout": f"{LOCK_SECONDS}s", **settings}
         with connect(self._url) as connection, explained(self.where):
@@ -273,7 +273,7 @@ class Database:
             yield connection
 
     def vacuum(self, tables: Sequence[str]) -> None:
-        """Let the space of deleted rows be reused."""
+        """Make the space of deleted rows reusable."""
         with self.alone() as connection:
             names = ", ".join(f"engram.{table}" for table in tables)
             connection.execute(f"VACUUM (SKIP_LOCKED) {names}".encode())
@@ -281,42 +281,42 @@ class Database:
     # -- statements
 
     def run(self, name: str, /, **values: Any) -> list[Row]:
-        """All rows of a named statement that only reads."""
+        """All rows of a named read-only statement."""
         return self.query(statement(name), values)
 
     def change(self, name: str, /, **values: Any) -> list[Row]:
-        """Carry out a named statement that writes."""
+        """Run a named statement that writes."""
         with self.transaction() as connection:
             return self.within(connection, statement(name), values)
 
-    def change_at_once(self, name: str, /, **values: Any) -> list[Row]:
-        """A named statement that writes; in a transaction, a part of that.
+    def change_quickly(self, name: str, /, **values: Any) -> list[Row]:
+        """Run a named statement that writes; joins an open transaction.
 
-        The disk is not waited for, and a commit whose answer was lost is not asked for: for what may be lost or done twice.
+        Does not wait for the disk or confirm a lost commit: for writes that may be lost or repeated.
         """
-        return self._answered(statement(name), values, (*self._settings, _HASTY))
+        return self._answered(statement(name), values, (*self._settings, _ASYNCHRONOUS))
 
     def query(self, text: str, values: dict[str, Any]) -> list[Row]:
-        """All rows of a statement put together from the files' text; one that only reads."""
+        """All rows of a read-only statement assembled at run time."""
         return self._answered(text, values, self._settings)
 
     def _answered(self, text: str, values: dict[str, Any], settings: Sequence[bytes]) -> list[Row]:
-        """All rows of a statement: a part of this thread's transaction, or one by itself."""
+        """All rows of a statement, in this thread's transaction or in one of its own."""
         with explained(self.where):
             if self._current is not None:
                 return self.within(self._current, text, values)
             try:
                 return self._alone(text, {"tenant": self.tenant, **values}, settings)
             except psycopg.ProgrammingError:
-                # Of a schema that this Engram does not know, this says so; anything else happens again.
+                # A newer schema raises `UnknownVersion` here; any other error is raised again.
                 with self.reading() as connection:
                     return self.within(connection, text, values)
 
     def _alone(self, text: str, values: dict[str, Any], settings: Sequence[bytes]) -> list[Row]:
-        """A statement that is a transaction by itself: its beginning and itself in one round trip, its end in another.
+        """Run a statement as a transaction of its own: BEGIN and the statement in one round trip, COMMIT in another.
 
-        Not all in one: psycopg ends a pipeline with a request that nobody answers, and outside of a transaction PgBouncer keeps
-        a connection to the server for it.
+        Not all in one: psycopg ends a pipeline with a request without an answer, for which PgBouncer keeps a server connection
+        when it comes outside of a transaction.
         """
 
         def ask(connection: PooledConnection) -> list[Row]:
@@ -337,10 +337,10 @@ class Database:
         return rows
 
     def within(self, connection: Connection, text: str, values: dict[str, Any]) -> list[Row]:
-        """All rows of a statement in a transaction already open."""
+        """All rows of a statement in an open transaction."""
         self._refuse_forked(connection)
-        # It would look like a statement without rows.
-        assert not connection.pgconn.pipeline_status, "in pipeline mode nothing is known of an answer before the end"
+        # In a pipeline, every statement would seem to have no rows.
+        assert not connection.pgconn.pipeline_status, "in pipeline mode there is no answer before the end"
         self._note(text)
         try:
             cursor = connection.execute(text, {"tenant": self.tenant, **values})
@@ -348,10 +348,10 @@ class Database:
             raise half_character(error) from None
         return cursor.fetchall() if cursor.description is not None else []
 
-    def answers(self, connection: Connection, asked: Sequence[Asking]) -> list[list[Row]]:
-        """The rows of each of these statements, all of them asked in one round trip; a statement put together is not prepared.
+    def answers(self, connection: Connection, asked: Sequence[BoundStatement]) -> list[list[Row]]:
+        """The rows of each statement, in one round trip. Statements composed of literals are not prepared.
 
-        Values arrive in the server's binary form: a halfvec is bytes.
+        Values arrive in binary form: a halfvec is bytes.
         """
         self._refuse_forked(connection)
         cursors = []
@@ -366,14 +366,14 @@ class Database:
         return [cursor.fetchall() if cursor.description is not None else [] for cursor in cursors]
 
     def all_of(self, connection: Connection, work: Sequence[tuple[str, dict[str, Any]]]) -> None:
-        """Run statements without waiting for each one's answer."""
-        # Before the pipeline: leaving one reads from a connection, and a forked child's is its parent's.
+        """Run named statements without waiting for each answer."""
+        # Before the pipeline: leaving one reads from the connection, which in a forked child is the parent's.
         self._refuse_forked(connection)
         with connection.pipeline():
             self.send(connection, work)
 
     def send(self, connection: Connection, work: Sequence[tuple[str, dict[str, Any]]]) -> None:
-        """Send statements to a connection in pipeline mode; what became of them is known when that ends."""
+        """Send named statements in pipeline mode; errors appear when the pipeline ends."""
         self._refuse_forked(connection)
         for name, values in work:
             text = statement(name)
@@ -381,7 +381,7 @@ class Database:
             connection.execute(text, {"tenant": self.tenant, **values})
 
     def _note(self, text: str) -> None:
-        """Remember that this transaction writes."""
+        """Note whether this transaction writes."""
         self._mine.wrote = self._mine.wrote or _is_write(text)
 
 
@@ -391,10 +391,10 @@ def _is_write(text: str) -> bool:
 
 
 def _settings(tenant: str) -> tuple[bytes, ...]:
-    """What every transaction of a tenant begins with.
+    """The settings of every transaction of a tenant.
 
-    `SET LOCAL` of a literal, one statement each: this is what Citus passes on to the servers that hold the rows, where the
-    policies are checked and the locks are taken. The first asks it to; elsewhere that is a name nobody reads.
+    Citus passes `SET LOCAL` of a literal, one statement each, to the workers that store the rows, where policies are checked and
+    locks are taken. The first setting enables that; without Citus it has no effect.
     """
     values = {
         "citus.propagate_set_commands": "local",
@@ -410,11 +410,11 @@ def _settings(tenant: str) -> tuple[bytes, ...]:
     )
 
 
-_HASTY = b"SET LOCAL synchronous_commit = 'off'"
+_ASYNCHRONOUS = b"SET LOCAL synchronous_commit = 'off'"
 
 
 def _begin(connection: Connection, settings: Sequence[bytes]) -> Row | None:
-    """Begin a transaction; a version of the schema that this Engram does not know, if there is one."""
+    """Begin a transaction. Returns the schema's version if it is too new for this Engram."""
     with connection.pipeline() as pipeline:
         newer = _send_beginning(connection, pipeline, settings)
     return newer.fetchone()
@@ -423,10 +423,9 @@ def _begin(connection: Connection, settings: Sequence[bytes]) -> Row | None:
 def _send_beginning(
     connection: Connection, pipeline: psycopg.Pipeline, settings: Sequence[bytes]
 ) -> psycopg.Cursor[Row]:
-    """The beginning of a transaction, to a connection in pipeline mode: one packet with what is sent next.
+    """Send BEGIN and the settings in pipeline mode, in one packet with what is sent next.
 
-    Past the driver's cursors: they would wait for the answer to BEGIN and send each statement by itself, which a pooler
-    passes on one by one, too.
+    This bypasses the driver's cursors, which would wait for the answer to BEGIN and send each statement by itself.
     """
     for command in (b"BEGIN", *settings):
         connection.pgconn.send_query_params(command, None)

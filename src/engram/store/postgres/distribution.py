@@ -1,6 +1,6 @@
-"""Where the tables lie: on one server, or on a Citus cluster, distributed by tenant and colocated.
+"""Where the tables are: on one server, or on a Citus cluster, distributed by tenant and colocated.
 
-Nothing here is a mode: the statements are the same everywhere. `engram init` distributes; a migration lets the tables it made follow.
+Engram's statements are the same in both cases. `engram init` distributes the tables; a migration distributes those it creates.
 """
 
 import re
@@ -16,35 +16,35 @@ from engram.store.postgres.sql import statement
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 LOCK = 0x656E6772616D
-"""The advisory lock of those who change the schema, one at a time: "engram" in ASCII."""
+"""The advisory lock for changing the schema: "engram" in ASCII."""
 LEAST_CITUS = (11, 1)
-"""The first that distributes tables with row security on PostgreSQL 15."""
+"""The first version that distributes tables with row security on PostgreSQL 15."""
 TURN_MINUTES = 60
 """How long one `engram init` waits for another, which may be copying a large store."""
 TABLE_SECONDS = 60
-"""How long it waits for those who still read or write."""
+"""How long it waits for current readers and writers."""
 COPY_HOURS = 6
 """How long copying one table to the workers may take, whatever the server allows a statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table that holds rows of tenants, and where they are."""
+    """A table with rows of tenants, and where they are."""
 
     name: str
     owner: str
     is_ours: bool
-    """Whether this role may do what the owner may."""
+    """Whether this role has the owner's rights."""
     is_partitioned: bool
     is_distributed: bool
     group: int | None
     """The colocation group it is distributed in."""
     has_rows_here: bool
-    """Whether the server this connection leads to holds rows of it, whatever a query finds."""
+    """Whether this server itself stores rows of it, even if queries do not find them."""
 
     @property
     def full_name(self) -> str:
-        """Its name with the schema, as Citus' functions take it."""
+        """Its name with the schema, as Citus' functions expect it."""
         return f"engram.{self.name}"
 
     @property
@@ -55,32 +55,32 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A Citus cluster as one of its nodes knows it."""
+    """A Citus cluster as seen by one of its nodes."""
 
     version: str
     is_coordinator: bool
     nodes: int
-    """How many may hold shards; the coordinator may be one of them."""
+    """How many may store shards; the coordinator may be one of them."""
     tables: tuple[Table, ...] = ()
 
     @property
     def distributed(self) -> list[Table]:
-        """The tables whose rows lie in shards."""
+        """The distributed tables."""
         return [table for table in self.tables if table.is_distributed]
 
     @property
     def local(self) -> list[Table]:
-        """The tables that lie on this server alone."""
+        """The tables that are only on this server."""
         return [table for table in self.tables if not table.is_distributed]
 
     @property
     def left_behind(self) -> list[Table]:
-        """Distributed tables of which rows lie here, too, where no statement reaches them."""
+        """Distributed tables with rows left on this server, where no statement reaches them."""
         return [table for table in self.distributed if table.has_rows_here]
 
 
 def find_cluster(connection: Connection) -> Cluster | None:
-    """The cluster this database is part of; None where the extension citus is not in it."""
+    """The cluster this database is part of; None without the extension citus."""
     row = connection.execute(statement("citus_version")).fetchone()
     if row is None:
         return None
@@ -92,19 +92,19 @@ def find_cluster(connection: Connection) -> Cluster | None:
 
 
 def obstacle(cluster: Cluster) -> str:
-    """Why tables stay where they are, and who can change that; "" where nothing is in the way of distributing them."""
+    """Why tables cannot be distributed, and who can change that; "" if they can."""
     if not cluster.is_coordinator:
         return "this is a worker of a Citus cluster; run `engram init` with the coordinator's URL"
     if tuple(int(part) for part in re.findall(r"\d+", cluster.version)[:2]) < LEAST_CITUS:
         least = ".".join(map(str, LEAST_CITUS))
         return (
             f"Citus {cluster.version} does not distribute tables with row security; the store stays on this server. "
-            f"An administrator installs Citus {least} or newer and runs: ALTER EXTENSION citus UPDATE"
+            f"As an administrator, install Citus {least} or newer and run: ALTER EXTENSION citus UPDATE"
         )
     if cluster.nodes == 0:
         return (
-            "Citus has no node that may hold shards; the store stays on this server. An administrator runs: "
-            "SELECT citus_add_node('worker', 5432); then `engram init` again"
+            "Citus has no node for shards; the store stays on this server. As an administrator, run: "
+            "SELECT citus_add_node('worker', 5432); then run `engram init` again"
         )
     waiting = [*cluster.local, *cluster.left_behind]
     if partitioned := [table.name for table in waiting if table.is_partitioned]:
@@ -115,37 +115,36 @@ def obstacle(cluster: Cluster) -> str:
 
 
 def distribute(connection: Connection, where: str) -> list[str]:
-    """Distribute what is not distributed yet and empty what stayed behind; says what was done, or who has to do it.
+    """Distribute the tables that are not distributed yet, and empty what remained. Returns what was done, or what is needed.
 
-    Everything moves in one transaction, or nothing. Rows that are there already move along. `connection` commits each
-    statement by itself.
+    Everything is distributed in one transaction, with existing rows, or nothing is. `connection` is in autocommit mode.
     """
     if find_cluster(connection) is None:
         return []
     try:
         with connection.transaction():
             take_turn(connection, TURN_MINUTES * 60)
-            told, changed = _distributed(connection)
+            report, changed = _distributed(connection)
     except errors.LockNotAvailable:
         raise
     except psycopg.Error as error:
         raise StoreError(
-            f"{where}: {_complaint(error)}; nothing was distributed, the tables are as they were. "
-            "docs/scaling.md says what Citus needs"
+            f"{where}: {_complaint(error)}; nothing was distributed, the tables are unchanged. "
+            "docs/scaling.md lists what Citus needs"
         ) from error
-    # By itself: Citus may pass it on to the workers, which it does not do beside parallel work on shards.
-    return told + _pass_settings_on(connection) if changed else told
+    # Separately: Citus does not pass it on to the workers in a transaction with parallel work on shards.
+    return report + _pass_settings_on(connection) if changed else report
 
 
 def follow(connection: Connection) -> None:
-    """Distribute the tables that a migration has made, where the others are distributed already."""
+    """Distribute the tables that a migration created, if the others are distributed."""
     cluster = find_cluster(connection)
     if cluster is not None and cluster.distributed:
         _spread(connection, cluster)
 
 
 def take_turn(connection: Connection, seconds: int) -> None:
-    """Inside a transaction: wait until nobody else changes the schema, until its end."""
+    """Lock the schema against other changes until the end of the transaction."""
     connection.execute(f"SET LOCAL lock_timeout = '{seconds}s'".encode())
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
 
@@ -186,7 +185,7 @@ def _spread(connection: Connection, cluster: Cluster) -> int:
 
 
 def _move(connection: Connection, table: Table, beside: str) -> int:
-    """Distribute one table with its rows. Forced on its owner, row security would refuse the COPY that takes them along."""
+    """Distribute one table with its rows. Row security is not forced meanwhile: it would refuse the COPY."""
     security = sql.SQL("ALTER TABLE {} {} ROW LEVEL SECURITY")
     connection.execute(security.format(table.identifier, sql.SQL("NO FORCE")))
     rows = _count(connection, table)
@@ -205,7 +204,7 @@ def _count(connection: Connection, table: Table) -> int:
 
 
 def _pass_settings_on(connection: Connection) -> list[str]:
-    """Let the database pass `SET LOCAL` on to the workers. Engram says so in each transaction; this is for all others."""
+    """Make the database pass `SET LOCAL` on to the workers. Engram does so in each transaction; this is for other clients."""
     row = connection.execute(statement("citus_setting")).fetchone()
     if row is None or row[2]:
         return []
@@ -214,9 +213,9 @@ def _pass_settings_on(connection: Connection) -> list[str]:
         with suppress(psycopg.Error):
             connection.execute(command)
             return []
-    return [f"to read the tables with psql, the database's owner runs: {command.as_string(connection)}"]
+    return [f"to read the tables with psql, run as the database's owner: {command.as_string(connection)}"]
 
 
 def _complaint(error: psycopg.Error) -> str:
-    said = error.diag.message_primary or " ".join(str(error).split()) or type(error).__name__
-    return f"{said} ({error.diag.message_detail})" if error.diag.message_detail else said
+    message = error.diag.message_primary or " ".join(str(error).split()) or type(error).__name__
+    return f"{message} ({error.diag.message_detail})" if error.diag.message_detail else message

@@ -1,4 +1,4 @@
-"""What the server or the driver complains of, as Engram's own errors: what happened, and what to do. Never the password."""
+"""Turns errors of the server and the driver into Engram's: what happened and what to do, never the password."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _PASSWORD = re.compile(r"(://[^/\s:@]*:)[^@\s]*@|(password=)('[^']*'|\S+)", re.I
 
 
 def shown_url(url: str) -> str:
-    """Where a store lives, safe to show: host, port and database, without user or password."""
+    """A store's URL, safe to show: host, port and database, without user or password."""
     try:
         parts = conninfo.conninfo_to_dict(url)
     except psycopg.Error:
@@ -33,7 +33,7 @@ def shown_url(url: str) -> str:
 
 
 def is_readable(url: str) -> bool:
-    """Whether a URL says what its author meant: an unescaped / or @ in the password makes part of it a host or a database."""
+    """Whether a URL parses as intended: an unescaped / or @ in a password turns part of it into a host or a database."""
     try:
         parts = conninfo.conninfo_to_dict(url)
     except (psycopg.Error, UnicodeError):
@@ -45,7 +45,7 @@ def is_readable(url: str) -> bool:
 
 
 def without_password(text: str) -> str:
-    """A complaint of the driver, with any password in it masked."""
+    """A message of the driver with any password masked."""
     return _PASSWORD.sub(lambda found: f"{found.group(1)}***@" if found.group(1) else f"{found.group(2)}***", text)
 
 
@@ -59,20 +59,22 @@ def explained(where: str) -> Iterator[None]:
     except (psycopg.Error, PoolTimeout) as error:
         raise explanation(error, where) from error
     except UnicodeEncodeError as error:
-        raise InvalidInput(f"half a surrogate pair cannot be stored ({error.reason}); remove it") from None
+        raise InvalidInput(
+            f"the text contains half a surrogate pair, which cannot be stored ({error.reason}); remove it"
+        ) from None
 
 
 def explanation(error: Exception, where: str) -> EngramError:
     """The error to raise for one of the driver's."""
-    words = _first_line(error)
-    for kinds, made in _KINDS:
+    message = _first_line(error)
+    for kinds, make in _KINDS:
         if isinstance(error, kinds):
-            return made(words, where)
+            return make(message, where)
     if isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08")[:2] in ("08", "57"):
-        return _connecting(words, where)
+        return _connecting(message, where)
     if isinstance(error, psycopg.DataError):
-        return InvalidInput(f"Postgres cannot hold this ({words}); change or remove it, nothing was written")
-    return StoreError(f"{where}: {words}")
+        return InvalidInput(f"Postgres cannot store this ({message}); nothing was written. Change or remove it")
+    return StoreError(f"{where}: {message}")
 
 
 def _first_line(error: Exception) -> str:
@@ -81,60 +83,64 @@ def _first_line(error: Exception) -> str:
     return str(getattr(diagnosis, "message_primary", None) or " ".join(text.split()))
 
 
-def _connecting(words: str, where: str) -> StoreError:
-    """A failed connection says why only in words."""
-    if "password" in words or "authentication" in words or "no pg_hba.conf entry" in words:
-        return _denied(words, where)
-    if "does not exist" in words and ("database" in words or "role" in words):
-        return StoreDenied(f"{where}: {words}; create it, or correct ENGRAM_URL")
-    if "starting up" in words or "shutting down" in words or "recovery" in words:
-        return StoreUnreachable(f"{where}: {words}; try again when the server has started")
-    if "too many" in words or "connection slots" in words:
-        return _crowded(words, where)
-    return StoreUnreachable(f"cannot reach {where}: {words}; is the server running, and ENGRAM_URL right?")
+def _connecting(message: str, where: str) -> StoreError:
+    """The error for a failed connection; only the message gives the reason."""
+    if "password" in message or "authentication" in message or "no pg_hba.conf entry" in message:
+        return _denied(message, where)
+    if "does not exist" in message and ("database" in message or "role" in message):
+        return StoreDenied(f"{where}: {message}; create it, or correct ENGRAM_URL")
+    if "starting up" in message or "shutting down" in message or "recovery" in message:
+        return StoreUnreachable(f"{where}: {message}; try again when the server has started")
+    if "too many" in message or "connection slots" in message:
+        return _crowded(message, where)
+    return StoreUnreachable(
+        f"cannot reach {where}: {message}; check that the server is running and that ENGRAM_URL is correct"
+    )
 
 
-def _denied(words: str, where: str) -> StoreDenied:
-    return StoreDenied(f"{where}: {words}; check user and password (ENGRAM_URL, PGPASSWORD or ~/.pgpass)")
+def _denied(message: str, where: str) -> StoreDenied:
+    return StoreDenied(f"{where}: {message}; check user and password (ENGRAM_URL, PGPASSWORD or ~/.pgpass)")
 
 
-def _privilege(words: str, where: str) -> StoreDenied:
-    return StoreDenied(f"{where}: {words}; docs/postgres.md has the statements that grant what Engram needs")
+def _privilege(message: str, where: str) -> StoreDenied:
+    return StoreDenied(f"{where}: {message}; docs/postgres.md shows how to grant the privileges Engram needs")
 
 
-def _read_only(words: str, where: str) -> StoreReadOnly:
-    return StoreReadOnly(f"{where} accepts no writes ({words}); a replica answers questions, writes go to the primary")
+def _read_only(message: str, where: str) -> StoreReadOnly:
+    return StoreReadOnly(f"{where} is read-only ({message}); send writes to the primary, a replica only answers reads")
 
 
-def _busy(words: str, where: str) -> StoreBusy:
-    return StoreBusy(f"{where}: {words}; nothing was written, try again")
+def _busy(message: str, where: str) -> StoreBusy:
+    return StoreBusy(f"{where}: {message}; nothing was written; try again")
 
 
-def _taken(words: str, where: str) -> StoreBusy:
+def _taken(message: str, where: str) -> StoreBusy:
     return StoreBusy(
-        f"{where}: {words}; another writer has taken this number or name, as may happen after a failover. Nothing was written, "
+        f"{where}: {message}; another writer took this number or name, which can happen after a failover. Nothing was written; "
         "try again"
     )
 
 
-def _full(words: str, where: str) -> StoreError:
-    return StoreError(f"{where}: {words}; nothing was written")
+def _full(message: str, where: str) -> StoreError:
+    return StoreError(f"{where}: {message}; nothing was written")
 
 
-def _too_long(words: str, where: str) -> InvalidInput:
-    return InvalidInput(f"{where}: {words}; a name, key or session id this long cannot be looked up, shorten it")
+def _too_long(message: str, where: str) -> InvalidInput:
+    return InvalidInput(f"{where}: {message}; a name, key or session id is too long; shorten it")
 
 
-def _crowded(words: str, where: str) -> StoreUnreachable:
-    return StoreUnreachable(f"{where}: {words}; raise max_connections, or put a pooler in front of the server")
+def _crowded(message: str, where: str) -> StoreUnreachable:
+    return StoreUnreachable(f"{where}: {message}; raise max_connections, or put a pooler in front of the server")
 
 
-def _pool(words: str, where: str) -> StoreUnreachable:
-    return StoreUnreachable(f"{where}: no connection came free in time ({words}); the server is down or overloaded")
+def _pool(message: str, where: str) -> StoreUnreachable:
+    return StoreUnreachable(
+        f"{where}: no connection became free in time ({message}); the server may be down or overloaded"
+    )
 
 
-def _missing(words: str, where: str) -> StoreError:
-    return StoreError(f"{where}: {words}; the schema is not whole, `engram doctor` says what is missing")
+def _missing(message: str, where: str) -> StoreError:
+    return StoreError(f"{where}: {message}; the schema is incomplete; `engram doctor` shows what is missing")
 
 
 _KINDS = (

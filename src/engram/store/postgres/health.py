@@ -1,4 +1,4 @@
-"""What the doctor looks at on a server: its version, the extension, the schema, its indexes, and whose rows the role sees."""
+"""Health checks of a server: its version, the extension, the schema, the indexes, the role, and the servers around it."""
 
 import re
 import select
@@ -19,11 +19,11 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 ANSWER_SECONDS = 5.0
 """How long a pooler may take to find a second connection to the server."""
 TRIES = 5
-"""How often two clients look for the same server process: others may take it in between."""
+"""How often to check whether two clients share a server process: others may use it in between."""
 
 
 def examine_topology(parts: TenantContext) -> list[Check]:
-    """The checks of everything around the server; none changes anything."""
+    """Checks of cluster, pooler and standbys; none changes anything."""
     return [_cluster(parts), _pooler(parts), _standbys(parts), _jit(parts)]
 
 
@@ -50,7 +50,7 @@ def _nodes(count: int) -> str:
 
 
 def _undistributed(cluster: Cluster) -> Check | None:
-    """A worker, tables that were forgotten, or tables that do not lie together."""
+    """A problem if this is a worker, if tables are not distributed, or not colocated."""
     if not cluster.is_coordinator:
         return Check("cluster", False, f"a worker of Citus {cluster.version}", "connect to the coordinator")
     if cluster.distributed and cluster.local:
@@ -72,15 +72,15 @@ def _left_behind(cluster: Cluster) -> Check | None:
         return None
     names = ", ".join(table.name for table in cluster.left_behind)
     advice = f"`engram init` as {cluster.left_behind[0].owner} empties them"
-    return Check("cluster", False, f"rows left behind on the coordinator, out of purge's reach: {names}", advice)
+    return Check("cluster", False, f"rows remain on the coordinator, where a purge cannot reach them: {names}", advice)
 
 
 def _unreached(parts: TenantContext) -> Check | None:
-    """Whether the servers that hold the tenant's rows are told its name; without it their policies hide every row."""
-    ((told, _),) = parts.database.run("citus_reached")
-    if told == parts.database.tenant:
+    """A problem if the tenant's name does not reach the workers; their policies then hide every row."""
+    ((name, _),) = parts.database.run("citus_reached")
+    if name == parts.database.tenant:
         return None
-    advice = "citus.propagate_set_commands must be 'local'; look for a pooler between coordinator and workers"
+    advice = "set citus.propagate_set_commands to 'local'; check for a pooler between coordinator and workers"
     return Check("cluster", False, "the tenant's name does not reach the workers: its rows are hidden there", advice)
 
 
@@ -94,21 +94,21 @@ def _pooler(parts: TenantContext) -> Check:
     if direct:
         return Check("pooler", True, "none: connected directly")
     mode = _mode(parts, place, password)
-    return Check("pooler", True, f"a pooler {mode}; nothing is prepared behind it", _ADVICE.get(mode, ""))
+    return Check("pooler", True, f"a pooler {mode}; statements are not prepared", _ADVICE.get(mode, ""))
 
 
 _SHARED = "in transaction mode"
-_OWN = "in session mode, as far as can be seen"
-_UNKNOWN = f"whose mode cannot be told: no second connection came free within {ANSWER_SECONDS:g} s"
+_OWN = "probably in session mode"
+_UNKNOWN = f"of unknown mode: no second connection became free within {ANSWER_SECONDS:g} s"
 _ADVICE = {
-    _SHARED: "send `engram index --nearest` and the owner's purges to the server directly: they need longer timeouts",
-    _OWN: "each client keeps a connection of the server; in transaction mode many more clients share them",
+    _SHARED: "run `engram index --nearest` and purges as owner on the server directly: they need longer timeouts",
+    _OWN: "each client occupies a server connection; in transaction mode many more clients can share them",
 }
 
 
 def _mode(parts: TenantContext, place: str, password: str) -> str:
-    """Two clients that are both connected and get the same server process do not have it to themselves."""
-    # Closed, not left: one that still waits for an answer cannot be asked to commit.
+    """The pooler's mode: in transaction mode two connected clients can get the same server process."""
+    # `closing`, not `with`: a connection that still waits for an answer cannot commit.
     with closing(psycopg.connect(place, password=password, autocommit=True)) as second:
         seen: set[int] = set()
         for _ in range(TRIES):
@@ -129,7 +129,7 @@ def _pid(connection: Connection) -> int:
 
 
 def _pid_within(connection: Connection, seconds: float) -> int | None:
-    """Which server process answers; None where none does in time: the connection cannot be used any more then."""
+    """The server process that answers; None if none does in time, after which the connection is unusable."""
     server, deadline = connection.pgconn, time.monotonic() + seconds
     server.send_query(b"SELECT pg_backend_pid()")
     while server.is_busy():
@@ -161,22 +161,20 @@ def _standbys(parts: TenantContext) -> Check:
         advice = "start it, or: ALTER SYSTEM SET synchronous_standby_names = ''; SELECT pg_reload_conf()"
         return Check("standbys", False, f"none, and every commit waits for one ({names})", advice)
     if hidden:
-        waiting = "commits wait for one of them" if names else "no commit waits for them"
-        return Check(
-            "standbys", True, f"{detail}; {waiting}", f"their state is shown to members of pg_monitor: {_GRANT}"
-        )
+        waiting = "commits wait for one of them" if names else "commits do not wait for them"
+        return Check("standbys", True, f"{detail}; {waiting}", f"only members of pg_monitor see their state: {_GRANT}")
     if names and not waited_for:
-        advice = f"every commit waits until one of synchronous_standby_names ({names}) follows"
+        advice = f"every commit waits until one of synchronous_standby_names ({names}) is connected"
         return Check("standbys", False, detail, advice)
     if names and level in ("off", "local"):
-        return Check("standbys", True, detail, f"no commit waits for them: synchronous_commit is {level}")
+        return Check("standbys", True, detail, f"commits do not wait for them: synchronous_commit is {level}")
     if rows and not waited_for:
         return Check("standbys", True, detail, _MAY_LOSE)
     return Check("standbys", True, detail)
 
 
 _GRANT = "GRANT pg_monitor TO the role"
-_MAY_LOSE = "none is synchronous: a failover loses what it had not received, acknowledged or not; docs/scaling.md has the setting"
+_MAY_LOSE = "none is synchronous: a failover can lose acknowledged commits; docs/scaling.md shows the setting"
 
 
 def _standby(name: str, state: str | None, sync: str | None, behind: int | None) -> str:
@@ -189,10 +187,10 @@ def _following(parts: TenantContext) -> Check:
     ((unplayed, seconds, connected),) = parts.database.run("following")
     known = [f"{unplayed:,} bytes received and not yet replayed"] if unplayed is not None else []
     known += [f"last change {seconds:,.0f} s ago"] if seconds is not None else []
-    detail = f"this is one; {', '.join(known) or 'its lag cannot be told'}"
+    detail = f"this is one; {', '.join(known) or 'its lag is unknown'}"
     if connected:
         return Check("standbys", True, detail)
-    advice = "it is not connected to its primary, and grows old; only one that is fed from an archive should be"
+    advice = "it is not connected to its primary and falls behind, unless it is fed from an archive"
     return Check("standbys", True, detail, advice)
 
 
@@ -202,7 +200,7 @@ def _following(parts: TenantContext) -> Check:
 def _jit(parts: TenantContext) -> Check:
     ((value,),) = parts.database.run("jit")
     return Check(
-        "jit", True, "off" if value == "off" else "on at the server; every transaction of Engram switches it off"
+        "jit", True, "off" if value == "off" else "on at the server; Engram switches it off in its transactions"
     )
 
 
@@ -210,7 +208,7 @@ _INDEX = re.compile(r"CREATE (?:UNIQUE )?INDEX (\w+) ON|CREATE TABLE engram\.(\w
 
 
 def examine(parts: TenantContext) -> list[Check]:
-    """Every check, worst news included; none changes anything."""
+    """All checks; none changes anything."""
     return [
         _server(parts),
         _extension(parts),
@@ -237,7 +235,7 @@ def _server(parts: TenantContext) -> Check:
 def _extension(parts: TenantContext) -> Check:
     rows = parts.database.run("extension")
     if not rows:
-        return Check("extension", False, "pgvector is missing", "an administrator runs: CREATE EXTENSION vector")
+        return Check("extension", False, "pgvector is missing", "as an administrator, run: CREATE EXTENSION vector")
     if vector_version(rows[0][0]) < LEAST_VECTOR:
         return Check("extension", False, f"pgvector {rows[0][0]}", "ALTER EXTENSION vector UPDATE")
     return Check("extension", True, f"pgvector {rows[0][0]}")
@@ -247,14 +245,12 @@ def _schema(parts: TenantContext) -> Check:
     with parts.database.reading() as connection:
         version = version_of(connection)
     if version < LATEST:
-        return Check(
-            "schema", False, f"version {version} of {LATEST}", "`engram init` with the owner's role migrates it"
-        )
+        return Check("schema", False, f"version {version} of {LATEST}", "run `engram init` with the owner's role")
     return Check("schema", True, f"version {version}")
 
 
 def expected_indexes() -> set[str]:
-    """Names of the indexes the migrations make."""
+    """Names of the indexes that the migrations create."""
     found = set()
     for text in migrations().values():
         found |= {index or f"{table}_pkey" for index, table in _INDEX.findall(text)}
@@ -266,7 +262,7 @@ def _indexes(parts: TenantContext) -> Check:
     missing = sorted(expected_indexes() - set(known))
     broken = sorted(name for name, valid in known.items() if not valid)
     if missing:
-        advice = "make them again: the statements are in the migrations, docs/postgres.md says where"
+        advice = "create them again with the statements of the migrations; docs/postgres.md says where they are"
         return Check("indexes", False, f"missing: {', '.join(missing)}", advice)
     if broken:
         return Check(
@@ -284,7 +280,7 @@ def _role(parts: TenantContext) -> Check:
     if superuser or bypasses:
         power = "is a superuser" if superuser else "bypasses row security"
         return Check(
-            "tenants", True, f"{name} {power}", "connect as an ordinary role, so that the server keeps tenants apart"
+            "tenants", True, f"{name} {power}", "connect as an ordinary role, so that the server isolates tenants"
         )
     return Check("tenants", True, f"{name} sees only tenant {parts.database.tenant}")
 
@@ -296,7 +292,7 @@ def _privileges(parts: TenantContext) -> Check:
     if not any("SELECT" in what for what in lacking.values()) and not parts.database.run("writable"):
         return Check("privileges", True, "may read; every write is refused")
     named = ", ".join(f"{' and '.join(what)} on {table}" for table, what in lacking.items())
-    return Check("privileges", False, f"lacks {named}", "roles.sql grants what is needed, docs/postgres.md says how")
+    return Check("privileges", False, f"lacks {named}", "roles.sql grants what is needed; see docs/postgres.md")
 
 
 def _index(parts: TenantContext) -> Check:
@@ -310,13 +306,13 @@ def _index(parts: TenantContext) -> Check:
         )
     name = neighbours.index_name(parts.database.tenant, generation)
     if parts.facts.get("hnsw") == generation and name not in neighbours.indexes_of(parts.database):
-        return Check("index", False, f"{detail}; the HNSW index {name} is gone", "run `engram index --nearest`")
+        return Check("index", False, f"{detail}; the HNSW index {name} is missing", "run `engram index --nearest`")
     if vectors < documents and parts.embedder is not None and parts.facts.can_embed():
         missing = documents - vectors
         return Check("index", False, f"{detail}; {missing} lack a vector", "run `engram index --reembed`")
     if vectors >= neighbours.WORTHWHILE and parts.facts.get("hnsw") != generation:
-        advice = "`engram index --nearest` makes an HNSW index for this tenant"
-        return Check("index", True, f"{detail}, searched one by one", advice)
+        advice = "`engram index --nearest` builds an HNSW index for this tenant"
+        return Check("index", True, f"{detail}, searched exhaustively", advice)
     return Check("index", True, detail)
 
 
@@ -325,6 +321,6 @@ def _embedder(parts: TenantContext) -> Check:
     if parts.embedder is None:
         return Check("embedder", True, "none: search is by keyword")
     if not parts.facts.can_embed():
-        detail = f"configured {parts.embedder.name}, the store holds {there or 'none'}; search is by keyword"
+        detail = f"configured {parts.embedder.name}, the store has {there or 'none'}; search is by keyword"
         return Check("embedder", False, detail, "run `engram index --reembed`")
     return Check("embedder", True, parts.embedder.name)

@@ -1,4 +1,4 @@
-"""A session's ledger: events chained under its head's lock, keys that make a repeat harmless."""
+"""The Postgres store's ledgers and sessions. Events are chained under a lock on the ledger's head; keys make repeats harmless."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -13,106 +13,165 @@ from engram.store.documents import MAX_INDEXED_CHARS, event_document, spoken
 from engram.store.ledger import (
     NO_HEAD,
     Head,
+    chain_problems,
+    chained_events,
+    checked_event,
     decode_event,
-    examined,
-    following_on,
     ledger_owner,
-    owner_of_new,
-    problems_of,
+    new_owner,
+    new_positions,
     to_fields,
-    unrepeated,
 )
 from engram.store.ledger_checkpoints import (
-    ANCHOR,
     FIRST,
+    LEDGER_OP,
     REDACTED,
-    anchor_text,
     broken_links,
+    checkpoint_text,
     link_to,
     missing_events,
     redaction_text,
-    unwitnessed,
+    without_checkpoint,
 )
 from engram.store.postgres.connections import Connection
 from engram.store.postgres.context import TenantContext
 from engram.store.postgres.sql import statement
-from engram.store.postgres.task_store import held_task, job_columns
-from engram.store.postgres.write import DocumentRow, Work, dumped, put_documents
-from engram.store.protocol import Following, NewEvent, no_jobs
+from engram.store.postgres.statistics import Statistics
+from engram.store.postgres.task_store import job_columns, locked_task
+from engram.store.postgres.write import DocumentRow, Work, to_json, write_documents
+from engram.store.protocol import JobFactory, NewEvent, no_jobs
+from engram.store.screen import LATEST, Screen, screened_jobs
 from engram.store.tasks import from_fields, refuse_closed, refuse_ended, tasks_named
 
 
-def witness(parts: TenantContext, connection: Connection, session: str, head: Head) -> tuple[str, dict[str, Any]]:
-    """The journal's word on where a ledger ends, to be written.
+class PostgresLedger:
+    """The events and sessions of a tenant."""
 
-    It is linked to the newest one that is committed; writers to different ledgers do not wait for each other.
+    parts: TenantContext
+    screen: Screen
+    _statistics: Statistics
+
+    def append_events(
+        self, session: str, new: Sequence[NewEvent], jobs: JobFactory = no_jobs, *, scope: str = ""
+    ) -> list[Event]:
+        """Append to a ledger."""
+        kept = self.screen.events(session, new, lambda: self.events(session, last=LATEST), scope=scope)
+        appended = append(self.parts, session, kept, screened_jobs(self.screen, jobs), scope)
+        self._statistics.written(len(new))
+        return appended
+
+    def event(self, event_id: str) -> Event | None:
+        """An event by id."""
+        rows = self.parts.database.run("event", id=event_id)
+        return decode_event(rows[0][0]) if rows else None
+
+    def events(self, session: str, *, last: int | None = None, after: int = 0) -> list[Event]:
+        """A ledger's events in order: those after a number, and of these the last so many."""
+        rows = self.parts.database.run("events_of", session=session, after=after, limit=last)
+        return [decode_event(record) for (record,) in reversed(rows)]
+
+    def ledgers(self) -> list[str]:
+        """The name of every ledger that has events."""
+        return sorted(session for session, head in heads(self.parts) if head.seq)
+
+    def save_session(self, session: Session) -> None:
+        """Create or update a session."""
+        self.parts.database.change("save_session", **session_values(self.screen.session(session)))
+
+    def session(self, session_id: str) -> Session | None:
+        """A session by id."""
+        rows = self.parts.database.run("session", id=session_id)
+        return session_of(rows[0]) if rows else None
+
+    def sessions(self, limit: int | None = None, scopes: Collection[str] | None = None) -> list[Session]:
+        """Sessions, newest first."""
+        rows = self.parts.database.run("sessions", limit=limit, any=scopes is None, scopes=list(scopes or ()))
+        return [session_of(row) for row in rows]
+
+    def ledger_scope(self, name: str) -> str:
+        """The scope a ledger belongs to."""
+        task, session = _owners(self.parts, name)
+        last = self.events(name, last=1) if task is None else []
+        return ledger_owner(name, task, session, last[0].scope if last else "")
+
+    def verify_ledgers(self) -> list[str]:
+        """What is wrong with the ledgers' chains."""
+        return verify(self.parts)
+
+
+def checkpoint_entry(
+    parts: TenantContext, connection: Connection, session: str, head: Head
+) -> tuple[str, dict[str, Any]]:
+    """The statement that writes a ledger's checkpoint to the journal.
+
+    It links to the newest committed checkpoint; writers to different ledgers do not wait for each other.
     """
-    # A number comes from no table, so it is a question of its own; both are one round trip.
+    # A sequence belongs to no shard, so it is a separate statement; both take one round trip.
     ((seq,),), newest = parts.database.answers(
         connection, [(statement("next_decision"), {}), (statement("newest_anchor"), {})]
     )
     link = link_to(*newest[0]) if newest else FIRST
-    told = {"op": ANCHOR, "actor": "engram", "reason": anchor_text(head, link), "session": session}
-    return "put_decision", {"seq": seq, "at": parts.clock(), "ids": [], **told}
+    entry = {"op": LEDGER_OP, "actor": "engram", "reason": checkpoint_text(head, link), "session": session}
+    return "put_decision", {"seq": seq, "at": parts.clock(), "ids": [], **entry}
 
 
-def redactions(
+def redaction_entries(
     parts: TenantContext, connection: Connection, events: Iterable[Event], actor: str
 ) -> list[tuple[str, dict[str, Any]]]:
-    """The journal's words on events whose content is about to be destroyed, to be written."""
+    """The statements that record in the journal which events' content is destroyed."""
     ordered = sorted((event for event in events if event.salt), key=lambda event: event.session)
     work = []
     for session, redacted in groupby(ordered, key=lambda event: event.session):
         ((seq,),) = parts.database.within(connection, statement("next_decision"), {})
         reason = redaction_text(event.id for event in redacted)
-        told = {"op": REDACTED, "actor": actor, "reason": reason, "session": session}
-        work.append(("put_decision", {"seq": seq, "at": parts.clock(), "ids": [], **told}))
+        entry = {"op": REDACTED, "actor": actor, "reason": reason, "session": session}
+        work.append(("put_decision", {"seq": seq, "at": parts.clock(), "ids": [], **entry}))
     return work
 
 
 def append(
-    parts: TenantContext, session: str, events: Sequence[NewEvent], jobs: Following = no_jobs, scope: str = ""
+    parts: TenantContext, session: str, events: Sequence[NewEvent], jobs: JobFactory = no_jobs, scope: str = ""
 ) -> list[Event]:
-    """Write new events, return all: new ones, and for a repeated key the event it named before."""
+    """Write new events. Returns one for each given: the new one, or the existing one for a repeated key."""
     vectors = parts.embed([spoken(event.role, event.content[:MAX_INDEXED_CHARS]) for event in events])
     with parts.database.transaction() as connection:
-        task = held_task(parts, connection, session, "share_task")
+        task = locked_task(parts, connection, session, "share_task")
         refuse_closed(task)
         for named in tasks_named(session, events):
-            refuse_closed(held_task(parts, connection, named, "share_task"))
+            refuse_closed(locked_task(parts, connection, named, "share_task"))
         ((seq, digest),) = parts.database.within(connection, statement("lock_ledger"), {"session": session})
         last = _last(parts, connection, session, Head(seq, digest))
         kept = _kept(parts, connection, session) if task is None else None
         refuse_ended(kept)
-        scope = owner_of_new(session, ledger_owner(session, task, kept, last.scope if last else ""), scope)
+        scope = new_owner(session, ledger_owner(session, task, kept, last.scope if last else ""), scope)
         keys = [event.key for event in events if event.key]
         rows = parts.database.within(connection, statement("events_by_key"), {"session": session, "keys": keys})
         known = {key: decode_event(record) for key, record in rows}
-        fresh = unrepeated(events, known)
+        fresh = new_positions(events, known)
         head = Head(last.seq, last.digest) if last else NO_HEAD
-        new = following_on(head, session, [events[i] for i in fresh], parts.token, scope)
+        new = chained_events(head, session, [events[i] for i in fresh], parts.token, scope)
         if new:
             _write(parts, connection, session, new, jobs(new))
             documents = [
                 DocumentRow(event_document(event, scope), vectors[i] if vectors is not None else None)
                 for i, event in zip(fresh, new, strict=True)
             ]
-            put_documents(parts.database, connection, documents, parts.facts.generation)
+            write_documents(parts.database, connection, documents, parts.facts.generation)
     written = dict(zip(fresh, new, strict=True))
     by_key = known | {event.key: event for event in new if event.key}
     return [written[i] if i in written else by_key[event.key] for i, event in enumerate(events)]
 
 
 def _last(parts: TenantContext, connection: Connection, session: str, head: Head) -> Event | None:
-    """Where a ledger ends: its last event must be the one that its head speaks of."""
+    """A ledger's last event; `StoreCorrupt` unless it is the one its head names."""
     if not head.seq:
         return None
     rows = parts.database.within(connection, statement("event_at"), {"session": session, "seq": head.seq})
     last = decode_event(rows[0][0]) if rows else None
     if last is None or last.digest != head.digest:
         raise StoreCorrupt(
-            f"event {head.seq}, the last one of the ledger {session}, is not there as it was; nothing was written. Restore the "
-            "database from a backup, or go on in another session or task; `engram ledger verify` says more"
+            f"event {head.seq}, the last of the ledger {session}, is missing or was altered; nothing was written. Restore the "
+            "database from a backup, or continue in another session or task; `engram ledger verify` gives details"
         )
     return last
 
@@ -130,42 +189,25 @@ def _write(
         "ids": [event.id for event in new],
         "seqs": [event.seq for event in new],
         "keys": [event.key for event in new],
-        "records": [dumped(to_fields(event)) for event in new],
+        "records": [to_json(to_fields(event)) for event in new],
     }
     head = Head(new[-1].seq, new[-1].digest)
     work: Work = [("put_events", values), ("move_head", {"session": session, **head._asdict()})]
-    work.append(witness(parts, connection, session, head))
+    work.append(checkpoint_entry(parts, connection, session, head))
     work += [("put_jobs", job_columns(jobs))] if jobs else []
     parts.database.all_of(connection, work)
 
 
 def heads(parts: TenantContext) -> Iterator[tuple[str, Head]]:
-    """Where each ledger ends, as its head says."""
+    """The head of each ledger."""
     after = ""
     while rows := parts.database.run("ledgers", after=after):
         yield from ((session, Head(seq, digest)) for session, seq, digest in rows)
         after = rows[-1][0]
 
 
-def find(parts: TenantContext, event_id: str) -> Event | None:
-    """An event by id."""
-    rows = parts.database.run("event", id=event_id)
-    return decode_event(rows[0][0]) if rows else None
-
-
-def of_ledger(parts: TenantContext, session: str, last: int | None = None, after: int = 0) -> list[Event]:
-    """A ledger's events in order: those after a number, and of these the last so many."""
-    rows = parts.database.run("events_of", session=session, after=after, limit=last)
-    return [decode_event(record) for (record,) in reversed(rows)]
-
-
-def save_session(parts: TenantContext, session: Session) -> None:
-    """Create or update a session."""
-    parts.database.change("save_session", **session_values(session))
-
-
 def session_values(session: Session) -> dict[str, object]:
-    """A session as its row has it."""
+    """The columns of a session."""
     return {
         "id": session.id,
         "task": session.task,
@@ -179,39 +221,26 @@ def session_values(session: Session) -> dict[str, object]:
     }
 
 
-def load_session(parts: TenantContext, session_id: str) -> Session | None:
-    """A session, or None."""
-    rows = parts.database.run("session", id=session_id)
-    return session_of(rows[0]) if rows else None
-
-
-def sessions(parts: TenantContext, limit: int | None, scopes: Collection[str] | None) -> list[Session]:
-    """Sessions, newest first."""
-    rows = parts.database.run("sessions", limit=limit, any=scopes is None, scopes=list(scopes or ()))
-    return [session_of(row) for row in rows]
-
-
 def session_of(row: tuple[object, ...]) -> Session:
     """A session from its row."""
     session_id, task, scopes, *rest = row
     return Session(session_id, task, tuple(scopes), *rest)  # type: ignore[arg-type]
 
 
-def ledger_scope(parts: TenantContext, name: str, *, with_last: bool = True) -> str:
-    """Whose a ledger is; `with_last` asks its last event, too."""
-    rows = parts.database.run("task", id=name)
-    task = from_fields(TaskRun, json.loads(rows[0][0])) if rows else None
-    last = of_ledger(parts, name, last=1) if with_last and task is None else []
-    return ledger_owner(name, task, load_session(parts, name), last[0].scope if last else "")
-
-
 def session_scope(parts: TenantContext, session_id: str) -> str:
-    """The scope of events that carry none of their own: their task's, or their session's first, else global."""
-    return ledger_scope(parts, session_id, with_last=False) or GLOBAL
+    """The scope of events that do not carry their own: their task's, else their session's first, else global."""
+    return ledger_owner(session_id, *_owners(parts, session_id)) or GLOBAL
+
+
+def _owners(parts: TenantContext, ledger: str) -> tuple[TaskRun | None, Session | None]:
+    """The task and the session that a ledger belongs to."""
+    tasks, sessions = parts.database.run("task", id=ledger), parts.database.run("session", id=ledger)
+    task = from_fields(TaskRun, json.loads(tasks[0][0])) if tasks else None
+    return task, session_of(sessions[0]) if sessions else None
 
 
 def verify(parts: TenantContext) -> list[str]:
-    """What is wrong, ledger by ledger."""
+    """The problems of every ledger."""
     run = parts.database.run
     redacted = frozenset(event_id for (reason,) in run("redactions") for event_id in reason.split())
     ends = {
@@ -221,10 +250,10 @@ def verify(parts: TenantContext) -> list[str]:
     problems: list[str] = []
     for session, head in _heads(parts):
         problems += _of_ledger(parts, session, head, list(ends.get(session, ())), redacted)
-    for session, told in ends.items():
-        counts = {reason: reason.partition(" ")[0] for reason in told}
-        standing = {int(counts[reason]): digest for reason, digest in told.items() if counts[reason].isdigit()}
-        problems += missing_events(session, told, standing.get)
+    for session, checkpoints in ends.items():
+        counts = {reason: reason.partition(" ")[0] for reason in checkpoints}
+        digests = {int(counts[reason]): digest for reason, digest in checkpoints.items() if counts[reason].isdigit()}
+        problems += missing_events(session, checkpoints, digests.get)
     return problems + broken_links((session, reason) for session, reason in run("words"))
 
 
@@ -237,13 +266,13 @@ def _of_ledger(parts: TenantContext, session: str, head: Head, ends: list[str], 
     found: list[Event] = []
     problems: list[str] = []
     for event_id, seq, key, record in parts.database.run("rows_of", session=session):
-        event, wrong = examined(record)
+        event, wrong = checked_event(record)
         if (event.id, event.seq, event.key, event.session) != (event_id, seq, key, session):
-            wrong = f"event {event_id} stands where event {event.seq} of {event.session} belongs"
+            wrong = f"event {event_id} is in the place of event {event.seq} of {event.session}"
         problems += [f"{session}: {wrong}"] if wrong else []
         found.append(event)
-    problems += problems_of(found, session, redacted) + unwitnessed(session, found, ends)
+    problems += chain_problems(found, session, redacted) + without_checkpoint(session, found, ends)
     last = Head(found[-1].seq, found[-1].digest) if found else NO_HEAD
     if last != head:
-        problems.append(f"{session}: the ledger ends at {last.seq} where {head.seq} was written")
+        problems.append(f"{session}: the ledger ends at event {last.seq}, but {head.seq} were written")
     return problems

@@ -1,8 +1,8 @@
-"""Finding the nearest vectors: exact while a tenant is small or the question narrow, by HNSW beyond.
+"""Nearest-vector search: exact for a small tenant or a narrow query, by HNSW otherwise.
 
-A tenant's HNSW index is its own (a partial index), made by `engram index --nearest`: one over all tenants would wade through
-the others' vectors. With a filter the index is walked on until enough pass (pgvector's iterative scan); a question
-narrow enough is faster answered exactly, and wholly.
+Each tenant has an HNSW index of its own (a partial index), built by `engram index --nearest`: an index over all tenants would
+spend its time on other tenants' vectors. With a filter, the index is scanned until enough rows pass (pgvector's iterative scan);
+a narrow query is faster, and complete, when answered exactly.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from psycopg import sql
 from engram.model.errors import InvalidInput, StoreBusy, StoreDenied
 from engram.store.postgres.adapters import HalfVector
 from engram.store.postgres.context import TenantContext
-from engram.store.postgres.database import Asking, Database, Row
+from engram.store.postgres.database import BoundStatement, Database, Row
 from engram.store.postgres.sql import statement
 from engram.store.protocol import Filters, Progress
 
@@ -26,42 +26,42 @@ if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
 NARROW = 20_000
-"""Up to so many vectors an exact search takes no longer than a careful walk of the index (16 ms), and misses nothing."""
+"""Up to this many vectors, an exact search takes no longer than an index scan (16 ms) and misses nothing."""
 SOME = 4_000
-"""How many vectors are compared first: the nearest of them bound the nearest of all."""
+"""How many vectors are compared first; their nearest give a bound for the rest."""
 WORTHWHILE = 200_000
-"""From how many vectors of one tenant on `engram doctor` proposes an HNSW index."""
+"""From this many vectors of one tenant, `engram doctor` suggests an HNSW index."""
 LONGEST_COVERED = 1200
 EF_SEARCH = 400
 M, EF_CONSTRUCTION = 16, 128
 BUILD_MEMORY = "512MB"
-"""A build whose graph fits into memory is several times faster."""
+"""A build is several times faster if its graph fits into memory."""
 TURN_SECONDS = 600.0
-"""How long to wait while another process makes or drops an index of the vectors."""
-_LOOK = 0.2
+"""How long to wait while another process builds or drops an index of the vectors."""
+_POLL = 0.2
 _NAME = re.compile(r"near_[0-9a-f]{16}_[0-9]+")
 
 
-def is_walked(parts: TenantContext, filters: Filters, generation: int) -> bool:
-    """Whether the tenant's HNSW index answers this question."""
+def uses_index(parts: TenantContext, filters: Filters, generation: int) -> bool:
+    """Whether the tenant's HNSW index answers a query with these filters."""
     return parts.facts.get("hnsw") == generation and not _is_narrow(parts, filters)
 
 
 @dataclass(frozen=True, slots=True)
 class NeighbourSearch:
-    """A statement that finds numbers and distances of the nearest vectors, and what the server is set to meanwhile."""
+    """A statement that finds numbers and distances of the nearest vectors, and the settings it needs."""
 
     text: str | sql.Composed
     values: dict[str, Any]
     settings: tuple[str, ...] = ()
     reset: tuple[str, ...] = ()
 
-    def asked(self) -> list[Asking]:
-        """What is sent for the nearest of all."""
+    def statements(self) -> list[BoundStatement]:
+        """The statements for the nearest of all."""
         return self._set(self.text, self.values)
 
-    def among(self, condition: str, values: Mapping[str, Any]) -> list[Asking]:
-        """What is sent for those of the nearest that pass a condition on their documents."""
+    def among(self, condition: str, values: Mapping[str, Any]) -> list[BoundStatement]:
+        """The statements for the nearest whose documents pass a condition."""
         if isinstance(self.text, str):
             return self._set(
                 statement("near").format(nearest=self.text, condition=condition), {**self.values, **values}
@@ -69,8 +69,8 @@ class NeighbourSearch:
         text = sql.SQL(statement("near")).format(nearest=self.text, condition=sql.SQL(condition))
         return self._set(text, {**self.values, **values})
 
-    def _set(self, text: str | sql.Composed, values: dict[str, Any]) -> list[Asking]:
-        before: list[Asking] = [(setting, {}) for setting in self.settings]
+    def _set(self, text: str | sql.Composed, values: dict[str, Any]) -> list[BoundStatement]:
+        before: list[BoundStatement] = [(setting, {}) for setting in self.settings]
         return [*before, (text, values), *((setting, {}) for setting in self.reset)]
 
     def answer(self, answers: Sequence[list[Row]]) -> list[Row]:
@@ -78,14 +78,14 @@ class NeighbourSearch:
         return answers[len(self.settings)]
 
 
-def ranking(parts: TenantContext, way: NeighbourSearch) -> list[tuple[int, float]]:
-    """The nearest vectors alone, whatever else a filter says of their documents."""
+def nearest(parts: TenantContext, search: NeighbourSearch) -> list[tuple[int, float]]:
+    """Numbers and similarities of the nearest vectors, before any condition on their documents."""
     with parts.database.reading() as connection:
-        rows = way.answer(parts.database.answers(connection, way.asked()))
+        rows = search.answer(parts.database.answers(connection, search.statements()))
     return [(n, -distance) for n, distance in rows]
 
 
-def _asked(vector: "Vectors", filters: Filters, wide: int, generation: int) -> dict[str, Any]:
+def _values(vector: "Vectors", filters: Filters, wide: int, generation: int) -> dict[str, Any]:
     return {
         "vector": HalfVector(vector),
         "generation": generation,
@@ -95,15 +95,17 @@ def _asked(vector: "Vectors", filters: Filters, wide: int, generation: int) -> d
     }
 
 
-def scanned(parts: TenantContext, vector: "Vectors", filters: Filters, wide: int, generation: int) -> NeighbourSearch:
-    """The nearest by comparing with every vector that may answer."""
+def exact_search(
+    parts: TenantContext, vector: "Vectors", filters: Filters, wide: int, generation: int
+) -> NeighbourSearch:
+    """The nearest, by comparing with every vector that passes the filters."""
     name = "near_all" if filters.scopes is None else "near_scopes"
     text = statement(name).format(fits=_fits("v", len(vector)), some_fit=_fits("o", len(vector)))
-    return NeighbourSearch(text, {**_asked(vector, filters, wide, generation), "some": SOME})
+    return NeighbourSearch(text, {**_values(vector, filters, wide, generation), "some": SOME})
 
 
 def _fits(alias: str, dim: int) -> str:
-    """What the covering index is restricted to; said again, so that the planner may use it."""
+    """The covering index's own condition, repeated so that the planner can use the index."""
     return f"vector_dims({alias}.vector) {'<=' if dim <= LONGEST_COVERED else '>'} {LONGEST_COVERED}"
 
 
@@ -113,12 +115,14 @@ def _is_narrow(parts: TenantContext, filters: Filters) -> bool:
     return int(count) <= NARROW
 
 
-def walked(parts: TenantContext, vector: "Vectors", filters: Filters, wide: int, generation: int) -> NeighbourSearch:
-    """The nearest by the tenant's HNSW index, walked on until enough pass the filter."""
-    asked = _asked(vector, filters, wide, generation)
-    # The planner proves that a partial index serves only from constants, so tenant and generation are written out.
+def index_search(
+    parts: TenantContext, vector: "Vectors", filters: Filters, wide: int, generation: int
+) -> NeighbourSearch:
+    """The nearest, by the tenant's HNSW index, scanned until enough pass the filters."""
+    values = _values(vector, filters, wide, generation)
+    # The planner uses a partial index only for constants, so tenant and generation are literals.
     text = sql.SQL(statement("near_by_index")).format(
-        generation=sql.Literal(asked["generation"]),
+        generation=sql.Literal(generation),
         tenant=sql.Literal(parts.database.tenant),
         dim=sql.SQL(str(len(vector))),
         scoped=sql.SQL("AND v.scope = ANY(%(scopes)s::text[])" if filters.scopes is not None else ""),
@@ -130,7 +134,7 @@ def walked(parts: TenantContext, vector: "Vectors", filters: Filters, wide: int,
         "SET LOCAL enable_sort = off",
     )
     # The rest of the search shares this transaction.
-    return NeighbourSearch(text, asked, settings, ("SET LOCAL enable_sort = on",))
+    return NeighbourSearch(text, values, settings, ("SET LOCAL enable_sort = on",))
 
 
 def index_name(tenant: str, generation: int) -> str:
@@ -141,19 +145,19 @@ def index_name(tenant: str, generation: int) -> str:
 
 
 def build(parts: TenantContext, progress: Progress) -> str:
-    """Make the HNSW index of the generation in force, beside whoever reads and writes; returns its name.
+    """Build the HNSW index of the current generation without blocking readers or writers; returns its name.
 
-    Only the owner of the tables may. Inserts of this tenant cost more from then on. Where another process is making one, it is
-    waited for; raises `StoreBusy` when that takes too long.
+    Only the owner of the tables may. The tenant's inserts are slower from then on. Waits for another process that is building
+    one; raises `StoreBusy` if that takes too long.
     """
     database, generation, dim = parts.database, parts.facts.generation, int(parts.facts.get("dim") or 0)
     table = _table(database)
     if not dim or table is None:
-        raise InvalidInput("this tenant has no vectors yet; write something with an embedder first")
+        raise InvalidInput("this tenant has no vectors yet; add a memory with an embedder first")
     name = index_name(database.tenant, generation)
     progress("nearest", 0, 1)
     with _turn(database) as waited:
-        # What another process has just made of the same vectors need not be made again.
+        # Another process may just have built the same index.
         if not waited or not _known(database).get(name, False):
             _build(database, name, table, dim, generation)
     with database.transaction() as own:
@@ -163,7 +167,7 @@ def build(parts: TenantContext, progress: Progress) -> str:
 
 
 def _table(database: Database) -> tuple[str, str] | None:
-    """Where the tenant's vectors lie: the table, or the partition of it that holds them. None where there are none."""
+    """The table or partition with the tenant's vectors; None if it has none."""
     if not database.run("has_vectors"):
         return None
     if not database.run("is_partitioned")[0][0]:
@@ -186,31 +190,31 @@ def _build(database: Database, name: str, table: tuple[str, str], dim: int, gene
         tenant=sql.Literal(database.tenant),
         generation=sql.Literal(generation),
     )
-    # One that was broken off is left behind, answers nothing and slows every insert.
-    broken = {known for known, is_valid in _known(database).items() if not is_valid}
-    _drop(database, {name, *broken})
+    # An interrupted build leaves an invalid index, which answers nothing and slows every insert.
+    invalid = {known for known, is_valid in _known(database).items() if not is_valid}
+    _drop(database, {name, *invalid})
     with database.alone(maintenance_work_mem=BUILD_MEMORY) as connection:
         connection.execute(made)
 
 
 @contextlib.contextmanager
 def _turn(database: Database) -> Iterator[bool]:
-    """One process at a time, for all tenants; says whether another one was at it.
+    """A lock for one process at a time, across all tenants; yields whether it had to wait.
 
-    Two that make or drop an index of one table beside writers wait for each other: each for the end of every transaction that
-    may still see the table without its index, the other's among them. The lock is held by a transaction on a connection of its
-    own. It has no snapshot while it is idle, so nobody waits for it, and a pooler in transaction mode leaves it its server.
+    Two concurrent builds or drops on one table deadlock: each waits for every transaction that may still see the table
+    without its index, including the other. The lock belongs to a transaction on a separate connection. While idle it has no
+    snapshot, so nothing waits for it, and a pooler in transaction mode keeps its server connection.
     """
     deadline, waited = time.monotonic() + TURN_SECONDS, False
     with database.alone() as holding:
-        while not _is_held(holding):
+        while not _try_lock(holding):
             if time.monotonic() > deadline:
                 raise StoreBusy(
-                    f"another process has been making or dropping an index of the vectors on {database.where} for "
-                    f"{TURN_SECONDS:.0f} s; wait until it has ended, then run the command again"
+                    f"another process has been building or dropping a vector index on {database.where} for "
+                    f"{TURN_SECONDS:.0f} s; wait until it has finished, then run the command again"
                 )
             waited = True
-            time.sleep(_LOOK)
+            time.sleep(_POLL)
         try:
             yield waited
         finally:
@@ -218,10 +222,10 @@ def _turn(database: Database) -> Iterator[bool]:
                 holding.execute("ROLLBACK")
 
 
-def _is_held(holding: psycopg.Connection[Row]) -> bool:
-    """Try to take the turn; a transaction is left open only where it was taken."""
+def _try_lock(holding: psycopg.Connection[Row]) -> bool:
+    """Try to take the lock; a transaction stays open only if that succeeds."""
     holding.execute("BEGIN")
-    # It is idle for as long as the index takes.
+    # It is idle for as long as the build takes.
     holding.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
     row = holding.execute(statement("try_turn")).fetchone()
     if row is not None and row[0]:
@@ -231,13 +235,13 @@ def _is_held(holding: psycopg.Connection[Row]) -> bool:
 
 
 def drop_others(parts: TenantContext, generation: int) -> None:
-    """Take the HNSW indexes of all other generations away; where only their owner may, or not now, say which are left."""
+    """Drop the HNSW indexes of all other generations; warns about those that this role cannot drop now."""
     others = indexes_of(parts.database) - {index_name(parts.database.tenant, generation)}
     try:
         _drop_in_turn(parts.database, others)
     except (StoreDenied, StoreBusy):
         names = ", ".join(f"engram.{name}" for name in sorted(others))
-        parts.warn(f"old vectors' indexes are left; the owner of the tables takes them away: DROP INDEX {names}")
+        parts.warn(f"indexes of old vectors remain; the owner of the tables can drop them: DROP INDEX {names}")
 
 
 def indexes_of(database: Database) -> set[str]:
@@ -246,12 +250,12 @@ def indexes_of(database: Database) -> set[str]:
 
 
 def _known(database: Database) -> dict[str, bool]:
-    """A tenant's HNSW indexes, and whether each is whole."""
+    """A tenant's HNSW indexes, and whether each is valid."""
     return {name: is_valid for _, name, is_valid in _found(database)}
 
 
 def _found(database: Database) -> list[Row]:
-    """Schema, name and state; not those that a server keeps for its parts of a table, named after these with a number."""
+    """Schema, name and validity; without the derived indexes of shards, which have a number appended."""
     beginning = index_name(database.tenant, 0)[:-1]
     return [row for row in database.run("nearest_indexes", beginning=beginning) if _NAME.fullmatch(row[1])]
 
@@ -263,7 +267,7 @@ def _drop_in_turn(database: Database, names: set[str]) -> None:
 
 
 def _drop(database: Database, names: set[str]) -> None:
-    """Drop indexes, wherever their table is: in a partitioned server's own schema for partitions, too."""
+    """Drop indexes in whatever schema they are; partitions may have one of their own."""
     for schema, name, _ in _found(database):
         if name in names:
             with database.alone() as connection:
@@ -271,5 +275,5 @@ def _drop(database: Database, names: set[str]) -> None:
 
 
 def drop_all(database: Database) -> None:
-    """Take every HNSW index of a tenant away."""
+    """Drop every HNSW index of a tenant."""
     _drop_in_turn(database, indexes_of(database))

@@ -1,33 +1,33 @@
-"""Destroying a memory or an event: every row and word of it, in one transaction, with proof.
+"""Destroys memories and events: every row and word of them, in one transaction, with proof.
 
-Postgres keeps the bytes of a deleted row until it reuses their place; a VACUUM at the end makes that soon. What lies in
-the write-ahead log, on replicas and in backups is out of reach, and said to be.
+Postgres keeps the bytes of a deleted row until it reuses their space; a VACUUM at the end makes that soon. The write-ahead log,
+replicas and backups are out of reach, and the result says so.
 """
 
 import contextlib
 import json
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from engram.model.errors import EngramError
 from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.store.documents import event_document
 from engram.store.ledger import blanked, decode_event, to_fields
-from engram.store.postgres import images, ledger
 from engram.store.postgres.connections import Connection
 from engram.store.postgres.context import TenantContext
-from engram.store.postgres.ledger import redactions
+from engram.store.postgres.ledger import redaction_entries, session_of, session_scope
 from engram.store.postgres.sql import statement
-from engram.store.postgres.write import DocumentRow, dumped, known_documents, put_documents
+from engram.store.postgres.write import DocumentRow, known_documents, to_json, write_documents
 from engram.store.protocol import Purged
 from engram.store.purge import (
-    Holder,
+    QuotingRecord,
     goes_with,
     is_foreign,
     is_sentence,
-    named,
     quoted_spellings,
+    quoting_lines,
     reworded,
     said_elsewhere,
     says,
@@ -38,13 +38,16 @@ from engram.store.purge import (
     words_of,
 )
 
+if TYPE_CHECKING:
+    from engram.store.postgres.store import PostgresStore
+
 OUT_OF_REACH = (
-    "the server's write-ahead log and replicas, until they have moved on",
+    "the server's write-ahead log and replicas, until they are overwritten",
     "backups and copies made earlier",
-    "space of deleted rows the server has not reused yet (VACUUM FULL rewrites it at once)",
+    "space of deleted rows that the server has not reused yet (VACUUM FULL rewrites it at once)",
 )
 Spares = Callable[[str], bool]
-"""Whether the words stay where they are said for a scope."""
+"""Whether the words stay in records of a scope."""
 _TABLES = (
     "documents",
     "postings",
@@ -64,22 +67,22 @@ _TABLES = (
 )
 
 
-def purge(parts: TenantContext, ids: Sequence[str], actor: str, drawn: Collection[str] = ()) -> Purged:
+def purge(store: "PostgresStore", ids: Sequence[str], actor: str, drawn: Collection[str] = ()) -> Purged:
     """Remove memories and events from every table; leave tombstones; prove absence."""
-    wanted = sorted(set(ids))
+    wanted, parts = sorted(set(ids)), store.parts
     with parts.database.transaction() as connection:
-        # One at a time: two that blank the same events or count down the same terms would wait for each other.
+        # One purge at a time: two that blank the same events or uncount the same terms could deadlock.
         for name in ("begin_statistics", "await_statistics"):
             parts.database.within(connection, statement(name), {})
         parts.database.within(connection, statement("lock_memories"), {"ids": wanted})
-        asked = [i for i in wanted if i not in drawn and ledger.find(parts, i) is None]
+        asked = [i for i in wanted if i not in drawn and store.event(i) is None]
         owners = _owners(parts, connection, wanted)
-        everywhere = _everything_said(parts, asked)
-        own = [text for text in _everything_said(parts, sorted({*wanted} - {*asked})) if text not in everywhere]
-        evidence = _events_to_blank(parts, connection, wanted, asked, everywhere)
+        everywhere = _everything_said(store, asked)
+        own = [text for text in _everything_said(store, sorted({*wanted} - {*asked})) if text not in everywhere]
+        evidence = _events_to_blank(store, connection, wanted, asked, everywhere)
         quoting = (event for event in _quoting(parts, connection, own) if event.id not in evidence)
         said = [*everywhere, *said_elsewhere(quoting, own, evidence.values())]
-        # What a person has destroyed by id goes wherever it stands; what goes with its owner, or with an event, is theirs alone.
+        # A memory purged by id is removed from every record; a purge of an owner or an event spares other owners' records.
         spares: Spares = (lambda _: False) if asked else partial(is_foreign, own=owners)
         _blank_sessions(parts, connection, said, spares)
         _blank_tasks(parts, connection, said, spares)
@@ -92,36 +95,40 @@ def purge(parts: TenantContext, ids: Sequence[str], actor: str, drawn: Collectio
 
 
 def _owners(parts: TenantContext, connection: Connection, ids: Sequence[str]) -> set[str]:
-    """Whose all that is."""
+    """The scopes that own these records."""
     rows = [row for i in ids for row in parts.database.within(connection, statement("owner_of"), {"id": i})]
     return {str(scope) for (scope,) in rows}
 
 
-def _everything_said(parts: TenantContext, wanted: Sequence[str]) -> list[str]:
-    """Every text the memories ever held, and the events' words."""
+def _everything_said(store: "PostgresStore", wanted: Sequence[str]) -> list[str]:
+    """Every text of the memories' versions and of the events."""
     texts: list[str] = []
     for wanted_id in wanted:
-        for image in images.history(parts.database, wanted_id):
+        for image in store.history(wanted_id):
             texts += texts_of(image.memory) if image.memory is not None else []
-        event = ledger.find(parts, wanted_id)
+        event = store.event(wanted_id)
         texts += spoken_in(event) if event is not None else []
     return list(dict.fromkeys(texts))
 
 
 def _events_to_blank(
-    parts: TenantContext, connection: Connection, wanted: Sequence[str], asked: Sequence[str], everywhere: Sequence[str]
+    store: "PostgresStore",
+    connection: Connection,
+    wanted: Sequence[str],
+    asked: Sequence[str],
+    everywhere: Sequence[str],
 ) -> dict[str, Event]:
-    """Events that are wanted, those a memory asked for was derived from, and those that hold its very words."""
+    """The given events, those cited by the given memories, and those that quote them."""
     named = list(wanted)
     for memory_id in asked:
-        cited = [(e.event, m.scope) for m in _versions(parts, memory_id) for e in m.evidence]
-        named += [i for i, scope in cited if goes_with(next(iter(_owners(parts, connection, [i])), ""), scope)]
-    found = {event.id: event for i in dict.fromkeys(named) if (event := ledger.find(parts, i)) is not None}
-    return found | {event.id: event for event in _quoting(parts, connection, [*filter(is_sentence, everywhere)])}
+        cited = [(e.event, m.scope) for m in _versions(store, memory_id) for e in m.evidence]
+        named += [i for i, scope in cited if goes_with(next(iter(_owners(store.parts, connection, [i])), ""), scope)]
+    found = {event.id: event for i in dict.fromkeys(named) if (event := store.event(i)) is not None}
+    return found | {event.id: event for event in _quoting(store.parts, connection, [*filter(is_sentence, everywhere)])}
 
 
 def _quoting(parts: TenantContext, connection: Connection, said: Sequence[str]) -> list[Event]:
-    """The events that hold any of the texts."""
+    """The events that contain any of the texts."""
     if not said:
         return []
     rows = parts.database.within(connection, statement("quoting_events"), {"needles": quoted_spellings(said)})
@@ -129,16 +136,16 @@ def _quoting(parts: TenantContext, connection: Connection, said: Sequence[str]) 
     return [event for event in found if any(says(words_of(event), text) for text in said)]
 
 
-def _versions(parts: TenantContext, memory_id: str) -> list[Memory]:
-    return [image.memory for image in images.history(parts.database, memory_id) if image.memory is not None]
+def _versions(store: "PostgresStore", memory_id: str) -> list[Memory]:
+    return [image.memory for image in store.history(memory_id) if image.memory is not None]
 
 
 def _blank_sessions(parts: TenantContext, connection: Connection, said: Sequence[str], spares: Spares) -> None:
-    """A session's task or summary may quote what is purged."""
+    """Blank quotations in the tasks and summaries of sessions."""
     if not said:
         return
     for row in parts.database.within(connection, statement("quoting_sessions"), {"texts": list(said)}):
-        session = ledger.session_of(row)
+        session = session_of(row)
         if session.scopes and spares(session.scopes[0]):
             continue
         blank = {"id": session.id, "task": without(session.task, said), "summary": without(session.summary, said)}
@@ -146,19 +153,19 @@ def _blank_sessions(parts: TenantContext, connection: Connection, said: Sequence
 
 
 def _blank_tasks(parts: TenantContext, connection: Connection, said: Sequence[str], spares: Spares) -> None:
-    """So may a task's goal, a checkpoint, or the error of a job."""
+    """Blank quotations in tasks, checkpoints and jobs."""
     needles = quoted_spellings(said)
     found = parts.database.within(connection, statement("quoting_tasks"), {"needles": needles}) if said else []
     for kind, task_id, number, scope, record in found:
         if spares(scope):
             continue
         fields = reworded(json.loads(record), lambda text: without(text, said))
-        blank = {"id": task_id, "number": number, "record": dumped(fields)}
+        blank = {"id": task_id, "number": number, "record": to_json(fields)}
         parts.database.within(connection, statement(f"blank_{kind}"), blank)
 
 
 def _blank_reasons(parts: TenantContext, connection: Connection, said: Sequence[str], spares: Spares) -> None:
-    """The reason of a decision about another memory may quote it, too."""
+    """Blank quotations in the reasons of decisions."""
     rows = parts.database.within(connection, statement("quoting_reasons"), {"texts": list(said)}) if said else []
     for seq, reason, scopes in rows:
         if scopes and all(map(spares, scopes)):
@@ -167,7 +174,7 @@ def _blank_reasons(parts: TenantContext, connection: Connection, said: Sequence[
 
 
 def _blank_journal(parts: TenantContext, connection: Connection, wanted: Sequence[str], actor: str) -> None:
-    """Take the images out of every entry, then note the purge; the entries stay, so that order and audit do."""
+    """Remove the images from every entry and record the purge; the entries stay for order and audit."""
     parts.database.within(connection, statement("blank_reasons"), {"ids": list(wanted)})
     blank = parts.database.within(connection, statement("blank_images"), {"ids": list(wanted)})
     known = sorted({memory_id for (memory_id,) in blank})
@@ -175,11 +182,11 @@ def _blank_journal(parts: TenantContext, connection: Connection, wanted: Sequenc
         return
     ((seq,),) = parts.database.within(connection, statement("next_decision"), {})
     entry = {"seq": seq, "at": parts.clock(), "op": "purge", "ids": known}
-    told = {"actor": actor, "reason": "", "session": ""}
+    made_by = {"actor": actor, "reason": "", "session": ""}
     parts.database.all_of(
         connection,
         [
-            ("put_decision", {**entry, **told}),
+            ("put_decision", {**entry, **made_by}),
             ("put_images", {**entry, "images": [None] * len(known)}),
             ("put_tombstones", {"ids": known}),
         ],
@@ -207,32 +214,34 @@ def _remove(parts: TenantContext, connection: Connection, ids: Sequence[str]) ->
 
 
 def _blank_events(parts: TenantContext, connection: Connection, evidence: dict[str, Event], actor: str) -> None:
-    """Their places in the chains stay: what is said next follows them."""
+    """Blank events; their positions in the chains stay, because later events refer to them."""
     if not evidence:
         return
-    parts.database.all_of(connection, redactions(parts, connection, evidence.values(), actor))
+    parts.database.all_of(connection, redaction_entries(parts, connection, evidence.values(), actor))
     empty = [blanked(event) for event in evidence.values()]
-    records = {"ids": [event.id for event in empty], "records": [dumped(to_fields(event)) for event in empty]}
+    records = {"ids": [event.id for event in empty], "records": [to_json(to_fields(event)) for event in empty]}
     parts.database.within(connection, statement("blank_events"), records)
-    rows = [DocumentRow(event_document(event, ledger.session_scope(parts, event.session))) for event in empty]
-    put_documents(parts.database, connection, rows, parts.facts.generation)
+    rows = [DocumentRow(event_document(event, session_scope(parts, event.session))) for event in empty]
+    write_documents(parts.database, connection, rows, parts.facts.generation)
 
 
 def _vacuum(parts: TenantContext) -> None:
-    """Let the server reuse the deleted rows' space; only their owner may ask for that."""
+    """Make the deleted rows' space reusable; only the tables' owner may."""
     with contextlib.suppress(EngramError):
         parts.database.vacuum(_TABLES)
 
 
 def _remaining(parts: TenantContext, said: Sequence[str], owners: Collection[str]) -> tuple[str, ...]:
-    """Records that still say a whole text, by id; those of other owners are only counted."""
+    """Lines for records that still contain a whole text; those of other owners are only counted."""
     if not said:
         return ()
     try:
         rows = parts.database.run("still_said", needles=quoted_spellings(said))
     except EngramError as error:
-        return (f"not known: the search for what is left failed ({error}); purge again to prove it",)
-    return named([Holder(row_id, scope) for row_id, scope, words in rows if _says_any(words, said)], owners)
+        return (f"unknown: the search for remaining text failed ({error}); purge again to prove it",)
+    return quoting_lines(
+        [QuotingRecord(row_id, scope) for row_id, scope, words in rows if _says_any(words, said)], owners
+    )
 
 
 def _says_any(record: str, said: Sequence[str]) -> bool:

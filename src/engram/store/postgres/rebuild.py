@@ -1,14 +1,14 @@
-"""Making the index anew from the records, a slice at a time; searches go on meanwhile."""
+"""Rebuilds the index from the records, a slice at a time; searches continue meanwhile."""
 
 from collections.abc import Iterator
 
 from engram.store.documents import Document, event_document, memory_document
 from engram.store.ledger import decode_event
-from engram.store.postgres import ledger
 from engram.store.postgres.context import TenantContext
+from engram.store.postgres.ledger import session_scope
 from engram.store.postgres.sql import statement
 from engram.store.postgres.vector_generations import fill
-from engram.store.postgres.write import DocumentRow, put_documents
+from engram.store.postgres.write import DocumentRow, write_documents
 from engram.store.protocol import Progress
 from engram.store.records import decode_record
 
@@ -16,20 +16,20 @@ SLICE = 500
 
 
 def rebuild(parts: TenantContext, progress: Progress) -> None:
-    """Write every document and its words again, drop what has no record, fill in missing vectors; terms are counted anew."""
+    """Write every document and its words again, drop documents without a record, add missing vectors, recount terms."""
     total = int(parts.database.run("record_count")[0][0])
     done = 0
     for name in ("memory_slice", "event_slice"):
         after = ""
         while True:
             with parts.database.transaction() as connection:
-                # Locked: what was changed or purged between reading and writing would come back as it was.
+                # Locked: otherwise a record changed or purged between reading and writing would return in its old form.
                 slice_ = f"{statement(name)} FOR UPDATE"
                 rows = parts.database.within(connection, slice_, {"after": after, "limit": SLICE})
                 if not rows:
                     break
                 documents = [DocumentRow(document) for document in _documents(parts, name, rows)]
-                put_documents(parts.database, connection, documents, parts.facts.generation, anew=True)
+                write_documents(parts.database, connection, documents, parts.facts.generation, rewrite=True)
             after, done = rows[-1][0], done + len(rows)
             progress("documents", done, max(total, done))
     _drop_strays(parts)
@@ -39,7 +39,7 @@ def rebuild(parts: TenantContext, progress: Progress) -> None:
 
 
 def _drop_strays(parts: TenantContext) -> None:
-    """Documents whose record is gone."""
+    """Drop documents whose record is gone."""
     while strays := parts.database.run("stray_documents", limit=SLICE):
         numbers = {"numbers": [n for (n,) in strays]}
         with parts.database.transaction() as connection:
@@ -54,4 +54,4 @@ def _documents(parts: TenantContext, name: str, rows: list[tuple[str, str]]) -> 
             yield memory_document(decode_record(record))
         else:
             event = decode_event(record)
-            yield event_document(event, ledger.session_scope(parts, event.session))
+            yield event_document(event, session_scope(parts, event.session))

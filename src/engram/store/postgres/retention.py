@@ -1,17 +1,20 @@
-"""Letting go of old history: journal images no longer in force, uses already folded in, ledgers of ended sessions."""
+"""Removes old history: superseded journal images, uses already folded in, ledgers of ended sessions."""
 
 from datetime import datetime, timedelta
 
 from engram.store.ledger import Head
 from engram.store.ledger_checkpoints import PRUNED
 from engram.store.postgres.context import TenantContext
-from engram.store.postgres.ledger import witness
+from engram.store.postgres.ledger import checkpoint_entry
 from engram.store.postgres.sql import statement
 from engram.store.protocol import Pruned
 
 
 def prune(parts: TenantContext, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
-    """What goes by these ages, or would go; 0 keeps all of that kind. Uses must have been folded in before."""
+    """Remove history beyond these ages in days, or report what would go; 0 keeps everything of that kind.
+
+    Uses must have been folded in before.
+    """
     planned = _plan(parts, now, journal, usage, ledger)
     if dry_run:
         return planned
@@ -33,7 +36,7 @@ def _plan(parts: TenantContext, now: datetime, journal: int, usage: int, ledger:
 
 
 def _month_of(moment: datetime) -> datetime:
-    """Whole months only, as the files keep them."""
+    """The start of the month: usage is removed by whole months, as in files."""
     return moment.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
 
 
@@ -58,7 +61,7 @@ def _drop_ledgers(parts: TenantContext, sessions: tuple[str, ...]) -> None:
                 ("drop_heads", ended),
             ],
         )
-        # Without this word they would count as lost. Each is linked to the one before it.
+        # Without a checkpoint they would count as lost. Each one is linked to the one before it.
         for session in sessions:
-            words = [witness(parts, connection, session, Head(0, PRUNED))]
-            parts.database.all_of(connection, words)
+            entry = checkpoint_entry(parts, connection, session, Head(0, PRUNED))
+            parts.database.all_of(connection, [entry])

@@ -1,4 +1,4 @@
-"""The schema's versions: numbered `.sql` files, applied in order, each in its own transaction, by one process at a time."""
+"""The schema's migrations: numbered `.sql` files, each applied in its own transaction, by one process at a time."""
 
 import re
 from importlib import resources
@@ -30,7 +30,7 @@ _PART = re.compile(r"--[^\n]*|'[^']*'|\$\$.*?\$\$|;|.", re.DOTALL)
 
 
 def statements_of(script: str) -> list[str]:
-    """The statements of a migration, one by one; it knows comments, texts and `$$` bodies, which is what migrations are made of."""
+    """The statements of a migration; handles comments, strings and `$$` bodies, which is all that migrations contain."""
     found = [""]
     for part in _PART.findall(script):
         if part == ";":
@@ -41,12 +41,12 @@ def statements_of(script: str) -> list[str]:
 
 
 LATEST = 6
-"""The newest migration this Engram has."""
+"""The newest migration."""
 
 
 def version_of(connection: Connection) -> int:
-    """The schema's version; 0 where there is none."""
-    # Read from the catalog itself: `to_regclass` may go on denying what another migrator has made since it was asked last.
+    """The schema's version; 0 if there is none."""
+    # From the catalog: `to_regclass` may cache that a table did not exist before another process created it.
     known = connection.execute(
         "SELECT FROM pg_catalog.pg_tables WHERE schemaname = 'engram' AND tablename = 'schema_versions'"
     ).fetchone()
@@ -64,11 +64,11 @@ def check_server(connection: Connection, where: str) -> None:
 
 
 def migrate(connection: Connection, where: str, upto: int = LATEST) -> int:
-    """Bring the schema up to date; returns its version before. `connection` commits each statement by itself."""
+    """Bring the schema up to date; returns its previous version. `connection` is in autocommit mode."""
     check_server(connection, where)
     before = version_of(connection)
     if before > LATEST:
-        raise UnknownVersion(f"{where} has schema {before}; this Engram knows up to {LATEST}. Update Engram")
+        raise UnknownVersion(f"{where} has schema {before}; this Engram supports up to {LATEST}. Update Engram")
     if before < upto:
         _refuse_follower(connection, where)
         for number, text in migrations().items():
@@ -78,24 +78,24 @@ def migrate(connection: Connection, where: str, upto: int = LATEST) -> int:
 
 
 def _refuse_follower(connection: Connection, where: str) -> None:
-    """The schema is changed where the others have it from: on the primary, on the coordinator."""
+    """Raise `StoreError` unless this server is a primary and, in a cluster, the coordinator."""
     row = connection.execute("SELECT pg_is_in_recovery()").fetchone()
     if row and row[0]:
-        raise StoreError(f"{where} is a replica without Engram's schema; open the primary once, it migrates from there")
+        raise StoreError(f"{where} is a replica without Engram's schema; open the primary once, which creates it")
     cluster = distribution.find_cluster(connection)
     if cluster is not None and not cluster.is_coordinator:
         raise StoreError(f"{where} is a worker of a Citus cluster; use the coordinator's URL")
 
 
 def _apply(connection: Connection, where: str, number: int, text: str) -> None:
-    """One migration; another process may have been faster, and then there is nothing left to do."""
+    """Apply one migration, unless another process has just done so."""
     with connection.transaction():
         distribution.take_turn(connection, LOCK_SECONDS)
         if version_of(connection) >= number:
             return
         if number == 1:
             _prepare(connection, where)
-        # One by one: Citus sends the text a statement came in to its workers, and they take one statement at a time.
+        # One by one: Citus sends the whole text to its workers, which accept one statement at a time.
         for statement in statements_of(text):
             connection.execute(statement.encode())
         distribution.follow(connection)
@@ -103,10 +103,10 @@ def _apply(connection: Connection, where: str, number: int, text: str) -> None:
 
 
 def _prepare(connection: Connection, where: str) -> None:
-    """The schema that holds everything, and the extension it needs."""
+    """Create the schema, and the extension it needs."""
     _need_vector(connection, where)
     try:
-        # IF NOT EXISTS would ask for the right to create one even where it exists.
+        # IF NOT EXISTS would require the privilege to create one even if it exists.
         if connection.execute("SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'engram'").fetchone() is None:
             connection.execute("CREATE SCHEMA engram")
         connection.execute(
@@ -115,8 +115,8 @@ def _prepare(connection: Connection, where: str) -> None:
         )
     except errors.InsufficientPrivilege as error:
         raise StoreDenied(
-            f"{where}: {error.diag.message_primary}; the first opening makes Engram's schema: run `engram init` "
-            "once as the role that shall own it (or GRANT CREATE ON DATABASE). docs/postgres.md has the statements"
+            f"{where}: {error.diag.message_primary}; Engram's schema does not exist yet: run `engram init` "
+            "once as the role that will own it (or GRANT CREATE ON DATABASE); see docs/postgres.md"
         ) from None
 
 
@@ -139,9 +139,11 @@ def _create_vector(connection: Connection, where: str) -> tuple[Any, ...] | None
             connection.execute("CREATE EXTENSION vector")
     except errors.InsufficientPrivilege:
         raise StoreDenied(
-            f"{where} lacks the extension pgvector, and this user may not create it; "
-            "an administrator runs: CREATE EXTENSION vector"
+            f"{where} lacks the extension pgvector, and this role may not create it; "
+            "as an administrator, run: CREATE EXTENSION vector"
         ) from None
     except (errors.UndefinedFile, errors.FeatureNotSupported):
-        raise StoreError(f"{where} has no pgvector; install it on the server, then: CREATE EXTENSION vector") from None
+        raise StoreError(
+            f"{where} has no pgvector; install it on the server, then run: CREATE EXTENSION vector"
+        ) from None
     return connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone()

@@ -1,6 +1,6 @@
-"""The two retrievers: BM25 over the postings, and vectors, exact or by an index. Both filter before the cut.
+"""The two retrievers: BM25 over the postings, and vectors, exact or by an index. Both filter before the limit.
 
-A search is few round trips, however many statements it takes: those that do not wait for one another are sent together.
+A search takes few round trips: statements that do not depend on one another are sent together.
 """
 
 import math
@@ -16,11 +16,11 @@ from engram.store.postgres import neighbours
 from engram.store.postgres.adapters import rows_of
 from engram.store.postgres.connections import Connection
 from engram.store.postgres.context import TenantContext
-from engram.store.postgres.database import Asking, Database, Row
+from engram.store.postgres.database import BoundStatement, Database, Row
 from engram.store.postgres.filters import where
 from engram.store.postgres.sql import statement
 from engram.store.postgres.statistics import Statistics, Totals
-from engram.store.protocol import Candidates, Filters, Placed, Query, Stand, Step, Stretch
+from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange, Query, Step
 from engram.store.traversal import Hops
 
 if TYPE_CHECKING:
@@ -28,28 +28,28 @@ if TYPE_CHECKING:
 
 
 _SLACK, _LEAST = 3, 256
-"""How many times the wanted number of vectors is looked at before the filter, and how many at least; most queries filter little."""
+"""How many vectors are compared before the filter: a multiple of the limit, and a minimum. Most queries filter little."""
 _NEVER = 1e-6
-"""What a term is worth that more than half of all documents hold, as FTS5 has it."""
+"""The weight of a term in more than half of all documents, as in FTS5."""
 _WEIGHTS = {f"w{i}": weight for i, weight in enumerate(FIELD_WEIGHTS)}
 
 
 def candidates(parts: TenantContext, statistics: Statistics, query: Query, filters: Filters) -> Candidates:
     """What the retrievers find."""
-    totals, generation = statistics.totals(), parts.facts.in_force()
+    totals, generation = statistics.totals(), parts.facts.usable_generation()
     with parts.database.reading() as connection:
-        found = _Retrievers(parts, statistics, connection, query, filters).found(totals, generation)
+        found = _CandidateSearch(parts, statistics, connection, query, filters).run(totals, generation)
     if parts.embedder is not None and generation is None:
         found.warnings.append(
-            f"searched by keyword: the store holds vectors of {parts.facts.get('embedder') or 'no embedder'}, this process "
-            f"has {parts.embedder.name}; run `engram index --reembed`"
+            f"searched by keyword only: the store's vectors are from {parts.facts.get('embedder') or 'no embedder'}, this process "
+            f"uses {parts.embedder.name}; run `engram index --reembed`"
         )
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class _Retrievers:
-    """Both retrievers for one question, in one transaction."""
+class _CandidateSearch:
+    """Both retrievers for one query, in one transaction."""
 
     parts: TenantContext
     statistics: Statistics
@@ -57,29 +57,29 @@ class _Retrievers:
     query: Query
     filters: Filters
 
-    def found(self, totals: Totals, generation: int | None) -> Candidates:
-        """Both rankings: in one round trip, in two where a term's count is not yet known to this process."""
+    def run(self, totals: Totals, generation: int | None) -> Candidates:
+        """Both rankings in one round trip, or two if this process does not know a term's frequency yet."""
         found = Candidates(total=totals.documents)
-        way = self._way(generation)
-        near = self._near(way) if way is not None else []
-        known, missing = self.statistics.remembered(self.query.terms)
+        nearby = self._neighbour_search(generation)
+        near = self._near(nearby) if nearby is not None else []
+        known, missing = self.statistics.cached(self.query.terms)
         if missing:
             counts, *answers = self._answers([(statement("frequencies"), {"terms": missing}), *near])
-            self.statistics.remember(known, counts)
+            self.statistics.cache(known, counts)
             (words,) = self._answers(self._lexical(found, known, totals)) or [[]]
         else:
             asked = self._lexical(found, known, totals)
             answers = self._answers([*asked, *near])
             words = answers.pop(0) if asked else []
         found.lexical = _ranking(words, found)
-        if way is not None:
-            found.semantic = _ranking([row for row in self._nearest(way, answers) if row[1] != 0], found)
+        if nearby is not None:
+            found.semantic = _ranking([row for row in self._nearest(nearby, answers) if row[1] != 0], found)
         return found
 
-    def _answers(self, asked: Sequence[Asking]) -> list[list[Row]]:
+    def _answers(self, asked: Sequence[BoundStatement]) -> list[list[Row]]:
         return self.parts.database.answers(self.connection, asked) if asked else []
 
-    def _lexical(self, found: Candidates, known: Mapping[str, int], totals: Totals) -> list[Asking]:
+    def _lexical(self, found: Candidates, known: Mapping[str, int], totals: Totals) -> list[BoundStatement]:
         """The search by words, where a word of the question occurs; the counts and what is left out go into `found`."""
         found.frequency = {term: known[term] for term in self.query.terms if term in known}
         kept = prune(found.frequency)
@@ -91,25 +91,30 @@ class _Retrievers:
         asked = {"terms": kept, "rarities": rarities, "average": totals.average, "limit": self.query.limit}
         return [(statement("lexical").format(condition=condition), {**values, **asked, **_WEIGHTS})]
 
-    def _way(self, generation: int | None) -> neighbours.NeighbourSearch | None:
+    def _neighbour_search(self, generation: int | None) -> neighbours.NeighbourSearch | None:
         if self.query.vector is None or generation is None:
             return None
-        way = neighbours.walked if neighbours.is_walked(self.parts, self.filters, generation) else neighbours.scanned
-        return way(self.parts, self.query.vector, self.filters, max(self.query.limit * _SLACK, _LEAST), generation)
+        by_index = neighbours.uses_index(self.parts, self.filters, generation)
+        make = neighbours.index_search if by_index else neighbours.exact_search
+        return make(self.parts, self.query.vector, self.filters, max(self.query.limit * _SLACK, _LEAST), generation)
 
-    def _near(self, way: neighbours.NeighbourSearch) -> list[Asking]:
-        """The nearest of all, as far as they pass."""
+    def _near(self, nearby: neighbours.NeighbourSearch) -> list[BoundStatement]:
+        """The nearest of all that pass the filters."""
         condition, values = where(self.filters)
-        return way.among(condition, {**values, "limit": self.query.limit})
+        return nearby.among(condition, {**values, "limit": self.query.limit})
 
-    def _nearest(self, way: neighbours.NeighbourSearch, answers: Sequence[list[Row]]) -> list[Row]:
-        """What passed; where too few did, the nearest of those that pass."""
-        *rows, (*_, looked_at) = way.answer(answers)
-        # An index may give up before enough pass; a scan that found fewer than it was asked for has seen them all.
-        if len(rows) == self.query.limit or (not way.settings and looked_at < way.values["wide"]):
+    def _nearest(self, nearby: neighbours.NeighbourSearch, answers: Sequence[list[Row]]) -> list[Row]:
+        """Those that passed; if too few did, the nearest among the documents that pass."""
+        *rows, (*_, looked_at) = nearby.answer(answers)
+        # An index may stop before enough pass; a scan that returned fewer than the limit has seen everything.
+        if len(rows) == self.query.limit or (not nearby.settings and looked_at < nearby.values["wide"]):
             return rows
         condition, values = where(self.filters)
-        asked = {"vector": way.values["vector"], "generation": way.values["generation"], "limit": self.query.limit}
+        asked = {
+            "vector": nearby.values["vector"],
+            "generation": nearby.values["generation"],
+            "limit": self.query.limit,
+        }
         return self._answers([(statement("near_among").format(condition=condition), {**values, **asked})])[0]
 
 
@@ -118,40 +123,40 @@ def _rarity(frequency: int, total: int) -> float:
 
 
 def _ranking(rows: Sequence[Row], found: Candidates) -> list[tuple[int, float]]:
-    """Numbers and scores; where each document stands goes into `found`."""
-    found.stands |= {n: Stand(parent, position, last) for n, _, parent, position, last in rows}
+    """Numbers and scores; adds each document's position to `found`."""
+    found.positions |= {n: DocumentPosition(parent, position, last) for n, _, parent, position, last in rows}
     return [(n, score) for n, score, *_ in rows]
 
 
 def passages(
-    parts: TenantContext, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters
-) -> "tuple[list[Placed], Vectors | None]":
-    """These documents, then every document of these stretches, in order; with their vectors."""
-    generation = parts.facts.in_force()
+    parts: TenantContext, numbers: Sequence[int], ranges: Sequence[PassageRange], filters: Filters
+) -> "tuple[list[IndexedPassage], Vectors | None]":
+    """These documents, then every document of these ranges, in order; with their vectors."""
+    generation = parts.facts.usable_generation()
     condition, values = where(filters)
-    asked: list[Asking] = []
+    asked: list[BoundStatement] = []
     if numbers:
         asked.append((statement("alone"), {"numbers": list(numbers), "generation": generation}))
-    if stretches:
+    if ranges:
         read: dict[str, Any] = {
-            "parents": [s.parent for s in stretches],
-            "firsts": [s.first for s in stretches],
-            "lasts": [s.last for s in stretches],
+            "parents": [s.parent for s in ranges],
+            "firsts": [s.first for s in ranges],
+            "lasts": [s.last for s in ranges],
         }
         text = statement("together").format(condition=condition)
         asked.append((text, {**values, **read, "generation": generation}))
     with parts.database.reading() as connection:
         rows = list(chain.from_iterable(parts.database.answers(connection, asked))) if asked else []
     placed = [
-        Placed(n, (said, about, support), parent, position, time, eligible)
-        for n, said, about, support, parent, position, time, eligible, _ in rows
+        IndexedPassage(n, (statement_, about, support), parent, position, time, eligible)
+        for n, statement_, about, support, parent, position, time, eligible, _ in rows
     ]
     return placed, None if generation is None else rows_of([row[-1] for row in rows], _dim(parts))
 
 
 def vectors_of(parts: TenantContext, numbers: Sequence[int]) -> "Vectors | None":
-    """Vectors of documents, one row each; zero where one is still to be made."""
-    generation = parts.facts.in_force()
+    """Vectors of documents, one row each; zeros where one is missing."""
+    generation = parts.facts.usable_generation()
     if generation is None:
         return None
     asked = {"generation": generation, "numbers": list(dict.fromkeys(numbers))}
@@ -191,16 +196,16 @@ def _asked(hops: Hops) -> tuple[str, dict[str, Any]]:
 
 
 def _given(hops: Hops, typed: str) -> str:
-    """The conditions under which a given relation takes a learned link's place."""
+    """The conditions under which an explicit relation replaces a learned link."""
     if not hops.prefers_given:
         return ""
-    ways = [("source", "target"), ("target", "source")][: 2 if hops.outbound and hops.inbound else 1]
+    pairs = [("source", "target"), ("target", "source")][: 2 if hops.outbound and hops.inbound else 1]
     text = statement("hop_given")
-    return " ".join(text.format(source=source, target=target, typed=typed) for source, target in ways)
+    return " ".join(text.format(source=source, target=target, typed=typed) for source, target in pairs)
 
 
 def _steps(seeds: list[str], levels: list[Row]) -> list[Step]:
-    """The steps of each seed; a level names the parents of its memories, which are in the one before."""
+    """The steps of each seed; a level names the parents of its memories, which are in the level before."""
     known = {(seed, seed): Step(seed, seed, 0, (seed,), (), 1.0) for seed in seeds}
     found: dict[str, list[Step]] = {seed: [] for seed in seeds}
     for seed, depth, *columns in levels:

@@ -1,4 +1,4 @@
-"""Opening a store on a server: the schema brought up to date, the tenant's name checked, the embedder claimed."""
+"""Opens stores on a server: migrates the schema, checks the tenant's name, claims the embedder."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput, NotFound, StoreError
+from engram.store.location import checked_url
 from engram.store.sources import utc_now
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from engram.store.postgres.store import PostgresStore
     from engram.store.postgres.tenants import DueTenants
 
-SCHEMES = ("postgresql://", "postgres://")
 _NO_DRIVER = "Postgres needs psycopg ({}): pip install 'engram[postgres]'"
 _TENANT = re.compile(r"[\w.@:/+-]{1,200}")
 
@@ -27,7 +27,7 @@ def open_store(
     clock: Callable[[], datetime] = utc_now,
     create: bool = True,
 ) -> "PostgresStore":
-    """A tenant's store; `create` makes or migrates the schema, without it a missing schema is an error."""
+    """A tenant's store. `create` creates or migrates the schema; without it, a missing schema raises `NotFound`."""
     _check(url, tenant)
     try:
         from engram.store.postgres.store import PostgresStore
@@ -44,7 +44,7 @@ def open_store(
 
 
 def open_due_tenants(url: str, kinds: Sequence[str]) -> "DueTenants":
-    """Who asks which tenants have work of these kinds; the schema is made or migrated first."""
+    """Finds tenants with due jobs of these kinds; creates or migrates the schema first."""
     _check(url, "all")
     try:
         from engram.store.postgres.tenants import DueTenants
@@ -55,14 +55,14 @@ def open_due_tenants(url: str, kinds: Sequence[str]) -> "DueTenants":
 
 
 def prepare_server(url: str) -> list[str]:
-    """Make or migrate the schema, and distribute it where the server is a Citus coordinator; what there is to say of that."""
+    """Create or migrate the schema, and distribute it on a Citus coordinator. Returns a report of the distribution."""
     try:
         from engram.store.postgres import distribution
         from engram.store.postgres.connections import connect
         from engram.store.postgres.errors import explained, shown_url
     except ImportError as error:
         raise StoreError(_NO_DRIVER.format(error)) from None
-    _check_url(url)
+    checked_url(url)
     _check_readable(url)
     _prepare(url, create=True)
     where = shown_url(url)
@@ -71,14 +71,9 @@ def prepare_server(url: str) -> list[str]:
 
 
 def _check(url: str, tenant: str) -> None:
-    _check_url(url)
+    checked_url(url)
     if not _TENANT.fullmatch(tenant):
-        raise InvalidInput(f"{tenant!r} is no tenant; letters, digits and . _ @ : / + - only, 200 at most")
-
-
-def _check_url(url: str) -> None:
-    if not url.startswith(SCHEMES):
-        raise InvalidInput("a store's URL begins with postgresql://; for files name a directory instead")
+        raise InvalidInput(f"Invalid tenant {tenant!r}; use at most 200 letters, digits and . _ @ : / + -")
 
 
 def _check_readable(url: str) -> None:
@@ -86,17 +81,17 @@ def _check_readable(url: str) -> None:
 
     if not is_readable(url):
         raise InvalidInput(
-            "the store's URL cannot be read; it is postgresql://user:password@host:5432/database, "
+            "the store's URL is malformed; write postgresql://user:password@host:5432/database, "
             "with %2F for a / in user or password, %40 for @ and %25 for %"
         )
 
 
 @contextmanager
 def _prepared(url: str, create: bool) -> Iterator[None]:
-    """The schema as this Engram needs it, and this process's connections held meanwhile.
+    """Ensure the current schema, and keep this process's pool open meanwhile.
 
-    The first store of a process looks on a connection outside of the pool, which says at once what is wrong with the server; one
-    at a time, so that many opened at once are not as many connections. Later ones look on a connection they share.
+    The first store of a process checks on a connection outside of the pool, which reports problems with the server at once; one
+    at a time, so that opening many stores does not open as many connections. Later ones use the pool.
     """
     from engram.store.postgres.connections import CONNECT_SECONDS, release, shared
 
@@ -119,7 +114,7 @@ def _prepared(url: str, create: bool) -> Iterator[None]:
 
 
 def _is_current(url: str) -> bool:
-    """Whether the schema is this Engram's, asked on a connection of the pool."""
+    """Whether the schema is current, checked on a connection of the pool."""
     from engram.store.postgres.database import Database
     from engram.store.postgres.schema import LATEST, version_of
 
@@ -146,8 +141,8 @@ def _prepare(url: str, create: bool) -> None:
         check_server(connection, where)
         version = version_of(connection)
         if version == 0:
-            raise NotFound(f"{where} holds no Engram store; `engram init` makes one")
+            raise NotFound(f"{where} has no Engram store; create one with `engram init`")
         if version < LATEST:
             raise StoreError(
-                f"{where} has schema {version}, this Engram needs {LATEST}; `engram init` with the owner's role migrates it"
+                f"{where} has schema {version}, this Engram needs {LATEST}; migrate it with `engram init` and the owner's role"
             )

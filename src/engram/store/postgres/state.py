@@ -1,4 +1,4 @@
-"""What a tenant's store knows about itself: who made its vectors, which generation is in force, whether it is paused."""
+"""A tenant's settings on the server: its embedder, the current generation of vectors, whether it is paused."""
 
 import json
 import time
@@ -10,12 +10,12 @@ from engram.store.postgres.connections import Connection
 from engram.store.postgres.database import Database
 from engram.store.postgres.sql import statement
 
-REMEMBERED = 2.0
-"""Seconds a fact is believed: another process may re-embed or pause the store at any time."""
+CACHE_SECONDS = 2.0
+"""Seconds until settings are read again: another process may re-embed or pause the store at any time."""
 
 
 class StoreState:
-    """Facts by key, read again every other second."""
+    """Settings by key, read again every two seconds."""
 
     def __init__(self, database: Database, embedder_name: str, dim: int) -> None:
         self._database = database
@@ -24,18 +24,18 @@ class StoreState:
         self._read_at = float("-inf")
 
     def get(self, key: str, default: Any = None) -> Any:
-        """A fact, or the default."""
-        if time.monotonic() - self._read_at > REMEMBERED:
+        """A setting, or the default."""
+        if time.monotonic() - self._read_at > CACHE_SECONDS:
             self.refresh()
         return self._known.get(key, default)
 
     def refresh(self) -> None:
-        """Read all facts."""
+        """Read all settings."""
         self._known = {key: json.loads(value) for key, value in self._database.run("facts")}
         self._read_at = time.monotonic()
 
     def set(self, connection: Connection, **facts: Any) -> None:
-        """Write facts, inside a transaction; None takes one away."""
+        """Write settings inside a transaction; None removes one."""
         for key, value in facts.items():
             name, values = ("drop_fact", {}) if value is None else ("put_fact", {"value": json.dumps(value)})
             self._database.within(connection, statement(name), {"key": key, **values})
@@ -43,25 +43,25 @@ class StoreState:
 
     @property
     def generation(self) -> int:
-        """Which set of vectors is in force."""
+        """The current generation of vectors."""
         return int(self.get("generation", 1))
 
     def can_embed(self) -> bool:
-        """Whether the vectors in force come from this process's embedder."""
-        return self.in_force() is not None
+        """Whether the current vectors were made by this process's embedder."""
+        return self.usable_generation() is not None
 
-    def in_force(self) -> int | None:
-        """The generation in force, if it comes from this process's embedder; read at one moment, for a whole search."""
+    def usable_generation(self) -> int | None:
+        """The current generation if this process's embedder made it, else None; read once for a whole search."""
         self.get("embedder")
         known = self._known
         same = bool(self._embedder) and known.get("embedder") == self._embedder
         return int(known.get("generation", 1)) if same else None
 
     def claim(self) -> None:
-        """A store without vectors takes this process's embedder; one made with another length of vectors refuses it."""
+        """Make this process's embedder the store's if it has none. Raises `EmbedderError` if dimensions differ."""
         self.refresh()
         if self._embedder and self.get("embedder") is None:
-            # On a replica or for a role that only reads, it stays unclaimed: there is nothing to find by meaning yet.
+            # On a replica or for a read-only role it stays unclaimed: there are no vectors to search yet.
             with suppress(StoreReadOnly, StoreDenied), self._database.transaction() as connection:
                 self._database.within(connection, statement("lock_facts"), {})
                 self.refresh()

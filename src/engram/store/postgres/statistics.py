@@ -1,7 +1,7 @@
-"""How common each term is: counted in slices behind the writers, never under their locks.
+"""How common each term is: counted in slices after writes, never under the writers' locks.
 
-A store of a few hundred documents is counted anew after each write; a large one when a fiftieth of it is new. Whoever finds
-the count behind moves it on; on a replica, where nobody can, it is as far as the primary brought it.
+A store of a few hundred documents is recounted after each write; a large one when a fiftieth of it is new. Any reader that finds
+a stale count updates it; a replica uses the primary's count.
 """
 
 import contextlib
@@ -14,20 +14,20 @@ from engram.store.postgres.connections import Connection
 from engram.store.postgres.database import Database, Row
 from engram.store.postgres.sql import statement
 
-BEHIND = 50
-"""The count is moved on when more than one in so many documents is new."""
+STALE_SHARE = 50
+"""The count is updated when more than one in this many documents is new."""
 SLICE, SLICES = 2_000, 5
-"""Documents counted at once, and how often one search or write does so."""
-ENOUGH = 20_001
-"""New documents looked at when asking how many there are; a multiple of what a slice takes."""
-LOOK_EVERY = 1.0
-"""Seconds between two looks of a reader that has not written anything itself."""
+"""Documents per slice, and the most slices that one search or write counts."""
+MOST_UNCOUNTED = 20_001
+"""New documents are counted up to this number; several slices' worth."""
+CHECK_SECONDS = 1.0
+"""How often a reader that has not written anything checks the count."""
 _RECOUNT = 1.05
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """How many documents were counted, and how many terms they hold."""
+    """The number of counted documents, and of their terms."""
 
     documents: int = 0
     length: int = 0
@@ -39,45 +39,45 @@ class Totals:
 
 
 class Statistics:
-    """A tenant's term statistics, remembered by this process until they have moved."""
+    """A tenant's term statistics, cached by this process until they change."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._totals = Totals()
-        self._looked_at = float("-inf")
+        self._checked_at = float("-inf")
         self._frequency: dict[str, int] = {}
-        self._remembered_at = 0
+        self._cached_at = 0
         self._uncounted = 0
 
     def written(self, documents: int) -> None:
-        """This process has written: the next reader looks. Whoever writes much counts as it goes."""
-        self._looked_at = float("-inf")
+        """Note that this process wrote documents: the next read checks the count. A bulk writer counts as it goes."""
+        self._checked_at = float("-inf")
         self._uncounted += documents
         if self._uncounted >= SLICE:
             self._uncounted = 0
-            with contextlib.suppress(EngramError):  # a count that fails is made later; the write stands
+            with contextlib.suppress(EngramError):  # the write is committed; the count is updated later
                 self._catch_up()
 
     def totals(self) -> Totals:
-        """How many documents there are, after moving the count on if it is behind."""
+        """The current totals, after updating a stale count."""
         now = time.monotonic()
-        if now - self._looked_at >= LOOK_EVERY and not self._database.in_transaction:
+        if now - self._checked_at >= CHECK_SECONDS and not self._database.in_transaction:
             self._catch_up()
-            self._looked_at = now
+            self._checked_at = now
         return self._totals
 
     def _catch_up(self) -> None:
-        """Move the count on by a few slices; a search must not wait for a whole store to be counted."""
+        """Count a few slices; a search must not wait for a whole store to be counted."""
         for _ in range(SLICES):
-            rows = self._database.run("statistics", enough=ENOUGH)
+            rows = self._database.run("statistics", enough=MOST_UNCOUNTED)
             counted = Totals(int(rows[0][1]), int(rows[0][2])) if rows else Totals()
             self._take(counted)
-            behind = rows[0][3] if rows else 1
-            if not behind * BEHIND > counted.documents or not self._count_slice(known=bool(rows)):
+            uncounted = rows[0][3] if rows else 1
+            if not uncounted * STALE_SHARE > counted.documents or not self._count_slice(known=bool(rows)):
                 return
 
     def _count_slice(self, *, known: bool) -> bool:
-        """Count some more; says whether that may have left more to do."""
+        """Count one slice; returns whether more may be left."""
         try:
             with self._database.transaction(durable=False) as connection:
                 if not known:
@@ -87,38 +87,35 @@ class Statistics:
             return False
 
     def _take(self, totals: Totals) -> None:
-        if not self._remembered_at <= totals.documents <= self._remembered_at * _RECOUNT:
-            self._frequency, self._remembered_at = {}, totals.documents
+        if not self._cached_at <= totals.documents <= self._cached_at * _RECOUNT:
+            self._frequency, self._cached_at = {}, totals.documents
         self._totals = totals
 
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
-        """In how many documents each term occurs; a term of documents not yet counted occurs at least once."""
+        """The number of documents each term occurs in; at least 1 for a term of uncounted documents."""
         self.totals()
-        known, missing = self.remembered(terms)
+        known, missing = self.cached(terms)
         if missing:
-            self.remember(known, self._database.run("frequencies", terms=missing))
+            self.cache(known, self._database.run("frequencies", terms=missing))
         return {term: known[term] for term in terms if term in known}
 
-    def remembered(self, terms: Sequence[str]) -> tuple[dict[str, int], list[str]]:
-        """The counts this process knows, and the terms that it has to ask for.
-
-        What is then read goes to these counts, not to those another thread may have begun meanwhile.
-        """
+    def cached(self, terms: Sequence[str]) -> tuple[dict[str, int], list[str]]:
+        """The cached frequencies, and the terms to read. Pass the former to `cache`: another thread may start a new one."""
         known = self._frequency
         return known, [term for term in dict.fromkeys(terms) if term not in known]
 
-    def remember(self, known: dict[str, int], rows: Iterable[Row]) -> None:
-        """Take what was read. A term nobody has used yet is not remembered: the next memory may bring it."""
+    def cache(self, known: dict[str, int], rows: Iterable[Row]) -> None:
+        """Add frequencies that were read. Unknown terms are not cached: the next memory may contain them."""
         known |= dict(rows)
 
 
 def count_slice(database: Database, connection: Connection, size: int) -> int:
-    """Count the terms of the next documents; how many documents that were. 0 as well while somebody else counts."""
-    held = database.within(connection, statement("lock_statistics"), {})
-    if not held:
+    """Count the terms of the next documents. Returns how many documents; 0 while another process counts."""
+    locked = database.within(connection, statement("lock_statistics"), {})
+    if not locked:
         return 0
-    asked = {"counted_to": held[0][0], "slice": size}
-    ((numbers, length),) = database.within(connection, statement("uncounted"), asked)
+    values = {"counted_to": locked[0][0], "slice": size}
+    ((numbers, length),) = database.within(connection, statement("uncounted"), values)
     if not numbers:
         return 0
     database.within(connection, statement("count_terms"), {"numbers": numbers})

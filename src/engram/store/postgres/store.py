@@ -8,46 +8,40 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engram.model.errors import EngramError, InvalidInput, StoreUnreachable
-from engram.model.event import Event, Session
 from engram.model.memory import Memory
-from engram.model.usage import Use
 from engram.rules.scopes import shows
 from engram.store.ledger import decode_event
 from engram.store.lineage import versions_among
-from engram.store.postgres import images, search
-from engram.store.postgres import ledger as events
-from engram.store.postgres import ledger as verifying
-from engram.store.postgres import usage as uses
+from engram.store.postgres import search
 from engram.store.postgres.context import Numbers, TenantContext
 from engram.store.postgres.database import Database
 from engram.store.postgres.filters import where
+from engram.store.postgres.ledger import PostgresLedger
 from engram.store.postgres.sql import statement
 from engram.store.postgres.state import StoreState
 from engram.store.postgres.statistics import Statistics
 from engram.store.postgres.task_store import PostgresTaskStore
 from engram.store.postgres.transaction import DecisionResult, PostgresTransaction, day_of
+from engram.store.postgres.usage import PostgresUsage
 from engram.store.protocol import (
     COMMON,
     Candidates,
     Check,
+    DocumentPosition,
     Filters,
-    Following,
-    Found,
     Image,
-    NewEvent,
-    Noticed,
-    Placed,
+    IndexedPassage,
+    PassageRange,
     Progress,
     Pruned,
     Purged,
     Query,
-    Stand,
     Step,
-    Stretch,
-    no_jobs,
+    StoredRecord,
+    SyncReport,
 )
 from engram.store.records import decode_record
-from engram.store.screen import LATEST, Screen, Unscreened, screened_jobs
+from engram.store.screen import Screen, Unscreened
 from engram.store.sources import random_hex, utc_now
 from engram.store.traversal import PLAIN, Hops
 
@@ -55,8 +49,8 @@ if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder, Vectors
 
 
-class PostgresStore(PostgresTaskStore):
-    """Implements `protocol.Store` on a server. Safe for threads; every call is a transaction of its own."""
+class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
+    """Implements `protocol.Store` on a server. Thread-safe; every call is a transaction of its own."""
 
     screen: Screen = Unscreened()
 
@@ -81,12 +75,12 @@ class PostgresStore(PostgresTaskStore):
         self._statistics = Statistics(database)
 
     def close(self) -> None:
-        """Let go of every connection."""
+        """Close the connections."""
         self.parts.database.close()
 
     @property
     def place(self) -> str:
-        """Where the store lives: server, database and tenant."""
+        """Server, database and tenant."""
         return f"{self.parts.database.where} (tenant {self.parts.database.tenant})"
 
     # -- reads
@@ -101,14 +95,14 @@ class PostgresStore(PostgresTaskStore):
         live = [row for row in named if row[1] in ("active", "dormant", "candidate")] or named
         if len(live) > 1:
             ids = ", ".join(sorted(row[0] for row in live))
-            raise InvalidInput(f"{ref!r} names several memories ({ids}); use an id")
+            raise InvalidInput(f"{ref!r} is the name of several memories ({ids}); use an id")
         return decode_record(live[0][2]) if live else None
 
-    def get_many(self, numbers: Sequence[int]) -> list[Found]:
+    def get_many(self, numbers: Sequence[int]) -> list[StoredRecord]:
         """Records by document number, in that order."""
         rows = {n: (kind, record) for n, kind, record in self._run("records", numbers=list(numbers))}
         return [
-            Found(n, kind, decode_event(record) if kind == "event" else decode_record(record))
+            StoredRecord(n, kind, decode_event(record) if kind == "event" else decode_record(record))
             for n in numbers
             if n in rows
             for kind, record in [rows[n]]
@@ -121,28 +115,28 @@ class PostgresStore(PostgresTaskStore):
         return decode_record(rows[0][2]) if rows else None
 
     def embed(self, texts: Sequence[str]) -> "Vectors | None":
-        """Vectors of texts in the store's space, or None."""
+        """Vectors of texts, or None."""
         return self.parts.embed(texts)
 
     def embedder_name(self) -> str:
-        """The model this process embeds with."""
+        """This process's embedding model."""
         return self.parts.embedder.name if self.parts.embedder else ""
 
     def owned(self, memory_ids: Iterable[str]) -> list[str]:
-        """All of them: a team's files are not part of this store."""
+        """All of them: a server has no team stores."""
         return list(memory_ids)
 
     def trusted_here(self, directory: Path) -> frozenset[str]:
-        """Nothing: trust in a repository's files is kept with the files."""
+        """Nothing: trust in a repository is stored with files."""
         return frozenset()
 
     def named(self, name: str, scope: str) -> str:
-        """The id of the memory that goes by this name in a scope, or ""."""
+        """The id of the memory with this name in a scope, or ""."""
         rows = self._run("named", name=name, scope=scope)
         return str(rows[0][0]) if rows else ""
 
     def file_of(self, memory_id: str) -> str:
-        """No memory is a file here."""
+        """No memory is a file."""
         return ""
 
     def mark(self, scope: str) -> int:
@@ -150,12 +144,8 @@ class PostgresStore(PostgresTaskStore):
         rows = self._run("mark", scope=scope)
         return int(rows[0][0]) if rows else 0
 
-    def event(self, event_id: str) -> Event | None:
-        """An event by id."""
-        return events.find(self.parts, event_id)
-
     def owner_of(self, document_id: str) -> str | None:
-        """The scope a document belongs to."""
+        """The scope of a memory or an event."""
         rows = self._run("owner_of", id=document_id)
         return str(rows[0][0]) if rows else None
 
@@ -167,7 +157,7 @@ class PostgresStore(PostgresTaskStore):
         return [decode_record(record) for (record,) in rows]
 
     def count(self, filters: Filters) -> int:
-        """How many documents pass the filters."""
+        """The number of documents that pass the filters."""
         condition, values = where(filters)
         return int(self.parts.database.query(statement("counted").format(condition=condition), values)[0][0])
 
@@ -175,27 +165,28 @@ class PostgresStore(PostgresTaskStore):
         """What each retriever finds."""
         return search.candidates(self.parts, self._statistics, query, filters)
 
-    def stands(self, numbers: Sequence[int]) -> dict[int, Stand]:
-        """Where each document stands."""
-        return {n: Stand(*place) for n, *place in self._run("stands", numbers=list(numbers))}
+    def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
+        """The position of each document in its session, task or file."""
+        return {n: DocumentPosition(*place) for n, *place in self._run("stands", numbers=list(numbers))}
 
     def passages(
-        self, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters
-    ) -> "tuple[list[Placed], Vectors | None]":
-        """These documents, then every document of these stretches; with their vectors."""
-        return search.passages(self.parts, numbers, stretches, filters)
+        self, numbers: Sequence[int], ranges: Sequence[PassageRange], filters: Filters
+    ) -> "tuple[list[IndexedPassage], Vectors | None]":
+        """These documents, then every document of these ranges, with their vectors."""
+        return search.passages(self.parts, numbers, ranges, filters)
 
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
-        """In how many documents each term occurs."""
+        """The number of documents each term occurs in."""
         return self._statistics.frequencies(terms)
 
-    def said(self, terms: Sequence[str], scopes: Collection[str]) -> frozenset[str]:
-        """Those of the terms that a document of these scopes holds."""
+    def known_terms(self, terms: Sequence[str], scopes: Collection[str]) -> frozenset[str]:
+        """The terms that occur in these scopes."""
         return frozenset(term for (term,) in self._run("said", terms=list(terms), scopes=list(scopes), common=COMMON))
 
     def known_at(self, moment: datetime) -> dict[str, Memory | None]:
-        """What Engram held then of every memory it has decided about since."""
-        return images.known_at(self.parts.database, moment)
+        """Every memory changed since a moment, as it was then."""
+        rows = self._run("known_at", moment=moment)
+        return {memory_id: decode_record(after) if after is not None else None for memory_id, after in rows}
 
     def numbers(self, memory_ids: Sequence[str]) -> dict[str, int]:
         """The document numbers of memories."""
@@ -206,11 +197,14 @@ class PostgresStore(PostgresTaskStore):
         return search.vectors_of(self.parts, numbers)
 
     def history(self, memory_id: str) -> list[Image]:
-        """Everything that was decided about a memory."""
-        return images.history(self.parts.database, memory_id)
+        """Every decision about a memory, oldest first."""
+        return [
+            Image(seq, at, op, actor, reason, decode_record(after) if after is not None else None, tuple(ids))
+            for seq, at, op, actor, reason, after, ids in self._run("history", id=memory_id)
+        ]
 
     def heads(self, conflict_key: str, scope: str) -> list[Memory]:
-        """The memories in force that hold a conflict key in a scope."""
+        """The current memories with a conflict key in a scope."""
         rows = self._run("heads", keys=[conflict_key], scopes=[scope])
         return [decode_record(record) for *_, record in rows]
 
@@ -234,13 +228,13 @@ class PostgresStore(PostgresTaskStore):
         per_seed: int,
         filters: Filters = PLAIN,
     ) -> list[Step]:
-        """What is linked to these memories."""
+        """Memories linked to these."""
         hops = Hops(direction, types, min_weight, filters, self.parts.clock())
         return search.walk(self.parts.database, seeds, depth, hops, per_seed)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """The reads within share one transaction of this thread."""
+        """The reads inside share one transaction of this thread."""
         self._statistics.totals()
         with self.parts.database.reading():
             yield
@@ -259,8 +253,8 @@ class PostgresStore(PostgresTaskStore):
         about: Iterable[str] = (),
         ids_for: Iterable[datetime] = (),
     ) -> Iterator[PostgresTransaction]:
-        """One decision; its ids are taken first, then its scopes and memories are locked, in order."""
-        lacking = False
+        """One decision: reserves its ids, then locks its scopes and memories in order."""
+        needs_vectors = False
         reason = self.screen.decision(actor, reason, session)
         with self._reserved(ids_for) as reserved, self.parts.database.transaction() as connection:
             transaction = PostgresTransaction(
@@ -271,20 +265,20 @@ class PostgresStore(PostgresTaskStore):
             yield transaction
             self.screen.memories(transaction.proposed, transaction.stored)
             transaction.commit()
-            lacking = transaction.lacks_vectors
+            needs_vectors = transaction.lacks_vectors
         self._statistics.written(transaction.written)
-        if lacking:
+        if needs_vectors:
             self._fill_vectors()
 
     @contextlib.contextmanager
     def _reserved(self, moments: Iterable[datetime]) -> Iterator[dict[str, range]]:
-        """Numbers for ids of these moments' days; what the block leaves of them is given back."""
+        """Reserve id numbers for the days of these moments; unused ones are returned at the end."""
         days = Counter(map(day_of, moments))
         reserved = {day: self.parts.numbers.take(day, count) for day, count in sorted(days.items())}
         try:
             yield reserved
         except StoreUnreachable:
-            raise  # they are a gap then
+            raise  # the numbers become a gap
         except BaseException:
             self._give_back(reserved)
             raise
@@ -292,81 +286,24 @@ class PostgresStore(PostgresTaskStore):
 
     def _give_back(self, reserved: Mapping[str, range]) -> None:
         for day, unused in reserved.items():
-            with contextlib.suppress(EngramError):  # they are a gap then, and what was decided is decided
+            with contextlib.suppress(EngramError):  # the numbers become a gap; the decision is committed
                 self.parts.numbers.give_back(day, unused)
 
     def _fill_vectors(self) -> None:
-        """Embed what was written without a vector, outside of any transaction."""
+        """Embed documents without a vector, outside of any transaction."""
         from engram.store.postgres.vector_generations import fill
 
         try:
             fill(self.parts)
         except EngramError as error:
-            # The decision stands, whatever becomes of this.
-            self.parts.warn(f"some documents are found by keyword only for now: {error}")
-
-    # -- usage
-
-    def note_use(self, use: Use) -> None:
-        """Append a use."""
-        uses.note(self.parts.database, self.screen.use(use))
-
-    def uses_of(self, memory_ids: Iterable[str]) -> list[Use]:
-        """Every noted use of these memories, oldest first."""
-        return uses.of(self.parts.database, memory_ids)
-
-    def uses_in(self, session: str) -> list[Use]:
-        """Every use noted in a session."""
-        return uses.in_session(self.parts.database, session)
-
-    def used_since(self, position: int) -> list[str]:
-        """Ids of memories used after a position."""
-        return uses.since(self.parts.database, position)
-
-    def last_use(self, kind: str) -> Use | None:
-        """The newest use of a kind, with all its ids."""
-        return uses.last(self.parts.database, kind)
-
-    # -- events and sessions
-
-    def append_events(
-        self, session: str, new: Sequence[NewEvent], jobs: Following = no_jobs, *, scope: str = ""
-    ) -> list[Event]:
-        """Append to a ledger."""
-        kept = self.screen.events(session, new, lambda: self.events(session, last=LATEST), scope=scope)
-        appended = events.append(self.parts, session, kept, screened_jobs(self.screen, jobs), scope)
-        self._statistics.written(len(new))
-        return appended
-
-    def events(self, session: str, *, last: int | None = None, after: int = 0) -> list[Event]:
-        """A ledger's events in order."""
-        return events.of_ledger(self.parts, session, last, after)
-
-    def ledgers(self) -> list[str]:
-        """The name of every ledger that has events."""
-        return sorted(session for session, head in events.heads(self.parts) if head.seq)
-
-    def save_session(self, session: Session) -> None:
-        """Create or update a session."""
-        events.save_session(self.parts, self.screen.session(session))
-
-    def session(self, session_id: str) -> Session | None:
-        """A session by id."""
-        return events.load_session(self.parts, session_id)
-
-    def sessions(self, limit: int | None = None, scopes: Collection[str] | None = None) -> list[Session]:
-        """Sessions, newest first."""
-        return events.sessions(self.parts, limit, scopes)
-
-    def ledger_scope(self, name: str) -> str:
-        """Whose a ledger is."""
-        return events.ledger_scope(self.parts, name)
+            # The decision is committed whether or not this succeeds.
+            self.parts.warn(f"some documents can only be found by keyword until they are embedded: {error}")
 
     # -- upkeep
 
     @property
     def warnings(self) -> list[str]:
-        """What the owner should hear of."""
+        """Messages for the owner."""
         return self.parts.warnings
 
     @property
@@ -376,7 +313,7 @@ class PostgresStore(PostgresTaskStore):
         return bool(self.parts.facts.get("paused", False))
 
     def pause(self, paused: bool) -> None:
-        """Stop learning and injecting, for every process of this tenant, or go on."""
+        """Pause or resume learning and injection, for every process of this tenant."""
         with self.parts.database.transaction() as connection:
             self.parts.facts.set(connection, paused=paused or None)
 
@@ -384,27 +321,27 @@ class PostgresStore(PostgresTaskStore):
         """Random hex digits."""
         return self.parts.token(size)
 
-    def sync(self, *, seconds: float | None = None) -> Noticed:
-        """Nothing is changed outside of Engram here; what lacks a vector gets one."""
+    def sync(self, *, seconds: float | None = None) -> SyncReport:
+        """Embed documents without a vector; nothing changes outside of Engram on a server."""
         self._fill_vectors()
-        return Noticed()
+        return SyncReport()
 
-    def rebuild(self, progress: Progress = lambda *_: None) -> Noticed:
-        """Make documents, words and vectors anew from the records, beside whoever reads."""
+    def rebuild(self, progress: Progress = lambda *_: None) -> SyncReport:
+        """Rebuild documents, words and vectors from the records; searches continue meanwhile."""
         from engram.store.postgres.rebuild import rebuild
 
         rebuild(self.parts, progress)
         self._statistics = Statistics(self.parts.database)
-        return Noticed()
+        return SyncReport()
 
     def reembed(self, progress: Progress = lambda *_: None) -> int:
-        """Make all vectors anew with this process's embedder, beside the old ones until complete."""
+        """Make all vectors again with this process's embedder; the old ones are used until it is complete."""
         from engram.store.postgres.vector_generations import reembed
 
         return reembed(self.parts, progress)
 
     def build_nearest(self, progress: Progress = lambda *_: None) -> str:
-        """Make this tenant's HNSW index; for the owner of the tables, and worth it for a large tenant."""
+        """Build this tenant's HNSW index. Only the owner of the tables may; worthwhile for a large tenant."""
         from engram.store.postgres import neighbours
 
         return neighbours.build(self.parts, progress)
@@ -414,43 +351,39 @@ class PostgresStore(PostgresTaskStore):
         from engram.store.postgres.purge import purge
 
         self.screen.decision(actor, "", "")
-        purged = purge(self.parts, ids, actor, drawn)
+        purged = purge(self, ids, actor, drawn)
         self._statistics = Statistics(self.parts.database)
         return purged
 
     def prune(self, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
-        """Let go of history older than so many days, or say what would go."""
+        """Remove history older than so many days, or report what would be removed."""
         from engram.store.postgres.retention import prune
 
         return prune(self.parts, now, journal, usage, ledger, dry_run=dry_run)
 
     def note_verdict(self, gate: str, outcome: str, at: datetime) -> None:
-        """Count what the gates said of an autonomous proposal."""
+        """Count a gate's verdict on an autonomous proposal."""
         self.parts.database.change("put_verdict", gate=gate, outcome=outcome, at=at)
 
     def verdicts(self, since: datetime) -> list[tuple[str, str]]:
-        """Gate and outcome of the proposals since then."""
+        """Gate and outcome of each verdict since a moment."""
         return [(gate, outcome) for gate, outcome in self._run("verdicts", since=since)]
 
-    def verify_ledgers(self) -> list[str]:
-        """What is wrong with the ledgers' chains."""
-        return verifying.verify(self.parts)
-
     def backup(self, target: Path, now: datetime) -> dict[str, int]:
-        """A server is backed up by its own means."""
+        """Refused: Postgres has its own tools for backups."""
         raise InvalidInput(
-            "Postgres is backed up with pg_dump or its own archiving (docs/postgres.md); "
+            "Back up a Postgres store with pg_dump or continuous archiving (docs/postgres.md); "
             "`engram export` writes the memories as plain text, `engram migrate --to DIRECTORY` the whole store"
         )
 
     def examine(self) -> list[Check]:
-        """What the server, the schema and the role look like."""
+        """Health checks of the server, the schema and the role."""
         from engram.store.postgres.health import examine
 
         return examine(self.parts)
 
     def facts(self) -> Mapping[str, Any]:
-        """What `status` and `doctor` say of the store."""
+        """What `status` and `doctor` report of the store."""
         generation = self.parts.facts.generation
         return {
             "store": self.place,

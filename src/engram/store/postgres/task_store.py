@@ -1,4 +1,4 @@
-"""The Postgres store's part about tasks: runs, checkpoints and jobs."""
+"""The Postgres store's tasks, checkpoints and jobs."""
 
 import json
 from collections.abc import Callable, Collection, Sequence
@@ -9,13 +9,13 @@ from engram.model.task import Checkpoint, Job, TaskRun
 from engram.store.postgres.connections import Connection
 from engram.store.postgres.context import TenantContext
 from engram.store.postgres.sql import statement
-from engram.store.postgres.write import Work, dumped
+from engram.store.postgres.write import Work, to_json
 from engram.store.screen import Screen
 from engram.store.tasks import from_fields, leased, same_lease, to_fields
 
 
 class PostgresTaskStore:
-    """Runs, checkpoints and jobs of a tenant."""
+    """Tasks, checkpoints and jobs of a tenant."""
 
     parts: TenantContext
     screen: Screen
@@ -28,7 +28,7 @@ class PostgresTaskStore:
         """Change a task under its row lock; returns it changed."""
         database = self.parts.database
         with database.transaction() as connection:
-            task = held_task(self.parts, connection, task_id, "lock_task")
+            task = locked_task(self.parts, connection, task_id, "lock_task")
             if task is None:
                 raise NotFound(f"no task {task_id!r}; `engram task list` shows what there is")
             changed = self.screen.task(change(task))
@@ -53,10 +53,10 @@ class PostgresTaskStore:
         return [_task(record) for (record,) in rows]
 
     def add_checkpoint(self, task_id: str, make: Callable[[int], Checkpoint]) -> Checkpoint:
-        """Append the checkpoint that `make` gives for the next number; under the row lock of its task."""
+        """Append the checkpoint that `make` returns for the next number, under the task's row lock."""
         database = self.parts.database
         with database.transaction() as connection:
-            held_task(self.parts, connection, task_id, "lock_task")
+            locked_task(self.parts, connection, task_id, "lock_task")
             ((last,),) = database.within(connection, statement("last_checkpoint"), {"task": task_id})
             made = self.screen.checkpoint(make(last + 1))
             database.within(connection, statement("put_checkpoint"), checkpoint_values(made))
@@ -71,21 +71,21 @@ class PostgresTaskStore:
         """Rewrite every checkpoint of a task, under its row lock."""
         database = self.parts.database
         with database.transaction() as connection:
-            held_task(self.parts, connection, task_id, "lock_task")
+            locked_task(self.parts, connection, task_id, "lock_task")
             rows = database.within(connection, statement("checkpoints"), {"task": task_id, "limit": None})
             changed = [change(from_fields(Checkpoint, json.loads(record))) for (record,) in rows]
             columns = [checkpoint_values(checkpoint) for checkpoint in changed]
             database.all_of(connection, [("blank_checkpoint", {"id": task_id, **values}) for values in columns])
 
     def enqueue(self, jobs: Sequence[Job]) -> None:
-        """Add jobs; one that is known already stays as it is."""
+        """Add jobs; existing ones are left unchanged."""
         if jobs:
             self.parts.database.change("put_jobs", **job_columns([self.screen.job(job) for job in jobs]))
 
     def lease_jobs(
         self, owner: str, now: datetime, until: datetime, *, kinds: tuple[str, ...] | None = None, limit: int = 1
     ) -> list[Job]:
-        """Take jobs that are due."""
+        """Lease jobs that are due, oldest first."""
         database = self.parts.database
         wanted = {"now": now, "any": kinds is None, "kinds": list(kinds or ()), "limit": limit}
         with database.transaction() as connection:
@@ -95,7 +95,7 @@ class PostgresTaskStore:
         return taken
 
     def settle_job(self, job: Job, then: Job | None) -> bool:
-        """End a lease: the job goes, or is kept as `then` says."""
+        """End a lease: remove the job, or replace it by `then`."""
         database = self.parts.database
         with database.transaction() as connection:
             rows = database.within(connection, statement("lock_job"), {"id": job.id})
@@ -108,12 +108,12 @@ class PostgresTaskStore:
         return True
 
     def tokens_spent(self, day: date) -> int:
-        """Tokens a language model has cost on a day."""
+        """Language model tokens spent on a day."""
         rows = self.parts.database.run("tokens_spent", day=day)
         return max(0, int(rows[0][0])) if rows else 0
 
     def spend_tokens(self, day: date, tokens: int) -> None:
-        """Count tokens on a day."""
+        """Add to the tokens spent on a day."""
         self.parts.database.change("spend_tokens", day=day, tokens=tokens)
 
     def jobs(
@@ -122,26 +122,26 @@ class PostgresTaskStore:
         limit: int | None = None,
         scopes: Collection[str] | None = None,
     ) -> list[Job]:
-        """Jobs that are not done, oldest first."""
+        """Unfinished jobs, oldest first."""
         seen = {"everyone": scopes is None, "scopes": list(scopes or ()), "limit": limit}
         rows = self.parts.database.run("jobs", any=statuses is None, statuses=list(statuses or ()), **seen)
         return [_job(record) for (record,) in rows]
 
 
-def held_task(parts: TenantContext, connection: Connection, task_id: str, how: str) -> TaskRun | None:
-    """A task under a lock, or None."""
-    rows = parts.database.within(connection, statement(how), {"id": task_id})
+def locked_task(parts: TenantContext, connection: Connection, task_id: str, lock: str) -> TaskRun | None:
+    """A task, locked by the named statement; None if there is none."""
+    rows = parts.database.within(connection, statement(lock), {"id": task_id})
     return _task(rows[0][0]) if rows else None
 
 
 def task_values(task: TaskRun) -> dict[str, object]:
-    """A task as its row has it."""
-    return {"id": task.id, "status": task.status, "created": task.created, "record": dumped(to_fields(task))}
+    """The columns of a task."""
+    return {"id": task.id, "status": task.status, "created": task.created, "record": to_json(to_fields(task))}
 
 
 def checkpoint_values(checkpoint: Checkpoint) -> dict[str, object]:
-    """A checkpoint as its row has it."""
-    return {"task": checkpoint.task, "number": checkpoint.number, "record": dumped(to_fields(checkpoint))}
+    """The columns of a checkpoint."""
+    return {"task": checkpoint.task, "number": checkpoint.number, "record": to_json(to_fields(checkpoint))}
 
 
 def job_columns(jobs: Sequence[Job]) -> dict[str, object]:
@@ -152,7 +152,7 @@ def job_columns(jobs: Sequence[Job]) -> dict[str, object]:
         "statuses": [job.status for job in jobs],
         "run_afters": [job.run_after for job in jobs],
         "leases": [job.leased_until for job in jobs],
-        "records": [dumped(to_fields(job)) for job in jobs],
+        "records": [to_json(to_fields(job)) for job in jobs],
     }
 
 
@@ -162,7 +162,7 @@ def _job_values(job: Job) -> dict[str, object]:
         "status": job.status,
         "run_after": job.run_after,
         "leased_until": job.leased_until,
-        "record": dumped(to_fields(job)),
+        "record": to_json(to_fields(job)),
     }
 
 

@@ -1,4 +1,4 @@
-"""One decision on Postgres: its scopes and memories locked in order, everything written in one transaction."""
+"""One decision on Postgres: locks its scopes and memories in order, writes everything in one transaction."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,20 +13,28 @@ from engram.store.postgres.adapters import Texts
 from engram.store.postgres.connections import Connection
 from engram.store.postgres.context import TenantContext
 from engram.store.postgres.sql import statement
-from engram.store.postgres.write import DocumentRow, Work, at_once, documents_work, dumped, memories_work, places
-from engram.store.protocol import Foreseen
+from engram.store.postgres.write import (
+    DocumentRow,
+    Work,
+    chunks,
+    documents_work,
+    memories_work,
+    number_documents,
+    to_json,
+)
+from engram.store.protocol import ProposalKeys
 from engram.store.records import decode_record, readable_image
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
 _COMPARED = ("active", "dormant", "candidate")
-"""The statuses of what the gates hold a proposal against."""
+"""The statuses that gates compare a proposal with."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionResult:
-    """What a decision is called, who takes it and why."""
+    """The operation, who decided it and why."""
 
     op: str
     actor: str
@@ -41,10 +49,10 @@ class _Pending:
 
 
 class PostgresTransaction:
-    """Collects what a decision changes; `commit` writes it, the end of the transaction makes it so.
+    """Collects what a decision changes; `commit` writes it, and the end of the transaction commits it.
 
-    Locks are taken in one order, scopes before memories and each by name, so that no two decisions wait for each other: that
-    is why a decision names both when it begins. What it meets on the way is locked as it is met.
+    Locks are taken in one order, scopes before memories and each sorted by name, so that two decisions cannot deadlock: that
+    is why a decision names both when it begins. Anything else is locked when it is first read.
     """
 
     def __init__(
@@ -52,59 +60,59 @@ class PostgresTransaction:
     ) -> None:
         self._parts, self._connection, self._decision = parts, connection, decision
         self._pending: dict[str, _Pending] = {}
-        self._held: dict[str, Memory | None] = {}
+        self._stored: dict[str, Memory | None] = {}
         self._changes: dict[str, int] = {}
         self._minted: set[str] = set()
         self._names: set[tuple[str, str]] = set()
         self._day: tuple[datetime | None, str] = (None, "")
         self._reserved = reserved
-        """Numbers taken for new ids, by day; what is used is taken out."""
+        """Unused numbers reserved for new ids, by day."""
         self._exact: dict[tuple[str, str], Memory | None] = {}
         self._heads: dict[tuple[str, str], list[str]] = {}
-        self._holding: dict[tuple[str, str], list[str]] = {}
-        """What this decision has put so far, by conflict key and scope."""
+        self._put_by_key: dict[tuple[str, str], list[str]] = {}
+        """Ids this decision has put, by conflict key and scope."""
         self._taken: dict[tuple[str, str], set[str]] = {}
 
     # -- locks
 
     def lock_scopes(self, scopes: Iterable[str]) -> None:
-        """Nobody else decides in these scopes before this transaction ends."""
+        """Lock scopes against other decisions until this transaction ends."""
         wanted = sorted(set(scopes) - set(self._changes))
         if wanted:
             self._changes |= dict(self._run("lock_scopes", scopes=wanted))
 
     def lock_memories(self, ids: Iterable[str]) -> None:
-        """Nobody else changes these memories before this transaction ends."""
-        wanted = sorted(set(ids) - set(self._held))
+        """Lock memories against changes until this transaction ends."""
+        wanted = sorted(set(ids) - set(self._stored))
         if wanted:
             found = {i: decode_record(record) for i, record in self._run("lock_memories", ids=wanted)}
-            self._held |= {i: found.get(i) for i in wanted}
+            self._stored |= {i: found.get(i) for i in wanted}
 
-    def foresee(self, proposals: Sequence[Foreseen]) -> None:
-        """Look up at once what will be asked about."""
-        self.lock_scopes(wanted.scope for wanted in proposals)
-        self._look_up_exact([(wanted.content_hash, wanted.scope) for wanted in proposals if wanted.content_hash])
-        self._look_up_names([(wanted.name, wanted.scope) for wanted in proposals if wanted.name])
-        if keyed := [(wanted.conflict_key, wanted.scope) for wanted in proposals if wanted.conflict_key]:
+    def prefetch(self, proposals: Sequence[ProposalKeys]) -> None:
+        """Look up everything the proposals will need at once."""
+        self.lock_scopes(keys.scope for keys in proposals)
+        self._look_up_exact([(keys.content_hash, keys.scope) for keys in proposals if keys.content_hash])
+        self._look_up_names([(keys.name, keys.scope) for keys in proposals if keys.name])
+        if keyed := [(keys.conflict_key, keys.scope) for keys in proposals if keys.conflict_key]:
             self._look_up_heads(keyed)
 
     # -- reading
 
     def get(self, memory_id: str) -> Memory | None:
-        """A memory as it stands, with what this decision has put so far; locked."""
+        """The current memory, or what this decision has put; locked."""
         if memory_id in self._pending:
             return self._pending[memory_id].memory
         self.lock_memories([memory_id])
-        return self._held[memory_id]
+        return self._stored[memory_id]
 
     @property
     def proposed(self) -> list[Memory]:
-        """What this decision has put so far."""
+        """The memories this decision has put."""
         return [item.memory for item in self._pending.values()]
 
     def stored(self, memory_id: str) -> Memory | None:
         """A memory as it was before this decision."""
-        return self._held.get(memory_id)
+        return self._stored.get(memory_id)
 
     def exact(self, content_hash: str, scope: str) -> Memory | None:
         """The live memory with this content in this scope."""
@@ -123,17 +131,17 @@ class PostgresTransaction:
         }
 
     def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
-        """The memories in force that hold a conflict key in a scope; locked."""
+        """The current memories with a conflict key in a scope; locked."""
         if not conflict_key:
             return []
         if (conflict_key, scope) not in self._heads:
             self.lock_scopes([scope])
             self._look_up_heads([(conflict_key, scope)])
-        ids = dict.fromkeys([*self._heads[conflict_key, scope], *self._holding.get((conflict_key, scope), ())])
+        ids = dict.fromkeys([*self._heads[conflict_key, scope], *self._put_by_key.get((conflict_key, scope), ())])
         return heads_among([self.get(i) for i in ids], conflict_key, scope)
 
     def _look_up_heads(self, keys: list[tuple[str, str]]) -> None:
-        """Under the scopes' locks, so that nobody makes another meanwhile."""
+        """Requires the scopes' locks, so that no other decision adds one meanwhile."""
         rows = self._run("heads", keys=[key for key, _ in keys], scopes=[scope for _, scope in keys])
         self._heads |= {key: [] for key in keys}
         for key, scope, memory_id, _ in rows:
@@ -148,18 +156,18 @@ class PostgresTransaction:
         return versions_among([*known, *(item.memory for item in self._pending.values())], lineage_id)
 
     def changed_since(self, scope: str, mark: int) -> Sequence[Memory]:
-        """What others wrote in a scope after `mark`."""
+        """What other decisions wrote in a scope after `mark`."""
         self.lock_scopes([scope])
         if self._changes[scope] <= mark + 1:
             return []
         return [decode_record(record) for (record,) in self._run("changed_since", scope=scope, mark=mark)]
 
-    # -- giving out ids and names
+    # -- ids and names
 
     def new_id(self, at: datetime, *, team: bool = False) -> str:
         """The next id of a UTC day."""
         if team:
-            raise InvalidInput("a team store is kept in files; this Engram is on Postgres")
+            raise InvalidInput("a team store consists of files; this store is on Postgres")
         if self._day[0] is not at:
             self._day = (at, day_of(at))
         minted = f"{self._day[1]}-{self._next_number(self._day[1]):03d}"
@@ -167,13 +175,13 @@ class PostgresTransaction:
         return minted
 
     def _next_number(self, day: str) -> int:
-        # One that was not foreseen is taken in this transaction; until it ends, others of the day wait.
+        # A number that was not reserved is taken in this transaction; other decisions of the day wait for it.
         numbers = self._reserved.get(day) or self._parts.numbers.take(day, 1)
         self._reserved[day] = numbers[1:]
         return numbers[0]
 
     def free_name(self, name: str, scope: str) -> str:
-        """The name, or the name with a number behind it, free in its scope."""
+        """The name, or the name with the first number that is free in its scope."""
         if not name:
             return ""
         if (name, scope) not in self._taken:
@@ -203,9 +211,9 @@ class PostgresTransaction:
     def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "") -> None:
         """Add or replace a memory."""
         if team:
-            raise InvalidInput("a team store is kept in files; this Engram is on Postgres")
+            raise InvalidInput("a team store consists of files; this store is on Postgres")
         if memory.conflict_key:
-            self._holding.setdefault((memory.conflict_key, memory.scope), []).append(memory.id)
+            self._put_by_key.setdefault((memory.conflict_key, memory.scope), []).append(memory.id)
         known = self._pending.get(memory.id)
         if known is not None:
             known.memory, known.vector = memory, vector if vector is not None else known.vector
@@ -213,8 +221,8 @@ class PostgresTransaction:
         if memory.id not in self._minted:
             before = self.get(memory.id)
             if before is None and self._run("purged", ids=[memory.id]):
-                raise NotFound(f"{memory.id} was purged and does not come back")
-            if before is None or _is_compared_anew(before, memory):
+                raise NotFound(f"{memory.id} was purged and cannot be restored")
+            if before is None or _needs_comparison(before, memory):
                 self.lock_scopes([memory.scope])
         else:
             self.lock_scopes([memory.scope])
@@ -222,35 +230,35 @@ class PostgresTransaction:
 
     @property
     def lacks_vectors(self) -> bool:
-        """Whether a memory was written whose vector may still have to be made."""
+        """Whether a written memory may still need a vector."""
         if self._parts.embedder is None:
             return False
-        return any(item.vector is None and self._says_something_new(item.memory) for item in self._pending.values())
+        return any(item.vector is None and self._has_new_meaning(item.memory) for item in self._pending.values())
 
-    def _says_something_new(self, memory: Memory) -> bool:
-        before = self._held.get(memory.id)
+    def _has_new_meaning(self, memory: Memory) -> bool:
+        before = self._stored.get(memory.id)
         return before is None or meaning_of(before) != meaning_of(memory)
 
     @property
     def written(self) -> int:
-        """How many memories the decision wrote."""
+        """The number of memories written."""
         return len(self._pending)
 
     def commit(self) -> None:
-        """Write the decision. Nothing pending, nothing written.
+        """Write the decision, if it put anything.
 
-        One part of it is sent after the other, and no answer is waited for: while the server writes one, the next is made.
+        It is sent in chunks without waiting for answers: the server writes one while the next is prepared.
         """
         if not self._pending:
             return
         parts, ids, images = self._parts, Texts(self._pending), Texts()
-        fresh = {i for i in ids if self._held.get(i) is None}
-        # All that is asked is asked before: what is sent below has no answer until its end.
-        placed, generation = places(parts.database, self._connection, ids), parts.facts.generation
+        fresh = {i for i in ids if self._stored.get(i) is None}
+        # Reads come first: inside the pipeline no answer is available before its end.
+        placed, generation = number_documents(parts.database, self._connection, ids), parts.facts.generation
         ((seq,),) = self._run("next_decision")
         with self._connection.pipeline():
-            for some in at_once(list(self._pending.values())):
-                records = [(item.memory, dumped(readable_image(item.memory))) for item in some]
+            for some in chunks(list(self._pending.values())):
+                records = [(item.memory, to_json(readable_image(item.memory))) for item in some]
                 self._send(memories_work(records, fresh))
                 self._send(documents_work([self._row(item) for item in some], placed, generation))
                 images += [record for _, record in records]
@@ -263,8 +271,8 @@ class PostgresTransaction:
     def _journal_work(self, seq: int, ids: Texts, images: Texts) -> Work:
         decision = self._decision
         entry = {"seq": seq, "at": self._parts.clock(), "op": decision.op, "ids": ids}
-        told = {"actor": decision.actor, "reason": decision.reason, "session": decision.session}
-        return [("put_decision", {**entry, **told}), ("put_images", {**entry, "images": images})]
+        made_by = {"actor": decision.actor, "reason": decision.reason, "session": decision.session}
+        return [("put_decision", {**entry, **made_by}), ("put_images", {**entry, "images": images})]
 
     def _send(self, work: Work) -> None:
         self._parts.database.send(self._connection, work)
@@ -274,15 +282,14 @@ class PostgresTransaction:
 
 
 def day_of(moment: datetime) -> str:
-    """What the ids of a UTC day begin with."""
+    """The prefix of ids of a UTC day."""
     return moment.astimezone(UTC).strftime("ENG-%Y-%m%d")
 
 
-def _is_compared_anew(before: Memory, after: Memory) -> bool:
-    """Whether the gates must look at a memory again: it has a new place, or says something new, or comes into force.
+def _needs_comparison(before: Memory, after: Memory) -> bool:
+    """Whether a changed memory must be compared within its scope: its scope, statement or status has changed.
 
-    One that leaves does not: its memory is locked already, and a scope locked after it could make two decisions wait for
-    each other.
+    One that is retired needs no comparison: it is locked already, and locking a scope after a memory could deadlock.
     """
-    said = (before.statement, before.status) != (after.statement, after.status)
-    return before.scope != after.scope or (said and after.status in _COMPARED)
+    changed = (before.statement, before.status) != (after.statement, after.status)
+    return before.scope != after.scope or (changed and after.status in _COMPARED)

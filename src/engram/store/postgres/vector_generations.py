@@ -1,4 +1,4 @@
-"""Vectors: those that are missing, and all of them for a new embedder, next to the old ones until the last is made."""
+"""Makes missing vectors, and all vectors again for a new embedder; the old ones are used until the new are complete."""
 
 import time
 
@@ -7,7 +7,7 @@ from engram.store.documents import meaning_digest, stored_meaning
 from engram.store.postgres import neighbours
 from engram.store.postgres.context import TenantContext
 from engram.store.postgres.sql import statement
-from engram.store.postgres.state import REMEMBERED
+from engram.store.postgres.state import CACHE_SECONDS
 from engram.store.postgres.write import vector_columns
 from engram.store.protocol import Progress
 
@@ -15,7 +15,7 @@ SLICE = 256
 
 
 def fill(parts: TenantContext) -> int:
-    """Embed what lacks a vector of the current generation, a slice at a time; returns how many there were."""
+    """Embed documents without a vector of the current generation, a slice at a time; returns how many."""
     if parts.embedder is None or not parts.facts.can_embed():
         return 0
     done, after = 0, 0
@@ -25,7 +25,7 @@ def fill(parts: TenantContext) -> int:
 
 
 def _embed_slice(parts: TenantContext, generation: int, after: int) -> tuple[int, int] | None:
-    """Embed the next documents without a vector; returns the last number looked at and how many were written."""
+    """Embed the next documents without a vector; returns the last number read and how many were written."""
     assert parts.embedder is not None
     rows = parts.database.run("without_vector", generation=generation, after=after, limit=SLICE)
     if not rows:
@@ -33,25 +33,27 @@ def _embed_slice(parts: TenantContext, generation: int, after: int) -> tuple[int
     texts = {n: stored_meaning(kind, record) for n, kind, _, record, _ in rows}
     vectors = dict(zip(texts, parts.embedder.embed(list(texts.values())), strict=True))
     with parts.database.transaction() as connection:
-        # While this was being embedded another writer may have changed or purged it.
-        held = parts.database.within(connection, statement("meanings"), {"numbers": list(texts)})
+        # Another writer may have changed or purged a document meanwhile.
+        current = parts.database.within(connection, statement("meanings"), {"numbers": list(texts)})
         kinds = {n: kind for n, kind, *_ in rows}
-        still = [
-            (n, kinds[n], scope, vectors[n]) for n, meaning, scope in held if bytes(meaning) == meaning_digest(texts[n])
+        unchanged = [
+            (n, kinds[n], scope, vectors[n])
+            for n, meaning, scope in current
+            if bytes(meaning) == meaning_digest(texts[n])
         ]
-        if still:
-            parts.database.within(connection, statement("put_vectors"), vector_columns(still, generation))
-    return rows[-1][0], len(still)
+        if unchanged:
+            parts.database.within(connection, statement("put_vectors"), vector_columns(unchanged, generation))
+    return rows[-1][0], len(unchanged)
 
 
 def reembed(parts: TenantContext, progress: Progress) -> int:
-    """Embed every document with this process's embedder. Interrupted, it continues where it was; searches use the old vectors."""
+    """Embed every document with this process's embedder. Resumable; searches use the old vectors meanwhile."""
     if parts.embedder is None:
         raise EmbedderError("this process has no embedder; set one with `engram config embedder static`")
     parts.facts.refresh()
     if parts.facts.can_embed():
         if not parts.facts.get("pending"):
-            _drop_old(parts, parts.facts.generation)  # whatever a re-embedding that was stopped at its end left behind
+            _drop_old(parts, parts.facts.generation)  # left by a re-embedding that was interrupted at its end
         return fill(parts)
     generation = _pending_generation(parts)
     total = int(parts.database.run("document_count")[0][0])
@@ -62,7 +64,7 @@ def reembed(parts: TenantContext, progress: Progress) -> int:
             after, done = made[0], done + made[1]
             progress("vectors", done, max(total, done))
         elif _switch(parts, generation):
-            time.sleep(REMEMBERED)  # others may search the old vectors for as long
+            time.sleep(CACHE_SECONDS)  # other processes may use the old vectors until they read the settings again
             _drop_old(parts, generation)
             return done
         else:
@@ -83,7 +85,7 @@ def _pending_generation(parts: TenantContext) -> int:
 
 
 def _switch(parts: TenantContext, generation: int) -> bool:
-    """Make a generation current if nothing lacks a vector of it; one statement decides for every process."""
+    """Make a generation current if no document lacks a vector of it. Returns whether it is."""
     assert parts.embedder is not None
     with parts.database.transaction() as connection:
         parts.database.within(connection, statement("lock_facts"), {})

@@ -1,4 +1,4 @@
-"""Putting documents into the tables and taking them out. Everything here runs inside one transaction."""
+"""Writes documents and records of memories to the tables, inside one transaction."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,13 +23,13 @@ _VALUES = ("position", "time", "known", "valid_from", "valid_until", "pinned")
 _TAG_END = "\x1f"
 Item = TypeVar("Item")
 Work = list[tuple[str, dict[str, Any]]]
-SENT_AT_ONCE = 100
-"""Documents of one statement: while the server writes some, the next are made."""
+CHUNK = 100
+"""Documents per statement: the server writes some while the next are prepared."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentRow:
-    """A document to be put, and its vector where the caller has it. `change` is the number of its scope's last change."""
+    """A document to write, with its vector if the caller has it. `change` is the number of its scope's last change."""
 
     document: Document
     vector: "Vectors | None" = None
@@ -38,7 +38,7 @@ class DocumentRow:
 
 @dataclass(frozen=True, slots=True)
 class KnownDocument:
-    """A document as it stands in the table."""
+    """A document as it is in the table."""
 
     n: int
     texts: tuple[str, str, str]
@@ -49,68 +49,66 @@ class KnownDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """The numbers of documents about to be put, and those of them that are in the table."""
+class DocumentNumbers:
+    """The numbers of documents to write, and those that are in the table already."""
 
     numbers: Mapping[str, int]
     known: Mapping[str, KnownDocument]
 
 
-def places(database: Database, connection: Connection, ids: Sequence[str]) -> Places:
-    """Where documents stand; one that is new is given a number."""
+def number_documents(database: Database, connection: Connection, ids: Sequence[str]) -> DocumentNumbers:
+    """Look up the numbers of documents; new ones get the next numbers."""
     known = known_documents(database, connection, ids)
-    numbers = {i: held.n for i, held in known.items()}
+    numbers = {i: stored.n for i, stored in known.items()}
     fresh = [i for i in ids if i not in known]
     if fresh:
         taken = database.within(connection, statement("next_numbers"), {"count": len(fresh)})
         numbers |= {i: n for i, (n,) in zip(fresh, taken, strict=True)}
-    return Places(numbers, known)
+    return DocumentNumbers(numbers, known)
 
 
-def put_documents(
+def write_documents(
     database: Database,
     connection: Connection,
     rows: Sequence[DocumentRow],
     generation: int,
     *,
-    anew: bool = False,
-    placed: Places | None = None,
+    rewrite: bool = False,
 ) -> None:
-    """Insert or update documents; what did not change is left alone, unless its words are to be written `anew`.
-
-    `placed` tells where they stand, if that is known already.
-    """
-    placed = placed or places(database, connection, [row.document.id for row in rows])
+    """Insert or update documents. Unchanged words are left alone unless `rewrite` is set."""
+    numbered = number_documents(database, connection, [row.document.id for row in rows])
     with connection.pipeline():
-        for some in at_once(rows):
-            database.send(connection, documents_work(some, placed, generation, anew=anew))
+        for some in chunks(rows):
+            database.send(connection, documents_work(some, numbered, generation, rewrite=rewrite))
 
 
-def at_once(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """Items in parts as large as are sent together."""
-    return (items[start : start + SENT_AT_ONCE] for start in range(0, len(items), SENT_AT_ONCE))
+def chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """Items in chunks that are sent together."""
+    return (items[start : start + CHUNK] for start in range(0, len(items), CHUNK))
 
 
-def documents_work(rows: Sequence[DocumentRow], placed: Places, generation: int, *, anew: bool = False) -> Work:
-    """The statements that put these documents."""
-    numbers, known = placed.numbers, placed.known
-    reworded, spelled = [], []
+def documents_work(
+    rows: Sequence[DocumentRow], numbered: DocumentNumbers, generation: int, *, rewrite: bool = False
+) -> Work:
+    """The statements that write these documents."""
+    numbers, known = numbered.numbers, numbered.known
+    changed, added = [], []
     for row in rows:
-        held, n = known.get(row.document.id), numbers[row.document.id]
-        if held is None:
-            spelled.append(n)
-        elif anew or held.texts != _texts(row.document):
-            reworded.append(n)
-    work: Work = [("drop_postings", {"numbers": reworded})] if reworded else []
-    work.append(("put_documents", _columns(rows, numbers, known)))
-    if spelled or reworded:
-        work.append(("put_postings", {"numbers": spelled + reworded}))
+        stored, n = known.get(row.document.id), numbers[row.document.id]
+        if stored is None:
+            added.append(n)
+        elif rewrite or stored.texts != _texts(row.document):
+            changed.append(n)
+    work: Work = [("drop_postings", {"numbers": changed})] if changed else []
+    work.append(("put_documents", _document_columns(rows, numbers, known)))
+    if added or changed:
+        work.append(("put_postings", {"numbers": added + changed}))
     _put_vectors(work, rows, numbers, known, generation)
     return work
 
 
 def known_documents(database: Database, connection: Connection, ids: Sequence[str]) -> dict[str, KnownDocument]:
-    """Those of the documents that are in the table."""
+    """The documents that are in the table, by id."""
     rows = database.within(connection, statement("known_documents"), {"ids": list(ids)})
     return {
         i: KnownDocument(n, (statement_, about, support), bytes(meaning), scope, kind, change)
@@ -127,21 +125,21 @@ def _length(document: Document) -> int:
     return len(terms) - terms.count(ASKED)
 
 
-def _columns(
+def _document_columns(
     rows: Sequence[DocumentRow], numbers: Mapping[str, int], known: Mapping[str, KnownDocument]
 ) -> dict[str, Any]:
     documents = [row.document for row in rows]
-    columns: dict[str, Any] = {name: Texts(getattr(d, name) for d in documents) for name in _TEXTS}
-    columns |= {name: [getattr(d, name) for d in documents] for name in _VALUES}
-    columns["n"] = [numbers[d.id] for d in documents]
-    columns["tags"] = Texts(_TAG_END.join(dict.fromkeys(d.tags)) for d in documents)
-    columns["length"] = [_length(d) for d in documents]
-    columns["meaning"] = [meaning_digest(d.meaning) for d in documents]
-    columns["change"] = [
+    found: dict[str, Any] = {name: Texts(getattr(d, name) for d in documents) for name in _TEXTS}
+    found |= {name: [getattr(d, name) for d in documents] for name in _VALUES}
+    found["n"] = [numbers[d.id] for d in documents]
+    found["tags"] = Texts(_TAG_END.join(dict.fromkeys(d.tags)) for d in documents)
+    found["length"] = [_length(d) for d in documents]
+    found["meaning"] = [meaning_digest(d.meaning) for d in documents]
+    found["change"] = [
         row.change if row.change is not None else known[row.document.id].change if row.document.id in known else 0
         for row in rows
     ]
-    return columns
+    return found
 
 
 def _put_vectors(
@@ -153,12 +151,12 @@ def _put_vectors(
 ) -> None:
     stale, moved, embedded = [], [], []
     for row in rows:
-        held = known.get(row.document.id)
-        if held is not None and held.meaning != meaning_digest(row.document.meaning):
-            # Of every generation, one that is still being made included.
-            stale.append(held.n)
-        elif held is not None and held.scope != row.document.scope:
-            moved.append(held.n)
+        stored = known.get(row.document.id)
+        if stored is not None and stored.meaning != meaning_digest(row.document.meaning):
+            # Of every generation, including one that is still being built.
+            stale.append(stored.n)
+        elif stored is not None and stored.scope != row.document.scope:
+            moved.append(stored.n)
         if row.vector is not None:
             embedded.append((numbers[row.document.id], row.document.kind, row.document.scope, row.vector))
     if stale:
@@ -169,8 +167,13 @@ def _put_vectors(
         work.append(("put_vectors", vector_columns(embedded, generation)))
 
 
+def columns(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> dict[str, Any]:
+    """Rows as the arrays that a statement unnests."""
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+
+
 def vector_columns(embedded: "Iterable[tuple[int, str, str, Vectors]]", generation: int) -> dict[str, Any]:
-    """Numbers, kinds, scopes and vectors as `put_vectors` takes them."""
+    """The columns that `put_vectors` expects."""
     numbers, kinds, scopes, vectors = zip(*embedded, strict=True)
     return {
         "generation": generation,
@@ -181,18 +184,11 @@ def vector_columns(embedded: "Iterable[tuple[int, str, str, Vectors]]", generati
     }
 
 
-def put_memories(
-    database: Database, connection: Connection, memories: Sequence[tuple[Memory, str]], fresh: set[str]
-) -> None:
-    """Write records, names and links of memories; those in `fresh` have none yet."""
-    database.all_of(connection, memories_work(memories, fresh))
-
-
 def memories_work(memories: Sequence[tuple[Memory, str]], fresh: set[str]) -> Work:
-    """The statements that put these records, their names and their links."""
+    """The statements that put records of memories, their names and their links; those in `fresh` are new."""
     new = [(memory.id, record) for memory, record in memories if memory.id in fresh]
     old = [(memory.id, record) for memory, record in memories if memory.id not in fresh]
-    # An id that is new is never one that is there: should a number be given out twice, the second decision fails.
+    # A new id must not exist yet: if a number was allocated twice, the second decision fails.
     work: Work = [("add_memories", _records(new))] if new else []
     if old:
         ids = {"ids": Texts(i for i, _ in old)}
@@ -208,8 +204,8 @@ def memories_work(memories: Sequence[tuple[Memory, str]], fresh: set[str]) -> Wo
         for link in m.associations
     ]
     if links:
-        columns = ("sources", "targets", "types", "strengths", "weights", "reinforced")
-        work.append(("put_relations", dict(zip(columns, map(list, zip(*links, strict=True)), strict=True))))
+        relation_columns = ("sources", "targets", "types", "strengths", "weights", "reinforced")
+        work.append(("put_relations", columns(relation_columns, links)))
     return work
 
 
@@ -217,6 +213,6 @@ def _records(memories: Sequence[tuple[str, str]]) -> dict[str, Any]:
     return {"ids": Texts(i for i, _ in memories), "records": Texts(record for _, record in memories)}
 
 
-def dumped(mapping: Mapping[str, Any]) -> str:
-    """A record as the tables keep it."""
+def to_json(mapping: Mapping[str, Any]) -> str:
+    """A record as the tables store it."""
     return json.dumps(mapping, ensure_ascii=False, separators=(",", ":"))

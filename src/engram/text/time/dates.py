@@ -1,35 +1,26 @@
-"""Calendar dates in a question: the span of time each names, and the question without them.
+"""Calendar dates with a year in a question: the time span each names, and the question without them.
 
-A date narrows a question in time; as words its parts only mislead ("May" is in many sentences). Relative phrases need to know
-when the question was asked and are not read here.
+A date narrows a question in time; as words its parts only mislead ("May" is in many sentences). Relative phrases depend on
+when the question was asked; `windows` reads those.
 """
 
 import re
-from calendar import monthrange
-from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from functools import cache
+from datetime import UTC, datetime
 
-_MONTHS = (
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december",
-)  # fmt: skip
-_MONTH = r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
-_DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
-_YEAR = r"(?P<year>(?:19|20)\d\d)"
-_LEAD = r"(?:\b(?:on|in|of|during|since|around|by|the)\s+)*"
-_FORMS = (
-    rf"{_YEAR}-(?P<number>[01]\d)-{_DAY}",
-    rf"{_DAY}\s+(?:of\s+)?{_MONTH},?\s+{_YEAR}",
-    rf"{_MONTH}\s+{_DAY},?\s+{_YEAR}",
-    rf"{_MONTH},?\s+{_YEAR}",
-)
+from engram.text.time.calendar import Span, holding, monthly
+from engram.text.time.numbers import repeating, written_date, year_after
+from engram.text.time.words import Word, words
+
+__all__ = ["DateSpan", "date_spans", "without_dates"]
+
 _HAS_YEAR = re.compile(r"(?:19|20)\d\d")
+_LEADS = frozenset(("on", "in", "of", "during", "since", "around", "by", "the"))
 
 
 @dataclass(frozen=True, slots=True)
 class DateSpan:
-    """A half-open span of time, in seconds, and where its words stand."""
+    """A half-open time span, in seconds, and the place of its words in the text."""
 
     since: float
     until: float
@@ -37,50 +28,45 @@ class DateSpan:
     end: int
 
 
-def spans(text: str) -> list[DateSpan]:
-    """The dates a text names, in order; a phrase is read once, by the form that says most."""
-    found: list[DateSpan] = []
+def date_spans(text: str) -> list[DateSpan]:
+    """The days and months with a year that a text names, in order."""
+    spans: list[DateSpan] = []
     if not _HAS_YEAR.search(text):
-        return found
-    read = bytearray(len(text))
-    for form in _forms():
-        for match in form.finditer(text):
-            start, end = match.span()
-            if not any(read[start:end]) and (named := list(_span(match))):
-                found += named
-                read[start:end] = b"\1" * (end - start)
-    return sorted(found, key=lambda span: span.start)
+        return spans
+    found, place, behind = words(text), 0, 0
+    while place < len(found):
+        date = _date_at(found, place)
+        if date is None:
+            place += 1
+            continue
+        first = place
+        while first > behind and found[first - 1].key in _LEADS and not found[first - 1].closed:
+            first -= 1
+        place = behind = date[0]
+        since, until = (moment.replace(tzinfo=UTC).timestamp() for moment in (date[1].since, date[1].until))
+        spans.append(DateSpan(since, until, found[first].start, found[place - 1].end))
+    return spans
 
 
-@cache
-def _forms() -> tuple[re.Pattern[str], ...]:
-    """Compiled when a text first names a year: most questions do not."""
-    return tuple(re.compile(rf"{_LEAD}\b{form}\b", re.IGNORECASE) for form in _FORMS)
+def _date_at(found: list[Word], place: int) -> tuple[int, Span] | None:
+    """Where a day or a month with its year ends, and its span."""
+    written = written_date(found, place)
+    if written is not None:
+        return written if written[1].grain in ("day", "month") else None
+    named = repeating(found, place, named=False)
+    year = year_after(found, named[0]) if named is not None and named[1].kind in ("date", "month") else None
+    if named is None or year is None or not _HAS_YEAR.fullmatch(str(year[1])):
+        return None
+    if named[1].kind == "month":
+        return year[0], monthly(year[1], named[1].first, 1, "month")
+    try:
+        return year[0], holding(datetime(year[1], named[1].first, named[1].second), "day")
+    except ValueError:
+        return None  # "30 February 2024"
 
 
-def without(text: str, found: list[DateSpan]) -> str:
-    """The text with the words of these dates taken out."""
+def without_dates(text: str, found: list[DateSpan]) -> str:
+    """The text without the words of these dates."""
     for span in reversed(found):
         text = f"{text[: span.start]} {text[span.end :]}"
     return text
-
-
-def _span(match: re.Match[str]) -> Iterator[DateSpan]:
-    parts = match.groupdict()
-    year, month = int(parts["year"]), _month(parts)
-    if not 1 <= month <= 12:
-        return
-    days = monthrange(year, month)[1]
-    day = int(parts["day"]) if parts.get("day") else 0
-    if not 0 <= day <= days:
-        return
-    since = datetime(year, month, day or 1, tzinfo=UTC)
-    until = since + timedelta(days=1 if day else days)
-    yield DateSpan(since.timestamp(), until.timestamp(), match.start(), match.end())
-
-
-def _month(parts: dict[str, str | None]) -> int:
-    if parts.get("number"):
-        return int(parts["number"] or 0)
-    name = (parts.get("month") or "").lower()[:3]
-    return next(number for number, month in enumerate(_MONTHS, 1) if month.startswith(name))

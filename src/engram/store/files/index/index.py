@@ -23,7 +23,7 @@ from engram.store.files.index.connection import (
 from engram.store.files.index.filters import where
 from engram.store.files.index.matrix import UNFINISHED, Matrix, boot_id
 from engram.store.files.index.writer import DocumentWriter, from_blob
-from engram.store.protocol import Candidates, Filters, Placed, Query, Stand, Stretch
+from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange, Query
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -32,7 +32,7 @@ _Result = TypeVar("_Result")
 _RECOUNT = 1.05
 _FEW = 4
 """How many times as many documents there must be for looking up those of a kind to beat a scan of all."""
-_ALONE = Stand("", 0, 0)
+_ALONE = DocumentPosition("", 0, 0)
 TABLES = (
     "docs", "records", "texts", "tags", "names", "links", "anchors", "vectors", "files", "places", "folders", "ledgers",
     "ends", "images", "numbers", "tombstones", "uses", "keys",
@@ -259,14 +259,15 @@ class Index:
                 self._few(filters, count),
                 self._between(filters),
             )
-        found.stands = self.stands([n for n, _ in (*found.lexical, *found.semantic)])
+        found.positions = self.document_positions([n for n, _ in (*found.lexical, *found.semantic)])
         return found
 
-    def stands(self, numbers: Sequence[int]) -> dict[int, Stand]:
+    def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
         """Where each document stands."""
         rows = self.all("stands", json.dumps(list(numbers)))
         return {
-            n: Stand(parent, position, last) if parent or position else _ALONE for n, parent, position, last in rows
+            n: DocumentPosition(parent, position, last) if parent or position else _ALONE
+            for n, parent, position, last in rows
         }
 
     def _newest(self, kept: Sequence[str], frequency: Mapping[str, int]) -> tuple[int, int] | None:
@@ -293,12 +294,12 @@ class Index:
         return (first or 0, last or 0)
 
     def passages(
-        self, numbers: Sequence[int], stretches: Sequence[Stretch], filters: Filters
-    ) -> "tuple[list[Placed], Vectors | None]":
-        """Documents by number, all of which passed the filters, then every document of these stretches; with their vectors."""
+        self, numbers: Sequence[int], ranges: Sequence[PassageRange], filters: Filters
+    ) -> "tuple[list[IndexedPassage], Vectors | None]":
+        """Documents by number, all of which passed the filters, then every document of these ranges; with their vectors."""
         found = [_placed(row, True) for row in self.all("alone", json.dumps(numbers))]
-        if stretches:
-            rows = self.all("together", json.dumps([(s.parent, s.first, s.last) for s in stretches]))
+        if ranges:
+            rows = self.all("together", json.dumps([(s.parent, s.first, s.last) for s in ranges]))
             passing = search.allowed_among(self.db, [row[0] for row in rows], where(filters))
             found += [_placed(row, row[0] in passing) for row in rows]
         return found, self.vectors([place.n for place in found])
@@ -365,6 +366,6 @@ class Index:
         }
 
 
-def _placed(row: tuple[Any, ...], eligible: bool) -> Placed:
+def _placed(row: tuple[Any, ...], eligible: bool) -> IndexedPassage:
     n, statement, about, support, parent, position, time = row
-    return Placed(n, (statement, about, support), parent, position, time, eligible)
+    return IndexedPassage(n, (statement, about, support), parent, position, time, eligible)

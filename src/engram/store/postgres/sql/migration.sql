@@ -116,9 +116,9 @@ RETURNING 1
 
 -- name: move_images
 INSERT INTO engram.journal_images (tenant, id, seq, at, op, after)
-SELECT %(tenant)s, given.id, told.seq, told.at, told.op, given.after::json
-FROM unnest(%(ids)b::text[], %(seqs)b::bigint[], %(images)b::text[]) AS given(id, seq, after)
-JOIN unnest(%(decisions)b::bigint[], %(ats)b::timestamptz[], %(ops)b::text[]) AS told(seq, at, op) ON told.seq = given.seq
+SELECT %(tenant)s, id, seq, at, op, after::json
+FROM unnest(%(ids)b::text[], %(seqs)b::bigint[], %(ats)b::timestamptz[], %(ops)b::text[], %(images)b::text[])
+    AS given(id, seq, at, op, after)
 RETURNING 1
 
 -- name: move_uses

@@ -1,6 +1,6 @@
-"""What is sent to a model: a prompt out of its file, and the caller's texts as marked data.
+"""What is sent to a model: a prompt from its file, and the caller's texts as marked data.
 
-A text cannot close its own mark: the mark is made of a digest over everything that stands between.
+A text cannot close its own mark, because the mark contains a digest of all the texts.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ def prompt_for(task: str, values: Mapping[str, str]) -> Prompt:
 @lru_cache(maxsize=len(TASKS))
 def _text_of(task: str) -> str:
     if task not in TASKS:
-        raise InvalidInput(f"there is no prompt {task!r}; the tasks are {', '.join(TASKS)}")
+        raise InvalidInput(f"Unknown prompt {task!r}; the tasks are {', '.join(TASKS)}")
     return files("engram.llm").joinpath("prompts", f"{task}.md").read_text("utf-8").strip()
 
 
