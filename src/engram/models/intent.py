@@ -97,8 +97,8 @@ class _Tokens:
                 keys.append(time)
                 classes.append(time)
         anchor = tuple(words(phrase.anchor)) if phrase is not None else ()
-        relation, said = (phrase.relation, phrase.text) if phrase is not None else ("", "")
-        return cls(tuple(keys), tuple(classes), anchor, relation, said)
+        relation, text_of_phrase = (phrase.relation, phrase.text) if phrase is not None else ("", "")
+        return cls(tuple(keys), tuple(classes), anchor, relation, text_of_phrase)
 
     def features(self) -> set[str]:
         """N-grams of words and classes, words under the question's opener, classes of the lexicon, and the anchor's words."""

@@ -19,8 +19,8 @@ _TYPE = (
     r"(?:[A-Z]|[A-Z][a-z0-9]\w*|(?:u?int|float|[iuf])\d{0,3}|[iu]size|double|long|short|char|byte|bytes|bool|boolean|str|string"
     r"|number|object|any|void|unknown|never)[>＞﹥]"
 )
-# Tags of prompts anywhere; any name unless a word stands before it; behind a word, whatever goes on as a tag does; with a
-# space behind the angle, what is closed or has an attribute. `a < b`, `x<y` and `List<int>` stay.
+# Tags of prompts anywhere; any tag name not directly after a word; after a word, only what continues like a tag; with a space
+# after the angle bracket, only what is closed or has an attribute. `a < b`, `x<y` and `List<int>` are left alone.
 _MARKUP = re.compile(
     r"[<＜﹤](?:(?=[/|!?]"
     r"|(?i:antml|assistant|context|data|function|human|important|instructions?|memor|prompt|system|tool|user))"

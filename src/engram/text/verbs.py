@@ -1,15 +1,14 @@
 """Classifies English verbs: state, habit, saying, change or act; and recognizes past forms.
 
-Small tables and the ending -ed cover most of it. The tables are in `data/verbs.txt`; verbs that are a state or an act depending on
-their object are in `data/verbobjects.txt`.
+Small tables (`data/verbs.txt`) and the ending -ed cover most of it.
 """
 
 from functools import lru_cache
 
 from engram.text.stems import stem
-from engram.text.word_tables import read_table, word_class
+from engram.text.word_tables import word_class
 
-__all__ = ["PAST_AUXILIARIES", "SUBJECTS", "is_act", "is_participle", "is_past", "kind_of", "kind_with", "revises"]
+__all__ = ["PAST_AUXILIARIES", "SUBJECTS", "is_act", "is_participle", "is_past", "kind_of", "revises"]
 
 PAST_AUXILIARIES = frozenset((
     "did", "didn't", "didnt", "was", "wasn't", "wasnt", "were", "weren't", "werent", "had", "hadn't", "hadnt",
@@ -31,16 +30,6 @@ def _kinds() -> dict[str, str]:
 def kind_of(word: str) -> str:
     """The kind of a verb in any form: "state", "habit", "say" or "change"; "" for every other word."""
     return _kinds().get(stem(word), "")
-
-
-@lru_cache(maxsize=1)
-def _by_object() -> dict[tuple[str, str], str]:
-    return {(stem(verb), noun): kind for verb, kind, *nouns in read_table("verbobjects.txt") for noun in nouns}
-
-
-def kind_with(verb: str, noun: str) -> str:
-    """The kind of a verb with this object: to run a team is a state, to run a test an act ("")."""
-    return _by_object().get((stem(verb), noun), "")
 
 
 @lru_cache(maxsize=8)
