@@ -34,7 +34,7 @@ WRONG_FILTERS: dict[str, tuple[dict[str, Any], str]] = {
     "times in words": ({"since": "2026-02-01", "until": "2026-01-01"}, "is after until"),
     "roles of memories": ({"roles": ["user"]}, r"add kinds=\(\"event\",\)"),
     "tags": ({"tags": [1]}, "tags .* names nothing"),
-    "metadata": ({"metadata": ["ticket"]}, "metadata is a mapping"),
+    "metadata": ({"metadata": ["ticket"]}, "metadata must be a mapping"),
     "owner and scope": ({"agent_id": "bot", "scope": "project:acme"}, "not both"),
     "owner": ({"agent_id": " bot"}, "agent_id ' bot'"),
     "no owner": ({"agent_id": "", "user_id": ""}, "agent_id '' must be text, not empty"),
