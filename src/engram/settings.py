@@ -1,12 +1,12 @@
 """The owner's settings: `config.toml` in the store's directory, every key with its default and its meaning."""
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from engram.disk import replace_file
 from engram.model.errors import InvalidInput
 from engram.rules.numbers import DEFAULT_BUDGET
 
@@ -179,10 +179,7 @@ def save_setting(path: Path, key: str, value: Any) -> None:
     places = [number for number, line in enumerate(old) if number not in tables and _sets(key, line)]
     lines = [line for number, line in enumerate(old) if number not in places]
     lines.insert(places[0] if places else _end_of_settings(lines), f"{key} = {rendered}")
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    fresh.write_text("\n".join(lines) + "\n", "utf-8", "surrogateescape")
-    fresh.chmod(0o600)
-    fresh.replace(path)
+    replace_file(path, ("\n".join(lines) + "\n").encode("utf-8", "surrogateescape"))
 
 
 def _lines_of_tables(lines: list[str]) -> set[int]:

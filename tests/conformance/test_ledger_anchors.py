@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
+from engram.disk import json_line
 from engram.model.event import Event, Session
 from engram.model.memory import Memory
 from engram.store.files import events as ledger_files
-from engram.store.files.ledger import encode
 from engram.store.files.store import FilesStore
 from engram.store.ledger import body_digest, chain_digest, decode_event, to_fields
 from engram.store.protocol import Store
@@ -45,7 +45,7 @@ def rewrite(backend: Backend, store: Store, request: pytest.FixtureRequest) -> I
 
         def in_files(change: Change) -> None:
             held = change([decode_event(line) for line in path.read_text("utf-8").splitlines()])
-            path.write_bytes(b"".join(encode(to_fields(event)) for event in held))
+            path.write_bytes(b"".join(json_line(to_fields(event)) for event in held))
             if not held:
                 path.unlink()
 
@@ -221,8 +221,8 @@ def test_events_whose_witness_a_crash_prevented_raise_no_alarm(
         raise Crash
 
     with monkeypatch.context() as patch, pytest.raises(Crash):
-        patch.setattr(ledger_files, "_anchored", crash)
-        patch.setattr("engram.store.postgres.ledger.checkpoint_entry", crash)
+        patch.setattr(ledger_files, "_journal_end", crash)
+        patch.setattr("engram.store.postgres.ledger.witness", crash)
         store.append_events(TALK, [said("Ann", "the last word", key="last")])
     for later in (store, backend.store()):
         assert later.verify_ledgers() == []

@@ -1,4 +1,4 @@
-"""Whether journal, files and index of a store tell one story, and whether a rebuilt index would tell the same."""
+"""Checks that journal, files and index of a store agree, and that a rebuilt index would be equal."""
 
 import hashlib
 import json
@@ -34,7 +34,7 @@ _BY_NUMBER = {
 }
 _BY_KEY = ("names", "links", "anchors", "files", "places", "ledgers", "images", "numbers", "tombstones", "uses", "keys")
 _OF_THIS_INDEX = ("n", "change")
-"""Columns that number rows and changes: another index counts otherwise and means the same."""
+"""Columns that number rows and changes: equal indexes may differ in them."""
 
 
 def store_of(mem: Engram) -> FilesStore:
@@ -44,7 +44,7 @@ def store_of(mem: Engram) -> FilesStore:
 
 
 def snapshot(store: FilesStore) -> Snapshot:
-    """Everything the index derived, keyed by what it is about."""
+    """Everything the index derived, by table and id."""
     store.used_since(0)
     database = store.parts.index.db
     found: Snapshot = {}
@@ -56,7 +56,7 @@ def snapshot(store: FilesStore) -> Snapshot:
 
 
 def assert_same_index(left: Snapshot, right: Snapshot) -> None:
-    """Two indexes say the same, table by table."""
+    """Two indexes are equal, table by table."""
     for table in left:
         only_left = [row for row in left[table] if row not in right[table]]
         only_right = [row for row in right[table] if row not in left[table]]
@@ -83,7 +83,7 @@ def last_images(home: Path) -> dict[str, tuple[Image | None, str]]:
 
 
 def files_of(home: Path) -> dict[str, tuple[str, Image]]:
-    """What the memory files say: file and image, by id. Two files with one id are an error here."""
+    """The content of the memory files: file and image, by id. Two files with one id are an error here."""
     found: dict[str, tuple[str, Image]] = {}
     for path in sorted((home / "engrams").rglob("*")):
         if path.is_file() and memories.is_memory_file(path.name):
@@ -94,7 +94,7 @@ def files_of(home: Path) -> dict[str, tuple[str, Image]]:
 
 
 def assert_journal_and_files_agree(home: Path) -> None:
-    """Decisions are numbered without a gap; every live image stands in its file and nothing else does."""
+    """Decisions are numbered without a gap; every live image is in its file and nothing else is."""
     sequence = [line["seq"] for line in journal_lines(home)]
     assert sequence == sorted(set(sequence)), "decisions out of order"
     expected = {i: (file, after) for i, (after, file) in last_images(home).items() if after is not None and file}
@@ -102,7 +102,7 @@ def assert_journal_and_files_agree(home: Path) -> None:
 
 
 def assert_index_agrees(store: FilesStore) -> None:
-    """The index holds every last image, its words and its vectors, and nothing besides."""
+    """The index contains every last image, its words and its vectors, and nothing else."""
     home, database = store.parts.home.root, store.parts.index.db
     images = {i: after for i, (after, _) in last_images(home).items() if after is not None}
     rows = database.execute("SELECT d.id, r.record, t.statement, t.about, t.support, d.n FROM docs d "
@@ -139,7 +139,7 @@ def _assert_vectors_agree(store: FilesStore) -> None:
 
 
 def digest_of_tree(root: Path) -> str:
-    """Tells whether anything below a folder changed."""
+    """Whether anything below a folder changed."""
     told = hashlib.sha256()
     for path in sorted(root.rglob("*")):
         if path.is_file() and path.name not in ("lock", "durable.json"):
@@ -172,7 +172,7 @@ def assert_consistent(
 
 
 def _end_purge(mem: Engram) -> None:
-    """Readers neither end an interrupted purge nor see what it is about; a writer ends it."""
+    """Readers neither finish an interrupted purge nor see its records; a writer finishes it."""
     home = store_of(mem).parts.home
     if not unfinished(home):
         return
@@ -187,7 +187,7 @@ def _end_purge(mem: Engram) -> None:
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder in memory where the system has one: a kill is no power failure, so nothing needs a disk."""
+    """A folder in memory, if the system has one: a kill is not a power failure, so no disk is needed."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None, prefix="engram-faults-") as folder:
         yield Path(folder)
@@ -201,7 +201,7 @@ def warm_embedder() -> None:
 
 
 def free_of(path: Path, needle: bytes) -> bool:
-    """Whether no file below a folder holds some bytes."""
+    """Whether no file below a folder contains some bytes."""
     return not any(needle in file.read_bytes() for file in path.rglob("*") if file.is_file())
 
 

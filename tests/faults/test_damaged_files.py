@@ -1,4 +1,4 @@
-"""A file in any state costs a clear message, never its content, never the rest of the store."""
+"""A file in any state leads to a clear message; neither its content nor the rest of the store is lost."""
 
 import os
 import time
@@ -13,7 +13,7 @@ from tests.faults.consistency import assert_consistent, store_of
 from tests.homes import home_of
 
 PATIENCE = 60.0
-"""Seconds after which a file counts as a bomb that went off."""
+"""Seconds after which reading a file counts as a denial of service."""
 OLD = "The staging database listens on port 5433"
 NEW = "The staging database listens on port 6000, since Tuesday"
 
@@ -53,7 +53,7 @@ UNREADABLE: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("state", UNREADABLE)
-def test_an_unreadable_file_stays_as_it_is_and_its_last_good_version_in_force(mem: Engram, state: str) -> None:
+def test_an_unreadable_file_is_kept_and_its_last_good_version_stays_current(mem: Engram, state: str) -> None:
     target, other = mem.add(OLD), mem.add("Otters sleep holding hands")
     path = file_of(mem, target.id)
     broken = UNREADABLE[state](path.read_bytes())
@@ -64,7 +64,7 @@ def test_an_unreadable_file_stays_as_it_is_and_its_last_good_version_in_force(me
     problems = mem.upkeep.sync().problems
     assert len(problems) == 1 and str(path) in problems[0]
     assert not mem.doctor().ok
-    with pytest.raises(StoreCorrupt, match="mend it first"):
+    with pytest.raises(StoreCorrupt, match="repair it first"):
         mem.update(target.id, rationale="decided while the file was broken")
     mem.feedback(target.id, "positive")
     mem.rebuild_index()
@@ -80,7 +80,7 @@ def test_an_unreadable_file_stays_as_it_is_and_its_last_good_version_in_force(me
 
 
 @pytest.mark.parametrize("state", ["truncated", "conflict markers", "a newer record"])
-def test_a_file_mended_by_its_owner_is_taken_in(mem: Engram, state: str, tmp_path: Path) -> None:
+def test_a_file_repaired_by_its_owner_is_read(mem: Engram, state: str, tmp_path: Path) -> None:
     target = mem.add(OLD)
     path = file_of(mem, target.id)
     good = path.read_bytes()
@@ -95,7 +95,7 @@ def test_a_file_mended_by_its_owner_is_taken_in(mem: Engram, state: str, tmp_pat
     assert_consistent(tmp_path / "home", tmp_path / "cache")
 
 
-def test_an_empty_file_that_has_settled_is_filled_again(mem: Engram, tmp_path: Path) -> None:
+def test_a_file_left_empty_is_restored(mem: Engram, tmp_path: Path) -> None:
     target = mem.add(OLD)
     path = file_of(mem, target.id)
     path.write_bytes(b"")
@@ -126,7 +126,7 @@ def test_a_file_removed_by_hand_retires_its_memory_and_can_be_put_back(mem: Engr
 def test_a_folder_of_memories_that_is_gone_retires_nothing(mem: Engram) -> None:
     target = mem.add(OLD)
     home_of(mem).engrams.rename(home_of(mem).root / "elsewhere")
-    assert any("is not there" in problem for problem in mem.upkeep.sync().problems)
+    assert any("is missing" in problem for problem in mem.upkeep.sync().problems)
     assert mem.get(target.id).status == "active"
     (home_of(mem).root / "elsewhere").rename(home_of(mem).engrams)
     assert mem.upkeep.sync().problems == []
@@ -166,7 +166,7 @@ def test_one_id_twice_in_a_file_counts_once(mem: Engram) -> None:
     (home_of(mem).engrams / "both.yaml").write_text(
         f"- id: ENG-2026-0101-001\n  statement: {OLD}\n- id: ENG-2026-0101-001\n  statement: {NEW}\n", "utf-8"
     )
-    assert any("stands twice" in problem for problem in mem.upkeep.sync().problems)
+    assert any("occurs twice" in problem for problem in mem.upkeep.sync().problems)
     assert mem.get("ENG-2026-0101-001").statement == OLD
     with pytest.raises(StoreCorrupt):
         mem.update("ENG-2026-0101-001", rationale="r")

@@ -1,4 +1,4 @@
-"""A full disk and a directory that cannot be written: a clear error, nothing half-written, reading goes on."""
+"""A full disk and a read-only directory: a clear error, nothing half-written, reading still works."""
 
 import os
 import shutil
@@ -17,12 +17,12 @@ from tests.faults.workers.operations import sentence
 
 SMALL = "4m"
 BALLAST = {"both": 1_500_000, "home": 3_400_000, "cache": 1_500_000}
-"""What fills the small disk beforehand, by what else is to lie there."""
+"""Bytes that fill the small disk beforehand, by what else is on it."""
 
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[bool]:
-    """A file system of four megabytes, where the system lets us mount one; says whether it did."""
+    """Mount a file system of four megabytes; returns whether the system allowed it."""
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={SMALL}", "tmpfs", str(folder)]
     mounted = os.geteuid() == 0 and subprocess.run(command, capture_output=True, check=False).returncode == 0
@@ -65,7 +65,7 @@ def test_files_that_may_not_grow_lose_nothing_that_was_acknowledged(tmp_path: Pa
 
 
 @pytest.mark.parametrize("indexed", [True, False], ids=["with an index", "without an index"])
-def test_a_home_that_cannot_be_written_still_answers(indexed: bool) -> None:
+def test_a_read_only_home_can_be_queried(indexed: bool) -> None:
     with scratch() as folder:
         folder.chmod(0o755)
         home, cache = folder / "home", folder / "cache"
@@ -101,7 +101,7 @@ def _allow(home: Path) -> None:
         path.chmod(0o700 if path.is_dir() else 0o600)
 
 
-def test_a_place_where_no_store_can_be_made_is_named(tmp_path: Path) -> None:
+def test_an_error_names_the_place_where_no_store_can_be_created(tmp_path: Path) -> None:
     from engram.model.errors import StoreReadOnly
 
     (tmp_path / "file").write_text("not a folder")
@@ -112,7 +112,7 @@ def test_a_place_where_no_store_can_be_made_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.heavy
-def test_a_statement_of_five_megabytes_is_kept(tmp_path: Path) -> None:
+def test_a_statement_of_five_megabytes_is_stored(tmp_path: Path) -> None:
     home, cache = tmp_path / "home", tmp_path / "cache"
     words = " ".join(f"item{n % 5000}" for n in range(520_000))
     text = f"Zanzibar opens the list: {words}"[: 5 * 1024 * 1024]

@@ -42,7 +42,7 @@ def test_learning_and_editing_at_once_loses_nothing() -> None:
 
 
 def _last_saves(editor: "Popen[str]", home: Path, cache: Path) -> list[dict[str, str]]:
-    """Let the editor come to its end: somebody must take in what it saves. All that it saved."""
+    """Read what the editor saves until it ends; returns everything it saved."""
     assert editor.stdin is not None
     editor.stdin.write("stop\n")
     editor.stdin.flush()
@@ -64,7 +64,7 @@ def _assert_all_present(home: Path, cache: Path, made: dict[str, str]) -> None:
 
 
 def _assert_no_save_lost(home: Path, cache: Path, saves: list[dict[str, str]]) -> None:
-    """Every save is in force or in the journal's history of its memory."""
+    """Every save is current or in the journal's history of its memory."""
     assert len({(save["way"], save["stale"]) for save in saves}) == 10
     history: dict[str, str] = {}
     for line in journal_lines(home):

@@ -59,7 +59,7 @@ def test_many_threads_share_one_object(tmp_path: Path) -> None:
     assert_consistent(home, cache)
 
 
-def test_a_writer_that_waits_too_long_is_told_who_to_look_for(tmp_path: Path) -> None:
+def test_a_writer_that_waits_too_long_gets_a_helpful_error(tmp_path: Path) -> None:
     home = open_home(tmp_path / "home", tmp_path / "cache")
     store = FilesStore(home, deadline=0.05)
     held, release = threading.Event(), threading.Event()
@@ -83,7 +83,7 @@ def test_a_writer_that_waits_too_long_is_told_who_to_look_for(tmp_path: Path) ->
     store.close()
 
 
-def test_an_abandoned_wait_gives_the_lock_back(tmp_path: Path) -> None:
+def test_an_abandoned_wait_releases_the_lock(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with WriterLock(path).held():
         for _ in range(3):
@@ -94,7 +94,7 @@ def test_an_abandoned_wait_gives_the_lock_back(tmp_path: Path) -> None:
             pass
 
 
-def test_the_lock_may_be_taken_again_by_its_holder(tmp_path: Path) -> None:
+def test_the_lock_is_reentrant(tmp_path: Path) -> None:
     lock = WriterLock(tmp_path / "lock")
     with lock.held(), lock.held(0.01):
         pass

@@ -18,7 +18,7 @@ HOSTILE = ["..", "../..", "../../etc/passwd", "/etc/passwd", "a/../../b", "a\0b"
 
 
 def _inside(root: Path, allowed: set[str]) -> None:
-    """Nothing was made beside the store."""
+    """Nothing was created next to the store."""
     assert {path.name for path in root.iterdir()} == allowed
 
 
@@ -63,7 +63,7 @@ def test_a_session_id_cannot_leave_the_ledger(tmp_path: Path, name: str) -> None
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_memory_may_be_called_anything_that_can_be_written(tmp_path: Path, name: str) -> None:
+def test_a_memory_may_have_any_printable_name(tmp_path: Path, name: str) -> None:
     with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as mem:
         try:
             memory = mem.add("Otters hold hands", name=name, aliases=[name + "!"])
@@ -103,7 +103,7 @@ def _link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarI
     ],
     ids=lambda member: f"{member.name} {member.linkname}",
 )
-def test_an_archive_that_is_no_plain_backup_is_refused(tmp_path: Path, member: tarfile.TarInfo) -> None:
+def test_an_archive_with_other_than_plain_files_is_refused(tmp_path: Path, member: tarfile.TarInfo) -> None:
     source = _archive(tmp_path / "backup.tar.gz", [(member, b"")])
     with pytest.raises(StoreCorrupt, match="nothing was restored"):
         restore(source, tmp_path / "home")

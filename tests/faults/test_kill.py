@@ -1,4 +1,4 @@
-"""kill -9 in the middle of every write: what was acknowledged is there once, what was not is absent or whole."""
+"""kill -9 in the middle of every write: an acknowledged write is stored once, any other is absent or complete."""
 
 import json
 import shutil
@@ -16,12 +16,12 @@ from tests.faults.workers.operations import OPERATIONS, sentence
 SEEDED = 4
 MOST_STEPS = 400
 GROWS = 16
-"""So many kills one store lives through; then the next begins, since each check reads all that is there."""
+"""Kills per store; each check reads the whole store, so a new one is used after that."""
 BATCH = 4
 CONSUMING = ("forget", "purge")
 EDITING = ("edit", "split")
 AT_EVERY_STEP = ("learn", "add_batch", "purge")
-"""One memory, several at once, and one that takes everything away; the others take steps of the same kinds."""
+"""A write of one memory, of several, and a purge; the others consist of steps of the same kinds."""
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ Homes = Callable[[], Path]
 
 @pytest.fixture
 def homes(seeded: Path) -> Iterator[Homes]:
-    """Makes a store with something in it, a new one each time."""
+    """Creates a new store with some content."""
     with scratch() as folder:
 
         def home() -> Path:
@@ -60,7 +60,7 @@ def home(homes: Homes) -> Path:
 
 
 class Ledger:
-    """What was acknowledged so far, and whether the store still says so."""
+    """What was acknowledged so far, and whether the store still contains it."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -89,7 +89,7 @@ class Ledger:
         assert _sizes_of_batches(self.home) <= {BATCH}, "a batch came apart"
 
     def check_exactly(self, ack: dict[str, Any]) -> None:
-        """What was acknowledged last stands as it was acknowledged."""
+        """The last acknowledged state is stored unchanged."""
         last = last_images(self.home)
         for memory_id, text in {**ack.get("made", {}), **ack.get("changed", {})}.items():
             after = last[memory_id][0]
@@ -100,7 +100,7 @@ class Ledger:
 
 
 def _sizes_of_batches(home: Path) -> set[int]:
-    """How many came to be together with each part of a batch; what was changed or purged since came with them."""
+    """How many memories were created together with each part of a batch, including later changed or purged ones."""
     known: set[str] = set()
     sizes = set()
     for line in journal_lines(home):
@@ -112,7 +112,7 @@ def _sizes_of_batches(home: Path) -> set[int]:
 
 
 def _attempt(forks: Zygote, home: Path, operation: str, n: int, fatal: int, ledger: Ledger, *, torn: bool) -> bool:
-    """Run an operation to the fatal step, check the store, and say whether the step was ever reached."""
+    """Run an operation up to the fatal step and check the store; returns whether the step was reached."""
     cache = home.parent / "cache"
     if operation in CONSUMING:
         ledger.take(forks.run(home, cache, "add", n + 5000)["acks"][-1])
@@ -128,7 +128,7 @@ def _attempt(forks: Zygote, home: Path, operation: str, n: int, fatal: int, ledg
 
 
 @pytest.mark.parametrize("operation", [name for name in OPERATIONS if name not in AT_EVERY_STEP])
-def test_a_write_killed_at_each_kind_of_step_is_absent_or_whole(operation: str, homes: Homes, forks: Zygote) -> None:
+def test_a_write_killed_at_each_kind_of_step_is_absent_or_complete(operation: str, homes: Homes, forks: Zygote) -> None:
     rehearsal = homes()
     kinds = forks.run(rehearsal, rehearsal.parent / "cache", operation, 1000)["acks"][-1]["kinds"]
     assert kinds, "the operation took no step at all"
@@ -136,14 +136,14 @@ def test_a_write_killed_at_each_kind_of_step_is_absent_or_whole(operation: str, 
     ledger = Ledger(home)
     for fatal in sorted({kinds.index(kind) + 1 for kind in kinds}):
         if not _attempt(forks, home, operation, 1000 + fatal, fatal, ledger, torn=False):
-            # What the kills before left there makes the way shorter; on a new store it is as long as it was.
+            # Earlier kills may have done some steps already; on a new store all are needed.
             home = homes()
             ledger = Ledger(home)
             assert _attempt(forks, home, operation, 1000 + fatal, fatal, ledger, torn=False), kinds[fatal - 1]
 
 
 @pytest.mark.parametrize("operation", AT_EVERY_STEP)
-def test_a_write_killed_at_any_step_is_absent_or_whole(operation: str, homes: Homes, forks: Zygote) -> None:
+def test_a_write_killed_at_any_step_is_absent_or_complete(operation: str, homes: Homes, forks: Zygote) -> None:
     for fatal in range(1, MOST_STEPS):
         if fatal % GROWS == 1:
             home = homes()
@@ -164,7 +164,7 @@ def test_a_write_torn_half_way_through_leaves_no_torn_line(operation: str, home:
 
 
 @pytest.mark.parametrize("operation", ["learn", "add_batch", "purge", "split"])
-def test_a_recovery_that_is_killed_is_taken_up_again(operation: str, home: Path, forks: Zygote) -> None:
+def test_a_killed_recovery_is_repeated(operation: str, home: Path, forks: Zygote) -> None:
     cache = home.parent / "cache"
     steps = forks.run(home, cache, operation, 3000)["acks"][-1]["steps"]
     for fatal in {steps // 3, steps // 2, 2 * steps // 3} - {0}:

@@ -1,4 +1,4 @@
-"""kill -9 at every step of a task's writes: a turn comes with its job or not at all, and said again it is there once."""
+"""kill -9 at every step of a task's writes: a turn is stored with its job or not at all, and only once when repeated."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -51,7 +51,7 @@ def opened(home: Path) -> Engram:
 
 
 def turn_of(mem: Engram, n: int) -> list[Event]:
-    """What the ledger holds of a turn."""
+    """A turn's events in the ledger."""
     (task,) = mem.tasks.list()
     return [event for event in mem.store.events(task.id) if event.key.startswith(f"turn-{n}/")]
 
@@ -68,12 +68,12 @@ def attempt(forks: Zygote, home: Path, operation: str, n: int, fatal: int, **how
 
 
 def again(forks: Zygote, home: Path, operation: str, n: int) -> dict[str, Any]:
-    """The same once more, to its end."""
+    """Repeat the operation to its end."""
     ack: dict[str, Any] = forks.run(home, home.parent / "cache", operation, n)["acks"][-1]
     return ack
 
 
-def test_a_turn_killed_at_any_step_is_whole_with_its_job_or_absent(homes: Homes, forks: Zygote) -> None:
+def test_a_turn_killed_at_any_step_is_complete_with_its_job_or_absent(homes: Homes, forks: Zygote) -> None:
     seen = set()
     for fatal in range(1, MOST_STEPS):
         home = homes()
@@ -89,7 +89,7 @@ def test_a_turn_killed_at_any_step_is_whole_with_its_job_or_absent(homes: Homes,
     raise AssertionError(f"a turn takes more than {MOST_STEPS} steps")
 
 
-def test_a_turn_said_again_after_a_kill_is_there_once(homes: Homes, forks: Zygote) -> None:
+def test_a_turn_repeated_after_a_kill_is_stored_once(homes: Homes, forks: Zygote) -> None:
     for fatal in range(1, MOST_STEPS):
         home = homes()
         killed = attempt(forks, home, "turn", 7, fatal)
@@ -105,9 +105,7 @@ def test_a_turn_said_again_after_a_kill_is_there_once(homes: Homes, forks: Zygot
     raise AssertionError(f"a turn takes more than {MOST_STEPS} steps")
 
 
-def test_a_turn_torn_while_it_was_written_is_whole_or_absent_and_said_again_there_once(
-    homes: Homes, forks: Zygote
-) -> None:
+def test_a_torn_turn_is_complete_or_absent_and_stored_once_when_repeated(homes: Homes, forks: Zygote) -> None:
     fatal = 1
     while True:
         home = homes()
@@ -130,7 +128,7 @@ def test_a_turn_torn_while_it_was_written_is_whole_or_absent_and_said_again_ther
 
 
 @pytest.mark.parametrize("torn", [False, True], ids=["killed", "torn"])
-def test_a_checkpoint_killed_at_any_step_is_absent_or_whole_and_the_next_one_follows(
+def test_a_checkpoint_killed_at_any_step_is_absent_or_complete_and_the_next_one_follows(
     homes: Homes, forks: Zygote, torn: bool
 ) -> None:
     for fatal in range(1, MOST_STEPS):

@@ -1,4 +1,4 @@
-"""A repository's own memories count for nothing until they are trusted, and merges of them hurt nobody."""
+"""A team store's memories are not used until they are trusted, and merges do no harm."""
 
 import subprocess
 from pathlib import Path
@@ -69,7 +69,7 @@ def test_an_untrusted_memory_does_not_keep_its_reader_from_learning(tmp_path: Pa
     assert path.read_bytes() == before
 
 
-def test_trust_is_of_the_very_content(tmp_path: Path, repository: Path) -> None:
+def test_trust_is_for_exactly_one_content(tmp_path: Path, repository: Path) -> None:
     path = _write(repository, "ENG-2026-0101-111111111111", RULE)
     with _open(tmp_path, repository) as mem:
         listed = trust(store_of(mem), repository)
@@ -87,7 +87,7 @@ def test_trust_is_of_the_very_content(tmp_path: Path, repository: Path) -> None:
         assert not _finds(mem, POISON)
 
 
-def test_a_pull_seen_from_elsewhere_is_held_back_too(tmp_path: Path, repository: Path) -> None:
+def test_a_pull_read_from_elsewhere_is_not_trusted_either(tmp_path: Path, repository: Path) -> None:
     path = _write(repository, "ENG-2026-0101-111111111111", RULE)
     with _open(tmp_path, repository) as mem:
         trust(store_of(mem), repository)
@@ -104,7 +104,7 @@ def test_a_pull_seen_from_elsewhere_is_held_back_too(tmp_path: Path, repository:
     assert POISON in path.read_text()
 
 
-def test_files_a_pull_moves_or_takes_away_are_followed(tmp_path: Path, repository: Path) -> None:
+def test_files_that_a_pull_moves_or_removes_are_followed(tmp_path: Path, repository: Path) -> None:
     first = _write(repository, "ENG-2026-0101-111111111111", RULE)
     second = _write(repository, "ENG-2026-0101-222222222222", "Branches are named after their ticket")
     with _open(tmp_path, repository) as mem:
@@ -146,7 +146,7 @@ def _git(repository: Path, *arguments: str) -> "subprocess.CompletedProcess[str]
     return subprocess.run(["git", *identity, *arguments], cwd=repository, capture_output=True, text=True, check=False)
 
 
-def test_a_merge_with_conflicts_leaves_the_last_trusted_version_in_force(tmp_path: Path) -> None:
+def test_during_a_merge_conflict_the_last_trusted_version_stays_current(tmp_path: Path) -> None:
     repository = tmp_path / "clone"
     (repository / ".engram" / "engrams" / "shared").mkdir(parents=True)
     path = _write(repository, "ENG-2026-0101-111111111111", RULE)

@@ -1,4 +1,4 @@
-"""Newer stores and records are refused by name; two versions side by side share the files; clocks may go back."""
+"""Newer stores and records are refused with an explanation; two versions share the files; clocks may go back."""
 
 import json
 import shutil
@@ -60,7 +60,7 @@ def store_folder(mem: Engram) -> Path:
     return Path(store_of(mem).parts.index.facts()["path"]).parent
 
 
-def test_two_versions_side_by_side_see_each_others_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_versions_in_parallel_see_each_others_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = _as_version(home_module.INDEX_SCHEMA, tmp_path, monkeypatch)
     version = home_module.INDEX_SCHEMA
     new = _as_version(version + 1, tmp_path, monkeypatch)

@@ -13,7 +13,7 @@ from engram.aio import AsyncEngram
 from engram.model.errors import EngramError, StoreClosed
 from engram.model.event import Session
 from engram.store.files.home import Home
-from engram.store.files.index_repair import explained, is_damage
+from engram.store.files.index_repair import explained, is_index_damage
 from tests.backends import Backend
 from tests.homes import home_of
 
@@ -172,8 +172,8 @@ HARMLESS: dict[str, Callable[[], sqlite3.Error]] = {
 def test_what_sqlite_does_not_call_corrupt_is_no_damage(tmp_path: Path, kind: str) -> None:
     error = HARMLESS[kind]()
     home = Home(tmp_path / "home", "id", tmp_path / "cache")
-    assert not is_damage(error, home)
-    assert isinstance(explained(error, home), EngramError) and "make room" not in str(explained(error, home))
+    assert not is_index_damage(error, home)
+    assert isinstance(explained(error, home), EngramError) and "free some space" not in str(explained(error, home))
 
 
 def test_a_failing_statement_does_not_cost_the_index(tmp_path: Path) -> None:
@@ -197,9 +197,9 @@ def test_an_error_of_the_callers_own_comes_back_as_it_is(tmp_path: Path, error: 
 def test_a_file_of_the_store_that_cannot_be_used_is_named_and_no_room_is_asked_for(tmp_path: Path) -> None:
     home = Home(tmp_path / "home", "id", tmp_path / "cache")
     told = explained(IsADirectoryError(21, "Is a directory", str(home.ledger / "talk.jsonl")), home)
-    assert "talk.jsonl cannot be used: Is a directory" in str(told) and "make room" not in str(told)
+    assert "talk.jsonl cannot be used: Is a directory" in str(told) and "free some space" not in str(told)
 
 
 def test_a_full_disk_still_asks_for_room(tmp_path: Path) -> None:
     home = Home(tmp_path / "home", "id", tmp_path / "cache")
-    assert "make room" in str(explained(OSError(28, "No space left on device"), home))
+    assert "free some space" in str(explained(OSError(28, "No space left on device"), home))

@@ -14,7 +14,7 @@ import pytest
 from engram import Engram
 from engram.model.errors import EngramError, Refused, StoreCorrupt, StoreReadOnly
 from engram.store.files.backup import restore
-from engram.store.files.confinement import PointsOutside, memory_file
+from engram.store.files.home import PointsOutside, memory_file
 from engram.store.files.journal import Journal
 from tests.homes import home_of
 

@@ -169,7 +169,7 @@ def _interrupted(told: Told, monkeypatch: pytest.MonkeyPatch, step: str) -> Iter
     yield
 
 
-STEPS = ("_clean_sessions", "_note_redactions", "_remove_files", "_blank_journal", "reindex_journal", "_squeeze")
+STEPS = ("_clean_sessions", "_note_redactions", "_remove_files", "_blank_journal", "reindex_journal", "_compact")
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -63,7 +63,7 @@ def test_a_new_index_is_read_in_while_somebody_holds_the_lock(
 ) -> None:
     with held.held(), _open(tmp_path, repository, "another cache") as mem:
         assert _found(mem, OWN)
-        assert any("not found yet" in warning for warning in mem.store.warnings)
+        assert any("not searchable yet" in warning for warning in mem.store.warnings)
 
 
 def test_what_was_missed_then_is_found_once_the_lock_is_free(

@@ -13,7 +13,7 @@ from engram.model.errors import StoreReadOnly
 from engram.store.files.file_sync import place_of
 from engram.store.files.health import accept_gaps
 from engram.store.files.journal import Journal
-from engram.store.files.sessions import session_path
+from engram.store.files.state import session_path
 from tests.faults.consistency import assert_journal_and_files_agree, scratch, store_of
 from tests.faults.workers.operations import sentence
 from tests.issues.power import Machine, put

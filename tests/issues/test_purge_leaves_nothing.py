@@ -11,9 +11,9 @@ from engram import AsyncEngram, Engram
 from engram.cli.import_source import ImportSource
 from engram.cli.importer import Importer
 from engram.cli.main import main
+from engram.disk import keep_aside
 from engram.model.event import Session
 from engram.model.memory import Memory
-from engram.store.files.journal import keep_aside
 from engram.store.protocol import Purged
 from tests.backends import Backend
 from tests.clock import Clock

@@ -13,7 +13,7 @@ from engram.model.errors import StoreCorrupt
 from engram.model.event import Session
 from engram.store.files.home import Home, open_home
 from engram.store.files.ledger import Ledger, ledger_name
-from engram.store.files.sessions import all_sessions, load_session, save_session, session_path
+from engram.store.files.state import all_sessions, load_session, save_session, session_path
 from tests.backends import Backend
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
@@ -110,7 +110,7 @@ def test_a_ledger_that_is_anothers_is_not_written_to(tmp_path: Path) -> None:
         store.append_events("talk", [NewEvent("user", "hello", NOW)])
         folder = store.parts.home.ledger
         (folder / ledger_name("talk")).rename(folder / ledger_name("Talk"))
-        with pytest.raises(StoreCorrupt, match="holds the ledger of 'talk'"):
+        with pytest.raises(StoreCorrupt, match="contains the ledger of 'talk'"):
             Ledger(folder, store.parts.home.quarantine).head("Talk")
     finally:
         store.close()

@@ -224,7 +224,7 @@ def test_a_team_store_that_is_a_link_is_none(tmp_path: Path, clone: Path) -> Non
 
 
 def test_a_file_far_too_large_is_not_read(tmp_path: Path, clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engram.store.files.trust.LARGEST_FILE", 1000)
+    monkeypatch.setattr("engram.store.files.team.LARGEST_FILE", 1000)
     plant(clone, SHARED + "  context: " + "x" * 1000 + "\n")
     with opened(tmp_path, clone) as mem:
         [file] = trust(files_of(mem), clone)

@@ -1,1 +1,1 @@
-"""How a files store behaves, whoever uses it."""
+"""Tests of the files store."""

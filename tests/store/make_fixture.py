@@ -1,4 +1,4 @@
-"""Makes `fixtures/store-format-1`: a small store as this version writes it, for later versions to open.
+"""Creates `fixtures/store-format-1`: a small store as this version writes it, for later versions to open.
 
 Run it only when the store's format number changes, into a new folder: `python -m tests.store.make_fixture FOLDER`.
 """
@@ -16,7 +16,7 @@ BEGAN = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 
 
 def make(home: Path) -> None:
-    """Everything a store can hold, once."""
+    """One of everything a store can contain."""
     now = BEGAN
 
     def clock() -> datetime:

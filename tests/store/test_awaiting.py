@@ -1,4 +1,4 @@
-"""Events that wait for the index: every question finds them, whoever asks, and nothing hangs on the process that appended them."""
+"""Pending events: every query finds them, from any process, and nothing depends on the process that appended them."""
 
 import contextlib
 import random
@@ -19,7 +19,7 @@ from engram.store.files.home import open_home
 from engram.store.files.index.index import Index
 from engram.store.files.ledger import Ledger, Written
 from engram.store.files.lock import WriterLock
-from engram.store.files.pending_events import MOST, MOST_BYTES
+from engram.store.files.recovery import MOST, MOST_BYTES
 from engram.store.files.store import FilesStore
 from engram.store.ledger import Head
 from engram.store.protocol import Filters, Progress, SyncReport
@@ -33,7 +33,7 @@ Opened = Callable[[], FilesStore]
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Opened]:
-    """Opens the store once more, as another process would."""
+    """Opens the store again, as another process would."""
     stores: list[FilesStore] = []
 
     def another() -> FilesStore:
@@ -47,7 +47,7 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
 
 @pytest.fixture
 def store(opened: Opened) -> FilesStore:
-    """A store with one event, which the index has."""
+    """A store with one indexed event."""
     made = opened()
     made.append_events("talk", [said("Ann", "the first word")])
     assert in_index(made) == 1
@@ -55,7 +55,7 @@ def store(opened: Opened) -> FilesStore:
 
 
 def in_index(store: FilesStore) -> int:
-    """How many events the index has, without asking the store."""
+    """How many events are indexed, without going through the store."""
     count: int = store.parts.index.db.execute("SELECT count(*) FROM docs WHERE kind = 'event'").fetchone()[0]
     return count
 
@@ -87,7 +87,7 @@ QUESTIONS: dict[str, Callable[[FilesStore, str], bool]] = {
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_whoever_appended_finds_it_at_once(store: FilesStore, question: str) -> None:
+def test_the_appending_process_finds_it_at_once(store: FilesStore, question: str) -> None:
     (event,) = store.append_events("zoo", [said("Ann", "about zebras")])
     assert in_index(store) == 1
     assert QUESTIONS[question](store, event.id)
@@ -103,11 +103,11 @@ def test_another_process_finds_it_at_once(store: FilesStore, opened: Opened, que
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_the_next_process_finds_what_a_killed_one_appended(store: FilesStore, opened: Opened, question: str) -> None:
     (event,) = store.append_events("zoo", [said("Ann", "about zebras")])
-    store.parts.awaiting = None  # what a kill takes away
+    store.parts.pending = None  # what a kill takes away
     assert QUESTIONS[question](opened(), event.id)
 
 
-def test_so_many_wait_and_no_more(store: FilesStore) -> None:
+def test_the_number_of_pending_events_is_limited(store: FilesStore) -> None:
     for n in range(MOST - 1):
         store.append_events(f"talk {n % 3}", [said("Ann", f"line {n}")])
     assert in_index(store) == 1
@@ -115,13 +115,13 @@ def test_so_many_wait_and_no_more(store: FilesStore) -> None:
     assert in_index(store) == 1 + MOST
 
 
-def test_closing_leaves_nothing_to_do(store: FilesStore, opened: Opened) -> None:
+def test_closing_indexes_pending_events(store: FilesStore, opened: Opened) -> None:
     store.append_events("talk", [said("Ann", "the second word")])
     store.close()
     assert in_index(opened()) == 2
 
 
-def test_a_key_is_known_while_its_event_waits(store: FilesStore, opened: Opened) -> None:
+def test_a_key_is_known_while_its_event_is_pending(store: FilesStore, opened: Opened) -> None:
     (first,) = store.append_events("talk", [said("Ann", "once", key="k")])
     assert store.append_events("talk", [said("Ann", "once", key="k")]) == [first]
     (second,) = opened().append_events("talk", [said("Ann", "twice", key="l")])
@@ -140,13 +140,13 @@ def test_what_another_process_purged_does_not_come_back(store: FilesStore, opene
     assert words == (0,) and store.verify_ledgers() == []
 
 
-def test_a_damaged_index_loses_nothing_that_waits(store: FilesStore) -> None:
+def test_a_damaged_index_loses_no_pending_event(store: FilesStore) -> None:
     store.append_events("talk", [said("Ann", "the second word")])
     store.parts.index.db.execute("DROP TABLE docs")
     assert contents(store) == ["the first word", "the second word"]
 
 
-def test_an_append_stands_when_the_index_does_not_take_it(store: FilesStore) -> None:
+def test_an_append_succeeds_when_indexing_fails(store: FilesStore) -> None:
     store.parts.index.db.execute("DROP TABLE records")
     for n in range(MOST):
         store.append_events("talk", [said("Ann", f"line {n}")])
@@ -173,7 +173,7 @@ def test_without_vectors_it_is_found_by_its_words_and_later_by_its_meaning(store
     assert "about zebras" in texts(store, asked(store, "zebras", EVENTS).semantic)
 
 
-def test_little_waits_where_much_was_said(store: FilesStore) -> None:
+def test_the_size_of_pending_events_is_limited(store: FilesStore) -> None:
     store.append_events("talk", [said("Ann", "word " * (MOST_BYTES // 5))])
     assert in_index(store) == 2
 
@@ -190,16 +190,16 @@ def test_a_hand_edit_that_another_process_journals_hides_nothing(store: FilesSto
     edited = other.get(memory.id)
     assert edited is not None and edited.statement == "the parser uses spaces"
     assert sorted(by_words(other, "zebras")) == ["about zebras", "still zebras", "zebras again"]
-    assert {name: store.parts.anchors.told(name) for name in ("talk", "zoo")} == {
+    assert {name: store.parts.anchors.head_of(name) for name in ("talk", "zoo")} == {
         name: Head(len(events), events[-1].digest) for name in ("talk", "zoo") for events in [store.events(name)]
     }
     assert store.verify_ledgers() == []
 
 
-def test_a_rebuild_begins_with_what_others_appended(
+def test_a_rebuild_includes_what_others_appended(
     store: FilesStore, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Readers have the old index until the new one is whole."""
+    """Readers use the old index until the new one is complete."""
     store.append_events("talk", [said("Ann", "the second word")])
     seen: list[int] = []
     whole = rebuild.rebuild
@@ -213,7 +213,7 @@ def test_a_rebuild_begins_with_what_others_appended(
     assert seen == [2] and contents(store) == ["the first word", "the second word"]
 
 
-def test_who_has_no_embedder_leaves_the_vectors_to_who_has_one(store: FilesStore, tmp_path: Path) -> None:
+def test_a_process_without_an_embedder_leaves_the_vectors_to_others(store: FilesStore, tmp_path: Path) -> None:
     store.append_events("talk", [said("Ann", "about zebras")])
     with closing(FilesStore(open_home(tmp_path / "home", tmp_path / "cache"))) as other:
         assert "about zebras" in contents(other)
@@ -221,7 +221,7 @@ def test_who_has_no_embedder_leaves_the_vectors_to_who_has_one(store: FilesStore
     assert not store.parts.index.without_vector(0, 1) and not store.parts.index.get("lacking")
 
 
-def test_whoever_cannot_have_the_lock_answers_and_says_what_is_missing(store: FilesStore, opened: Opened) -> None:
+def test_a_reader_without_the_lock_answers_and_warns_of_what_is_missing(store: FilesStore, opened: Opened) -> None:
     other = opened()
     store.append_events("talk", [said("Ann", "the second word")])
     store.append_events("talk", [said("Ann", "the third word")])
@@ -229,13 +229,13 @@ def test_whoever_cannot_have_the_lock_answers_and_says_what_is_missing(store: Fi
     for reader in (store, other):
         assert contents(reader) == ["the first word"] and reader.count(EVENTS) == 1
         assert reader.event("EVT-unknown") is None and by_words(reader, "first") == ["the first word"]
-        assert any("not found yet" in warning for warning in reader.warnings)
+        assert any("not searchable yet" in warning for warning in reader.warnings)
     other.parts.lock = store.parts.lock = WriterLock(store.parts.home.lock)
     assert contents(store) == contents(other) == ["the first word", "the second word", "the third word"]
 
 
 class Barred(WriterLock):
-    """The lock of a home that cannot be written."""
+    """The lock of a read-only home."""
 
     @contextlib.contextmanager
     def held(self, deadline: float = 0.0) -> Iterator[None]:
@@ -243,9 +243,7 @@ class Barred(WriterLock):
         yield
 
 
-def test_nothing_is_appended_twice_though_the_index_fails_behind_it(
-    store: FilesStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_appended_twice_when_indexing_fails(store: FilesStore, monkeypatch: pytest.MonkeyPatch) -> None:
     written, get = Ledger.append_turn, Index.get
     failing: list[bool] = []
 
@@ -269,7 +267,7 @@ def test_nothing_is_appended_twice_though_the_index_fails_behind_it(
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_in_any_order_of_two_writers_and_readers_every_event_is_there_once(opened: Opened, seed: int) -> None:
+def test_two_interleaved_writers_store_every_event_once(opened: Opened, seed: int) -> None:
     choose, stores = random.Random(seed), [opened(), opened()]
     expected: dict[str, list[str]] = {name: [] for name in ("one", "two", "three")}
     for step in range(60):

@@ -45,7 +45,7 @@ def test_a_restored_store_is_the_store_that_was_backed_up(tmp_path: Path) -> Non
     assert_consistent(tmp_path / "again", tmp_path / "cache")
 
 
-def test_a_store_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
+def test_an_existing_store_is_not_overwritten(tmp_path: Path) -> None:
     with _filled(tmp_path) as mem:
         mem.upkeep.backup(tmp_path / "backup.tar.gz")
         late = mem.add("After the backup")
@@ -62,14 +62,14 @@ def test_a_store_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_damaged_archive_is_refused_whole(tmp_path: Path, seed: int) -> None:
+def test_nothing_of_a_damaged_archive_is_restored(tmp_path: Path, seed: int) -> None:
     with _filled(tmp_path) as mem:
         mem.upkeep.backup(tmp_path / "backup.tar.gz")
     shutil.rmtree(tmp_path / "home")
     data = bytearray((tmp_path / "backup.tar.gz").read_bytes())
     chosen = random.Random(seed)
     if seed % 3 == 0:
-        # Not in the last bytes: behind them lies only the filling that ends an archive, and everything is whole.
+        # Not in the last bytes: they are only padding, and the archive would be intact.
         data = data[: chosen.randrange(20, len(data) * 3 // 4)]
     else:
         for _ in range(8):

@@ -11,7 +11,7 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("sizes", [[1], [1, 200_000], [200_000, 1], [70_000, 70_000, 1]])
-def test_the_last_number_is_read_back_over_long_lines(tmp_path: Path, sizes: list[int]) -> None:
+def test_the_last_number_is_found_before_long_lines(tmp_path: Path, sizes: list[int]) -> None:
     journal = Journal(tmp_path / "journal", tmp_path / "quarantine")
     assert journal.last_seq() == 0
     for number, size in enumerate(sizes, 1):

@@ -1,4 +1,4 @@
-"""Statements in every script are stored as they are, found by a query in the same language, and told apart."""
+"""Statements in every script are stored unchanged, found by a query in the same language, and distinguished."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from engram import Engram
 from tests.faults.consistency import assert_consistent
 
-# The statement, a question it answers, and a neighbour that must not be taken for it.
+# The statement, a question it answers, and a similar one that must not be confused with it.
 SPOKEN = {
     "Chinese": ("测试数据库的端口是五四三三", "测试数据库的端口", "生产数据库的密码保存在保险箱里"),
     "Japanese": ("ステージング環境のデータベースは東京にあります", "ステージング環境はどこ", "本番環境のログは大阪に保存されます"),
@@ -38,7 +38,7 @@ def test_a_statement_is_found_in_its_own_language(tmp_path: Path, language: str,
         assert mem.search(question, mode=mode)[0].text == statement
 
 
-def test_every_language_is_kept_side_by_side(tmp_path: Path) -> None:
+def test_all_languages_are_stored_together(tmp_path: Path) -> None:
     texts = [text for pair in SPOKEN.values() for text in (pair[0], pair[2])]
     with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as mem:
         made = [mem.learn(text, source="human") for text in texts]
@@ -63,7 +63,7 @@ def test_every_language_is_kept_side_by_side(tmp_path: Path) -> None:
         ("a < b", "a > b"),
     ],
 )
-def test_what_differs_in_what_counts_is_told_apart(tmp_path: Path, one: str, two: str) -> None:
+def test_statements_with_a_relevant_difference_are_distinguished(tmp_path: Path, one: str, two: str) -> None:
     with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as mem:
         first, second = mem.add(one), mem.add(two)
         same = two == "use  TABS!"

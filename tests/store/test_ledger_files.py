@@ -1,4 +1,4 @@
-"""A ledger's own file is what counts: not the index, not its name alone, and not less of it than the journal has seen."""
+"""A ledger's own file is authoritative: not the index, not its name, and it must not be shorter than its anchors."""
 
 import json
 import os
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from engram import Engram
+from engram.disk import lines_backwards
 from engram.model.errors import StoreCorrupt, StoreReadOnly
-from engram.store.files.confinement import lines_backwards
 from tests.faults.consistency import store_of
 from tests.homes import home_of
 
@@ -55,7 +55,7 @@ def test_nothing_is_appended_to_a_ledger_that_lost_its_end(mem: Engram, tmp_path
     path.write_bytes(b"".join(whole.splitlines(keepends=True)[:3]))
     before = path.read_bytes()
     with opened(tmp_path, cache) as again:
-        with pytest.raises(StoreCorrupt, match=r"ends at event 3, and event 5 was written.*Restore the file"):
+        with pytest.raises(StoreCorrupt, match=r"ends at event 3, but event 5 was written.*Restore the file"):
             again.observe("talk", "user", "one more")
         assert path.read_bytes() == before and again.store.verify_ledgers()
         again.observe("another", "user", "goes on")
@@ -85,7 +85,7 @@ def test_another_process_may_have_written_meanwhile(mem: Engram, tmp_path: Path)
 
 
 @pytest.mark.parametrize("how", ["renamed", "copied"])
-def test_the_verdict_is_the_same_whatever_the_cache_holds(mem: Engram, tmp_path: Path, how: str) -> None:
+def test_the_verdict_does_not_depend_on_the_cache(mem: Engram, tmp_path: Path, how: str) -> None:
     mem.observe("quiet", "user", "something else")
     path = ledger(mem)
     mem.close()
@@ -95,10 +95,10 @@ def test_the_verdict_is_the_same_whatever_the_cache_holds(mem: Engram, tmp_path:
         with opened(tmp_path, cache) as again:
             verdicts.append(again.store.verify_ledgers())
     assert verdicts[0] == verdicts[1] == verdicts[2]
-    assert any(problem.startswith("T-9.jsonl: holds the ledger of talk") for problem in verdicts[0])
+    assert any(problem.startswith("T-9.jsonl: contains the ledger of talk") for problem in verdicts[0])
 
 
-def test_a_name_that_stands_twice_in_a_line_is_found(mem: Engram) -> None:
+def test_a_duplicate_name_in_a_line_is_reported(mem: Engram) -> None:
     with mem:
         path = ledger(mem)
         path.write_bytes(path.read_bytes().replace(b'"content":"line 2"', b'"content":"never said","content":"line 2"'))
@@ -106,7 +106,7 @@ def test_a_name_that_stands_twice_in_a_line_is_found(mem: Engram) -> None:
         assert "contains fields that Engram did not write" in problem
 
 
-def test_what_a_crash_left_of_a_line_is_set_aside_before_the_next(mem: Engram, tmp_path: Path) -> None:
+def test_a_torn_line_is_quarantined_before_the_next_append(mem: Engram, tmp_path: Path) -> None:
     with mem:
         path = ledger(mem)
         with path.open("ab") as file:
@@ -119,9 +119,7 @@ def test_what_a_crash_left_of_a_line_is_set_aside_before_the_next(mem: Engram, t
 
 @pytest.mark.parametrize("kept", [1, 2, 3])
 @pytest.mark.parametrize("cache", ["cache", "another"])
-def test_a_turn_of_which_a_crash_kept_only_the_beginning_is_set_aside(
-    mem: Engram, tmp_path: Path, kept: int, cache: str
-) -> None:
+def test_an_unfinished_turn_is_quarantined_after_a_crash(mem: Engram, tmp_path: Path, kept: int, cache: str) -> None:
     path = ledger(mem)
     before = path.read_bytes()
     mem.observe_batch("talk", [{"role": "user", "content": f"part {n}"} for n in range(4)])
@@ -138,7 +136,7 @@ def test_a_turn_of_which_a_crash_kept_only_the_beginning_is_set_aside(
         assert numbers(path) == [1, 2, 3, 4, 5, 6] and again.store.verify_ledgers() == []
 
 
-def test_a_turn_cut_by_hand_stays_as_it_is_and_is_found(mem: Engram, tmp_path: Path) -> None:
+def test_a_turn_cut_by_hand_is_kept_and_reported(mem: Engram, tmp_path: Path) -> None:
     path = ledger(mem)
     mem.observe_batch("talk", [{"role": "user", "content": f"part {n}"} for n in range(4)])
     mem.close()
@@ -149,7 +147,7 @@ def test_a_turn_cut_by_hand_stays_as_it_is_and_is_found(mem: Engram, tmp_path: P
         assert any("event 9 is missing or was altered" in problem for problem in again.store.verify_ledgers())
 
 
-def test_a_new_ledger_is_in_the_journal_before_its_first_event(mem: Engram) -> None:
+def test_a_new_ledger_is_anchored_before_its_first_event(mem: Engram) -> None:
     with mem:
         mem.observe("new", "user", "hello")
         [month] = home_of(mem).journal.glob("*.jsonl")
@@ -210,7 +208,7 @@ def test_a_ledger_without_marks_cannot_be_altered_unseen(yesterday: Engram, old:
         assert problems and all(problem.startswith(TASK) for problem in problems)
 
 
-def test_an_index_thrown_away_between_two_events_costs_nothing(mem: Engram, tmp_path: Path) -> None:
+def test_an_index_deleted_between_two_events_loses_nothing(mem: Engram, tmp_path: Path) -> None:
     mem.close()
     shutil.rmtree(tmp_path / "cache")
     with opened(tmp_path) as again:
@@ -221,19 +219,19 @@ def test_an_index_thrown_away_between_two_events_costs_nothing(mem: Engram, tmp_
         reader.close()
 
 
-# -- what is no ledger, among the ledgers
+# -- other entries in the ledger folder
 
 
-ODD = {"a folder": lambda path: path.mkdir(), "a link that leads to none": lambda path: path.symlink_to("nowhere")}
+ODD = {"a folder": lambda path: path.mkdir(), "a broken link": lambda path: path.symlink_to("nowhere")}
 
 
 @pytest.mark.parametrize("kind", ODD)
-def test_an_entry_that_is_no_file_is_named_and_stops_nothing(tmp_path: Path, mem: Engram, kind: str) -> None:
+def test_an_entry_that_is_not_a_file_is_reported_and_stops_nothing(tmp_path: Path, mem: Engram, kind: str) -> None:
     with mem:
         place = ledger(mem, "old")
         ODD[kind](place)
         (problem,) = mem.store.verify_ledgers()
-        assert problem == f"old.jsonl: {place} is no file but {kind}; move it out of that folder"
+        assert problem == f"old.jsonl: {place} is not a file but {kind}; move it out of that folder"
         found = mem.doctor()
         assert not found["ledgers"].ok and problem in found["ledgers"].message
         assert found["index"].ok
@@ -246,14 +244,14 @@ def test_an_entry_that_is_no_file_is_named_and_stops_nothing(tmp_path: Path, mem
         again.upkeep.backup(tmp_path / "backup.tar")
 
 
-def test_a_ledger_whose_place_a_folder_took_is_told_of_by_whoever_writes_to_it(mem: Engram) -> None:
+def test_a_folder_in_place_of_a_ledger_is_reported_on_append(mem: Engram) -> None:
     with mem:
         ledger(mem, "old").mkdir()
         with pytest.raises(StoreReadOnly, match=r"cannot append to .*old\.jsonl: Is a directory"):
             mem.observe("old", "user", "hello")
 
 
-def test_a_ledger_that_cannot_be_read_is_named(mem: Engram, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_ledger_is_reported(mem: Engram, monkeypatch: pytest.MonkeyPatch) -> None:
     with mem:
         whole = os.open
 

@@ -1,4 +1,4 @@
-"""After a purge no byte of the words is left within reach, and the rest of the store is as it was."""
+"""After a purge no byte of the words is left in the store, and everything else is unchanged."""
 
 import json
 from pathlib import Path
@@ -47,7 +47,7 @@ def _assert_gone(tmp_path: Path, text: str) -> None:
 
 
 def _live_through(mem: Engram, text: str) -> str:
-    """A memory that has been everywhere: changed, used, rated, quoted, edited by hand, split, undone."""
+    """A memory with traces everywhere: changed, used, rated, quoted, edited by hand, split, undone."""
     memory = mem.add(text, situation=f"when {text}", rationale=text, tags=["quagga"], name="quagga-rule", context=text,
                      metadata={"note": text}, entities=["Quagga"], anchors=[{"path": "quagga.md", "snippet": text}])  # fmt: skip
     mem.update(memory.id, statement=f"{text} (brindled)", reason=f"quagga: {text}")
@@ -72,7 +72,7 @@ def _place(mem: Engram, memory_id: str) -> str:
 
 
 @pytest.mark.parametrize("kind", SECRETS)
-def test_no_file_holds_a_purged_statement_or_its_words(tmp_path: Path, kind: str) -> None:
+def test_no_file_contains_a_purged_statement_or_its_words(tmp_path: Path, kind: str) -> None:
     text = SECRETS[kind]
     with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as mem:
         kept = mem.add("Okapis are fed at noon", associations=[{"target": "ENG-2026-0101-001"}])
@@ -93,7 +93,7 @@ def test_no_file_holds_a_purged_statement_or_its_words(tmp_path: Path, kind: str
     _assert_gone(tmp_path, text)
 
 
-def test_a_purged_id_is_never_given_out_again(tmp_path: Path) -> None:
+def test_a_purged_id_is_never_used_again(tmp_path: Path) -> None:
     with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as mem:
         last = [mem.add(f"Number {n}") for n in range(3)][-1]
         mem.forget(last.id, purge=True)
@@ -136,9 +136,7 @@ def test_an_event_can_be_purged_and_its_chain_still_verifies(tmp_path: Path) -> 
     _assert_gone(tmp_path, SECRETS["plain"])
 
 
-def test_a_redaction_that_a_crash_interrupted_still_leaves_others_their_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_redaction_keeps_the_words_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as mem:
         made = mem.add_conversation("I prefer oolong tea.", scope="global", session="S-1")
         mem.observe("S-2", "user", "I prefer oolong tea.")
@@ -156,7 +154,7 @@ def test_a_redaction_that_a_crash_interrupted_still_leaves_others_their_words(
         assert again.store.verify_ledgers() == []
 
 
-def test_a_purge_leaves_the_others_in_a_shared_file_alone(tmp_path: Path) -> None:
+def test_a_purge_keeps_the_other_memories_of_a_shared_file(tmp_path: Path) -> None:
     with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as mem:
         shared = home_of(mem).engrams / "shared.yaml"
         shared.write_text(
@@ -169,7 +167,7 @@ def test_a_purge_leaves_the_others_in_a_shared_file_alone(tmp_path: Path) -> Non
     assert_consistent(tmp_path / "home", tmp_path / "cache")
 
 
-def test_words_that_also_stand_elsewhere_are_reported(tmp_path: Path) -> None:
+def test_words_that_also_occur_elsewhere_are_reported(tmp_path: Path) -> None:
     with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as mem:
         first = mem.add(SECRETS["plain"])
         second = mem.add(SECRETS["plain"], scope="project:zoo")
@@ -180,7 +178,7 @@ def test_words_that_also_stand_elsewhere_are_reported(tmp_path: Path) -> None:
     _assert_gone(tmp_path, SECRETS["plain"])
 
 
-def test_many_at_once_wait_for_a_purge(tmp_path: Path) -> None:
+def test_concurrent_callers_wait_for_a_purge(tmp_path: Path) -> None:
     home, cache = tmp_path / "home", tmp_path / "cache"
     with Engram.open(home, cache=cache, directory=tmp_path) as mem:
         target = mem.add(SECRETS["plain"])
@@ -192,8 +190,8 @@ def test_many_at_once_wait_for_a_purge(tmp_path: Path) -> None:
     _assert_gone(tmp_path, SECRETS["plain"])
 
 
-def test_a_purge_killed_after_its_words_had_gone_is_carried_to_its_end(tmp_path: Path) -> None:
-    """Nothing is left to look for then, and a store must open all the same."""
+def test_a_purge_killed_after_its_words_were_removed_is_finished(tmp_path: Path) -> None:
+    """There is nothing left to search for, and the store must open all the same."""
     with _opened(tmp_path) as mem:
         begun = mem.session(task="feed the animals")
         memory = mem.add(SECRETS["plain"])
@@ -209,7 +207,7 @@ def test_a_purge_killed_after_its_words_had_gone_is_carried_to_its_end(tmp_path:
     assert_consistent(tmp_path / "home", tmp_path / "cache")
 
 
-def test_a_word_too_short_to_look_for_can_be_purged_beside_a_session(tmp_path: Path) -> None:
+def test_a_word_too_short_to_search_for_can_be_purged_next_to_a_session(tmp_path: Path) -> None:
     with _opened(tmp_path) as mem:
         mem.session(task="feed the animals")
         memory = mem.add("tea")

@@ -1,4 +1,4 @@
-"""After any sequence of operations, an index made anew equals the one that was kept up to date."""
+"""After any sequence of operations, a rebuilt index equals the one that was kept up to date."""
 
 import random
 from collections.abc import Callable

@@ -1,11 +1,11 @@
-"""A change of the embedder of a store in files that is broken off: the next one goes on where it was."""
+"""An interrupted change of the embedder of a files store is continued by the next one."""
 
 from pathlib import Path
 
 import pytest
 
 from engram.model.errors import EmbedderError
-from engram.store.files import vector_generations
+from engram.store.files import vectors
 from tests.backends import OnFiles
 from tests.clock import Clock
 from tests.conformance.keeping import Keep, asked, texts
@@ -14,10 +14,10 @@ from tests.conformance.test_reembedding import Letters
 WORDS = ("otters", "badgers", "foxes", "herons", "newts")
 
 
-def test_stopped_half_way_the_old_vectors_serve_and_only_the_rest_is_done_later(
+def test_after_an_interruption_the_old_vectors_are_used_and_the_rest_is_embedded_later(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vector_generations, "SLICE", 2)
+    monkeypatch.setattr(vectors, "SLICE", 2)
     backend = OnFiles(clock, tmp_path)
     old = backend.store()
     Keep(old, clock).many([{"statement": f"Something about {word}"} for word in WORDS])

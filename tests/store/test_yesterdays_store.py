@@ -31,7 +31,7 @@ def test_opening_it_changes_nothing(mem: Engram, home: Path) -> None:
     assert digest_of_tree(home) == before == digest_of_tree(FIXTURE)
 
 
-def test_every_memory_is_there_with_all_it_had(mem: Engram) -> None:
+def test_every_memory_has_all_its_fields(mem: Engram) -> None:
     port = mem.get("ENG-2026-0105-002")
     assert port.statement == "The staging database listens on port 5434"
     assert port.metadata == {"ticket": "OPS-1", "n": 1}
@@ -53,7 +53,7 @@ def test_every_memory_is_found(mem: Engram) -> None:
     mem.close()
 
 
-def test_its_history_ledger_and_uses_are_there(mem: Engram) -> None:
+def test_its_history_ledger_and_uses_are_complete(mem: Engram) -> None:
     assert [image.op for image in mem.history("ENG-2026-0105-002")] == ["add", "update", "use", "use"]
     assert mem.history("ENG-2026-0105-002")[1].reason == "moved"
     assert [event.content for event in mem.store.events(SESSION)] == ["Which port does staging use?", "Port 5434."]

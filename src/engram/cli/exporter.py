@@ -1,6 +1,5 @@
 """Writing memories out, one function per format."""
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,10 +11,11 @@ from engram.cli.display import Report
 from engram.cli.import_source import is_origin, without_origin
 from engram.dialects import engram_yaml
 from engram.dialects.json_records import dump_json
+from engram.disk import replace_file
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
 from engram.rules.strength import links_at
-from engram.store.files.home import scope_folder, write_private
+from engram.store.files.home import file_name, scope_folder
 
 Written = dict[str, Any]
 Exporter = Callable[[Path, Sequence[Memory], datetime, bool, Report], Written]
@@ -27,7 +27,7 @@ def as_engram(path: Path, memories: Sequence[Memory], now: datetime, force: bool
         _write(path, engram_yaml.dump(memories), force)
         return {"written": len(memories)}
     for done, memory in enumerate(memories, 1):
-        file = path / scope_folder(memory.scope) / f"{memory.id}.yaml"
+        file = path / scope_folder(memory.scope) / f"{file_name(memory.id)}.yaml"
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _write(file, engram_yaml.dump([memory]), force)
         report("Exporting", done, len(memories))
@@ -76,6 +76,4 @@ def _write(path: Path, text: str, force: bool) -> None:
         raise InvalidInput(f"{path} is a directory; give a file")
     if path.exists() and not force:
         raise InvalidInput(f"{path} already exists; choose another name, or add --force to replace it")
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    write_private(fresh, text.encode("utf-8", "surrogatepass"))
-    fresh.replace(path)
+    replace_file(path, text.encode("utf-8", "surrogatepass"), durable=False)

@@ -7,6 +7,7 @@ from datetime import date
 from pathlib import Path
 from typing import Protocol
 
+from engram.disk import DIRECTORY_MODE, open_plain, read_bytes
 from engram.model.errors import ModelUnavailable
 
 
@@ -49,9 +50,7 @@ class SpendFolder:
     def tokens_spent(self, day: date) -> int:
         """Tokens of a day, of every process."""
         try:
-            handle = os.open(self._file(day), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-            with os.fdopen(handle, encoding="ascii", errors="replace") as file:
-                lines = file.read().splitlines()
+            lines = read_bytes(self._file(day)).decode("ascii", "replace").splitlines()
         except FileNotFoundError:
             return 0
         except OSError as error:
@@ -61,10 +60,8 @@ class SpendFolder:
     def spend_tokens(self, day: date, tokens: int) -> None:
         """Count tokens on a day."""
         try:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            handle = os.open(
-                self._file(day), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600
-            )
+            self._folder.mkdir(parents=True, exist_ok=True, mode=DIRECTORY_MODE)
+            handle = open_plain(self._file(day), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             try:
                 # It starts with a line break, so that a line torn by a crash does not run into it.
                 os.write(handle, f"\n{tokens}\n".encode())

@@ -48,9 +48,9 @@ class Steps:
         os.write = self._write
         if not self.torn:
             os.open = self._before(os.open, lambda _path, flags, *_, **__: bool(flags & os.O_CREAT))
-            swap = memories._swap_call()
-            if swap is not None:
-                memories._swap_call = lambda: self._before(swap)
+            rename = memories._rename_call()
+            if rename is not None:
+                memories._rename_call = lambda: self._before(rename)  # type: ignore[assignment]
             self._watch_sqlite()
 
     def _before(self, call: Callable[..., Any], counts: Callable[..., bool] = lambda *_, **__: True) -> Any:
@@ -84,7 +84,7 @@ class Steps:
 
 
 def _part(target: Any) -> str:
-    """The part of the store that a path or a descriptor lies in: the folder, and what sort of file."""
+    """The part of the store of a path or descriptor: the folder and the kind of file."""
     if isinstance(target, int):
         try:
             target = os.readlink(f"/proc/self/fd/{target}")

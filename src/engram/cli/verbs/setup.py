@@ -84,7 +84,8 @@ def config(surface: Surface, words: Words = None) -> None:
 
 def _config_file(home: Path | None) -> Path:
     """The settings' file. A server has none: there the owner's own settings apply, and no store is created for them."""
-    from engram.store.files.home import DIRECTORY_MODE, default_root, open_home
+    from engram.disk import DIRECTORY_MODE
+    from engram.store.files.home import default_root, open_home
     from engram.store.location import requested_server
 
     if requested_server(home) is None:

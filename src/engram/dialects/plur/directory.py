@@ -17,6 +17,7 @@ from engram.dialects.plur.vocabulary import EPISODE_ID, OWN_KEY
 from engram.dialects.record import TEXT_KEYS, from_mapping, to_mapping
 from engram.dialects.yaml_parser import parse_yaml
 from engram.dialects.yaml_writer import check_text, emit_list
+from engram.disk import sync_path
 from engram.model.errors import InvalidInput, NotFound, StoreCorrupt, StoreError, StoreReadOnly, UnknownVersion
 from engram.model.memory import Memory
 
@@ -89,11 +90,7 @@ def write_new(path: Path, text: str) -> None:
         file.write(text.encode())
         file.flush()
         os.fsync(handle)
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    sync_path(path.parent)
 
 
 IN_FORCE = ("active", "dormant")

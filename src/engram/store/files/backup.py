@@ -1,4 +1,4 @@
-"""Backup and restore: the whole store as one compressed archive with checksums. The index is left out: it is derived."""
+"""Backup and restore: the whole store as one compressed archive with checksums, without the derived index."""
 
 import hashlib
 import io
@@ -10,10 +10,10 @@ import zlib
 from datetime import UTC, datetime
 from pathlib import Path
 
+from engram.disk import DIRECTORY_MODE, MALFORMED, UNREADABLE, sync_path
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly
-from engram.store.files.confinement import MALFORMED, UNREADABLE, PointsOutside, memory_file
-from engram.store.files.home import DIRECTORY_MODE, FOLDERS, Home
-from engram.store.files.journal import decode, sync_directory
+from engram.store.files.home import FOLDERS, Home, PointsOutside, memory_file
+from engram.store.files.journal import decode
 from engram.store.files.lock import WriterLock
 from engram.store.files.purge_plan import MARKER
 
@@ -22,9 +22,9 @@ _LEFT_OUT = {"lock"}
 
 
 def backup(home: Home, target: Path, now: datetime, problems: list[str]) -> dict[str, int]:
-    """Write everything the store holds to one archive, while no one else writes. Returns counts.
+    """Write the whole store to one archive under the writer lock; returns counts.
 
-    A file that cannot be read is left out, and added to `problems`: it keeps nobody from saving the others.
+    An unreadable file is left out and added to `problems`.
     """
     fresh = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     with WriterLock(home.lock).held():
@@ -37,7 +37,7 @@ def backup(home: Home, target: Path, now: datetime, problems: list[str]) -> dict
                     try:
                         data, changed = path.read_bytes(), path.stat().st_mtime
                     except OSError as error:
-                        problems.append(f"{path}: not in the backup, it cannot be read ({error.strerror})")
+                        problems.append(f"{path}: left out of the backup, cannot be read ({error.strerror})")
                         continue
                     sums[name] = hashlib.sha256(data).hexdigest()
                     _put(archive, name, data, changed)
@@ -63,7 +63,7 @@ def _put(archive: tarfile.TarFile, name: str, data: bytes, mtime: float) -> None
 
 
 def restore(source: Path, root: Path, *, force: bool = False) -> dict[str, int]:
-    """Unpack a backup into an empty place; `force` sets a store that is there aside first. Checked before anything moves."""
+    """Check and unpack a backup into an empty place; `force` first renames a store that is there."""
     if not source.is_file():
         raise InvalidInput(f"{source} is not a file; give the archive that `engram backup` wrote")
     staging = root.with_name(f".{root.name}.restore.{os.getpid()}")
@@ -80,7 +80,7 @@ def restore(source: Path, root: Path, *, force: bool = False) -> dict[str, int]:
         elif root.exists():
             root.rmdir()
         staging.rename(root)
-        sync_directory(root.parent)
+        sync_path(root.parent)
     finally:
         if staging.exists():
             import shutil
@@ -104,7 +104,7 @@ def _unpack(source: Path, staging: Path) -> int:
             manifest = _checked_manifest(archive)
             archive.extractall(staging, filter="data")
     except (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreCorrupt(f"{source} is not a whole Engram backup ({error}); nothing was restored") from None
+        raise StoreCorrupt(f"{source} is not a complete Engram backup ({error}); nothing was restored") from None
     for name, expected in manifest.items():
         if hashlib.sha256((staging / name).read_bytes()).hexdigest() != expected:
             raise StoreCorrupt(f"{source}: {name} is damaged; nothing was restored")
@@ -114,14 +114,14 @@ def _unpack(source: Path, staging: Path) -> int:
         path.chmod(DIRECTORY_MODE if path.is_dir() else 0o600)
     for name in FOLDERS:
         (staging / name).mkdir(mode=DIRECTORY_MODE, exist_ok=True)
-    # A file that a power loss takes from what was restored would count as removed by hand.
+    # A restored file lost to a power loss would count as removed by hand.
     for path in [staging, *staging.rglob("*")]:
-        sync_directory(path)
+        sync_path(path)
     return len(manifest)
 
 
 def _check_history(staging: Path, source: Path) -> None:
-    """Refuse a history, or a purge begun, that points outside the store. A line that cannot be read at all is for `engram doctor`."""
+    """Refuse a journal or purge marker with paths outside the store. Unreadable lines are left to `engram doctor`."""
     for path in sorted((staging / "journal").glob("*.jsonl")):
         for number, line in enumerate(path.read_bytes().splitlines(), 1):
             try:
@@ -141,13 +141,13 @@ def _check_history(staging: Path, source: Path) -> None:
 
 
 def _checked_manifest(archive: tarfile.TarFile) -> dict[str, str]:
-    """The checksums, if the archive holds exactly the plain files they are of."""
+    """The checksums, if the archive contains exactly the plain files they belong to."""
     members = archive.getmembers()
     file = archive.extractfile(MANIFEST)
     manifest: dict[str, str] = dict(json.load(file)["files"]) if file is not None else {}
     odd = [member.name for member in members if not member.isreg()]
     if odd or sorted(member.name for member in members) != sorted([*manifest, MANIFEST]):
-        raise ValueError(f"its content is not what its manifest says{f': {odd[0]}' if odd else ''}")
+        raise ValueError(f"its content does not match its manifest{f': {odd[0]}' if odd else ''}")
     if "store.json" not in manifest:
-        raise ValueError("it holds no store.json")
+        raise ValueError("it contains no store.json")
     return manifest

@@ -1,4 +1,4 @@
-"""The parts of an open files store, handed to the functions that work on them."""
+"""The parts of an open files store, passed to the functions that work on them, and its records in the index."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,15 +12,13 @@ from engram.model.errors import StoreCorrupt
 from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.store.documents import Document, memory_document
-from engram.store.files.confinement import memory_file, refuse_links
 from engram.store.files.durability import Durability, is_own
-from engram.store.files.home import Home
+from engram.store.files.home import Home, memory_file, refuse_links
 from engram.store.files.index.index import Index
 from engram.store.files.index.writer import DocumentWriter, IndexRow
-from engram.store.files.journal import Change, Entry, Journal, Position
-from engram.store.files.journal import JournalLine as PlacedEntry
+from engram.store.files.journal import Change, Entry, Journal, JournalLine, Position
 from engram.store.files.ledger import Ledger
-from engram.store.files.ledger_checkpoints import Anchors, index_anchor, last_witnessed
+from engram.store.files.ledger_checkpoints import Anchors, index_anchor, last_anchored
 from engram.store.files.lock import WriterLock
 from engram.store.files.memories import Stamp, stamp_of
 from engram.store.files.usage import Usage
@@ -31,12 +29,12 @@ from engram.store.sources import random_hex, utc_now
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder, Vectors
-    from engram.store.files.pending_events import PendingEvents
+    from engram.store.files.recovery import PendingEvents
 
 
 @dataclass(slots=True)
 class StoreContext:
-    """Everything an open store consists of. `warnings` collects what the owner should hear of."""
+    """Everything an open store consists of. `warnings` collects messages for the owner."""
 
     home: Home
     journal: Journal
@@ -50,24 +48,28 @@ class StoreContext:
     teams: set[str] = field(default_factory=set)
     """The folders of the team stores in use."""
     trust: tuple[Stamp | None, dict[str, frozenset[str]]] | None = None
-    """What was last read of the contents that the owner trusts, by folder, and how its file looked then."""
+    """The digests the owner trusts, by folder, and the stamp of the file they were read from."""
     warnings: list[str] = field(default_factory=list)
     anchors: Anchors = field(init=False)
     durability: Durability = field(default_factory=Durability)
-    awaiting: "PendingEvents | None" = None
-    """What this process has appended to ledgers and the index does not have yet."""
+    pending: "PendingEvents | None" = None
+    """Events this process has appended to ledgers and not indexed yet."""
 
     def __post_init__(self) -> None:
         self.anchors = Anchors(self.index)
-        # Without a way back to these parts: a closed store's index must go at once, not when circles are collected.
-        self.ledger.witnessed = partial(last_witnessed, self.journal)
+        # Without a reference to self: the index of a closed store must be freed at once, not by the cycle collector.
+        self.ledger.last_anchored = partial(last_anchored, self.journal)
+
+    def warn(self, *problems: str) -> None:
+        """Add warnings for the owner, each once."""
+        self.warnings += [text for text in dict.fromkeys(problems) if text and text not in self.warnings]
 
     def path(self, stored: str) -> Path:
-        """A file by the path the index knows it by: below the home, or absolute for a team store."""
+        """The full path of a stored path, which is relative to the home, or absolute in a team store."""
         return self.home.root / stored
 
     def confined(self, stored: str) -> Path:
-        """The same for a memory's file that is about to be read or changed: it lies in the store and behind no link."""
+        """The full path of a memory file about to be read or changed. Raises if it is outside the store or behind a link."""
         try:
             memory_file(stored)
         except ValueError as error:
@@ -76,11 +78,11 @@ class StoreContext:
         return self.path(stored)
 
     def stored(self, path: Path) -> str:
-        """The path the index knows a file by."""
+        """The path under which the index knows a file."""
         return str(path).removeprefix(f"{self.home.root}/")
 
     def embed(self, texts: Sequence[str]) -> "Vectors | None":
-        """Vectors of texts, where this process has the index's embedder."""
+        """Vectors of texts; None if this process does not have the index's embedder."""
         if self.embedder is None or not self.index.can_embed():
             return None
         return self.embedder.embed(texts)
@@ -97,7 +99,7 @@ class StoreContext:
 
     @staticmethod
     def position_of(stored: str | None) -> Position:
-        """The position that the index has noted."""
+        """The position stored in the index."""
         return Position(*json.loads(stored)[:2]) if stored else Position()
 
 
@@ -124,18 +126,18 @@ def index_event(
 
 
 def indexed_size(parts: StoreContext, ledger: str) -> int | None:
-    """How much of a ledger's file the index has read; None for one it does not know."""
+    """How many bytes of a ledger's file are indexed; None for an unknown ledger."""
     row = parts.index.db.execute("SELECT size FROM ledgers WHERE name = ?", (ledger,)).fetchone()
     return row[0] if row else None
 
 
 def note_ledger(parts: StoreContext, name: str, size: int) -> None:
-    """Remember how much of a ledger's file the index has read; inside a transaction."""
+    """Record how many bytes of a ledger's file are indexed; inside a transaction."""
     parts.index.db.execute("INSERT OR REPLACE INTO ledgers (name, size) VALUES (?, ?)", (name, size))
 
 
-def index_entry(parts: StoreContext, placed: PlacedEntry) -> None:
-    """Note where a journal entry's images lie, and how far the index has read; inside a transaction."""
+def index_entry(parts: StoreContext, placed: JournalLine) -> None:
+    """Record the positions of a journal entry's images, and how far the index has read; inside a transaction."""
     index, entry = parts.index, placed.entry
     if entry.changes:
         at, place = entry.at.timestamp(), (entry.op, placed.start.month, placed.start.offset)
@@ -150,7 +152,7 @@ def index_entry(parts: StoreContext, placed: PlacedEntry) -> None:
 
 
 def reindex_journal(parts: StoreContext) -> None:
-    """Record again where every image lies, after the journal was rewritten. For the holder of the writer lock; numbers and tombstones only ever grow."""
+    """Record the positions of all images again, after the journal was rewritten. The caller holds the writer lock."""
     with parts.index.writing():
         parts.index.db.execute("DELETE FROM images")
         parts.index.db.execute("DELETE FROM meta WHERE key = 'journal'")
@@ -159,16 +161,16 @@ def reindex_journal(parts: StoreContext) -> None:
         for placed in parts.journal.readable(unread):
             index_entry(parts, placed)
         parts.index.set("seq", max(seq, parts.seq))
-    parts.warnings += [problem for problem in unread if problem not in parts.warnings]
+    parts.warn(*unread)
 
 
 def note_numbers(index: Index, memory_ids: Iterable[str]) -> None:
-    """Remember the highest number of each day, so that none is given out again."""
+    """Record the highest id number of each day, so that none is used twice."""
     index.db.executemany(index.statement("raise_number"), list(highest_numbers(memory_ids).items()))
 
 
 def note_file(parts: StoreContext, stored: str, stamp: Stamp | None, error: str = "") -> None:
-    """Remember how a file looked when it was last read or written; inside a transaction."""
+    """Record a file's stamp when it is read or written; inside a transaction."""
     if stamp is None:
         parts.index.db.execute("DELETE FROM files WHERE path = ?", (stored,))
         return
@@ -177,7 +179,7 @@ def note_file(parts: StoreContext, stored: str, stamp: Stamp | None, error: str 
 
 
 def note_place(parts: StoreContext, memory_id: str, stored: str) -> None:
-    """Remember which file holds a memory; "" when none does."""
+    """Record which file contains a memory; "" for none."""
     if stored:
         parts.index.db.execute(parts.index.statement("put_place"), (memory_id, stored))
     else:
@@ -185,7 +187,7 @@ def note_place(parts: StoreContext, memory_id: str, stored: str) -> None:
 
 
 def forget_memory(parts: StoreContext, writer: DocumentWriter, memory_id: str) -> None:
-    """Take a purged memory out of the index, with its place and its uses; inside a transaction."""
+    """Remove a purged memory from the index, with its path and its uses; inside a transaction."""
     place = parts.index.db.execute("SELECT path FROM places WHERE id = ?", (memory_id,)).fetchone()
     writer.delete(memory_id)
     note_place(parts, memory_id, "")
@@ -195,16 +197,16 @@ def forget_memory(parts: StoreContext, writer: DocumentWriter, memory_id: str) -
 
 
 class Tail(NamedTuple):
-    """Where the journal ends, and the number of its last entry."""
+    """The end of the journal and the number of its last entry."""
 
     end: Position
     seq: int
     others: bool = False
-    """Whether others have written to it since this process last looked."""
+    """Whether other processes have written to it since this one last read it."""
 
 
 def journal_tail(parts: StoreContext) -> Tail:
-    """The journal's end; its number from the index where that has read so far: an empty one may have taken its place."""
+    """The journal's end, with the last number from the index if it has read that far."""
     end = parts.journal.end()
     return Tail(end, parts.seq if end == parts.position else parts.journal.last_seq())
 
@@ -219,16 +221,16 @@ def append_entry(
     *,
     durably: bool = True,
     tail: Tail | None = None,
-) -> PlacedEntry:
-    """Journal one decision: the commit point. `tail` is for whoever has just looked where the journal ends."""
+) -> JournalLine:
+    """Journal one decision: the commit point. `tail` is the journal's end, if the caller knows it."""
     tail = tail or journal_tail(parts)
     entry = Entry(max(tail.seq, parts.durability.floor) + 1, parts.clock(), op, actor, reason, tuple(changes), session)
-    parts.durability.written(sum(1 for change in changes if is_own(change.file) or not change.file))
+    parts.durability.waiting += sum(1 for change in changes if is_own(change.file) or not change.file)
     return parts.journal.append(entry, tail.end, durably=durably)
 
 
-def witness(parts: StoreContext, session: str, head: Head, tail: Tail, *, durably: bool) -> PlacedEntry:
-    """Tell the journal where a ledger ends, linked to what it was told last."""
+def append_anchor(parts: StoreContext, session: str, head: Head, tail: Tail, *, durably: bool) -> JournalLine:
+    """Record a ledger's end in the journal (an anchor), linked to the previous anchor."""
     reason = checkpoint_text(head, parts.anchors.link(tail.end))
     placed = append_entry(parts, LEDGER_OP, "engram", reason, (), session, durably=durably, tail=tail)
     parts.anchors.note(placed)

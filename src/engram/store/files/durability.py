@@ -1,8 +1,8 @@
-"""Up to which decision the memory files are known to be on disk, remembered in `state/durable.json`.
+"""Up to which decision the memory files are known to be on disk, recorded in `state/durable.json`.
 
-A decision is committed by the journal's fsync; its files are written after that and reach the disk when the system finds the
-time. Until they have, a power loss may take them back, and what it leaves looks like the work of a person: a file that is gone,
-or that says what it said before. This mark tells the two apart, and `power_loss` acts on it.
+A decision is committed by the journal's fsync; its files are written after that and reach the disk whenever the system
+writes them. Until then a power loss may undo them, and the result looks like the work of a person: a file that is gone,
+or that has its earlier content. This mark tells the two apart, and `power_loss` acts on it.
 """
 
 import contextlib
@@ -17,64 +17,64 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engram.disk import DIRECTORY_MODE, UNREADABLE, read_bytes, replace_file, sync_path
 from engram.model.errors import EngramError, StoreReadOnly
 from engram.store.files import memories
-from engram.store.files.confinement import UNREADABLE, read_bytes, refuse_links
-from engram.store.files.home import DIRECTORY_MODE, Home
+from engram.store.files.home import Home, refuse_links
 from engram.store.files.index.matrix import boot_id
-from engram.store.files.journal import LAST_SEQ, Change, Entry, Position, replace_file, sync_directory
+from engram.store.files.journal import LAST_SEQ, Change, Entry, Position
 
 if TYPE_CHECKING:
     from engram.store.files.context import StoreContext
 
-FILE = "durable.json"
+MARK_FILE = "durable.json"
 AGE = 60.0
-"""Seconds after which a file is made durable on the way of a later decision: the system has mostly written it by then."""
+"""Seconds after which a later decision makes a file durable: the system has usually written it by then."""
 FEW = 256
-"""So many files are waited for one by one when a store is closed; more are waited for all together."""
+"""Up to this many files are synced one by one when a store is closed; more are synced together."""
 AT_ONCE = 1024
-"""So many files at a time, unless a single decision is about more."""
+"""Files per step, unless a single decision changed more."""
 BRIEFLY = 0.05
 _SYNC_WAITS = sys.platform == "linux"
-"""Elsewhere `sync` may come back before everything is on disk."""
+"""Elsewhere `sync` may return before everything is on disk."""
 _MOVING = frozenset({"edit", "remove", "split"})
-"""Decisions after which a memory may lie elsewhere, or nowhere."""
+"""Decisions after which a memory may be in another file, or in none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What is known to be on disk. `boot` names the run of the machine in which it was said, "" where nothing names one."""
+    """What is known to be on disk. `boot` is the boot id of the machine at that time, "" where there is none."""
 
     seq: int = 0
     boot: str = ""
     unbroken_since: int = 0
-    """Behind this number no decision is missing; before it some may have been pruned."""
+    """After this number no decision is missing; before it some may have been pruned."""
     repaired: tuple[str, ...] = ()
     repaired_at: str = ""
-    """What the last power loss took, and when it was put right."""
+    """Files that the last power loss damaged, and when they were repaired."""
 
 
 def read_mark(home: Home) -> Mark | None:
-    """The store's mark; None in one that an earlier Engram wrote, and for one that cannot be read."""
+    """The store's mark; None if an earlier Engram wrote the store, or if the mark cannot be read."""
     try:
-        fields = json.loads(read_bytes(home.state / FILE))
-        told = fields.get("repaired") or {}
+        fields = json.loads(read_bytes(home.state / MARK_FILE))
+        repaired = fields.get("repaired") or {}
         return Mark(
             seq=_number(fields["seq"]),
             boot=str(fields["boot"]),
             unbroken_since=_number(fields["unbroken_since"]),
-            repaired=tuple(str(file) for file in told.get("files", ())),
-            repaired_at=str(told.get("at", "")),
+            repaired=tuple(str(file) for file in repaired.get("files", ())),
+            repaired_at=str(repaired.get("at", "")),
         )
     except UNREADABLE:
         return None
 
 
 def _number(given: Any) -> int:
-    """A number that a decision may have had, and after which others still can."""
+    """A valid decision number with room for later ones."""
     number = int(given)
     if not 0 <= number <= LAST_SEQ // 2:
-        raise ValueError(f"no decision has the number {given!r:.40}")
+        raise ValueError(f"not a decision number:  {given!r:.40}")
     return number
 
 
@@ -85,35 +85,31 @@ def write_mark(home: Home, mark: Mark) -> None:
         fields["repaired"] = {"at": mark.repaired_at, "files": list(mark.repaired)}
     try:
         home.state.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-        replace_file(home.state / FILE, json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+        replace_file(home.state / MARK_FILE, json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
     except OSError as error:
-        raise StoreReadOnly(f"cannot write {home.state / FILE}: {error.strerror}") from error
+        raise StoreReadOnly(f"cannot write {home.state / MARK_FILE}: {error.strerror}") from error
 
 
 @dataclass(slots=True)
 class Durability:
-    """What one process knows of it."""
+    """What one process knows about durability."""
 
     boot: str = field(default_factory=lambda: boot_id())
     is_checked: bool = False
-    """Whether it was looked at since the machine started."""
+    """Whether the files were checked since the machine started."""
     unrepaired: set[str] = field(default_factory=set)
-    """Files a power loss took that could not be written again yet: nobody's edit."""
+    """Files damaged by a power loss that could not be repaired yet; they are not edits."""
     floor: int = 0
-    """No decision gets this number or a lower one: should lines be lost at the journal's end, their numbers stay missing."""
+    """No decision gets this number or a lower one, so that numbers lost at the journal's end stay missing."""
     waiting: int = 0
-    """Files this process has written since it last waited for the disk."""
+    """Files this process has written since it last synced."""
     _aging: tuple[float, int, int] | None = None
-    """A moment, the newest decision then, and how many files waited."""
-
-    def written(self, files: int) -> None:
-        """Count what was written."""
-        self.waiting += files
+    """A time, the newest decision then, and how many files were waiting."""
 
     def due(self, seq: int) -> int:
         """The decision up to which files should be made durable now, 0 for none; `seq` is the newest.
 
-        Without a name for this run of the machine a power loss could not be told from a person's work: every decision waits.
+        Without a boot id a power loss could not be told from a person's edit, so every decision is synced.
         """
         if not self.waiting:
             return 0
@@ -131,15 +127,15 @@ class Durability:
 
 
 def make_durable(parts: "StoreContext", upto: int | None = None, *, together: bool = False) -> bool:
-    """Wait until the files of all decisions, or of those up to a number, are on disk; then say so.
+    """Sync the files of all decisions, or of those up to a number, and record it.
 
-    Of many it takes only the oldest, and says whether there are more; `together` takes all, and the whole system's with them. The lock is not held while the disk works. Where somebody
-    else holds it, they or the next writer do the same: nothing acknowledged hangs on this, so no failure of it concerns the caller.
+    Takes only the oldest of many and returns whether there are more; `together` syncs the whole system. The lock is free while the disk works. If
+    another process has it, that one or the next writer does the same: nothing acknowledged depends on this, so failures are ignored.
     """
     with contextlib.suppress(EngramError, sqlite3.Error, OSError):
         with parts.lock.held(BRIEFLY):
             mark = read_mark(parts.home)
-            # Decisions of a process that was killed may not have reached their files: the index has not read them yet.
+            # Decisions of a killed process may not have reached their files: the index has not read them yet.
             wanted = parts.seq if upto is None else min(upto, parts.seq)
             if mark is None or not parts.durability.is_checked or wanted <= mark.seq:
                 return False
@@ -160,15 +156,15 @@ def make_durable(parts: "StoreContext", upto: int | None = None, *, together: bo
 
 
 def make_all_durable(parts: "StoreContext") -> None:
-    """The same, however many there are."""
+    """Sync the files of all decisions, however many."""
     while make_durable(parts):
         pass
 
 
 def make_durable_at_close(parts: "StoreContext") -> None:
-    """The same for a store that is about to be closed by one that wrote: with it ends what a power loss could take."""
+    """Sync everything before a store is closed, so that a power loss can no longer undo it."""
     waiting = parts.durability.waiting
-    # Files of a process that was killed may come on top of its own.
+    # Files of a killed process may come on top of its own.
     if not waiting or (waiting <= FEW and not make_durable(parts)):
         return
     if _SYNC_WAITS:
@@ -178,19 +174,19 @@ def make_durable_at_close(parts: "StoreContext") -> None:
 
 
 def make_due_durable(parts: "StoreContext") -> None:
-    """The same for what was written a while ago; after a decision, when the lock is free again."""
+    """Sync what was written a while ago; called after a decision, when the lock is free."""
     with contextlib.suppress(sqlite3.Error):
         if parts.durability.waiting and (upto := parts.durability.due(parts.seq)):
             make_durable(parts, upto if parts.durability.boot else None)
 
 
 def is_own(stored: str) -> bool:
-    """Whether a journaled place is one of this store's own memory files."""
+    """Whether a journaled path is one of this store's own memory files."""
     return stored.startswith("engrams/") and ".." not in stored.split("/")
 
 
 def sync_files(home: Home, files: Iterable[str]) -> None:
-    """Wait until files and their names are on disk; one that is gone is gone durably, and none lies behind a link."""
+    """Sync files and their names, also the removal of one that is gone; files behind links are left out."""
     folders: set[Path] = set()
     for stored in files:
         try:
@@ -203,21 +199,21 @@ def sync_files(home: Home, files: Iterable[str]) -> None:
         folders.update(parent for parent in path.parents if parent == home.engrams or home.engrams in parent.parents)
     for folder in sorted(folders):
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            sync_directory(folder)
+            sync_path(folder)
 
 
 def sync_folders(home: Home) -> None:
-    """Wait until every name that was taken away in the store's folders is gone from the disk."""
+    """Sync the store's folders, so that removed names are gone from the disk."""
     others = (home.tasks, home.quarantine, home.ledger, home.state, home.state / "sessions", home.state / "jobs")
     for folder in (*memories.walk(home.engrams), *others):
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            sync_directory(folder)
+            sync_path(folder)
 
 
-def sync_path(path: Path) -> None:
-    """Wait until one file and its name are on disk."""
+def sync_file_and_name(path: Path) -> None:
+    """Sync one file and its name."""
     _sync(path)
-    sync_directory(path.parent)
+    sync_path(path.parent)
 
 
 def _sync(path: Path) -> None:
@@ -249,7 +245,7 @@ def _between(parts: "StoreContext", after: int, upto: int) -> Iterator[Entry]:
 
 
 def _places(parts: "StoreContext", entry: Entry) -> Iterator[str]:
-    """The files a decision wrote, and those it took away."""
+    """The files a decision wrote, and those it removed."""
     for change in entry.changes:
         for stored in (change.file, _place_before(parts, change, entry) if entry.op in _MOVING else ""):
             if is_own(stored):

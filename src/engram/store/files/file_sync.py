@@ -1,13 +1,13 @@
 """Keeping the index in step with the files: what a person edited, added or removed.
 
-Everything here is for the holder of the writer lock.
+The caller of everything here holds the writer lock.
 """
 
 import contextlib
 import glob
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from engram.dialects.record import hand_problem
@@ -17,24 +17,24 @@ from engram.rules.limits import limit_problem
 from engram.store.files import memories
 from engram.store.files.context import StoreContext, append_entry, index_entry, index_memory, note_file, note_place
 from engram.store.files.durability import sync_files
+from engram.store.files.index.writer import DocumentWriter
 from engram.store.files.journal import Change
-from engram.store.files.journal import JournalLine as PlacedEntry
 from engram.store.files.memories import UNSEEN, Stamp, stamp_of
-from engram.store.files.trust import content, digest_of, trusted_digests
+from engram.store.files.team import content_digest, team_content, trusted_digests
 from engram.store.protocol import SyncReport
 from engram.store.records import decode_record, image
 
 HAND = "hand"
-"""The actor of what a person did to the files with an editor."""
+"""The actor of changes a person made to the files."""
 EDIT = "edit"
-"""The decision that a person's save is."""
+"""The operation of a change made with an editor."""
 _SUFFIXES = (".yaml", ".yml")
 SETTLED_SECONDS = 2.0
-"""An empty file younger than this may be in the middle of an editor's save."""
+"""An editor may still be saving an empty file that is younger than this."""
 
 
 def pick_up(parts: StoreContext, stored_paths: Iterable[str], noticed: SyncReport | None = None) -> SyncReport:
-    """Read files that changed; what a person wrote wins, is journaled, and goes into the index."""
+    """Read changed files: what a person wrote wins, is journaled and indexed."""
     noticed = SyncReport() if noticed is None else noticed
     for stored in dict.fromkeys(stored_paths):
         _pick_up_one(parts, stored, noticed)
@@ -44,7 +44,7 @@ def pick_up(parts: StoreContext, stored_paths: Iterable[str], noticed: SyncRepor
 def _pick_up_one(parts: StoreContext, stored: str, noticed: SyncReport) -> None:
     team = team_of(parts, stored)
     if is_team(stored) and not team:
-        # Another repository's: which of its contents are trusted is known only while it is attached.
+        # A file of a team store that is not attached: what is trusted there is not known.
         return
     if stored in parts.durability.unrepaired:
         return
@@ -73,19 +73,19 @@ def _pick_up_one(parts: StoreContext, stored: str, noticed: SyncReport) -> None:
 
 
 def stamp_known(parts: StoreContext, stored: str) -> Stamp | None:
-    """How a file looked when it was last read or written."""
+    """A file's stamp when it was last read or written; None if unknown."""
     row = parts.index.db.execute("SELECT mtime_ns, size, inode FROM files WHERE path = ?", (stored,)).fetchone()
     return Stamp(*row) if row else None
 
 
 def is_broken(parts: StoreContext, stored: str) -> bool:
-    """Whether a file could not be read, or not all of it counted, when it was last looked at."""
+    """Whether a file, or a part of it, could not be used when it was last read."""
     row = parts.index.db.execute("SELECT error FROM files WHERE path = ?", (stored,)).fetchone()
     return bool(row and row[0])
 
 
 def _unreadable(parts: StoreContext, stored: str, stamp: Stamp, error: str, noticed: SyncReport) -> None:
-    """Leave the file where it is; its last good version stays in force. A settled empty file is filled again."""
+    """Leave an unreadable file alone, its last good version stays current; a file left empty is restored."""
     settled = stamp.size == 0 and stamp != UNSEEN and time.time() - stamp.mtime_ns / 1e9 > SETTLED_SECONDS
     if settled and _restore(parts, stored, noticed):
         return
@@ -112,39 +112,53 @@ def _index_hand_edit(parts: StoreContext, stored: str, stamp: Stamp, found: list
         drop_split(parts, stored)
         return
     gone = _gone_from(parts, stored, {memory.id for memory in found})
-    changes = [Change(memory.id, image(memory), stored) for memory in accepted]
-    changes += [Change(memory.id, image(memory), "") for memory in gone]
-    placed = _journaled(parts, EDIT, "", stored, changes)
-    with parts.index.writing() as writer:
-        for memory, change in zip([*accepted, *gone], changes, strict=True):
-            index_memory(writer, memory, change.after or {})
-            note_place(parts, memory.id, change.file)
-        if placed is not None:
-            index_entry(parts, placed)
-        note_file(parts, stored, stamp, "; ".join(problems))
+    changed = [*((memory, stored) for memory in accepted), *((memory, "") for memory in gone)]
+    _record(parts, EDIT, "", stored, changed, stamp, "; ".join(problems))
     noticed.problems += problems
 
 
-def _journaled(parts: StoreContext, op: str, reason: str, stored: str, changes: list[Change]) -> PlacedEntry | None:
-    """Journal what a person did. Their file is on disk by then: a cut one in their own layout could not be told from an edit."""
-    if not changes:
-        return None
-    with contextlib.suppress(OSError):
-        sync_files(parts.home, [stored])
-    return append_entry(parts, op, HAND, reason, changes)
+def _record(
+    parts: StoreContext,
+    op: str,
+    reason: str,
+    stored: str,
+    changed: Sequence[tuple[Memory, str]],
+    stamp: Stamp | None,
+    problem: str = "",
+) -> None:
+    """Journal and index a person's change: each memory with its file now.
+
+    The file is synced first: a torn one in the person's own layout could not be told from an edit.
+    """
+    changes = [Change(memory.id, image(memory), file) for memory, file in changed]
+    placed = None
+    if changes:
+        with contextlib.suppress(OSError):
+            sync_files(parts.home, [stored])
+        placed = append_entry(parts, op, HAND, reason, changes)
+    with parts.index.writing() as writer:
+        for (memory, file), change in zip(changed, changes, strict=True):
+            index_memory(writer, memory, change.after or {})
+            note_place(parts, memory.id, file)
+        if placed is not None:
+            index_entry(parts, placed)
+        note_file(parts, stored, stamp, problem)
+        if stamp is None:
+            # A file that was skipped because this one had its id may count now.
+            parts.index.db.execute("UPDATE files SET mtime_ns = 0 WHERE error <> ''")
 
 
 def _sort_edits(
     parts: StoreContext, stored: str, found: list[Memory], noticed: SyncReport
 ) -> tuple[list[Memory], list[str]]:
-    """Which memories of a file are new or changed, and what is wrong with the others."""
+    """The new or changed memories of a file, and the problems of the others."""
     accepted: list[Memory] = []
     problems: list[str] = []
     seen: set[str] = set()
     for memory in found:
         row = parts.index.one("by_ref", memory.id)
         before = decode_record(row[2]) if row else None
-        problem = _objection(parts, stored, memory, seen) or hand_problem(memory, before) or limit_problem(memory)
+        problem = _id_problem(parts, stored, memory, seen) or hand_problem(memory, before) or limit_problem(memory)
         seen.add(memory.id)
         if problem:
             problems.append(f"{parts.path(stored)}: {problem}")
@@ -160,11 +174,11 @@ def _sort_edits(
     return accepted, problems
 
 
-def _objection(parts: StoreContext, stored: str, memory: Memory, seen: set[str]) -> str:
+def _id_problem(parts: StoreContext, stored: str, memory: Memory, seen: set[str]) -> str:
     if memory.id in seen:
-        return f"id {memory.id} stands twice in this file; the first one counts"
+        return f"id {memory.id} occurs twice in this file; the first one counts"
     if parts.index.db.execute("SELECT 1 FROM tombstones WHERE id = ?", (memory.id,)).fetchone():
-        return f"{memory.id} was purged and does not come back; give it a new id or remove the file"
+        return f"{memory.id} was purged and cannot come back; give it a new id or remove the file"
     place = place_of(parts, memory.id)
     if place and place != stored and parts.path(place).exists():
         return f"id {memory.id} is already taken by {place}; give this one another id or remove it"
@@ -172,42 +186,36 @@ def _objection(parts: StoreContext, stored: str, memory: Memory, seen: set[str])
 
 
 def place_of(parts: StoreContext, memory_id: str) -> str:
-    """The file that holds a memory, or ""."""
+    """The file that contains a memory, or ""."""
     row = parts.index.db.execute("SELECT path FROM places WHERE id = ?", (memory_id,)).fetchone()
     return row[0] if row else ""
 
 
 def _gone_from(parts: StoreContext, stored: str, present: set[str]) -> list[Memory]:
-    """Memories that stood in a file before and were taken out of it, retired."""
+    """Memories that were in a file before and are no longer, as retired."""
     rows = parts.index.db.execute("SELECT id FROM places WHERE path = ?", (stored,)).fetchall()
     gone = [parts.index.one("by_ref", memory_id) for (memory_id,) in rows if memory_id not in present]
     return [decode_record(row[2]).but(status="retired") for row in gone if row]
 
 
+def _drop(parts: StoreContext, writer: DocumentWriter, gone: Iterable[Memory]) -> None:
+    for memory in gone:
+        writer.delete(memory.id)
+        note_place(parts, memory.id, "")
+
+
 def _removed(parts: StoreContext, stored: str, noticed: SyncReport) -> None:
-    """A file its owner removed retires its memories; in a team store it only takes them out of sight."""
+    """Retire the memories of a removed file; those of a team store are only removed from the index."""
     if not is_team(stored) and not parts.home.engrams.is_dir():
-        noticed.problems.append(f"{parts.home.engrams} is not there; what it holds stays in force")
+        noticed.problems.append(f"{parts.home.engrams} is missing; its memories stay current")
         return
     gone = _gone_from(parts, stored, set())
     if team_of(parts, stored):
         with parts.index.writing() as writer:
-            for memory in gone:
-                writer.delete(memory.id)
-                note_place(parts, memory.id, "")
+            _drop(parts, writer, gone)
             note_file(parts, stored, None)
         return
-    changes = [Change(memory.id, image(memory), "") for memory in gone]
-    placed = _journaled(parts, "remove", f"{stored} was removed", stored, changes)
-    with parts.index.writing() as writer:
-        for memory, change in zip(gone, changes, strict=True):
-            index_memory(writer, memory, change.after or {})
-            note_place(parts, memory.id, "")
-        if placed is not None:
-            index_entry(parts, placed)
-        note_file(parts, stored, None)
-        # A file that was passed over because this one held its id may now count.
-        parts.index.db.execute("UPDATE files SET mtime_ns = 0 WHERE error <> ''")
+    _record(parts, "remove", f"{stored} was removed", stored, [(memory, "") for memory in gone], None)
     noticed.removed += [memory.id for memory in gone]
 
 
@@ -215,7 +223,7 @@ def _removed(parts: StoreContext, stored: str, noticed: SyncReport) -> None:
 
 
 def keep_original(path: Path) -> None:
-    """Give a file that is about to be split a second name, beside the first."""
+    """Give a file that is about to be split a second name."""
     number = 1
     while True:
         try:
@@ -228,13 +236,13 @@ def keep_original(path: Path) -> None:
 
 
 def _is_split(path: Path) -> bool:
-    """Whether a file is the first name of one whose memories have moved to files of their own."""
+    """Whether a file was split into one file per memory and still has its first name."""
     originals = path.parent.glob(f"{glob.escape(path.name)}.orig*")
     return any(path.exists() and original.samefile(path) for original in originals)
 
 
 def drop_split(parts: StoreContext, stored: str) -> None:
-    """Take the first name of a split file away; the second keeps its content."""
+    """Remove the first name of a split file; the second keeps its content."""
     parts.confined(stored).unlink(missing_ok=True)
     with parts.index.writing():
         note_file(parts, stored, None)
@@ -244,7 +252,7 @@ def drop_split(parts: StoreContext, stored: str) -> None:
 
 
 def changed_folders(parts: StoreContext, roots: Iterable[Path]) -> list[Path]:
-    """Folders whose listing may differ from what the index knows: one stat each."""
+    """Folders whose listing may differ from the index: one stat each."""
     known = dict(parts.index.db.execute("SELECT path, mtime_ns FROM folders").fetchall())
     changed = [parts.path(stored) for stored in known if _mtime(parts.path(stored)) != known[stored]]
     changed += [root for root in roots if parts.stored(root) not in known and root.is_dir()]
@@ -259,7 +267,7 @@ def _mtime(folder: Path) -> int:
 
 
 def is_steady(parts: StoreContext, folder: Path) -> bool:
-    """Whether nobody has added or removed anything in a folder since it was last listed."""
+    """Whether nothing was added to or removed from a folder since it was last listed."""
     row = parts.index.db.execute("SELECT mtime_ns FROM folders WHERE path = ?", (parts.stored(folder),)).fetchone()
     return _mtime(folder) == (row[0] if row else -1)
 
@@ -277,7 +285,7 @@ def list_folder(parts: StoreContext, folder: Path, noticed: SyncReport) -> None:
         noticed.problems.append(f"{team_of(parts, stored) or folder}: cannot be listed: {error.strerror}")
         return
     names = [entry.name for entry in found]
-    # A name in a team's folder is text of whoever wrote it: nothing is said of it before it is trusted.
+    # File names in a team store are untrusted text: they are not reported.
     noticed.problems += [f"{folder / name}: a conflicted copy; merge it by hand and remove it"
                          for name in names if not is_team(stored)
                          and name.endswith(_SUFFIXES) and memories.is_conflicted_copy(name)]  # fmt: skip
@@ -307,12 +315,12 @@ def _note_listed(parts: StoreContext, stored: str, mtime: int) -> None:
 
 
 def sync(parts: StoreContext, *, seconds: float | None = None) -> SyncReport:
-    """Bring the index in step with every file, or with as many as the time allows."""
+    """Update the index from every file, or from as many as the time allows."""
     started = time.monotonic()
     noticed = SyncReport()
     folders = dict.fromkeys(changed_folders(parts, roots(parts)))
     if seconds is None:
-        # A folder's time can miss what came within one tick of the clock; whoever asks for all of it gets all of it.
+        # A folder's time can miss changes within one tick of the clock, so a full sync lists every folder.
         folders |= dict.fromkeys(folder for root in roots(parts) for folder in memories.walk(root))
     for folder in folders:
         list_folder(parts, folder, noticed)
@@ -337,14 +345,14 @@ def _add_known_problems(parts: StoreContext, noticed: SyncReport) -> None:
 
 
 def forget_stamps(parts: StoreContext, folder: Path) -> None:
-    """Read every file of a folder again at the next look; inside a transaction."""
+    """Make the next sync read every file of a folder again; inside a transaction."""
     parts.index.db.execute(
         "UPDATE files SET mtime_ns = 0 WHERE substr(path, 1, ?) = ?", (len(str(folder)) + 1, f"{folder}/")
     )
 
 
 def sync_folder(parts: StoreContext, folder: Path) -> SyncReport:
-    """Bring the index in step with the files below one folder."""
+    """Update the index from the files below one folder."""
     noticed = SyncReport()
     known = changed_folders(parts, [folder])
     for changed in [f for f in known if f == folder or folder in f.parents]:
@@ -357,12 +365,12 @@ def sync_folder(parts: StoreContext, folder: Path) -> SyncReport:
 
 
 def roots(parts: StoreContext) -> list[Path]:
-    """The folders that hold memory files: the store's own, then the team stores in use."""
+    """The folders with memory files: the store's own, then the attached team stores."""
     return [parts.home.engrams, *(Path(team) for team in parts.teams)]
 
 
 def note_folders(parts: StoreContext, folders: Iterable[Path]) -> None:
-    """Remember folders as they are after our own writes; inside a transaction."""
+    """Record the folders' times after Engram's own writes; inside a transaction."""
     for folder in folders:
         mtime = _mtime(folder)
         if mtime >= 0:
@@ -375,67 +383,65 @@ def note_folders(parts: StoreContext, folders: Iterable[Path]) -> None:
 
 
 def team_of(parts: StoreContext, stored: str) -> str:
-    """The team store a file lies in, or ""."""
+    """The attached team store that contains a file, or ""."""
     return next((team for team in parts.teams if stored.startswith(team + "/")), "")
 
 
 def is_team(stored: str) -> bool:
-    """Whether a file lies in a repository's store, attached or not: its path is not below the home."""
+    """Whether a file belongs to a team store, attached or not: its path is absolute."""
     return stored.startswith("/")
 
 
 def is_trusted(parts: StoreContext, stored: str, team: str = "") -> bool:
-    """Whether a team's file holds, right now, a content that its reader trusts; `team` names one that is not in use."""
+    """Whether the reader trusts the current content of a team file; `team` names a store that is not attached."""
     try:
-        data = content(parts.path(stored))
+        data = team_content(parts.path(stored))
     except EngramError:
         return False
-    return digest_of(data) in trusted_digests(parts, team or team_of(parts, stored))
+    return content_digest(data) in trusted_digests(parts, team or team_of(parts, stored))
 
 
 def _pick_up_team_file(parts: StoreContext, stored: str, stamp: Stamp, noticed: SyncReport) -> None:
-    """A team's file goes into the index alone, and only while its reader trusts its very content."""
+    """Index a team file, without journaling it, and only while the reader trusts exactly this content."""
     path = parts.path(stored)
     try:
-        data = content(path)
-        trusted = digest_of(data) in trusted_digests(parts, team_of(parts, stored))
-        found = memories.parse(data, path) if trusted or _holds_memories(parts, stored) else []
+        data = team_content(path)
+        trusted = content_digest(data) in trusted_digests(parts, team_of(parts, stored))
+        found = memories.parse(data, path) if trusted or _has_indexed_memories(parts, stored) else []
     except EngramError:
         _keep_last_trusted(parts, stored, stamp, noticed)
         return
     if trusted:
         _index_team_file(parts, stored, stamp, found)
     else:
-        _hold_back(parts, stored, stamp, noticed)
+        _exclude_untrusted(parts, stored, stamp, noticed)
 
 
-def _holds_memories(parts: StoreContext, stored: str) -> bool:
+def _has_indexed_memories(parts: StoreContext, stored: str) -> bool:
     return parts.index.db.execute("SELECT 1 FROM places WHERE path = ? LIMIT 1", (stored,)).fetchone() is not None
 
 
 def _keep_last_trusted(parts: StoreContext, stored: str, stamp: Stamp, noticed: SyncReport) -> None:
-    """In the middle of a merge the version that was trusted last stays in force; not a word of the file itself is told."""
-    held = _holds_memories(parts, stored)
+    """Keep the last trusted version of an unreadable file (during a merge, say); none of its text is reported."""
+    indexed = _has_indexed_memories(parts, stored)
     problem = (
-        f"{team_of(parts, stored)}: a file there cannot be read as it stands; what was trusted of it last stays in force. "
-        "`engram trust` says which, and why"
+        f"{team_of(parts, stored)}: a file there cannot be read; its last trusted version stays current. "
+        "`engram trust` shows which file, and why"
     )
     with parts.index.writing():
-        note_file(parts, stored, stamp, problem if held else "")
-    if held and problem not in noticed.problems:
+        note_file(parts, stored, stamp, problem if indexed else "")
+    if indexed and problem not in noticed.problems:
         noticed.problems.append(problem)
 
 
-def _hold_back(parts: StoreContext, stored: str, stamp: Stamp, noticed: SyncReport) -> None:
-    """What is not trusted takes part in nothing: all that is remembered of its file is how it looked."""
+def _exclude_untrusted(parts: StoreContext, stored: str, stamp: Stamp, noticed: SyncReport) -> None:
+    """Remove the memories of an untrusted file from the index; only its stamp is recorded."""
     with parts.index.writing() as writer:
-        for memory in _gone_from(parts, stored, set()):
-            writer.delete(memory.id)
-            note_place(parts, memory.id, "")
+        _drop(parts, writer, _gone_from(parts, stored, set()))
         note_file(parts, stored, stamp)
     problem = (
-        f"{team_of(parts, stored)}: something there is new or has changed, and you have not trusted it; nothing of it is used. "
-        "`engram trust` lists it"
+        f"{team_of(parts, stored)}: new or changed files there are not trusted yet and are not used. "
+        "`engram trust` lists them"
     )
     if problem not in noticed.problems:
         noticed.problems.append(problem)
@@ -446,14 +452,12 @@ def _index_team_file(parts: StoreContext, stored: str, stamp: Stamp, found: list
     problems = []
     seen: set[str] = set()
     with parts.index.writing() as writer:
-        for memory in gone:
-            writer.delete(memory.id)
-            note_place(parts, memory.id, "")
+        _drop(parts, writer, gone)
         for memory in found:
-            if _stands_elsewhere(parts, stored, memory):
+            if _is_in_other_checkout(parts, stored, memory):
                 continue
             problem = hand_problem(memory) or limit_problem(memory)
-            problem = problem or _objection(parts, stored, memory, seen) or _taken_here(parts, memory)
+            problem = problem or _id_problem(parts, stored, memory, seen) or _own_id_problem(parts, memory)
             seen.add(memory.id)
             if problem:
                 problems.append(f"{parts.path(stored)}: {problem}")
@@ -463,8 +467,8 @@ def _index_team_file(parts: StoreContext, stored: str, stamp: Stamp, found: list
         note_file(parts, stored, stamp, "; ".join(problems))
 
 
-def _stands_elsewhere(parts: StoreContext, stored: str, memory: Memory) -> bool:
-    """Whether another checkout of the repository has brought this very memory already."""
+def _is_in_other_checkout(parts: StoreContext, stored: str, memory: Memory) -> bool:
+    """Whether another checkout of the repository already brought exactly this memory."""
     place = place_of(parts, memory.id)
     if place == stored or not is_team(place) or not parts.path(place).exists():
         return False
@@ -472,7 +476,7 @@ def _stands_elsewhere(parts: StoreContext, stored: str, memory: Memory) -> bool:
     return row is not None and image(decode_record(row[2])) == image(memory)
 
 
-def _taken_here(parts: StoreContext, memory: Memory) -> str:
-    """A team's file never takes the id of a memory of the owner's own, not even of one whose file was removed."""
+def _own_id_problem(parts: StoreContext, memory: Memory) -> str:
+    """A problem if a team file uses the id of one of the owner's memories, also of a removed one."""
     own = parts.index.one("by_ref", memory.id) is not None and not is_team(place_of(parts, memory.id))
-    return f"id {memory.id} is that of a memory of your own; yours stays" if own else ""
+    return f"id {memory.id} belongs to one of your own memories; yours is kept" if own else ""

@@ -1,6 +1,5 @@
-"""What the files backend can say about its own health: its files, its index, its embedder."""
+"""Health checks of a files store: its files, its index, its embedder, and records missing from it."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,22 +7,22 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from engram.disk import json_object, read_bytes, reading
 from engram.model.errors import StoreBusy, StoreReadOnly
-from engram.store.files.confinement import MALFORMED, read_bytes, reading
 from engram.store.files.context import StoreContext
 from engram.store.files.durability import Mark, read_mark, write_mark
 from engram.store.files.home import Home
 from engram.store.files.journal import Journal
-from engram.store.files.power_loss import told
-from engram.store.files.purge_plan import damage, unfinished
-from engram.store.files.sessions import is_lost, session_path
+from engram.store.files.power_loss import repair_report
+from engram.store.files.purge_plan import marker_problem, unfinished
+from engram.store.files.state import is_lost, session_path
 from engram.store.files.tasks import checkpoints_path, task_path
 from engram.store.ledger_checkpoints import LEDGER_OP, TASK, parse_checkpoint
 from engram.store.protocol import Check
 
 
 def facts(parts: StoreContext) -> dict[str, Any]:
-    """What `status` and `doctor` say of the store."""
+    """The figures that `status` and `doctor` show."""
     rows = parts.index.db.execute("SELECT status, count(*) FROM docs WHERE kind = 'memory' GROUP BY status")
     broken = parts.index.db.execute("SELECT error FROM files WHERE error <> ''")
     return {
@@ -37,37 +36,37 @@ def facts(parts: StoreContext) -> dict[str, Any]:
 
 
 def checks(known: Mapping[str, Any], problems: Sequence[str]) -> list[Check]:
-    """The doctor's checks of facts, and of problems met while the files were looked at."""
+    """Checks of the facts, and of problems found in the files."""
     return [_files([*problems, *known["problems"]]), _index(known), _embedder(known)]
 
 
 def read_only(error: StoreReadOnly) -> Check:
-    """A home that can only be read: everything in it answers, and nothing new is kept."""
+    """The check for a read-only home: it can be queried, but nothing new is stored."""
     return Check(
         "home", False, f"{error}; what was edited by hand since is not looked at", "let Engram's user write there"
     )
 
 
 def busy(error: StoreBusy) -> Check:
-    """A store that somebody else is writing to: what the index has is examined."""
+    """The check for a store that another process is writing to: only the index is checked_event."""
     return Check("home", False, f"{error}; what was edited by hand since is not looked at", "run `engram doctor` again")
 
 
 def interrupted(parts: StoreContext) -> list[Check]:
-    """A purge that a crash interrupted, where there is one."""
+    """The check for an interrupted purge, if there is one."""
     if not unfinished(parts.home):
         return []
-    if broken := damage(parts.home):
+    if broken := marker_problem(parts.home):
         return [Check("purge", False, broken, "`engram doctor --repair` moves the file to quarantine")]
-    detail = "a purge was interrupted; what it is about is found no more, and some of its words are still in files"
-    return [Check("purge", False, detail, "`engram doctor --repair`, or the next write, carries it to its end")]
+    detail = "a purge was interrupted; its records are no longer found, but some of its words are still in files"
+    return [Check("purge", False, detail, "`engram doctor --repair`, or the next write, finishes it")]
 
 
 def _files(problems: Sequence[str]) -> Check:
     unique = list(dict.fromkeys(problems))
     if not unique:
         return Check("files", True, "every memory file can be read")
-    return Check("files", False, "; ".join(unique[:10]), "mend the files named; their last good versions stay in force")
+    return Check("files", False, "; ".join(unique[:10]), "repair these files; their last good versions stay current")
 
 
 def _index(known: Mapping[str, Any]) -> Check:
@@ -84,24 +83,24 @@ def _embedder(known: Mapping[str, Any]) -> Check:
     if here is None:
         return Check("embedder", True, "none: search is by keyword")
     if here != there:
-        detail = f"configured {here}, the index holds {there or 'none'}; search is by keyword"
+        detail = f"configured {here}, the index has vectors of {there or 'none'}; search is by keyword"
         return Check("embedder", False, detail, "run `engram index --reembed`")
     return Check("embedder", True, str(here))
 
 
 def foreign_vectors(parts: StoreContext) -> list[str]:
-    """What a search without vectors has to say: that they were made by another embedder."""
+    """The warning of a search without vectors: they were made by another embedder."""
     made_by, here = parts.index.get("embedder"), parts.embedder
     if here is None or made_by == here.name:
         return []
     return [
-        f"searched by keyword: the index holds vectors of {made_by or 'no embedder'}, this process has {here.name}; "
+        f"searched by keyword: the index has vectors of {made_by or 'no embedder'}, this process uses {here.name}; "
         "run `engram index --reembed`"
     ]
 
 
 BEGUN, CHECKPOINT = "begun", "checkpoint"
-"""What the journal says of a task; behind the second word stands the number."""
+"""Reasons of a task's journal entries; the second is followed by a number."""
 MOST_NAMED = 5
 _TASK_ID = re.compile(r"TASK-\d{8}-\d{6}-[0-9a-f]+")
 _WORD = re.compile(rb'"op":"(?:%s|%s)"' % (TASK.encode(), LEDGER_OP.encode()))
@@ -109,37 +108,37 @@ _SEQ = re.compile(rb'\{"seq":(\d+)')
 
 
 @dataclass(slots=True)
-class _Told:
-    """What the journal says was written."""
+class _JournalRecord:
+    """What was written according to the journal."""
 
     numbers: list[tuple[int, int]] = field(default_factory=list)
-    """First and last of each run of decisions that are missing."""
+    """First and last number of each gap in the decisions."""
     tasks: dict[str, int] = field(default_factory=dict)
-    """Each task with the number of its last checkpoint."""
+    """The number of each task's last checkpoint."""
     ledgers: dict[str, bool] = field(default_factory=dict)
-    """Each ledger, and whether it was let go."""
+    """Whether each ledger was pruned."""
 
 
 def missing_records(parts: StoreContext) -> list[Check]:
-    """The doctor's checks."""
+    """Checks for decisions, tasks and sessions that were written and are missing."""
     mark = read_mark(parts.home) or Mark()
     found = _read(parts.journal, mark)
     return [
         _decisions(found.numbers),
-        _named("tasks", "every task and checkpoint is there", _tasks(parts.home, found)),
-        _named("sessions", "every session is there", _sessions(parts.home, found)),
-        Check("power", True, told(mark) if mark.repaired else "no power loss has taken anything"),
+        _named("tasks", "every task and checkpoint is present", _tasks(parts.home, found)),
+        _named("sessions", "every session is present", _sessions(parts.home, found)),
+        Check("power", True, repair_report(mark) if mark.repaired else "no power loss has damaged any file"),
     ]
 
 
 def accept_gaps(home: Home, journal: Journal) -> list[str]:
-    """Go on without decisions that are missing; says which. For the holder of the writer lock."""
+    """Accept missing decisions; returns messages that name them. The caller holds the writer lock."""
     mark = read_mark(home)
     missing = _read(journal, mark).numbers if mark is not None else []
     if mark is None or not missing:
         return []
     write_mark(home, replace(mark, unbroken_since=max(last for _, last in missing)))
-    return [f"{home.journal}: goes on without {_decisions(missing).detail.partition(': ')[2]}"]
+    return [f"{home.journal}: continuing without {_decisions(missing).detail.partition(': ')[2]}"]
 
 
 def _named(name: str, well: str, problems: Sequence[str]) -> Check:
@@ -158,12 +157,12 @@ def _decisions(missing: Sequence[tuple[int, int]]) -> Check:
         "journal",
         False,
         detail + (", …" if len(named) > MOST_NAMED else ""),
-        "restore the journal from a backup, or run `engram doctor --repair` to go on without them",
+        "restore the journal from a backup, or run `engram doctor --repair` to continue without them",
     )
 
 
-def _read(journal: Journal, mark: Mark) -> _Told:
-    found, last = _Told(), mark.unbroken_since
+def _read(journal: Journal, mark: Mark) -> _JournalRecord:
+    found, last = _JournalRecord(), mark.unbroken_since
     for line in _lines(journal):
         number = _SEQ.match(line)
         seq = int(number[1]) if number else 0
@@ -171,7 +170,7 @@ def _read(journal: Journal, mark: Mark) -> _Told:
             found.numbers.append((last + 1, seq - 1))
         last = max(last, seq)
         if _WORD.search(line):
-            _hear(found, line)
+            _add_entry(found, line)
     if mark.seq > last:
         found.numbers.append((last + 1, mark.seq))
     return found
@@ -183,8 +182,8 @@ def _lines(journal: Journal) -> Iterator[bytes]:
             yield from (line for line in file if line.endswith(b"\n"))
 
 
-def _hear(found: _Told, line: bytes) -> None:
-    fields = _fields(line)
+def _add_entry(found: _JournalRecord, line: bytes) -> None:
+    fields = json_object(line)
     name, reason = str(fields.get("session", "")), str(fields.get("reason", ""))
     if fields.get("op") == TASK:
         number = reason.removeprefix(f"{CHECKPOINT} ")
@@ -196,15 +195,7 @@ def _hear(found: _Told, line: bytes) -> None:
             found.tasks.setdefault(name, 0)
 
 
-def _fields(line: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(line)
-    except MALFORMED:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _tasks(home: Home, found: _Told) -> list[str]:
+def _tasks(home: Home, found: _JournalRecord) -> list[str]:
     suffix = checkpoints_path(home, "").name
     ids = {*found.tasks, *(path.name.removesuffix(suffix) for path in home.tasks.glob(f"*{suffix}"))}
     problems = []
@@ -213,29 +204,29 @@ def _tasks(home: Home, found: _Told) -> list[str]:
         if path is None:
             continue
         if not path.exists():
-            problems.append(f"{path} is not there, and the task was begun")
-        elif not _fields(_bytes(path)):
+            problems.append(f"{path} is missing, but the task was started")
+        elif not json_object(_bytes(path)):
             problems.append(f"{path} is empty or cannot be read")
         problems += _checkpoints(checkpoints_path(home, task_id), found.tasks.get(task_id, 0))
     return problems
 
 
 def _checkpoints(path: Path, last: int) -> list[str]:
-    """A task's checkpoints are numbered from 1 without a gap; the journal saw the last."""
-    lines = [_fields(line) for line in _bytes(path).splitlines() if line.strip()]
+    """Missing checkpoints of a task: they are numbered from 1, and the last is in the journal."""
+    lines = [json_object(line) for line in _bytes(path).splitlines() if line.strip()]
     numbers = {line["number"] for line in lines if type(line.get("number")) is int}
-    # A number out of a damaged line may be of any size: no more are counted than are named.
+    # A number in a damaged line may be huge: count no more than are shown.
     lost = islice((n for n in range(1, max([*numbers, last]) + 1) if n not in numbers), MOST_NAMED)
     named = ", ".join(map(str, lost))
-    return [f"{path}: checkpoint {named} was written and is not there"] if named else []
+    return [f"{path}: checkpoint {named} was written and is missing"] if named else []
 
 
-def _sessions(home: Home, found: _Told) -> list[str]:
+def _sessions(home: Home, found: _JournalRecord) -> list[str]:
     lost = [session for session, pruned in sorted(found.ledgers.items()) if not pruned and is_lost(home, session)]
-    named = {session_path(home, session): f"{session_path(home, session)} is not there or cannot be read; the events of "
+    named = {session_path(home, session): f"{session_path(home, session)} is missing or cannot be read; the events of "
              f"{session} are shown in that session only" for session in lost}  # fmt: skip
     for path in sorted((home.state / "sessions").glob("*.json")):
-        if path not in named and not _fields(_bytes(path)):
+        if path not in named and not json_object(_bytes(path)):
             named[path] = f"{path} is empty or cannot be read"
     return list(named.values())
 

@@ -1,30 +1,36 @@
-"""The store's directory: where each thing lies, and whether this Engram may use it."""
+"""The store's directory: where everything is, which paths data may name, and whether this Engram may use it.
+
+A store may come from anyone, so a path read from data is not followed before `memory_file` has checked it, and nothing is
+written through a folder that is a link.
+"""
 
 import contextlib
 import hashlib
 import json
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from engram.disk import DIRECTORY_MODE, UNREADABLE, digest_name, read_bytes, sync_path, write_temporary
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly, UnknownVersion
-from engram.store.files.confinement import UNREADABLE, open_plain, read_bytes, refuse_linked_folders
 
 FORMAT = 1
 INDEX_SCHEMA = 6
-DIRECTORY_MODE, FILE_MODE = 0o700, 0o600
-_MAX_FOLDER_NAME = 120
+_LONGEST_NAME = 120
+_OWN_FILE = re.compile(r"engrams(?:/(?!\.)[^/\0]+)+\.ya?ml")
+_TEAM_FILE = re.compile(r"/(?:[^\0]*/)?\.engram/engrams(?:/(?!\.)[^/\0]+)+\.ya?ml")
 CONFIG = "config.toml"
 FOLDERS = ("engrams", "journal", "usage", "ledger", "state", "quarantine")
-"""What a new store begins with."""
+"""The folders of a new store."""
 _LATER = ("tasks", "state/sessions", "state/jobs", "state/spend")
 
 
 @dataclass(frozen=True)
 class Home:
-    """Paths of one store, each put together once: some are asked for at every event. Build it with `open_home`."""
+    """Paths of one store, each built once. Create it with `open_home`."""
 
     root: Path
     store_id: str
@@ -37,17 +43,17 @@ class Home:
 
     @cached_property
     def journal(self) -> Path:
-        """Every decision, one line each."""
+        """Decisions, one per line."""
         return self.root / "journal"
 
     @cached_property
     def usage(self) -> Path:
-        """Every use, one line each."""
+        """Uses of memories, one per line."""
         return self.root / "usage"
 
     @cached_property
     def ledger(self) -> Path:
-        """What was said and done, one file per session or task."""
+        """Events, one file per session or task."""
         return self.root / "ledger"
 
     @cached_property
@@ -62,12 +68,12 @@ class Home:
 
     @cached_property
     def quarantine(self) -> Path:
-        """Torn lines of Engram's own logs, verbatim."""
+        """Unreadable lines of Engram's own logs, unchanged."""
         return self.root / "quarantine"
 
     @cached_property
     def lock(self) -> Path:
-        """The writer lock's own file."""
+        """The file of the writer lock."""
         return self.root / "lock"
 
     @cached_property
@@ -95,7 +101,7 @@ def _from_environment(own: str, xdg: str, fallback: str) -> Path:
     if os.environ.get(own):
         return expanded(Path(os.environ[own]), f"${own}")
     base = Path(os.environ.get(xdg, ""))
-    # A relative one is to be ignored, says the XDG specification: it would be another store in every directory.
+    # The XDG specification says to ignore a relative path; it would mean another store in every directory.
     return (base if base.is_absolute() else _user_home(own) / fallback) / "engram"
 
 
@@ -105,12 +111,12 @@ def _user_home(own: str) -> Path:
     except RuntimeError:
         raise InvalidInput(f"this user has no home directory; set ${own} to where Engram should live") from None
     if not found.is_absolute():
-        raise InvalidInput(f"$HOME is {str(found)!r}, which is no absolute path; mend it, or set ${own}")
+        raise InvalidInput(f"$HOME is {str(found)!r}, which is not an absolute path; correct it, or set ${own}")
     return found
 
 
 def config_of(root: Path | None = None) -> Path:
-    """The settings' file of the store that `open_home` would find or make there; nothing is made."""
+    """The settings file of the store that `open_home` would open; nothing is created."""
     root = _root(root)
     card = root / "store.json"
     if _present(card):
@@ -123,7 +129,7 @@ def _root(root: Path | None) -> Path:
 
 
 def expanded(path: Path, what: str) -> Path:
-    """A path that may begin with `~`; `InvalidInput` where nobody knows whose home that is."""
+    """Expand a leading `~`; raises `InvalidInput` for an unknown user or one without a home directory."""
     try:
         return path.expanduser()
     except RuntimeError:
@@ -134,13 +140,13 @@ def expanded(path: Path, what: str) -> Path:
 
 
 def open_home(root: Path | None = None, cache: Path | None = None, *, create: bool = True) -> Home:
-    """Find or make the store's directory; refuse one written by a newer Engram."""
+    """Find or create the store's directory. Raises `UnknownVersion` if a newer Engram wrote it."""
     root = _root(root)
     cache = expanded(cache or default_cache(), "the cache").absolute()
     card = root / "store.json"
     if not _present(card):
         if not create:
-            raise StoreCorrupt(f"{root} is not an Engram store (no store.json); run `engram init` to make one")
+            raise StoreCorrupt(f"{root} is not an Engram store (no store.json); run `engram init` to create one")
         _create(root, card)
     fields = _read_card(card)
     refuse_linked_folders(root, (*FOLDERS, *_LATER))
@@ -154,7 +160,7 @@ def _present(card: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
-        raise StoreReadOnly(f"cannot look into {card.parent}: {error.strerror}; choose another with --home") from error
+        raise StoreReadOnly(f"cannot read {card.parent}: {error.strerror}; choose another with --home") from error
     return True
 
 
@@ -164,24 +170,22 @@ def _create(root: Path, card: Path) -> None:
         for name in FOLDERS:
             (root / name).mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
         root.chmod(DIRECTORY_MODE)
-        fresh = card.with_name(f".store.{os.getpid()}.{os.urandom(3).hex()}")
-        write_private(fresh, json.dumps({"format": FORMAT, "id": os.urandom(6).hex()}).encode() + b"\n")
-        wait_for(fresh)
+        content = json.dumps({"format": FORMAT, "id": os.urandom(6).hex()}).encode() + b"\n"
+        fresh, _ = write_temporary(card, content, sync=True)
         try:
-            os.link(fresh, card)
-        except FileExistsError:
-            pass
+            with contextlib.suppress(FileExistsError):
+                os.link(fresh, card)
         finally:
-            fresh.unlink()
+            Path(fresh).unlink()
         for folder in (root, *_up_to(root, known)):
             with contextlib.suppress(PermissionError):
-                wait_for(folder)
+                sync_path(folder)
     except OSError as error:
         raise StoreReadOnly(f"cannot create a store in {root}: {error.strerror}; choose another with --home") from error
 
 
 def _up_to(root: Path, known: Path) -> list[Path]:
-    """The folders a store lies in, up to one that was there before."""
+    """The folders above a store, up to the first that already existed."""
     above = list(root.parents)
     return above[: above.index(known) + 1] if known in above else []
 
@@ -192,7 +196,7 @@ def _read_card(card: Path) -> dict[str, str]:
         found, store_id = int(fields["format"]), str(fields["id"])
     except UNREADABLE as error:
         raise StoreCorrupt(
-            f"{card} cannot be read ({error}); restore it from a backup, or delete it to start anew"
+            f"{card} cannot be read ({error}); restore it from a backup, or delete it to start over"
         ) from None
     if found > FORMAT:
         raise UnknownVersion(
@@ -201,31 +205,59 @@ def _read_card(card: Path) -> dict[str, str]:
     return {"id": re.sub(r"[^0-9a-zA-Z-]", "", store_id) or "store"}
 
 
-def wait_for(path: Path) -> None:
-    """Wait until a file's content, or the names in a folder, are on disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def write_private(path: Path, data: bytes) -> None:
-    """Create a file only its owner can read."""
-    descriptor = open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-
-
 def scope_folder(scope: str) -> str:
-    """A folder name for a scope that no scope can use to leave `engrams/`."""
-    if scope.startswith("session:"):
-        return "session"
+    """The name of a scope's folder below `engrams/`."""
+    return "session" if scope.startswith("session:") else file_name(scope)
+
+
+def file_name(identifier: str) -> str:
+    """An id or scope as a file name that stays in its folder: people write both by hand."""
     from urllib.parse import quote
 
-    name = quote(scope, safe="@:+,=_-. ").replace("..", "%2E%2E")
+    name = quote(identifier, safe="@:+,=_-. ").replace("..", "%2E%2E")
     if name.startswith("."):
         name = "%2E" + name[1:]
-    if len(name) > _MAX_FOLDER_NAME:
-        name = f"{name[:80]}~{hashlib.sha256(scope.encode()).hexdigest()[:16]}"
-    return name
+    return digest_name(identifier, name[:80]) if len(name) > _LONGEST_NAME else name
+
+
+class PointsOutside(ValueError):
+    """Data names a file in a place where no memory file can be."""
+
+
+def memory_file(stored: object) -> str:
+    """Check the path of a memory file read from data: below `engrams/`, or below `.engram/engrams/` of a repository.
+
+    Returns it unchanged, "" for a memory without a file. Raises `PointsOutside` for anything else.
+    """
+    if stored == "":
+        return ""
+    if not isinstance(stored, str) or not (_OWN_FILE.fullmatch(stored) or _TEAM_FILE.fullmatch(stored)):
+        raise PointsOutside(
+            f"it names the file {stored!r:.200}, but a memory file is a .yaml file below engrams/ of the store"
+        )
+    os.fsencode(stored)
+    return stored
+
+
+def refuse_links(root: Path | str, stored: str) -> None:
+    """Raise `StoreReadOnly` if a folder on the path to a file of the store, or of a team store, is a link."""
+    base, inside = str(root), stored
+    if stored.startswith("/"):
+        base, _, inside = stored.rpartition("/.engram/engrams/")
+        inside = f".engram/engrams/{inside}"
+    for part in inside.split("/")[:-1]:
+        base = f"{base}/{part}"
+        if os.path.islink(base):  # noqa: PTH114 -- at every write
+            raise StoreReadOnly(
+                f"{base} is a symbolic link, and Engram does not read or write through it; replace it with a folder"
+            )
+
+
+def refuse_linked_folders(root: Path, names: Iterable[str]) -> None:
+    """Raise `StoreCorrupt` if one of a store's own folders is a link: anything written there would end up elsewhere."""
+    for name in names:
+        if (root / name).is_symlink():
+            raise StoreCorrupt(
+                f"{root / name} is a symbolic link; Engram does not write through it. Replace it with a folder, or link "
+                "the whole store"
+            )

@@ -1,4 +1,4 @@
-"""A damaged index costs one rebuild, never an answer; and what a store needs to survive a fork."""
+"""Rebuilding a damaged index during a call, errors in terms of the store, and surviving a fork."""
 
 import errno
 import os
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 ATTEMPTS = 3
-"""How often a read is tried on an index that someone keeps damaging."""
+"""How often a call is tried on an index that keeps getting damaged."""
 _FORK_PATIENCE = 5.0
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NO_RIGHT = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 class RepairableIndex(ABC):
-    """A store whose index can be made anew. One thread at a time passes its guard."""
+    """A store whose index can be rebuilt. Its guard admits one thread at a time."""
 
     _parts: "StoreContext"
 
@@ -39,35 +39,35 @@ class RepairableIndex(ABC):
 
     @property
     def parts(self) -> "StoreContext":
-        """What the store consists of. Whatever a store does begins here, so nothing is done once it is closed."""
+        """The store's context. Raises `StoreClosed` once the store is closed."""
         if self._is_closed:
             raise StoreClosed(f"the store in {self._parts.home.root} is closed; open it again with `Engram.open()`")
         return self._parts
 
     @abstractmethod
-    def follow_replacement(self) -> None:
-        """Use the index that lies at its place, should another process have put a new one there."""
+    def reopen_replaced_index(self) -> None:
+        """Switch to a new index file if another process has put one in place."""
 
     @abstractmethod
-    def take_in(self) -> None:
-        """Put what this process has appended and not indexed yet into the index."""
+    def index_pending(self) -> None:
+        """Index the events this process has appended."""
 
     @abstractmethod
-    def mend(self, error: sqlite3.DatabaseError | OSError) -> None:
-        """Make a damaged index anew, or raise what the caller should know."""
+    def repair_index(self, error: sqlite3.DatabaseError | OSError) -> None:
+        """Rebuild a damaged index, or raise an error for the caller."""
 
 
-def healing(method: Callable[P, R]) -> Callable[P, R]:
-    """A damaged index costs one rebuild, never an answer: everything in it is derived. It has what this process appended."""
-    return _healed(method, taking_in=True)
+def repairs_index(method: Callable[P, R]) -> Callable[P, R]:
+    """Run a method on an up-to-date index and rebuild a damaged one on the way: everything in it is derived."""
+    return _repairing(method, pending_first=True)
 
 
-def healing_append(method: Callable[P, R]) -> Callable[P, R]:
-    """The same for an append, which need not wait until the index has the ones before it."""
-    return _healed(method, taking_in=False)
+def repairs_index_on_append(method: Callable[P, R]) -> Callable[P, R]:
+    """The same for an append, which does not need earlier events to be indexed."""
+    return _repairing(method, pending_first=False)
 
 
-def _healed(method: Callable[P, R], *, taking_in: bool) -> Callable[P, R]:
+def _repairing(method: Callable[P, R], *, pending_first: bool) -> Callable[P, R]:
     @wraps(method)
     def healed(*args: P.args, **kwargs: P.kwargs) -> R:
         store = args[0]
@@ -75,23 +75,23 @@ def _healed(method: Callable[P, R], *, taking_in: bool) -> Callable[P, R]:
         with store.guard:
             for attempt in range(1, ATTEMPTS + 1):
                 try:
-                    store.follow_replacement()
-                    if taking_in:
-                        store.take_in()
+                    store.reopen_replaced_index()
+                    if pending_first:
+                        store.index_pending()
                     return method(*args, **kwargs)
                 except UnicodeEncodeError as error:
                     raise half_character(error) from None
                 except (sqlite3.DatabaseError, OSError) as error:
                     if attempt == ATTEMPTS:
                         raise_explained(error, store.parts.home)
-                    store.mend(error)
+                    store.repair_index(error)
             raise AssertionError("the last attempt returns or raises")
 
     return healed
 
 
-def is_damage(error: Exception, home: Home) -> bool:
-    """Whether the index is at fault, not the disk, a neighbour or the caller: then making it anew helps."""
+def is_index_damage(error: Exception, home: Home) -> bool:
+    """Whether the index is damaged, so that a rebuild helps; not the disk, another process or the caller."""
     if isinstance(error, OSError):
         return isinstance(error, FileNotFoundError) and _is_of_index(error, home)
     return is_damaged(error)
@@ -102,20 +102,18 @@ def _is_of_index(error: OSError, home: Home) -> bool:
 
 
 def explained(error: sqlite3.Error | OSError, home: Home) -> Exception:
-    """What a failure means to the caller; the error itself where it has nothing to do with the store."""
+    """The error to raise for a failure; the error itself if it has nothing to do with the store."""
     if isinstance(error, OSError):
         return _explained_file(error, home)
     if is_busy(error):
-        return StoreBusy(f"another process has been busy with the index for too long ({error}); try again")
+        return StoreBusy(f"another process is using the index ({error}); try again")
     if is_unwritable(error):
         return _no_index(error)
-    return StoreError(
-        f"the index could not do this: {error}; `engram index --rebuild` makes it anew, nothing is lost by it"
-    )
+    return StoreError(f"the index failed: {error}; `engram index --rebuild` rebuilds it without loss")
 
 
 def raise_explained(error: sqlite3.Error | OSError, home: Home) -> NoReturn:
-    """Raise what a failure means to the caller."""
+    """Raise the error that `explained` returns."""
     meaning = explained(error, home)
     if meaning is error:
         raise error
@@ -133,8 +131,8 @@ def _explained_file(error: OSError, home: Home) -> Exception:
 
 def _no_index(why: object) -> StoreReadOnly:
     return StoreReadOnly(
-        f"the index cannot be written: {why}; make room or set ENGRAM_CACHE. What reached the journal is kept and is "
-        "indexed as soon as that is possible"
+        f"the index cannot be written: {why}; free some space or set ENGRAM_CACHE. Journaled changes are kept and are "
+        "indexed later"
     )
 
 
@@ -145,7 +143,7 @@ _guards: list[Any] = []
 
 
 def _before_fork() -> None:
-    """No thread may be inside SQLite while the process is copied: its own locks would stay locked in the child."""
+    """Keep threads out of SQLite during a fork: its locks would stay locked in the child."""
     guards = [store.guard for store in list(_living)]
     _guards[:] = [guard for guard in guards if guard.acquire(timeout=_FORK_PATIENCE)]
 
@@ -156,7 +154,7 @@ def _after_fork_in_parent() -> None:
 
 
 def _after_fork_in_child() -> None:
-    """Threads that hold a guard do not exist in the child; nobody there would ever release it."""
+    """Replace the guards: threads that hold one do not exist in the child."""
     _after_fork_in_parent()
     for store in list(_living):
         store.guard = threading.RLock()

@@ -1,12 +1,11 @@
-"""Every decision, one line each, fsynced: the commit point, the audit trail and the way back.
+"""Every decision, one fsynced line each: the commit point, the audit trail and the basis of undo.
 
 An entry is one JSON line `{"seq", "at", "op", "actor", "reason", "changes": [{"id", "after"}]}`. One line is one decision,
-so a batch is whole or absent. Order is by `seq`, never by clock. Months only move forward: a clock set back keeps
+so a batch is complete or absent. Order is by `seq`, never by clock. Months only move forward: a clock set back keeps
 writing to the newest file.
 """
 
 import contextlib
-import itertools
 import json
 import os
 import re
@@ -16,24 +15,36 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from engram.disk import (
+    DIRECTORY_MODE,
+    MALFORMED,
+    UNREADABLE,
+    append_durably,
+    keep_aside,
+    lines_backwards,
+    reading,
+    replace_file,
+    set_aside,
+    sync_path,
+    to_json,
+    torn_tail,
+)
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly
-from engram.store.files.confinement import MALFORMED, UNREADABLE, lines_backwards, memory_file, open_plain, reading
-from engram.store.files.home import DIRECTORY_MODE, FILE_MODE, wait_for
+from engram.store.files.home import memory_file
 
-_serial = itertools.count()
 LAST_SEQ = 2**63 - 1
-"""The highest number of a decision."""
+"""The highest possible decision number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One memory's new image; `after` is None when it was purged. `file` is where it lies, "" when it has no file."""
+    """One memory's new image; `after` is None if it was purged. `file` is its path, "" if it has none."""
 
     id: str
     after: Mapping[str, Any] | None
     file: str = ""
     text: str = field(default="", compare=False, repr=False)
-    """`after` as JSON, where the caller needs it as well: it is made once."""
+    """`after` as JSON, if the caller has it already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +63,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """A place between two lines of a log: month and byte offset."""
+    """A place between two lines of a log, as month and byte offset."""
 
     month: str = ""
     offset: int = 0
@@ -60,7 +71,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class JournalLine:
-    """An entry with the position where it starts and the one where the next starts."""
+    """An entry with the positions where it starts and ends."""
 
     entry: Entry
     start: Position
@@ -68,7 +79,7 @@ class JournalLine:
 
 
 class Journal:
-    """Reads and appends. Appending is for the holder of the writer lock."""
+    """Reads and appends decisions. The caller of `append` holds the writer lock."""
 
     def __init__(self, folder: Path, quarantine: Path) -> None:
         self._folder = folder
@@ -103,9 +114,9 @@ class Journal:
         return self._folder / f"{month}.jsonl"
 
     def append(self, entry: Entry, end: Position | None = None, *, durably: bool = True) -> JournalLine:
-        """Write one line and fsync it. On a failure the file is cut back to where it was, and nothing has happened.
+        """Write one line and fsync it. On failure the file is cut back and nothing has changed.
 
-        `end` is for whoever has just looked where the journal ends. What only witnesses, and changes nothing, need not wait
+        `end` is the journal's end, if the caller knows it. An entry that changes nothing (an anchor) need not wait
         for the disk.
         """
         end = end or self.end()
@@ -119,13 +130,13 @@ class Journal:
                 self._folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
             start = append_durably(path, line, sync=durably)
             if fresh and durably:
-                sync_directory(self._folder)
+                sync_path(self._folder)
         except OSError as error:
             raise StoreReadOnly(f"cannot append to {path}: {error.strerror}; nothing was written") from error
         return JournalLine(entry, Position(month, start), Position(month, start + len(line)))
 
     def last_seq(self) -> int:
-        """The number of the last whole entry, from the journal itself."""
+        """The number of the last complete entry, read from the journal itself."""
         for month in reversed(self.months()):
             for line in lines_backwards(self.path(month)):
                 if (found := _SEQ.match(line)) is not None:
@@ -133,18 +144,18 @@ class Journal:
         return 0
 
     def backwards(self) -> Iterator[Entry]:
-        """Every whole entry, the newest first; what cannot be read is passed over."""
+        """Every complete entry, newest first; unreadable lines are skipped."""
         for month in reversed(self.months()):
             for line in lines_backwards(self.path(month)):
                 with contextlib.suppress(*MALFORMED):
                     yield decode(json.loads(line))
 
     def cut(self, position: Position) -> None:
-        """Take back what was appended from `position` on and never acknowledged. For the holder of the writer lock."""
+        """Remove what was appended from `position` on and never acknowledged. The caller holds the writer lock."""
         os.truncate(self.path(position.month), position.offset)
 
     def read(self, since: Position = Position()) -> Iterator[JournalLine]:  # noqa: B008 -- frozen
-        """Entries from a position on, in order. A torn last line is not yielded; `mend` moves it away."""
+        """Entries from a position on, in order. A torn last line is left out; `quarantine_torn` moves it to quarantine."""
         for month in self.months():
             if month < since.month:
                 continue
@@ -152,7 +163,7 @@ class Journal:
             yield from self._read_month(month, offset)
 
     def readable(self, problems: list[str]) -> Iterator[JournalLine]:
-        """Every entry that can be read, in order; what is wrong with the other lines is added to `problems`."""
+        """Every readable entry, in order; problems with other lines are added to `problems`."""
         for month in self.months():
             yield from self._read_month(month, 0, problems)
 
@@ -180,7 +191,7 @@ class Journal:
             return decode(json.loads(line))
         except MALFORMED as error:
             raise StoreCorrupt(
-                f"{path}:{_line_at(path, offset)}: this line cannot be used: {error}. Run `engram doctor --repair` to move it "
+                f"{path}:{_line_at(path, offset)}: cannot read this line: {error}. Run `engram doctor --repair` to move it "
                 "to quarantine"
             ) from None
 
@@ -191,8 +202,8 @@ class Journal:
             file.seek(position.offset)
             return self._parse(file.readline(), path, position.offset)
 
-    def stands(self, start: Position, end: int, seq: int) -> bool:
-        """Whether an entry is still where it was read; a purged, pruned or restored journal has moved it."""
+    def has_entry(self, start: Position, end: int, seq: int) -> bool:
+        """Whether an entry is still at this position; a purge, pruning or a restore moves it."""
         try:
             with reading(self.path(start.month)) as file:
                 file.seek(start.offset)
@@ -201,8 +212,8 @@ class Journal:
         except UNREADABLE:
             return False
 
-    def mend(self) -> list[str]:
-        """Move a torn last line (a crash while appending) to quarantine. For the holder of the writer lock."""
+    def quarantine_torn(self) -> list[str]:
+        """Move a torn last line (a crash while appending) to quarantine. The caller holds the writer lock."""
         moved = []
         for month in self.months():
             torn = torn_tail(self.path(month))
@@ -211,8 +222,8 @@ class Journal:
         return moved
 
     def repair(self) -> list[str]:
-        """Move every unreadable line to quarantine, keeping the rest. For the holder of the writer lock."""
-        moved = self.mend()
+        """Move every unreadable line to quarantine and keep the rest. The caller holds the writer lock."""
+        moved = self.quarantine_torn()
         for month in self.months():
             path = self.path(month)
             good, bad = _sort_lines(path)
@@ -224,7 +235,7 @@ class Journal:
 
 
 def encode(entry: Entry) -> bytes:
-    """The line of an entry. Raises `InvalidInput` for what `decode` would refuse: it must never be written."""
+    """The line of an entry. Raises `InvalidInput` for what `decode` would reject: it must never be written."""
     try:
         checked_seq(entry.seq)
         for change in entry.changes:
@@ -244,10 +255,6 @@ def encode(entry: Entry) -> bytes:
     fields.update(entry.extra)
     changes = ",".join(map(_encode_change, entry.changes))
     return f'{to_json(fields)[:-1]},"changes":[{changes}]}}\n'.encode("utf-8", "surrogatepass")
-
-
-to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-"""A record as the journal and the index keep it."""
 
 
 def _encode_change(change: Change) -> str:
@@ -273,7 +280,7 @@ def decode(fields: Mapping[str, Any]) -> Entry:
 
 
 def checked_seq(seq: object) -> int:
-    """A decision's number; the index keeps it in 64 bits."""
+    """Check a decision number; the index stores it in 64 bits."""
     if type(seq) is not int or not 0 < seq <= LAST_SEQ:
         raise ValueError(f"its number must be from 1 to {LAST_SEQ}, is {seq!r:.40}")
     return seq
@@ -287,7 +294,7 @@ def _checked_change(memory_id: Any, after: Any, file: Any) -> Change:
     if not isinstance(memory_id, str) or not memory_id:
         raise ValueError(f"the id of a memory must be text, is {memory_id!r:.40}")
     if after is not None and not isinstance(after, Mapping):
-        raise ValueError(f"what became of {memory_id} must be a record, is {after!r:.40}")
+        raise ValueError(f"the image of {memory_id} must be a record, is {after!r:.40}")
     return Change(memory_id, after, memory_file(file))
 
 
@@ -296,103 +303,13 @@ def _line_at(path: Path, offset: int) -> int:
         return file.read(offset).count(b"\n") + 1
 
 
-def append_durably(path: Path, data: bytes, *, sync: bool = True) -> int:
-    """Append and fsync; return where it starts. A short or failed write is cut off again before the error leaves here."""
-    descriptor = open_plain(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, FILE_MODE)
-    try:
-        start = os.fstat(descriptor).st_size
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(descriptor, view) :]
-            if sync:
-                os.fsync(descriptor)
-        except OSError:
-            os.ftruncate(descriptor, start)
-            raise
-        return start
-    finally:
-        os.close(descriptor)
-
-
-def sync_directory(folder: Path) -> None:
-    """Make a new name in a folder durable."""
-    wait_for(folder)
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder, durably, unless it is there."""
-    if not folder.is_dir():
-        folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-        sync_directory(folder.parent)
-
-
 _MONTH_FILE = re.compile(r"\d{4}-\d{2}\.jsonl")
 _SEQ = re.compile(rb'\{"seq":(\d+)')
 
 
 def is_month(name: str) -> bool:
-    """Whether a file's name is that of a month's log."""
+    """Whether a file name is that of a monthly log."""
     return _MONTH_FILE.fullmatch(name) is not None
-
-
-def torn_tail(path: Path) -> int | None:
-    """Where a last line without its newline begins, if there is one."""
-    size, whole = whole_lines(path)
-    return None if whole == size else whole
-
-
-def whole_lines(path: Path) -> tuple[int, int]:
-    """A file's size, and where its last whole line ends."""
-    block = 1 << 16
-    with reading(path) as file:
-        size = position = file.seek(0, os.SEEK_END)
-        while position > 0:
-            step = min(block, position)
-            position -= step
-            file.seek(position)
-            found = file.read(step).rfind(b"\n")
-            if found >= 0:
-                return size, position + found + 1
-        return size, 0
-
-
-def set_aside(path: Path, offset: int, quarantine: Path, reason: str) -> str:
-    """Copy everything from `offset` on to quarantine, then cut it off."""
-    with os.fdopen(open_plain(path, os.O_RDWR), "r+b") as file:
-        file.seek(offset)
-        torn = file.read()
-        name = keep_aside(path, torn, quarantine, reason)
-        file.truncate(offset)
-        os.fsync(file.fileno())
-    return f"{path}: {len(torn)} bytes of a torn line, kept in {name}"
-
-
-def keep_aside(path: Path, data: bytes, quarantine: Path, reason: str) -> Path:
-    """Write bytes to a new quarantine file, headed by where they came from and why."""
-    quarantine.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-    count = len(os.listdir(quarantine))
-    target = quarantine / f"{path.parent.name}-{path.stem}-{count:04d}.txt"
-    header = json.dumps({"file": str(path.name), "reason": reason}).encode() + b"\n"
-    append_durably(target, header + data)
-    return target
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Replace a file's content durably, in one step."""
-    # A name of its own for each: threads may replace the same file at the same time.
-    fresh = path.with_name(f".{path.name[:80]}.{os.getpid()}-{next(_serial)}.tmp")
-    descriptor = open_plain(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
-    except BaseException:
-        fresh.unlink(missing_ok=True)
-        raise
-    sync_directory(path.parent)
 
 
 def _sort_lines(path: Path) -> tuple[list[bytes], list[bytes]]:

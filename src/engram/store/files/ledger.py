@@ -1,38 +1,41 @@
-"""What was said and done: one append-only file per session, each event chained to the one before it (`store.ledgers`)."""
+"""Ledgers: one append-only file of events per session, each event chained to the one before it (`store.ledger`)."""
 
-import hashlib
 import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from engram.model.errors import StoreCorrupt, StoreReadOnly
-from engram.model.event import Event
-from engram.store.files.confinement import MALFORMED, lines_backwards, reading
-from engram.store.files.home import DIRECTORY_MODE
-from engram.store.files.journal import (
-    LAST_SEQ,
+from engram.disk import (
+    DIRECTORY_MODE,
+    MALFORMED,
     append_durably,
+    digest_name,
+    json_line,
+    lines_backwards,
+    reading,
     replace_file,
     set_aside,
-    sync_directory,
+    sync_path,
     torn_tail,
     whole_lines,
 )
+from engram.model.errors import StoreCorrupt, StoreReadOnly
+from engram.model.event import Event
+from engram.store.files.journal import LAST_SEQ
 from engram.store.ledger import NO_HEAD, Head, blanked, checked_event, from_fields, to_fields
 
 _SAFE = re.compile(r"[^A-Za-z0-9._-]")
 _MOST_REMEMBERED = 4096
 _MORE = b" \n"
-"""How a line ends whose turn goes on in the next."""
+"""The end of a line whose turn continues in the next line."""
 
 
 class Written(NamedTuple):
-    """What was appended to a ledger: its file's name, and from where to where."""
+    """An append to a ledger: its file name, and the start and end offsets."""
 
     ledger: str
     start: int
@@ -41,37 +44,37 @@ class Written(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def ledger_name(session: str) -> str:
-    """The name of a session's file, which cannot leave the ledger folder."""
+    """The file name of a session's ledger, which cannot leave the ledger folder."""
     name = _SAFE.sub("_", session)[:100].lstrip(".") or "_"
     if name != session:
-        name += "~" + hashlib.sha256(session.encode("utf-8", "replace")).hexdigest()[:12]
+        name = digest_name(session, name, 12)
     return f"{name}.jsonl"
 
 
 class Ledger:
-    """Reads and appends. Appending and purging are for the holder of the writer lock."""
+    """Reads and appends events. The caller of `append` and `blank` holds the writer lock."""
 
     def __init__(self, folder: Path, quarantine: Path) -> None:
         self._folder = folder
         self._quarantine = quarantine
         self._heads: dict[str, tuple[tuple[int, int, int], Head, str]] = {}
-        """How each file looked after it was written to or read, where it ended, and whose its last event is."""
-        self.witnessed: Callable[[str], int] = lambda _: 0
-        """The number of the last event of a session that the journal has seen: what it saw, no crash kept from being whole."""
+        """Each file's stamp when it was last written or read, its end, and the scope of its last event."""
+        self.last_anchored: Callable[[str], int] = lambda _: 0
+        """Returns the number of a session's last anchored event: up to there the ledger is complete."""
 
     def path(self, session: str) -> Path:
         """The file of a session."""
         return self._folder / ledger_name(session)
 
     def sizes(self, names: Iterable[str] | None = None) -> dict[str, int]:
-        """Name and size of every ledger's file, or of those among these names that are there."""
+        """Name and size of every ledger file, or of those with these names."""
         wanted = self._names() if names is None else names
         return {name: found.st_size for name in wanted if (found := self._stat(name)) is not None}
 
-    def odd(self) -> list[str]:
-        """What lies among the ledgers, goes by a ledger's name and is no file: in words, for its owner."""
+    def irregular_entries(self) -> list[str]:
+        """Problems with entries of the folder that have a ledger's name and are not files."""
         return [
-            f"{name}: {self._folder / name} is no file but {_kind(self._folder / name)}; move it out of that folder"
+            f"{name}: {self._folder / name} is not a file but {_kind(self._folder / name)}; move it out of that folder"
             for name in sorted(self._names())
             if self._stat(name) is None
         ]
@@ -83,7 +86,7 @@ class Ledger:
             return []
 
     def _stat(self, name: str) -> os.stat_result | None:
-        """How a ledger's file looks; None where there is none, or something else goes by its name."""
+        """The stat of a ledger's file; None if there is no plain file of that name."""
         try:
             found = os.lstat(f"{self._folder}/{name}")
         except FileNotFoundError:
@@ -91,28 +94,28 @@ class Ledger:
         return found if stat.S_ISREG(found.st_mode) else None
 
     def size(self, name: str) -> int | None:
-        """One ledger file's size; None where there is none."""
+        """One ledger file's size; None if there is none."""
         found = self._stat(name)
         return None if found is None else found.st_size
 
     def head(self, session: str) -> Head:
-        """Where a ledger ends, from its own file: its last line is read again unless the file looks as it was left."""
+        """A ledger's end by its own file; the last line is read again only if the file has changed."""
         return self._end(session)[0]
 
     def scope(self, session: str) -> str:
-        """Whose the last event of a ledger is; "" where there is none, or it does not say. Read as `head` is."""
+        """The scope of a ledger's last event; "" if there is none, or it has no scope."""
         return self._end(session)[1]
 
     def _end(self, session: str) -> tuple[Head, str]:
         name = ledger_name(session)
-        looks = self._looks(name)
-        if looks is None:
+        stamp = self._file_stamp(name)
+        if stamp is None:
             return NO_HEAD, ""
         known = self._heads.get(name)
-        if known is None or known[0] != looks:
-            # Behind a torn line, which only a crash leaves, the next one would be torn too.
-            self._mend(self._folder / name)
-            known = looks, *self._last(self._folder / name, session)
+        if known is None or known[0] != stamp:
+            # After a torn line, which only a crash leaves, the next one would be damaged too.
+            self._quarantine_torn(self._folder / name)
+            known = stamp, *self._last(self._folder / name, session)
             self._remember(name, known)
         return known[1:]
 
@@ -122,10 +125,12 @@ class Ledger:
         if event is None:
             return NO_HEAD, ""
         if event.session != session:
-            raise StoreCorrupt(f"{path} holds the ledger of {event.session!r}, not of {session!r}; choose another id")
+            raise StoreCorrupt(
+                f"{path} contains the ledger of {event.session!r}, not of {session!r}; choose another id"
+            )
         return Head(event.seq, event.digest), event.scope
 
-    def _looks(self, name: str) -> tuple[int, int, int] | None:
+    def _file_stamp(self, name: str) -> tuple[int, int, int] | None:
         found = self._stat(name)
         return None if found is None else (found.st_ino, found.st_size, found.st_mtime_ns)
 
@@ -136,11 +141,11 @@ class Ledger:
 
     def append(self, session: str, events: Sequence[Event]) -> Written:
         """Write chained events and fsync once."""
-        return self._append(session, b"".join([encode(to_fields(event)) for event in events]), events[-1])
+        return self._append(session, b"".join([json_line(to_fields(event)) for event in events]), events[-1])
 
     def append_turn(self, session: str, events: Sequence[Event]) -> Written:
-        """The same for events that a crash leaves whole or not at all."""
-        *others, last = [encode(to_fields(event)) for event in events]
+        """The same for events that a crash leaves complete or not at all."""
+        *others, last = [json_line(to_fields(event)) for event in events]
         together = [line[:-1] + _MORE for line in others]
         return self._append(session, b"".join([*together, last]), events[-1])
 
@@ -150,12 +155,12 @@ class Ledger:
         try:
             start = self._appended(path, data)
             if not start:
-                sync_directory(self._folder)
+                sync_path(self._folder)
         except OSError as error:
             raise StoreReadOnly(f"cannot append to {path}: {error.strerror}; nothing was written") from error
-        looks = self._looks(name)
-        if looks is not None:
-            self._remember(name, (looks, Head(last.seq, last.digest), last.scope))
+        stamp = self._file_stamp(name)
+        if stamp is not None:
+            self._remember(name, (stamp, Head(last.seq, last.digest), last.scope))
         return Written(name, start, start + len(data))
 
     def _appended(self, path: Path, data: bytes) -> int:
@@ -175,7 +180,7 @@ class Ledger:
                     yield _parse(line, f"{path}:{number}")
 
     def lines(self, name: str) -> Iterator[tuple[bytes, Event | None]]:
-        """Every line of a file, with its event where it can be read."""
+        """Every line of a file, with its event if it can be parsed."""
         with reading(self._folder / name) as file:
             for line in file:
                 try:
@@ -184,7 +189,7 @@ class Ledger:
                     yield line, None
 
     def readable(self, name: str, offset: int = 0) -> tuple[list[Event], str]:
-        """The events up to the first line that cannot be read, and what is wrong with that line."""
+        """The events up to the first unreadable line, and the problem with that line."""
         found: list[Event] = []
         try:
             found.extend(self.read(name, offset))
@@ -194,8 +199,8 @@ class Ledger:
             return found, _closed(self._folder / name, error)
         return found, ""
 
-    def examined(self, name: str) -> tuple[list[Event], list[str]]:
-        """The events up to the first line that cannot be read, and what is wrong with the lines themselves."""
+    def checked_event(self, name: str) -> tuple[list[Event], list[str]]:
+        """The events up to the first unreadable line, and the problems of single lines."""
         found: list[Event] = []
         problems: list[str] = []
         path = self._folder / name
@@ -214,18 +219,18 @@ class Ledger:
             problems.append(_closed(path, error))
         return found, problems
 
-    def mend(self, names: Iterable[str] | None = None) -> list[str]:
-        """Move torn last lines, and turns whose end was never written, to quarantine; of all ledgers or of these."""
-        return [moved for name in self.sizes(names) for moved in self._mend(self._folder / name)]
+    def quarantine_torn(self, names: Iterable[str] | None = None) -> list[str]:
+        """Move torn last lines and unfinished turns to quarantine, of all ledgers or of these."""
+        return [moved for name in self.sizes(names) for moved in self._quarantine_torn(self._folder / name)]
 
-    def _mend(self, path: Path) -> list[str]:
+    def _quarantine_torn(self, path: Path) -> list[str]:
         torn, unfinished = torn_tail(path), self._unfinished(path)
         if unfinished is not None:
             return [set_aside(path, unfinished, self._quarantine, "unfinished turn")]
         return [set_aside(path, torn, self._quarantine, "torn last line")] if torn is not None else []
 
     def _unfinished(self, path: Path) -> int | None:
-        """Where the last turn begins, if its end is missing and nobody was told that it was written."""
+        """The offset of the last turn, if its end is missing and it was never acknowledged."""
         length, first = 0, b""
         for line in lines_backwards(path):
             if not line.endswith(_MORE[:-1]):
@@ -235,17 +240,17 @@ class Ledger:
             begun = _parse(first, str(path)) if length else None
         except StoreCorrupt:
             return None
-        if begun is None or self.witnessed(begun.session) >= begun.seq:
+        if begun is None or self.last_anchored(begun.session) >= begun.seq:
             return None
         return whole_lines(path)[1] - length
 
     def blank(self, name: str, ids: frozenset[str], damaged: Callable[[bytes], bytes] = bytes) -> None:
-        """Take content, payload, metadata, key and salt of some events away; `damaged` gives what stays of a line that is none."""
+        """Remove content, payload, metadata, key and salt of some events; `damaged` cleans an unreadable line."""
         after = []
         touched = False
         for line, event in self.lines(name):
             if event is not None and event.id in ids:
-                kept = encode(to_fields(blanked(event)))
+                kept = json_line(to_fields(blanked(event)))
                 kept = kept[:-1] + _MORE if line.endswith(_MORE) else kept
             else:
                 kept = line if event is not None or not line.strip() else damaged(line)
@@ -253,14 +258,6 @@ class Ledger:
             after.append(kept)
         if touched:
             replace_file(self._folder / name, b"".join(after))
-
-
-_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-
-
-def encode(fields: Mapping[str, Any]) -> bytes:
-    """The line of an event's fields."""
-    return _json(fields).encode("utf-8", "surrogatepass") + b"\n"
 
 
 def _parse(line: bytes, where: str) -> Event:
@@ -271,13 +268,13 @@ def _parse(line: bytes, where: str) -> Event:
 
 
 def _checked(event: Event) -> Event:
-    """The event, if the index can hold what it says."""
-    said = event.id, event.session, event.role, event.event_type, event.content, event.task, event.key
+    """The event, if its fields have the types the index needs. Raises `ValueError` otherwise."""
+    texts = event.id, event.session, event.role, event.event_type, event.content, event.task, event.key
     chain = event.salt, event.body, event.prev, event.digest, event.scope
-    if not all(isinstance(text, str) for text in (*said, *chain)) or not event.id:
-        raise ValueError("its id, its words and its digests must be text")
+    if not all(isinstance(text, str) for text in (*texts, *chain)) or not event.id:
+        raise ValueError("its id, content and digests must be text")
     if not isinstance(event.payload, dict) or not isinstance(event.metadata, dict):
-        raise ValueError("its payload and its metadata must be objects")
+        raise ValueError("its payload and metadata must be objects")
     if not 0 < event.seq <= LAST_SEQ:
         raise ValueError(f"its number must be from 1 to {LAST_SEQ}, is {event.seq!r:.40}")
     return event
@@ -289,7 +286,7 @@ def _closed(path: Path, error: OSError) -> str:
 
 def _kind(path: Path) -> str:
     if path.is_symlink():
-        return "a link, which Engram does not follow" if path.exists() else "a link that leads to none"
+        return "a link, which Engram does not follow" if path.exists() else "a broken link"
     return "a folder" if path.is_dir() else "a device or a pipe"
 
 

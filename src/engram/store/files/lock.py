@@ -9,9 +9,8 @@ import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
+from engram.disk import FILE_MODE, open_plain
 from engram.model.errors import StoreBusy, StoreReadOnly
-from engram.store.files.confinement import open_plain
-from engram.store.files.home import FILE_MODE
 
 DEFAULT_DEADLINE = 30.0
 
@@ -34,7 +33,7 @@ class WriterLock:
 
     @contextlib.contextmanager
     def held(self, deadline: float = DEFAULT_DEADLINE) -> Iterator[None]:
-        """Hold the lock for the length of a block, or raise `StoreBusy` when the deadline passes."""
+        """Hold the lock for a block. Raises `StoreBusy` when the deadline passes."""
         started, process, thread_lock = time.monotonic(), os.getpid(), self._thread_lock
         if not thread_lock.acquire(timeout=deadline):
             raise self._busy(deadline)
@@ -46,7 +45,7 @@ class WriterLock:
             try:
                 yield
             finally:
-                # A child forked inside the block leaves it too, and holds nothing.
+                # A child forked inside the block leaves it too, without the lock.
                 if os.getpid() == process:
                     self._depth -= 1
                     if self._depth == 0:
@@ -85,7 +84,7 @@ class WriterLock:
 
     def _release(self) -> None:
         if self._descriptor is not None:
-            # Closing alone would leave the lock to whoever inherited the descriptor.
+            # Closing alone would leave the lock to a process that inherited the descriptor.
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
             os.close(self._descriptor)
             self._descriptor = None
@@ -97,7 +96,7 @@ class WriterLock:
         )
 
     def _forget_after_fork(self) -> None:
-        """A child holds no lock: it drops the inherited descriptors and starts afresh."""
+        """Reset in a forked child: it does not have the lock and closes the inherited descriptors."""
         for descriptor in (self._descriptor, self._waiting):
             if descriptor is not None:
                 with contextlib.suppress(OSError):
@@ -107,7 +106,7 @@ class WriterLock:
 
 
 class _Waiter(threading.Thread):
-    """Blocks in flock; gives the lock back by itself if nobody waits for it any more."""
+    """Blocks in flock; releases the lock if nobody waits for it any more."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(name="engram-lock", daemon=True)
@@ -125,12 +124,12 @@ class _Waiter(threading.Thread):
             self._done.set()
 
     def granted(self, timeout: float) -> bool:
-        """Wait for the lock; on time-out leave it to this thread to close what it may still get."""
+        """Wait for the lock; after a timeout this thread closes it once granted."""
         try:
             if self._done.wait(timeout):
                 return True
         except BaseException:
-            # Ctrl-C: a lock granted to nobody would never be given back.
+            # Ctrl-C: a lock granted to nobody would never be released.
             if not self._abandon():
                 os.close(self._descriptor)
             raise

@@ -1,8 +1,6 @@
-"""One file per memory: where it lies, how it is written without losing what a person wrote, how it is read."""
+"""One file per memory: its path, how it is read, and how it is written without losing what a person wrote."""
 
 import contextlib
-import hashlib
-import itertools
 import os
 import sys
 import time
@@ -11,27 +9,23 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from engram.dialects import engram_yaml
+from engram.disk import DIRECTORY_MODE, read_bytes, write_temporary
 from engram.model.errors import EngramError, StoreCorrupt, StoreReadOnly
 from engram.model.memory import Memory
-from engram.store.files.confinement import read_bytes
-from engram.store.files.home import DIRECTORY_MODE, FILE_MODE, scope_folder
+from engram.store.files.home import file_name, scope_folder
 
 _RENAME_NOREPLACE, _RENAME_SWAP = 1, 2
 _MAC_FLAGS = {_RENAME_NOREPLACE: 4, _RENAME_SWAP: 2}
 _AT_FDCWD = -100
-_MAX_NAME = 120
 _SAVING_SECONDS = 0.5
 """How long an editor may take between emptying a file and filling it again."""
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_serial = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What a stat says of a file; two equal stamps mean an unchanged file."""
+    """Modification time, size and inode of a file; equal stamps mean an unchanged file."""
 
     mtime_ns: int
     size: int
@@ -39,24 +33,15 @@ class Stamp:
 
 
 UNSEEN = Stamp(0, 0, 0)
-"""No file looks like this: whoever compares reads the file again."""
+"""The stamp of no file: a file recorded with it is read again."""
 UNREACHABLE = Stamp(-1, -1, -1)
-"""A file whose folder may not be entered: it is there, for all anyone knows."""
+"""The stamp of a file whose folder may not be entered: it may well exist."""
 
 
 def relative_path(memory: Memory) -> str:
-    """Where a new memory's file goes, below `engrams/`."""
+    """The path of a new memory's file below `engrams/`."""
     month = memory.id[4:8] + "-" + memory.id[9:11] if _is_dated(memory.id) else "undated"
-    return f"{scope_folder(memory.scope)}/{month}/{_file_name(memory.id)}.yaml"
-
-
-def _file_name(identifier: str) -> str:
-    """An id as a name that stays in its folder: people write ids by hand."""
-    name = quote(identifier, safe="@:+,=_-. ")
-    name = "%2E" + name[1:] if name.startswith(".") else name
-    if len(name) > _MAX_NAME:
-        name = f"{name[:80]}~{hashlib.sha256(identifier.encode('utf-8', 'replace')).hexdigest()[:16]}"
-    return name
+    return f"{scope_folder(memory.scope)}/{month}/{file_name(memory.id)}.yaml"
 
 
 def _is_dated(identifier: str) -> bool:
@@ -64,7 +49,7 @@ def _is_dated(identifier: str) -> bool:
 
 
 def stamp_of(path: Path | str) -> Stamp | None:
-    """The file's stamp, or None where there is none."""
+    """The file's stamp, or None if there is no file."""
     try:
         found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -79,12 +64,12 @@ def _stamp(found: os.stat_result) -> Stamp:
 
 
 def is_memory_file(name: str) -> bool:
-    """Whether a name in `engrams/` is a memory's: temporary, hidden, backup and conflicted copies are not."""
+    """Whether a file name in `engrams/` is a memory file: not temporary, hidden, a backup or a conflicted copy."""
     return name.endswith((".yaml", ".yml")) and not name.startswith(".") and not is_conflicted_copy(name)
 
 
 def is_conflicted_copy(name: str) -> bool:
-    """The names sync tools give a second version of a file."""
+    """Whether a sync tool gave this name to a second version of a file."""
     lowered = name.lower()
     return any(
         mark in lowered for mark in ("conflicted copy", ".sync-conflict-", "(conflict", "_conflict-", " (case conflict")
@@ -92,7 +77,7 @@ def is_conflicted_copy(name: str) -> bool:
 
 
 def walk(root: Path) -> Iterator[Path]:
-    """Every folder below `engrams/` that holds or may hold memory files, the root first. Links are not followed."""
+    """The root and every folder below it that may contain memory files. Links are not followed."""
     stack = [root]
     while stack:
         folder = stack.pop()
@@ -106,8 +91,15 @@ def walk(root: Path) -> Iterator[Path]:
             continue
 
 
+def memory_files(root: Path) -> Iterator[Path]:
+    """Every memory file below a folder; folders that cannot be listed are left out."""
+    for folder in walk(root):
+        with contextlib.suppress(OSError):
+            yield from (path for path in sorted(folder.iterdir()) if is_memory_file(path.name))
+
+
 def read(path: Path) -> list[Memory]:
-    """The memories of a file; `StoreCorrupt` names file and line when it cannot be read."""
+    """The memories of a file. Raises `StoreCorrupt` with file and line if it cannot be read."""
     return parse(content(path), path)
 
 
@@ -129,50 +121,35 @@ def parse(data: bytes, path: Path) -> list[Memory]:
 def write(
     path: Path | str, memory: Memory, expected: Stamp | None, mapping: Mapping[str, Any] | None = None
 ) -> Stamp | None:
-    """Put a memory's file in place in one step; `expected` is the stamp it had when it was last read, None for a new one.
+    """Write a memory's file in one step; `expected` is its stamp when it was last read, None for a new file.
 
-    Returns the stamp of what was written. If someone saved the file since then, their version stays and the answer is None:
-    the caller takes it in as an edit made after this decision. Nothing a person saved is lost.
+    Returns the stamp of what was written. If someone saved the file since then, their version stays and None is returned:
+    the caller reads it as an edit made after this decision. Nothing a person saved is lost.
     """
-    data = rendered([memory]) if mapping is None else rendered_image(mapping)
-    folder, _, name = str(path).rpartition("/")
-    fresh = f"{folder}/.{name}.{os.getpid()}-{next(_serial)}.tmp"
+    data = render([memory]) if mapping is None else render_image(mapping)
+    fresh = ""
     try:
-        ours = _write_new(fresh, data)
+        fresh, found = _written(path, data)
+        ours = _stamp(found)
         placed = (expected is None and _place_new(fresh, path)) or _replace(fresh, path, expected, ours)
         return ours if placed else None
     except OSError as error:
         with contextlib.suppress(OSError):
-            Path(fresh).unlink()
+            if fresh:
+                Path(fresh).unlink()
         raise StoreReadOnly(f"cannot write {path}: {error.strerror}") from error
 
 
-def _write_new(fresh: str, data: bytes) -> Stamp:
-    """Write a file that is not there yet; nobody else gives this name."""
+def _written(path: Path | str, data: bytes) -> tuple[str, os.stat_result]:
     try:
-        descriptor = os.open(fresh, _CREATE, FILE_MODE)
+        return write_temporary(path, data, sync=False)
     except FileNotFoundError:
-        Path(fresh).parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-        descriptor = os.open(fresh, _CREATE, FILE_MODE)
-    except FileExistsError:
-        # Left by a process of the same number that was killed.
-        Path(fresh).unlink()
-        descriptor = os.open(fresh, _CREATE, FILE_MODE)
-    try:
-        _write_all(descriptor, data)
-        return _stamp(os.fstat(descriptor))
-    finally:
-        os.close(descriptor)
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
+        Path(path).parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        return write_temporary(path, data, sync=False)
 
 
 def _place_new(fresh: str, path: Path | str) -> bool:
-    """Give a new file its name, unless something already has it."""
+    """Give a new file its name, unless the name is taken."""
     rename = _rename_call()
     if rename is not None and rename(fresh, path, _RENAME_NOREPLACE) == 0:
         return True
@@ -185,13 +162,13 @@ def _place_new(fresh: str, path: Path | str) -> bool:
 
 
 def _replace(fresh: str, path: Path | str, expected: Stamp | None, ours: Stamp | None) -> bool:
-    """Swap old and new in one step where the system can: a plain rename would overwrite a save of the last microsecond."""
-    stands = stamp_of(path)
-    if stands not in (expected, None):
+    """Swap old and new in one step where the system can: a plain rename could overwrite a save made just now."""
+    current = stamp_of(path)
+    if current not in (expected, None):
         Path(fresh).unlink()
         return False
-    swap = _swap_call()
-    if stands is None or swap is None or swap(fresh, path) != 0:
+    rename = _rename_call()
+    if current is None or rename is None or rename(fresh, path, _RENAME_SWAP) != 0:
         Path(fresh).replace(path)
         return True
     if stamp_of(fresh) == expected:
@@ -199,14 +176,14 @@ def _replace(fresh: str, path: Path | str, expected: Stamp | None, ours: Stamp |
         return True
     await_save(Path(fresh))
     # Their version goes back; if they saved once more meanwhile, that one stays.
-    if swap(fresh, path) == 0 and stamp_of(fresh) != ours:
-        swap(fresh, path)
+    if rename(fresh, path, _RENAME_SWAP) == 0 and stamp_of(fresh) != ours:
+        rename(fresh, path, _RENAME_SWAP)
     Path(fresh).unlink()
     return False
 
 
 def await_save(path: Path) -> None:
-    """Let an editor finish: it has emptied the file and still writes to it."""
+    """Wait until an editor that has emptied the file has written it again."""
     deadline = time.monotonic() + _SAVING_SECONDS
     while time.monotonic() < deadline:
         with contextlib.suppress(EngramError):
@@ -215,14 +192,9 @@ def await_save(path: Path) -> None:
         time.sleep(0.01)
 
 
-def _swap_call() -> Callable[[Path | str, Path | str], int] | None:
-    rename = _rename_call()
-    return None if rename is None else lambda one, other: rename(one, other, _RENAME_SWAP)
-
-
 @cache
 def _rename_call() -> Callable[[Path | str, Path | str, int], int] | None:
-    """The system's rename with flags, where it has one; 0 when it was done."""
+    """The system's rename with flags (0 means success), or None where there is none."""
     import ctypes
 
     try:
@@ -238,13 +210,13 @@ def _rename_call() -> Callable[[Path | str, Path | str, int], int] | None:
     return None
 
 
-def rendered(found: list[Memory]) -> bytes:
+def render(found: list[Memory]) -> bytes:
     """A file's bytes for some memories."""
     return engram_yaml.dump(found).encode("utf-8", "surrogatepass")
 
 
-def rendered_image(mapping: Mapping[str, Any]) -> bytes:
-    """A file's bytes for one memory's image. Raises `InvalidInput` for what no file can store."""
+def render_image(mapping: Mapping[str, Any]) -> bytes:
+    """A file's bytes for one memory's image. Raises `InvalidInput` for what a file cannot store."""
     from engram.dialects.yaml_writer import emit_list
 
     return emit_list((mapping,)).encode("utf-8")

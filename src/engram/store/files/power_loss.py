@@ -1,48 +1,80 @@
-"""What a machine that stopped without notice took from the memory files, put right from the journal.
+"""Repairing memory files from the journal after a power loss.
 
-The rule: only after the machine has started anew, and only for memories that were decided about after the mark of `durability`,
-a file that is missing, empty, cut, or that says what an earlier decision said is no edit of a person's: it is written again, and
-one whose removal was undone is removed again. Whatever else stands in a file is its owner's, then as always.
+The rule: only after the machine has restarted, and only for memories changed after the mark of `durability`,
+a file that is missing, empty, cut off or at an earlier version is not a person's edit: it is written again, and
+one whose removal was undone is removed again. Any other content is its owner's, as always.
 
-Everything here is for the holder of the writer lock.
+The caller of everything here holds the writer lock.
 """
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 from pathlib import Path
 from typing import Any
 
+from engram.disk import DIRECTORY_MODE, keep_aside, read_bytes, replace_file, temporary_prefix
 from engram.model.errors import EngramError, StoreError, StoreReadOnly
 from engram.model.memory import Memory
 from engram.store.files import memories
-from engram.store.files.confinement import read_bytes
 from engram.store.files.context import StoreContext
 from engram.store.files.durability import Mark, is_own, read_mark, sync_files, write_mark
-from engram.store.files.home import DIRECTORY_MODE, Home
-from engram.store.files.journal import Position, keep_aside, replace_file
+from engram.store.files.home import Home
+from engram.store.files.journal import Position
 from engram.store.files.memories import stamp_of
 from engram.store.records import from_image, image
 
+Image = Mapping[str, Any]
+MOST_NAMED = 50
+
 
 def is_torn(data: bytes, spellings: Sequence[bytes]) -> bool:
-    """Whether a file's bytes are what a crash leaves of one of ours: nothing, blanks, or a beginning."""
+    """Whether bytes are what a crash leaves of a file of ours: nothing, blanks, or a beginning."""
     return not data.strip(b"\0 \r\n") or any(len(data) < len(s) and s.startswith(data) for s in spellings)
 
 
+def was_set_back(
+    path: Path,
+    expected: Mapping[str, Image],
+    known: Mapping[str, Sequence[Image]],
+    spellings: Sequence[bytes],
+    is_new: Callable[[str], bool] = lambda _: False,
+) -> bool:
+    """Whether a crash left a file torn or at an earlier version, so that no person wrote what it says.
+
+    `expected` are the images it should contain, `known` earlier ones of the same memories.
+    """
+    try:
+        data = memories.content(path)
+        if expected and data == spellings[0]:
+            return False
+        if is_torn(data, spellings):
+            return True
+        found = {memory.id: image(memory) for memory in memories.parse(data, path)}
+    except EngramError:
+        return False
+    if found == expected:
+        return False
+    # A record that was always there, and is not now, was taken out by hand.
+    taken_out = any(not is_new(memory_id) for memory_id in expected.keys() - found.keys())
+    return not taken_out and all(
+        one in known.get(memory_id, ()) or one == expected.get(memory_id) for memory_id, one in found.items()
+    )
+
+
 class Leftovers:
-    """The temporary files of a crash; each folder is listed once."""
+    """Temporary files left by a crash; each folder is listed once."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
         self._listed: dict[Path, list[str]] = {}
 
     def clear(self, path: Path, spellings: Sequence[bytes]) -> None:
-        """Remove those of a memory's file; one that holds what a person saved meanwhile takes its place again."""
+        """Remove those of a memory's file; one with what a person saved meanwhile is put back in place."""
         for name in self._in(path.parent):
-            if name.startswith(f".{path.name}."):
+            if name.startswith(temporary_prefix(path)):
                 self._clear(path.parent / name, path, spellings)
 
     def _in(self, folder: Path) -> list[str]:
@@ -58,7 +90,7 @@ class Leftovers:
         try:
             data = read_bytes(leftover)
         except OSError:
-            return  # no plain file: none of ours
+            return  # not a plain file, so not one of ours
         if is_torn(data, spellings) or data in spellings:
             leftover.unlink()
             return
@@ -70,78 +102,73 @@ class Leftovers:
             leftover.unlink()
 
 
-Image = Mapping[str, Any]
-MOST_NAMED = 50
-
-
-def look_after_restart(parts: StoreContext) -> None:
-    """Once in a process, before anything in the files counts as a person's work."""
+def repair_after_restart(parts: StoreContext) -> None:
+    """Check for a power loss, once per process, before any file counts as a person's edit."""
     known = parts.durability
     if known.is_checked:
         return
     mark = read_mark(parts.home)
     if mark is None:
-        # An earlier Engram's store, or a new one: what is there is taken as it is.
+        # A new store, or one of an earlier Engram: its files are taken as they are.
         last = parts.journal.last_seq()
-        _note(parts, Mark(last, known.boot, last))
+        _save_mark(parts, Mark(last, known.boot, last))
         return
     known.floor = mark.seq
     if known.boot and mark.boot == known.boot:
         known.is_checked = True
         return
     with contextlib.suppress(PermissionError):
-        # The line of a word that did not wait for the disk may be there without its letters.
-        parts.warnings += parts.journal.mend()
+        # An anchor is not synced: its line may be there without its content.
+        parts.warnings += parts.journal.quarantine_torn()
     last = parts.journal.last_seq()
-    found = _Window(parts, mark.seq).repair() if last > mark.seq else []
+    found = _RecentDecisions(parts, mark.seq).repair() if last > mark.seq else []
     if known.unrepaired:
         return
     mark = replace(mark, seq=max(last, mark.seq), boot=known.boot)
     if found:
         at = parts.clock().astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         mark = replace(mark, repaired=tuple(found[:MOST_NAMED]), repaired_at=at)
-        parts.warnings.append(told(mark))
+        parts.warnings.append(repair_report(mark))
     if mark == read_mark(parts.home):
         known.is_checked = True
     else:
-        _note(parts, mark)
+        _save_mark(parts, mark)
 
 
-def _note(parts: StoreContext, mark: Mark) -> None:
-    """Until this can be said, it is looked at again."""
+def _save_mark(parts: StoreContext, mark: Mark) -> None:
+    """Write the mark; until that succeeds, the check is repeated."""
     try:
         write_mark(parts.home, mark)
         parts.durability.is_checked = True
     except StoreReadOnly as error:
-        if str(error) not in parts.warnings:
-            parts.warnings.append(str(error))
+        parts.warn(str(error))
 
 
-def told(mark: Mark) -> str:
-    """What was put right, in words."""
+def repair_report(mark: Mark) -> str:
+    """A message that names the repaired files."""
     named = ", ".join(mark.repaired[:5]) + (", …" if len(mark.repaired) > 5 else "")
     return (
-        f"the machine stopped before {len(mark.repaired)} memory file(s) were on disk; "
-        f"they were put right from the journal at {mark.repaired_at}: {named}"
+        f"a power loss damaged {len(mark.repaired)} memory file(s); "
+        f"they were restored from the journal at {mark.repaired_at}: {named}"
     )
 
 
 @dataclass(slots=True)
-class _Past:
-    """A memory that was decided about since the mark: every image a file of it may still hold, the newest last."""
+class _MemoryHistory:
+    """A memory changed since the mark: every image its file may still contain, newest last."""
 
     images: list[Image | None] = field(default_factory=list)
     places: list[str] = field(default_factory=list)
     is_new: bool = False
 
 
-class _Window:
-    """The decisions after the mark, and what their files look like."""
+class _RecentDecisions:
+    """The decisions after the mark, and the files they wrote."""
 
     def __init__(self, parts: StoreContext, after: int) -> None:
         self._parts = parts
         self._last: dict[str, tuple[Position, str]] = {}
-        self._past: dict[str, _Past] = {}
+        self._past: dict[str, _MemoryHistory] = {}
         self._moved: frozenset[str] | None = None
         self._leftovers = Leftovers(parts.home)
         for placed in parts.journal.readable([]):
@@ -152,9 +179,9 @@ class _Window:
                     past.places.append(change.file)
                 self._last[change.id] = placed.start, change.file
 
-    def _begin(self, memory_id: str) -> _Past:
+    def _begin(self, memory_id: str) -> _MemoryHistory:
         before = self._last.get(memory_id)
-        past = self._past[memory_id] = _Past(is_new=before is None)
+        past = self._past[memory_id] = _MemoryHistory(is_new=before is None)
         if before is not None:
             past.images.append(self._image_at(memory_id, before[0]))
             past.places.append(before[1])
@@ -165,14 +192,14 @@ class _Window:
         return next((change.after for change in reversed(changes) if change.id == memory_id), None)
 
     def repair(self) -> list[str]:
-        """Put every file right that the power loss changed; returns those."""
+        """Repair every file the power loss changed; returns those files."""
         repaired = []
         places = dict.fromkeys(place for past in self._past.values() for place in past.places if is_own(place))
         for stored, expected in self._expected(places).items():
             try:
                 path = self._parts.confined(stored)
             except StoreError as error:
-                # Nothing of the store lies behind a link: there is nothing to put right, now or later.
+                # Nothing of the store is behind a link, so there is nothing to repair.
                 self._parts.warnings.append(str(error))
                 continue
             try:
@@ -181,13 +208,13 @@ class _Window:
                 self._parts.durability.unrepaired.discard(stored)
             except (StoreReadOnly, OSError) as error:
                 self._parts.durability.unrepaired.add(stored)
-                self._parts.warnings.append(f"{path}: not put right after a power loss: {error}")
+                self._parts.warnings.append(f"{path}: not restored after a power loss: {error}")
         if repaired:
             sync_files(self._parts.home, repaired)
         return repaired
 
     def _expected(self, places: Iterable[str]) -> dict[str, dict[str, Image]]:
-        """What each file should say by the journal, other memories in it included."""
+        """What each file should contain by the journal, including other memories in it."""
         found: dict[str, dict[str, Image]] = {place: {} for place in places}
         for memory_id, (position, place) in self._last.items():
             if place in found:
@@ -203,12 +230,12 @@ class _Window:
             wanted = [from_image(one) for one in expected.values()]
             spellings = self._spellings(known, wanted)
         except EngramError:
-            return False  # only a newer Engram can read these
+            return False  # only a newer Engram can read them
         self._leftovers.clear(path, spellings)
         if not path.is_symlink() and not path.exists():
             lost = [memory for memory in wanted if memory.id not in self._moved_by_hand()]
             return bool(lost) and _write(path, lost)
-        if not path.is_file() or path.is_symlink() or not self._was_set_back(path, expected, known, spellings):
+        if not path.is_file() or path.is_symlink() or not was_set_back(path, expected, known, spellings, self._is_new):
             return False
         if wanted:
             return _write(path, wanted)
@@ -216,12 +243,12 @@ class _Window:
         return True
 
     def _moved_by_hand(self) -> frozenset[str]:
-        """The memories in files of which the journal knows nothing: whoever gave them that name took the old one away."""
+        """Memories in files unknown to the journal: a person renamed those files."""
         if self._moved is None:
             known = {place for past in self._past.values() for place in past.places}
             known.update(place for _, place in self._last.values())
             found: set[str] = set()
-            for path in _memory_files(self._parts.home.engrams):
+            for path in memories.memory_files(self._parts.home.engrams):
                 if self._parts.stored(path) not in known:
                     with contextlib.suppress(EngramError):
                         found.update(memory.id for memory in memories.read(path))
@@ -229,7 +256,7 @@ class _Window:
         return self._moved
 
     def _known(self, stored: str) -> dict[str, list[Image]]:
-        """The images of each memory that this file may have held since the mark was set."""
+        """The images of each memory that this file may have contained since the mark."""
         return {
             memory_id: [one for one in past.images if one is not None]
             for memory_id, past in self._past.items()
@@ -237,45 +264,17 @@ class _Window:
         }
 
     def _spellings(self, known: Mapping[str, Sequence[Image]], wanted: Sequence[Memory]) -> list[bytes]:
-        alone = [memories.rendered([from_image(one)]) for images in known.values() for one in images]
-        return [memories.rendered(list(wanted)), *alone] if wanted else alone
-
-    def _was_set_back(
-        self,
-        path: Path,
-        expected: Mapping[str, Image],
-        known: Mapping[str, Sequence[Image]],
-        spellings: Sequence[bytes],
-    ) -> bool:
-        try:
-            data = memories.content(path)
-            if is_torn(data, spellings):
-                return True
-            found = {memory.id: image(memory) for memory in memories.parse(data, path)}
-        except EngramError:
-            return False
-        if found == expected:
-            return False
-        # A record that was always there, and is not now, was taken out by hand.
-        taken_out = any(not self._is_new(memory_id) for memory_id in expected.keys() - found.keys())
-        return not taken_out and all(
-            one in known.get(memory_id, ()) or one == expected.get(memory_id) for memory_id, one in found.items()
-        )
+        alone = [memories.render([from_image(one)]) for images in known.values() for one in images]
+        return [memories.render(list(wanted)), *alone] if wanted else alone
 
     def _is_new(self, memory_id: str) -> bool:
         past = self._past.get(memory_id)
         return past is not None and past.is_new
 
 
-def _memory_files(root: Path) -> Iterator[Path]:
-    for folder in memories.walk(root):
-        with contextlib.suppress(OSError):
-            yield from (path for path in folder.iterdir() if memories.is_memory_file(path.name))
-
-
 def _write(path: Path, wanted: Sequence[Memory]) -> bool:
     if len(wanted) == 1:
         return memories.write(path, wanted[0], stamp_of(path)) is not None
     path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-    replace_file(path, memories.rendered(list(wanted)))
+    replace_file(path, memories.render(list(wanted)))
     return True

@@ -1,23 +1,23 @@
-"""Destroying a memory or an event: every byte of it that the store holds, with proof. For the holder of the writer lock.
+"""Destroying a memory or an event, every byte of it in the store, with proof. The caller holds the writer lock.
 
-All that has to be known is read first (`purge_plan`). Then one transaction takes it out of the index and a marker begins the
-purge: from there on no reader sees it, and the next writer carries an interrupted one to its end. A damaged file stops nothing;
-it is cleaned as bytes and named in `remaining`.
+Everything is read first (`purge_plan`). Then one transaction removes it from the index and a marker starts the
+purge: from then on no reader sees it, and the next writer finishes an interrupted purge. A damaged file stops nothing;
+it is cleaned as bytes and listed in `remaining`.
 """
 
 import contextlib
 import json
 import re
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from engram.disk import MALFORMED, json_line, read_bytes, reading, replace_file
 from engram.model.errors import EngramError
 from engram.store.documents import event_document
 from engram.store.files import events, file_sync, memories
-from engram.store.files.confinement import MALFORMED, read_bytes, reading
 from engram.store.files.context import (
     StoreContext,
     append_entry,
@@ -28,21 +28,21 @@ from engram.store.files.context import (
     reindex_journal,
 )
 from engram.store.files.index.writer import DocumentWriter, IndexRow
-from engram.store.files.journal import Change, replace_file
+from engram.store.files.journal import Change
 from engram.store.files.purge_plan import (
     MARKER,
     PurgePlan,
     owner_of,
     plan_purge,
+    purge_stamp,
     read_marker,
     scope_of,
-    stamp,
     unfinished,
     write_marker,
 )
 from engram.store.files.purge_scan import Quotations, files_below, left_over
 from engram.store.files.recovery import remove_stray
-from engram.store.files.tasks import quoting_files
+from engram.store.files.tasks import all_files as task_files
 from engram.store.ledger import blanked, to_fields
 from engram.store.ledger_checkpoints import LEDGER_OP, REDACTED, redaction_text
 from engram.store.protocol import Purged
@@ -52,45 +52,45 @@ OUT_OF_REACH = ("git history of a team store", "backups and copies made earlier"
 _ID = re.compile(rb'"id": ?"((?:[^"\\]|\\.)*)"')
 _OF_LEDGERS = tuple(f'"op":"{op}"'.encode() for op in (LEDGER_OP, REDACTED))
 HIDDEN = "hidden"
-"""The index's own fact: the purge whose records it no longer has."""
+"""Key of the purge whose records are already out of the index, in its metadata."""
 
 
 def purge(parts: StoreContext, ids: Sequence[str], actor: str, drawn: Collection[str] = ()) -> Purged:
-    """Remove memories and events from files, journal, ledger, quarantine and index; leave tombstones; prove absence."""
+    """Remove memories and events from files, journal, ledgers, quarantine and index; leave tombstones; prove absence."""
     plan = plan_purge(parts, ids, drawn, actor)
     joined = plan.joined(read_marker(parts)) if unfinished(parts.home) else plan
     with parts.index.writing() as writer:
         _take_out_of_index(parts, writer, joined)
         write_marker(parts.home, joined)
-        parts.index.set(HIDDEN, stamp(parts.home))
+        parts.index.set(HIDDEN, purge_stamp(parts.home))
     return _carry_out(parts, joined)
 
 
 def resume(parts: StoreContext) -> None:
-    """Carry an interrupted purge to its end; for writers."""
+    """Finish an interrupted purge; for writers."""
     hide(parts)
     _carry_out(parts, read_marker(parts))
 
 
 def to_hide(parts: StoreContext) -> bool:
-    """Whether the index may still hold what an interrupted purge has begun to destroy."""
-    return unfinished(parts.home) and parts.index.get(HIDDEN) != stamp(parts.home)
+    """Whether the index may still contain records of an interrupted purge."""
+    return unfinished(parts.home) and parts.index.get(HIDDEN) != purge_stamp(parts.home)
 
 
 def hide(parts: StoreContext) -> None:
-    """Take what an interrupted purge is about out of the index, and nothing more; for readers."""
+    """Remove the records of an interrupted purge from the index only; for readers."""
     if to_hide(parts):
         plan = read_marker(parts)
         with parts.index.writing() as writer:
             _take_out_of_index(parts, writer, plan)
-            parts.index.set(HIDDEN, stamp(parts.home))
+            parts.index.set(HIDDEN, purge_stamp(parts.home))
 
 
 def _carry_out(parts: StoreContext, plan: PurgePlan) -> Purged:
     quotes = Quotations(plan.said)
     _clean_sessions(parts, plan, quotes)
-    for path, lines in quoting_files(parts.home):
-        quotes.reword(path, partial(_is_spared, parts, plan), lines=lines)
+    for path in task_files(parts.home):
+        quotes.reword(path, partial(_is_spared, parts, plan), lines=True)
     _clean_quarantine(parts, plan, quotes)
     _note_redactions(parts, plan)
     _blank_ledgers(parts, plan, quotes)
@@ -99,7 +99,7 @@ def _carry_out(parts: StoreContext, plan: PurgePlan) -> Purged:
     _blank_journal(parts, plan, quotes)
     reindex_journal(parts)
     _drop_other_indexes(parts)
-    _squeeze(parts)
+    _compact(parts)
     (parts.home.state / MARKER).unlink()
     return Purged(tuple(sorted({*plan.ids, *plan.events})), left_over(parts, plan, quotes), OUT_OF_REACH)
 
@@ -108,7 +108,7 @@ def _carry_out(parts: StoreContext, plan: PurgePlan) -> Purged:
 
 
 def _take_out_of_index(parts: StoreContext, writer: DocumentWriter, plan: PurgePlan) -> None:
-    """From here on nobody finds it; inside a transaction."""
+    """Remove the records from the index; inside a transaction."""
     run = parts.index.db.execute
     for memory_id in plan.wanted - plan.events.keys():
         known = run("SELECT 1 FROM images WHERE id = ?", (memory_id,)).fetchone()
@@ -119,14 +119,14 @@ def _take_out_of_index(parts: StoreContext, writer: DocumentWriter, plan: PurgeP
     for event_id in plan.events:
         event, scope = events.find(parts, event_id), scope_of(parts, event_id)
         if event is not None:
-            # Its place stays, in the chain and among the documents: what is said next follows it.
+            # An empty event keeps its place in the chain and among the documents.
             empty = blanked(event)
             writer.put(IndexRow(event_document(empty, scope), to_fields(empty)))
         run("DELETE FROM keys WHERE id = ?", (event_id,))
 
 
 def _drop_other_indexes(parts: StoreContext) -> None:
-    """Those of other versions, and those made before the store was moved here, hold the words too; they are made anew."""
+    """Delete indexes of other versions, and of this store at other places: they contain the words too."""
     own = parts.home.index
     store = re.compile(re.escape(parts.home.store_id.rpartition("-")[0]) + r"-[0-9a-f]{8}\Z")
     for folder in own.parent.parent.iterdir():
@@ -137,8 +137,8 @@ def _drop_other_indexes(parts: StoreContext) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _squeeze(parts: StoreContext) -> None:
-    """Deleted words stay in FTS segments, free pages and the WAL until each is written anew."""
+def _compact(parts: StoreContext) -> None:
+    """Rewrite the index: deleted words stay in FTS segments, free pages and the WAL until then."""
     database = parts.index.db
     database.execute("INSERT INTO words (words) VALUES ('optimize')")
     database.execute("VACUUM")
@@ -157,7 +157,7 @@ def _is_spared(parts: StoreContext, plan: PurgePlan, fields: Mapping[str, Any]) 
 
 
 def _clean_sessions(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
-    """A session's task or summary may quote what is purged."""
+    """Remove the words from sessions: a task or summary may quote them."""
     for path in files_below(parts.home.state / "sessions", quotes.note):
         if path.suffix == ".json":
             quotes.reword(path, partial(_is_spared, parts, plan), lines=False)
@@ -166,7 +166,7 @@ def _clean_sessions(parts: StoreContext, plan: PurgePlan, quotes: Quotations) ->
 
 
 def _clean_quarantine(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
-    """Torn lines are kept verbatim: those that hold the words, or that were about one of the records, go."""
+    """Remove quarantined lines that contain the words or belong to one of the records."""
     marks = [record_id.encode() for record_id in (*plan.ids, *plan.events)]
     for path in files_below(parts.home.quarantine, quotes.note):
         try:
@@ -176,7 +176,7 @@ def _clean_quarantine(parts: StoreContext, plan: PurgePlan, quotes: Quotations) 
             continue
         lines = before.splitlines(keepends=True)
         kept = [line for line in lines if not (quotes.in_bytes(line) or any(mark in line for mark in marks))]
-        # The first line says where the others came from.
+        # The first line is a header.
         if len(kept) < len(lines) and len(kept) <= 1:
             path.unlink()
         elif len(kept) < len(lines):
@@ -187,7 +187,7 @@ def _clean_quarantine(parts: StoreContext, plan: PurgePlan, quotes: Quotations) 
 
 
 def _note_redactions(parts: StoreContext, plan: PurgePlan) -> None:
-    """The journal is told first: words that went without its knowing would count as taken away by somebody else."""
+    """Journal the redactions first: words that disappear without an entry would count as tampering."""
     for session in sorted(set(plan.events.values())):
         ids = [event_id for event_id, ledger in plan.events.items() if ledger == session]
         placed = append_entry(parts, REDACTED, plan.actor, redaction_text(ids), (), session)
@@ -196,7 +196,7 @@ def _note_redactions(parts: StoreContext, plan: PurgePlan) -> None:
 
 
 def _blank_ledgers(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
-    """Events lose what was said; lines that cannot be read, in any ledger, lose the words."""
+    """Blank the events, and remove the words from unreadable lines of any ledger."""
     ids = frozenset(plan.events)
     for name in parts.ledger.sizes():
         path = parts.home.ledger / name
@@ -212,7 +212,7 @@ def _blank_ledgers(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> 
 
 
 def _damaged(path: Path, quotes: Quotations, line: bytes) -> bytes:
-    quotes.note(path, ValueError("a line of it is no event"))
+    quotes.note(path, ValueError("one of its lines is not an event"))
     return quotes.blanked(line)
 
 
@@ -222,26 +222,26 @@ def _damaged(path: Path, quotes: Quotations, line: bytes) -> bytes:
 def _remove_files(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
     for place in plan.files:
         if file_sync.is_team(place) and not file_sync.team_of(parts, place):
-            # A marker alone must not reach into a repository: it may have come with a store of someone else's.
-            left = f"{place}: left as it is, its repository's store is not in use here; purge again from there"
+            # A marker alone must not change a repository: it may have come with someone else's store.
+            left = f"{place}: not changed, because its team store is not attached; purge again from that repository"
             parts.warnings.append(left)
             quotes.unread.append(left)
             continue
         try:
             path = parts.confined(place)
         except EngramError:
-            continue  # behind a link, where nothing of the store lies
+            continue  # behind a link, so not part of the store
         understood = take_out(path, plan.wanted, quotes)
         with parts.index.writing():
-            # What nobody could read is looked at again, so that it is reported for what it is now.
-            stands = memories.stamp_of(path)
-            note_file(parts, place, stands if understood or stands is None else memories.UNSEEN)
+            # An unreadable file is read again, so that its current state is reported.
+            current = memories.stamp_of(path)
+            note_file(parts, place, current if understood or current is None else memories.UNSEEN)
 
 
 def take_out(path: Path, wanted: Collection[str], quotes: Quotations) -> bool:
-    """Write a file again without some of its memories; one that holds nothing else goes.
+    """Remove memories from a file; a file without other content is deleted.
 
-    A file that is none of memories, or cannot be read as one, loses the words and keeps the rest: False.
+    Returns False for a file that cannot be read as memories: it loses the words and keeps the rest.
     """
     try:
         found = memories.read(path)
@@ -252,34 +252,34 @@ def take_out(path: Path, wanted: Collection[str], quotes: Quotations) -> bool:
     if not kept:
         path.unlink(missing_ok=True)
     elif len(kept) < len(found):
-        replace_file(path, memories.rendered(kept))
+        replace_file(path, memories.render(kept))
     return True
 
 
 def _clean_leftovers(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
-    """What editors, sync tools and crashes left beside the memory files, where it holds the words, or a second copy."""
+    """Clean what editors, sync tools and crashes left next to the memory files."""
     for root in file_sync.roots(parts):
         for folder in memories.walk(root):
             for path in list(folder.iterdir()) if folder.is_dir() else []:
                 plain = path.is_file() and not path.is_symlink()
-                if plain and not memories.is_memory_file(path.name) and _concerns(path, plan.wanted, quotes):
+                if plain and not memories.is_memory_file(path.name) and _is_affected(path, plan.wanted, quotes):
                     take_out(path, plan.wanted, quotes)
     for (stored,) in parts.index.db.execute("SELECT path FROM files WHERE error <> ''").fetchall():
-        with contextlib.suppress(EngramError):  # behind a link, where nothing of the store lies
+        with contextlib.suppress(EngramError):  # behind a link, so not part of the store
             path = parts.confined(stored)
-            if _concerns(path, plan.wanted, quotes):
+            if _is_affected(path, plan.wanted, quotes):
                 take_out(path, plan.wanted, quotes)
     state = parts.home.state
     for folder in (parts.home.journal, parts.home.ledger, parts.home.tasks, state, state / "jobs"):
         remove_stray(folder)
 
 
-def _concerns(path: Path, wanted: frozenset[str], quotes: Quotations) -> bool:
-    """Whether a file beside the memory files holds the words, or a version of one of the memories."""
-    return quotes.in_file(path) or _holds_one(path, wanted)
+def _is_affected(path: Path, wanted: frozenset[str], quotes: Quotations) -> bool:
+    """Whether a file contains the words, or a version of one of the memories."""
+    return quotes.in_file(path) or _contains_one(path, wanted)
 
 
-def _holds_one(path: Path, wanted: frozenset[str]) -> bool:
+def _contains_one(path: Path, wanted: frozenset[str]) -> bool:
     try:
         return any(memory.id in wanted for memory in memories.read(path))
     except (EngramError, OSError):
@@ -290,9 +290,9 @@ def _holds_one(path: Path, wanted: frozenset[str]) -> bool:
 
 
 def _blank_journal(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> None:
-    """Note the purge, then take the images out of every entry; the entries stay, so that order and audit do."""
+    """Journal the purge, then remove the images from every entry; the entries stay for order and audit."""
     unread: list[str] = []
-    standing = {
+    imaged = {
         change.id
         for placed in parts.journal.readable(unread)
         for change in placed.entry.changes
@@ -300,25 +300,21 @@ def _blank_journal(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> 
     }
     quotes.unread += [problem for problem in unread if problem not in quotes.unread]
     ids = frozenset(_spelled(i) for i in plan.ids)
-    if named := sorted(i for i in plan.ids if i in standing):
+    if named := sorted(i for i in plan.ids if i in imaged):
         placed = append_entry(parts, "purge", plan.actor, "", [Change(i, None) for i in named])
         with parts.index.writing():
             index_entry(parts, placed)
     for month in parts.journal.months():
         path = parts.journal.path(month)
-        before = list(_lines(path))
+        with reading(path) as file:
+            before = file.readlines()
         after = [_blanked(line, ids, plan, quotes, damaged=bool(unread)) for line in before]
         if after != before:
             replace_file(path, b"".join(after))
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    with reading(path) as file:
-        yield from file
-
-
 def _blanked(line: bytes, ids: frozenset[bytes], plan: PurgePlan, quotes: Quotations, *, damaged: bool) -> bytes:
-    """A line of the journal without the images of what is purged, and without its words in the reasons of others."""
+    """A journal line without the purged images, and without their words in other reasons."""
     concerned = not ids.isdisjoint(_ID.findall(line))
     quoting = b'"reason":' in line and not any(op in line for op in _OF_LEDGERS) and quotes.in_bytes(line)
     if not (concerned or quoting or damaged):
@@ -335,16 +331,16 @@ def _blanked(line: bytes, ids: frozenset[bytes], plan: PurgePlan, quotes: Quotat
         _take_away(fields, changes, ids)
     if json.dumps(fields) == before:
         return line
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
+    return json_line(fields)
 
 
 def _owners(changes: Sequence[dict[str, Any]]) -> set[str]:
-    """Whose memories a decision was about; "" where that is not known."""
+    """The scopes of a decision's memories; "" if unknown."""
     return {str(change["after"].get("scope", "")) for change in changes if change["after"] is not None} or {""}
 
 
 def _take_away(fields: dict[str, Any], changes: Sequence[dict[str, Any]], ids: frozenset[bytes]) -> None:
-    """Images, files and the reason go. Who decided stays by kind (`human`, `document`) where nothing else was decided with it."""
+    """Remove images, files and the reason; of the actor only the kind (`human`, `document`) stays if all its images are gone."""
     gone = [change for change in changes if _spelled(str(change["id"])) in ids]
     for change in gone:
         change["after"] = None
@@ -356,5 +352,5 @@ def _take_away(fields: dict[str, Any], changes: Sequence[dict[str, Any]], ids: f
 
 
 def _spelled(record_id: str) -> bytes:
-    """An id as the journal spells it."""
+    """An id as it is written in the journal."""
     return json.dumps(record_id, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")

@@ -1,7 +1,7 @@
-"""What a purge is about to destroy: read whole before anything is written, then kept in a marker until it is done.
+"""What a purge is about to destroy: read completely before anything is written, then kept in a marker until it is done.
 
-The marker is the commit point. It holds the words too, so that a purge that a crash interrupted is carried to its end without
-reading again what is half gone; it goes with them.
+The marker is the commit point. It contains the words too, so that an interrupted purge can be finished without
+reading what is half gone; it is deleted last.
 """
 
 import contextlib
@@ -11,14 +11,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from engram.disk import DIRECTORY_MODE, UNREADABLE, make_folder, read_bytes, replace_file, sync_path
 from engram.model.errors import EngramError, StoreCorrupt
 from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.store.files import events, file_sync, memories
-from engram.store.files.confinement import UNREADABLE, memory_file, read_bytes
 from engram.store.files.context import StoreContext
-from engram.store.files.home import DIRECTORY_MODE, Home
-from engram.store.files.journal import make_folder, replace_file, sync_directory
+from engram.store.files.home import Home, memory_file
 from engram.store.files.ledger import ledger_name
 from engram.store.files.tasks import load_task
 from engram.store.ledger import blanked
@@ -36,7 +35,7 @@ from engram.store.purge import (
 from engram.store.records import decode_record, from_image
 
 MARKER = "purging.json"
-"""A purge begun and not ended."""
+"""The marker of an unfinished purge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +49,23 @@ class PurgePlan:
     events: Mapping[str, str] = field(default_factory=dict)
     files: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
-    """Whose all that is."""
+    """The scopes of all that."""
 
     @property
     def wanted(self) -> frozenset[str]:
-        """The ids, for looking them up."""
+        """The ids as a set."""
         return frozenset(self.ids)
 
     def spares(self, scope: str) -> bool:
-        """Whether the words stay where they are said for a scope: another owner's, unless a memory was asked for by its own.
+        """Whether the words stay in records of a scope: those of another owner, unless a memory was purged by its id.
 
-        What a person has destroyed by id goes wherever it stands; what goes with its owner, or with an event, is theirs alone.
+        What a person purges by id is removed everywhere; what is purged with its owner, or with an event, only from their records.
         """
-        asked = any(i not in self.drawn and not i.startswith(EVENT) for i in self.ids)
-        return not asked and is_foreign(scope, self.scopes)
+        by_id = any(i not in self.drawn and not i.startswith(EVENT) for i in self.ids)
+        return not by_id and is_foreign(scope, self.scopes)
 
     def joined(self, other: "PurgePlan") -> "PurgePlan":
-        """Both in one: for a purge that begins while another could not be ended."""
+        """Both plans in one: for a purge that starts while another could not be finished."""
         return PurgePlan(
             _union(self.ids, other.ids), _union(self.drawn, other.drawn), self.actor, _union(self.said, other.said),
             {**other.events, **self.events}, _union(self.files, other.files), _union(self.scopes, other.scopes),
@@ -81,12 +80,12 @@ def _union(*parts: Iterable[str]) -> tuple[str, ...]:
 
 
 def unfinished(home: Home) -> bool:
-    """Whether a purge was begun and not ended."""
-    return stamp(home) != ""
+    """Whether there is an unfinished purge."""
+    return purge_stamp(home) != ""
 
 
-def stamp(home: Home) -> str:
-    """Which purge was begun, for whoever has seen to a part of it; "" for none."""
+def purge_stamp(home: Home) -> str:
+    """Identifies the unfinished purge; "" for none."""
     try:
         found = os.stat(f"{home.state}/{MARKER}")
     except OSError:
@@ -95,14 +94,14 @@ def stamp(home: Home) -> str:
 
 
 def write_marker(home: Home, plan: PurgePlan) -> None:
-    """Begin: from here on the purge is carried to its end."""
+    """Start the purge: from here on it will be finished."""
     home.state.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
     replace_file(home.state / MARKER, json.dumps(asdict(plan)).encode() + b"\n")
 
 
 def read_marker(parts: StoreContext) -> PurgePlan:
-    """The purge that was begun; one of an older Engram, which kept the ids alone, is planned anew and noted so."""
-    begun, is_planned = _begun(parts.home)
+    """The unfinished purge; one of an older Engram, which stored only the ids, is planned again."""
+    begun, is_planned = _read_plan(parts.home)
     if is_planned:
         return begun
     plan = plan_purge(parts, begun.ids, begun.drawn, begun.actor)
@@ -110,29 +109,29 @@ def read_marker(parts: StoreContext) -> PurgePlan:
     return plan
 
 
-def damage(home: Home) -> str:
-    """What is wrong with the marker, in words; "" where nothing is, or none is there."""
+def marker_problem(home: Home) -> str:
+    """What is wrong with the marker; "" if nothing, or if there is none."""
     try:
         if unfinished(home):
-            _begun(home)
+            _read_plan(home)
     except StoreCorrupt as error:
         return str(error)
     return ""
 
 
 def set_aside_damaged(home: Home) -> list[str]:
-    """Move a marker that cannot be read to quarantine, so that others can be written. For the holder of the writer lock."""
-    if not damage(home):
+    """Move an unreadable marker to quarantine. The caller holds the writer lock."""
+    if not marker_problem(home):
         return []
     path = home.state / MARKER
     make_folder(home.quarantine)
     path.rename(home.quarantine / f"{path.name}.{os.urandom(3).hex()}")
-    sync_directory(home.quarantine)
-    return [f"{path}: an interrupted purge that cannot be read, moved to quarantine; purge again what it was about"]
+    sync_path(home.quarantine)
+    return [f"{path}: the marker of an interrupted purge cannot be read, moved to quarantine; purge again"]
 
 
-def _begun(home: Home) -> tuple[PurgePlan, bool]:
-    """What the marker says, and whether that is a whole plan."""
+def _read_plan(home: Home) -> tuple[PurgePlan, bool]:
+    """The plan of the marker, and whether it is complete."""
     path = home.state / MARKER
     try:
         kept = json.loads(read_bytes(path))
@@ -145,14 +144,14 @@ def _begun(home: Home) -> tuple[PurgePlan, bool]:
         return PurgePlan(ids, drawn, actor, said, blank, tuple(map(memory_file, files)), scopes), True
     except UNREADABLE as error:
         raise StoreCorrupt(
-            f"{path}: a purge was interrupted, and which one cannot be read ({error}); run `engram doctor --repair`, "
+            f"{path}: a purge was interrupted and its plan cannot be read ({error}); run `engram doctor --repair`, "
             "then purge again"
         ) from None
 
 
 def _texts(given: Any, *, empty: bool = False) -> tuple[str, ...]:
     if not isinstance(given, list) or not all(isinstance(text, str) and (text or empty) for text in given):
-        raise ValueError("what it lists must be text")
+        raise ValueError("its lists must contain text")
     return tuple(given)
 
 
@@ -160,13 +159,13 @@ def _texts(given: Any, *, empty: bool = False) -> tuple[str, ...]:
 
 
 def plan_purge(parts: StoreContext, ids: Sequence[str], drawn: Collection[str], actor: str) -> PurgePlan:
-    """Read everything that a purge of these needs to know. Nothing is written."""
+    """Read everything a purge of these needs. Nothing is written."""
     wanted = frozenset(ids)
-    asked = frozenset(i for i in wanted - frozenset(drawn) if events.find(parts, i) is None)
-    known = _Known(parts, wanted)
-    everywhere = known.texts(asked)
-    own = [text for text in known.texts(wanted - asked) if text not in everywhere]
-    blank = {i: event for i, event in known.blank(asked, everywhere).items() if blanked(event) != event}
+    by_id = frozenset(i for i in wanted - frozenset(drawn) if events.find(parts, i) is None)
+    known = _PurgeSources(parts, wanted)
+    everywhere = known.texts(by_id)
+    own = [text for text in known.texts(wanted - by_id) if text not in everywhere]
+    blank = {i: event for i, event in known.blank(by_id, everywhere).items() if blanked(event) != event}
     quoted = said_elsewhere(_other_events(parts, blank), own, blank.values())
     return PurgePlan(
         tuple(sorted(wanted)), tuple(sorted(drawn)), actor, _union(everywhere, quoted),
@@ -174,8 +173,8 @@ def plan_purge(parts: StoreContext, ids: Sequence[str], drawn: Collection[str], 
     )  # fmt: skip
 
 
-class _Known:
-    """What the journal, the index and the files know of the memories and events that are wanted."""
+class _PurgeSources:
+    """What journal, index and files contain of the memories and events to purge."""
 
     def __init__(self, parts: StoreContext, wanted: frozenset[str]) -> None:
         self._parts = parts
@@ -190,7 +189,7 @@ class _Known:
         for memory_id in wanted:
             row = parts.index.one("by_ref", memory_id)
             if row is not None:
-                self.memories.setdefault(memory_id, []).extend(_as_it_stands(parts, row))
+                self.memories.setdefault(memory_id, []).extend(_current_versions(parts, row))
             if place := file_sync.place_of(parts, memory_id):
                 self.files.append(place)
 
@@ -201,7 +200,7 @@ class _Known:
             self._unreadable.setdefault(memory_id, []).append(str(after.get("statement", "")))
 
     def texts(self, ids: Collection[str]) -> list[str]:
-        """Every text that some of them ever held."""
+        """Every text that some of them ever contained."""
         found: list[str] = []
         for wanted_id in sorted(ids):
             found += [text for memory in self.memories.get(wanted_id, ()) for text in texts_of(memory)]
@@ -210,10 +209,10 @@ class _Known:
                 found += spoken_in(self.events[wanted_id])
         return list(dict.fromkeys(found))
 
-    def blank(self, asked: Collection[str], everywhere: Sequence[str]) -> dict[str, Event]:
-        """Events that are wanted, those a memory asked for was derived from, and those that hold its very words."""
+    def blank(self, by_id: Collection[str], everywhere: Sequence[str]) -> dict[str, Event]:
+        """Events to purge, those a memory purged by id was derived from, and those that contain its exact words."""
         found = dict(self.events)
-        for memory in (memory for i in asked for memory in self.memories.get(i, ())):
+        for memory in (memory for i in by_id for memory in self.memories.get(i, ())):
             derived = (events.find(self._parts, evidence.event) for evidence in memory.evidence)
             known = [event for event in derived if event is not None]
             found |= {event.id: event for event in known if goes_with(scope_of(self._parts, event.id), memory.scope)}
@@ -224,12 +223,12 @@ class _Known:
 
     def scopes(self, blank: Iterable[Event]) -> tuple[str, ...]:
         """The scopes of the memories in all their versions, and of the events."""
-        held = [memory.scope for versions in self.memories.values() for memory in versions]
-        return _union(held, (scope for event in blank if (scope := scope_of(self._parts, event.id))))
+        scopes = [memory.scope for versions in self.memories.values() for memory in versions]
+        return _union(scopes, (scope for event in blank if (scope := scope_of(self._parts, event.id))))
 
 
-def _as_it_stands(parts: StoreContext, row: tuple[int, str, str]) -> Iterator[Memory]:
-    """A memory as the index has it and as its file does: an edit may not have been taken in yet."""
+def _current_versions(parts: StoreContext, row: tuple[int, str, str]) -> Iterator[Memory]:
+    """A memory as the index has it and as its file has it: an edit may not be indexed yet."""
     yield decode_record(row[2])
     place = file_sync.place_of(parts, row[1])
     with contextlib.suppress(EngramError, OSError):
@@ -237,7 +236,7 @@ def _as_it_stands(parts: StoreContext, row: tuple[int, str, str]) -> Iterator[Me
 
 
 def _other_events(parts: StoreContext, known: Collection[str]) -> Iterator[Event]:
-    """The events of every ledger besides these; of one that cannot be read whole, those the index has of it, too."""
+    """The events of every ledger except these; for a damaged ledger also those in the index."""
     for name in parts.ledger.sizes():
         whole = True
         try:
@@ -258,13 +257,13 @@ def _indexed(parts: StoreContext, ledger: str) -> Iterator[Event]:
 
 
 def scope_of(parts: StoreContext, document_id: str) -> str:
-    """The scope a memory or an event belongs to, as the index has it."""
+    """The scope of a memory or an event by the index; "" if unknown."""
     row = parts.index.db.execute("SELECT scope FROM docs WHERE id = ?", (document_id,)).fetchone()
     return str(row[0]) if row else ""
 
 
 def owner_of(parts: StoreContext, fields: Mapping[str, Any]) -> str:
-    """Whose a session, a task, a checkpoint or a job is; "" where that is not known."""
+    """The owner's scope of a session, a task, a checkpoint or a job; "" if unknown."""
     if "scope" in fields or "scopes" in fields:
         return str(fields.get("scope") or next(iter(fields.get("scopes") or ()), ""))
     try:

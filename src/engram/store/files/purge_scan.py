@@ -1,6 +1,6 @@
-"""The proof behind a purge: every file of the store is searched, and what still says the words is named.
+"""The proof of a purge: every file of the store is searched, and records that still contain the words are listed.
 
-A file that holds some of the words is read as what it is: a record that says a whole text is named, one that shares a line or
+A file that contains some of the words is parsed: a record that contains a whole text is listed, one that shares a line or
 a word with it is not.
 """
 
@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from engram.disk import MALFORMED, UNREADABLE, json_line, read_bytes, reading, replace_file
 from engram.model.errors import EngramError
 from engram.store.files import file_sync, memories
-from engram.store.files.confinement import MALFORMED, UNREADABLE, read_bytes, reading
 from engram.store.files.context import StoreContext
-from engram.store.files.journal import replace_file
 from engram.store.files.memories import is_memory_file
 from engram.store.files.purge_plan import MARKER, PurgePlan, owner_of, scope_of
 from engram.store.purge import BLANK, QuotingRecord, lines_of, quoting_lines, reworded, says, strings_in, without
@@ -25,18 +24,18 @@ CHUNK = 1 << 20
 
 
 def spellings(text: str) -> list[bytes]:
-    """The ways a text may stand in the store's files: as it is, as JSON or YAML quotes it, and line by line."""
+    """How a text may be written in the store's files: as it is, quoted by JSON or YAML, and line by line."""
     return [spelling for part in lines_of(text) for spelling in quoted(part)]
 
 
 def quoted(text: str) -> list[bytes]:
-    """The ways a text may stand in one line of a file."""
+    """How a text may be written in one line of a file."""
     found = {text, json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1], text.replace("'", "''")}
     return [spelling.encode("utf-8", "surrogatepass") for spelling in found]
 
 
 class Quotations:
-    """The words of one purge, as files may hold them. `unread` names the files that could not be read."""
+    """The words of one purge, as files may contain them. `unread` lists the files that could not be read."""
 
     def __init__(self, said: Sequence[str]) -> None:
         self.said = said
@@ -44,11 +43,11 @@ class Quotations:
         self.unread: list[str] = []
 
     def in_bytes(self, data: bytes) -> bool:
-        """Whether some bytes hold any of the words."""
+        """Whether bytes contain any of the words."""
         return any(needle in data for needle in self.needles)
 
     def in_file(self, path: Path) -> bool:
-        """Whether a file holds any of the words; False, and reported, for one that cannot be read."""
+        """Whether a file contains any of the words; an unreadable file is reported and counts as False."""
         overlap = max((len(needle) for needle in self.needles), default=1)
         tail = b""
         try:
@@ -63,25 +62,25 @@ class Quotations:
         return False
 
     def note(self, path: Path, error: Exception) -> None:
-        """Remember that a file could not be read as what it should be."""
+        """Report a file that could not be read or parsed."""
         why = (error.strerror if isinstance(error, OSError) else "".join(str(error).splitlines()[:1])) or "damaged"
         line = (
-            f"{path}: cannot be read ({why.removeprefix(str(path)).lstrip(': ')}), so nobody can tell what it holds; "
-            "mend it, restore it from a backup or remove it"
+            f"{path}: cannot be read ({why.removeprefix(str(path)).lstrip(': ')}), so it may still contain the words; "
+            "repair it, restore it from a backup or remove it"
         )
         if line not in self.unread:
             self.unread.append(line)
 
     def blanked(self, data: bytes) -> bytes:
-        """Bytes that nobody can read, without the words."""
+        """Unparsable bytes without the words."""
         for needle in self.needles:
             data = data.replace(needle, BLANK.encode())
         return data
 
     def blank(self, path: Path, problem: Exception) -> None:
-        """Take the words out of a file that holds no records; the rest is somebody's, and stays.
+        """Remove the words from a file without records; the rest stays.
 
-        It is reported, unless it is a text of its own, in which the words are found as they are.
+        It is reported unless it is plain text, in which the words are found reliably.
         """
         before = self._content(path)
         if before is None:
@@ -96,7 +95,7 @@ class Quotations:
             self.note(path, ValueError(self.blanked(str(problem).encode()).decode()))
 
     def _content(self, path: Path) -> bytes | None:
-        """What a file holds; None, and reported, where it cannot be read."""
+        """A file's content; None, and reported, if it cannot be read."""
         try:
             with reading(path) as file:
                 return file.read()
@@ -107,7 +106,7 @@ class Quotations:
             return None
 
     def reword(self, path: Path, spared: Callable[[Mapping[str, Any]], bool], *, lines: bool) -> None:
-        """Take the words out of a file of JSON, one object or one on each line; those that are `spared` keep them."""
+        """Remove the words from a JSON file, one object or one per line, except from objects that are `spared`."""
         before = self._content(path)
         if before is None:
             return
@@ -122,14 +121,14 @@ class Quotations:
         try:
             fields = json.loads(piece)
             if not isinstance(fields, dict):
-                raise ValueError("no JSON object")
+                raise ValueError("not a JSON object")
         except (ValueError, RecursionError) as error:
             self.note(path, error)
             return self.blanked(piece)
         if not self.in_bytes(piece) or spared(fields):
             return piece
         changed = reworded(fields, lambda text: without(text, self.said))
-        return piece if changed == fields else _dumped(changed) + b"\n"
+        return piece if changed == fields else json_line(changed, "replace")
 
 
 def _is_text(data: bytes) -> bool:
@@ -139,12 +138,8 @@ def _is_text(data: bytes) -> bool:
         return False
 
 
-def _dumped(fields: Any) -> bytes:
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-
-
 def files_below(folder: Path, report: Callable[[Path, Exception], None]) -> Iterator[Path]:
-    """Every plain file below a folder, whatever folders it holds; links are left alone."""
+    """Every plain file below a folder; links are ignored."""
 
     def failed(error: OSError) -> None:
         if not isinstance(error, FileNotFoundError):
@@ -162,76 +157,76 @@ Records = Iterator[tuple[QuotingRecord, Iterable[str]]]
 
 
 def left_over(parts: StoreContext, plan: PurgePlan, quotes: Quotations) -> tuple[str, ...]:
-    """Records and files that still say any of the texts, files that could not be read, and an index that is being read."""
+    """Records and files that still contain any of the texts, unreadable files, and an index that is in use."""
     holders: list[QuotingRecord] = []
     places: list[str] = []
-    held: set[str] = set()
+    accounted: set[str] = set()
     gone = {*plan.ids, *plan.events}
     for path in files_below(parts.home.root, quotes.note) if quotes.needles else ():
         if path.name == MARKER or not quotes.in_file(path):
             continue
         try:
-            for holder, told in _records(parts, path):
-                words = list(told)
+            for holder, texts in _records(parts, path):
+                words = list(texts)
                 found = {text for text in quotes.said if any(text in one for one in words)}
-                held |= found
+                accounted |= found
                 if not any(says(one, text) for text in found for one in words):
                     continue
-                if holder.id in gone:  # a copy of what was destroyed, which its id would not lead to
-                    places.append(f"{path}: it holds a copy of {holder.id}; remove the file")
+                if holder.id in gone:  # a copy of what was destroyed, not found by its id
+                    places.append(f"{path}: contains a copy of {holder.id}; remove the file")
                 else:
                     holders.append(holder)
         except (EngramError, *UNREADABLE):
             places.append(str(path))
-    places += _in_index(parts, [text for text in quotes.said if text not in held])
+    places += _in_index(parts, [text for text in quotes.said if text not in accounted])
     return tuple(dict.fromkeys([*quoting_lines(holders, plan.scopes), *places, *quotes.unread]))
 
 
 def _records(parts: StoreContext, path: Path) -> Records:
-    """The records of a file, each with all that it says."""
+    """The records of a file, each with all its texts."""
     folder = path.parent
     if folder == parts.home.journal:
-        return _lines(path, _decided)
+        return _lines(path, _journal_records)
     if folder == parts.home.ledger:
-        return _lines(path, lambda fields: _event(parts, fields))
+        return _lines(path, lambda fields: _event_record(parts, fields))
     if folder in (parts.home.tasks, parts.home.state / "jobs"):
-        return _lines(path, lambda fields: _small(parts, fields))
+        return _lines(path, lambda fields: _state_record(parts, fields))
     if folder == parts.home.state / "sessions":
-        return _small(parts, json.loads(read_bytes(path)))
+        return _state_record(parts, json.loads(read_bytes(path)))
     if any(root in path.parents for root in file_sync.roots(parts)) and memories.is_memory_file(path.name):
         return ((QuotingRecord(m.id, m.scope), strings_in(image(m))) for m in memories.read(path))
-    raise ValueError("no record's file")
+    raise ValueError("not a file of records")
 
 
 def _lines(path: Path, parse: Callable[[Any], Records]) -> Records:
-    """The records of a file's lines; those that cannot be read were reported when they were cleaned."""
+    """The records of a file's lines; unreadable lines were reported when they were cleaned."""
     with reading(path) as file:
         for line in file:
             with contextlib.suppress(*MALFORMED):
                 yield from parse(json.loads(line))
 
 
-def _decided(fields: Mapping[str, Any]) -> Records:
-    """Each memory of a decision; and the decision itself, whose reason or actor may quote."""
+def _journal_records(fields: Mapping[str, Any]) -> Records:
+    """Each memory of a decision, and the decision itself, whose reason or actor may quote."""
     scope = ""
     for change in fields["changes"]:
         if change["after"] is not None:
             scope = str(change["after"].get("scope", ""))
             yield QuotingRecord(str(change["id"]), scope), strings_in(change["after"])
-    told = [str(fields.get(name, "")) for name in ("reason", "actor", "session")]
-    yield QuotingRecord(f"decision {fields['seq']} of the journal", scope), told
+    texts = [str(fields.get(name, "")) for name in ("reason", "actor", "session")]
+    yield QuotingRecord(f"decision {fields['seq']} of the journal", scope), texts
 
 
-def _event(parts: StoreContext, fields: Mapping[str, Any]) -> Records:
+def _event_record(parts: StoreContext, fields: Mapping[str, Any]) -> Records:
     yield QuotingRecord(str(fields["id"]), scope_of(parts, str(fields["id"]))), strings_in(fields)
 
 
-def _small(parts: StoreContext, fields: Mapping[str, Any]) -> Records:
+def _state_record(parts: StoreContext, fields: Mapping[str, Any]) -> Records:
     yield QuotingRecord(str(fields["id"]), owner_of(parts, fields)), strings_in(fields)
 
 
 def _in_index(parts: StoreContext, texts: Iterable[str]) -> list[str]:
-    """The index, should it hold texts that no record says any more."""
+    """The index files, if they contain texts that no record has."""
     needles = [needle for text in texts for needle in quoted(text)]
     found = []
     # Through SQLite: opening and closing its file by other means would drop the locks of this process on it.

@@ -1,4 +1,4 @@
-"""Past images of memories, read back from the journal where the index says they lie."""
+"""The reading half of a files store: memories, events, search, history and links."""
 
 import contextlib
 import json
@@ -12,7 +12,7 @@ from engram.model.memory import Memory
 from engram.rules.scopes import shows
 from engram.store.files import events, file_sync, health, traversal
 from engram.store.files.context import StoreContext
-from engram.store.files.index_repair import healing
+from engram.store.files.index_repair import repairs_index
 from engram.store.files.journal import Entry, Position
 from engram.store.files.recovery import IndexOutdated
 from engram.store.files.refresh import RefreshedStore
@@ -38,22 +38,24 @@ if TYPE_CHECKING:
 
 
 def history(parts: StoreContext, memory_id: str) -> list[Image]:
-    """Everything that was decided about a memory, oldest first."""
+    """All decisions about a memory, oldest first."""
     rows = parts.index.db.execute("SELECT seq, month, offset FROM images WHERE id = ? ORDER BY seq", (memory_id,))
     return [_image(_entry(parts, memory_id, *row), memory_id) for row in rows.fetchall()]
 
 
 def known_at(parts: StoreContext, moment: datetime) -> dict[str, Memory | None]:
-    """What Engram held at a moment of every memory it has decided about since; None where it knew nothing of it."""
+    """Every memory changed since a time, as it was then; None if it did not exist."""
     rows = parts.index.db.execute(
         "SELECT l.id, i.seq, i.month, i.offset FROM (SELECT DISTINCT id FROM images WHERE at > ?1) l LEFT JOIN images i "
         "ON i.id = l.id AND i.seq = (SELECT max(o.seq) FROM images o WHERE o.id = l.id AND o.at <= ?1)",
         (moment.timestamp(),),
     )
-    held: dict[str, Memory | None] = {}
+    versions: dict[str, Memory | None] = {}
     for memory_id, seq, *place in rows.fetchall():
-        held[memory_id] = _image(_entry(parts, memory_id, seq, *place), memory_id).memory if seq is not None else None
-    return held
+        versions[memory_id] = (
+            _image(_entry(parts, memory_id, seq, *place), memory_id).memory if seq is not None else None
+        )
+    return versions
 
 
 def _entry(parts: StoreContext, memory_id: str, seq: int, month: str, offset: int) -> Entry:
@@ -71,17 +73,17 @@ def _image(entry: Entry, memory_id: str) -> Image:
 
 
 LOOKED_AT = 200
-"""Up to so many listed memories have their files looked at for edits; `engram sync` looks at all."""
+"""Up to this many listed memories have their files checked for edits; `engram sync` checks all."""
 
 
 class FilesReader(RefreshedStore):
-    """What is asked of a store on files."""
+    """The queries of a files store."""
 
-    @healing
+    @repairs_index
     def get(self, ref: str, scopes: Collection[str] | None = None) -> Memory | None:
         """A memory by id, name or alias."""
         row = self._row(ref, scopes)
-        if row is None and self._notice(force=True):
+        if row is None and self._refresh(force=True):
             row = self._row(ref, scopes)
         if row is None:
             return None
@@ -99,9 +101,9 @@ class FilesReader(RefreshedStore):
             raise InvalidInput(f"{ref!r} names {len(live)} memories: {', '.join(r[1] for r in live)}; use the id")
         return (live[0][0], live[0][1]) if live else None
 
-    @healing
+    @repairs_index
     def get_many(self, numbers: Sequence[int]) -> list[StoredRecord]:
-        """Records by document number; those whose file changed are read anew."""
+        """Records by document number; those whose file changed are read again."""
         return self._fresh_records(numbers)
 
     def _fresh_records(self, numbers: Sequence[int]) -> list[StoredRecord]:
@@ -112,98 +114,98 @@ class FilesReader(RefreshedStore):
     def _found(self, n: int, kind: str, record: str) -> StoredRecord:
         return StoredRecord(n, kind, decode_record(record) if kind == "memory" else decode_event(record))
 
-    @healing
+    @repairs_index
     def exact(self, content_hash: str, scope: str) -> Memory | None:
         """The live memory with this content in this scope."""
         row = self.parts.index.one("exact", content_hash, scope) if content_hash else None
         return decode_record(row[1]) if row else None
 
-    @healing
+    @repairs_index
     def owned(self, memory_ids: Iterable[str]) -> list[str]:
-        """Those of the memories that live in the owner's own store."""
+        """Those of the memories that are in the owner's own store."""
         return [i for i in memory_ids if not file_sync.is_team(file_sync.place_of(self.parts, i))]
 
-    @healing
+    @repairs_index
     def named(self, name: str, scope: str) -> str:
-        """The id of the memory that goes by this name in a scope, or ""."""
+        """The id of the memory with this name in a scope, or ""."""
         row = self.parts.index.db.execute("SELECT id FROM names WHERE name = ? AND scope = ?", (name, scope)).fetchone()
         return row[0] if row else ""
 
-    @healing
+    @repairs_index
     def mark(self, scope: str) -> int:
         """The number of the last change; all scopes share one count."""
         return self.parts.index.change
 
-    @healing
+    @repairs_index
     def file_of(self, memory_id: str) -> str:
-        """The file that holds a memory, or ""."""
+        """The file that contains a memory, or ""."""
         place = file_sync.place_of(self.parts, memory_id)
         return str(self.parts.path(place)) if place else ""
 
-    @healing
+    @repairs_index
     def event(self, event_id: str) -> Event | None:
         """An event by id."""
         found = events.find(self.parts, event_id)
-        if found is None and self.parts.awaiting is None and self._is_behind():
+        if found is None and self.parts.pending is None and self._is_behind():
             self._catch_up()
             found = events.find(self.parts, event_id)
         return found
 
-    @healing
+    @repairs_index
     def owner_of(self, document_id: str) -> str | None:
         """The scope a document belongs to."""
         row = self.parts.index.db.execute("SELECT scope FROM docs WHERE id = ?", (document_id,)).fetchone()
         return row[0] if row else None
 
-    @healing
+    @repairs_index
     def listing(self, filters: Filters, limit: int | None = None, offset: int = 0) -> list[Memory]:
         """Memories, newest first."""
-        self._notice()
+        self._refresh()
         listed = self.parts.index.listed(filters, limit, offset)
         if len(listed) > LOOKED_AT:
             return [decode_record(record) for record in listed]
         numbers = self.numbers([json.loads(record)["id"] for record in listed])
         return [f.record for f in self._fresh_records(list(numbers.values())) if isinstance(f.record, Memory)]
 
-    @healing
+    @repairs_index
     def count(self, filters: Filters) -> int:
         """How many documents pass the filters."""
-        self._notice()
+        self._refresh()
         return self.parts.index.counted(filters)
 
-    @healing
+    @repairs_index
     def candidates(self, query: Query, filters: Filters) -> Candidates:
         """What each retriever finds."""
-        self._notice()
+        self._refresh()
         found = self.parts.index.candidates(query, filters)
         if not found.semantic and (query.vector is None or not self.parts.index.can_embed()):
             found.warnings += health.foreign_vectors(self.parts)
         return found
 
-    @healing
+    @repairs_index
     def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
         """Where each document stands."""
         return self.parts.index.document_positions(numbers)
 
-    @healing
+    @repairs_index
     def passages(
         self, numbers: Sequence[int], ranges: Sequence[PassageRange], filters: Filters
     ) -> "tuple[list[IndexedPassage], Vectors | None]":
         """These documents, then every document of these ranges; with their vectors."""
         return self.parts.index.passages(numbers, ranges, filters)
 
-    @healing
+    @repairs_index
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
         """In how many documents each term occurs."""
         return self.parts.index.frequencies(terms)
 
-    @healing
+    @repairs_index
     def known_terms(self, terms: Sequence[str], scopes: Collection[str]) -> frozenset[str]:
-        """Those of the terms that a document of these scopes holds."""
+        """Those of the terms that occur in a document of these scopes."""
         seen = json.dumps(list(scopes))
         return frozenset(term for term in terms if self.parts.index.all("said", f'"{term}"', seen, COMMON))
 
-    @healing
+    @repairs_index
     def numbers(self, memory_ids: Sequence[str]) -> dict[str, int]:
         """The document numbers of memories."""
         rows = self.parts.index.db.execute(
@@ -211,26 +213,26 @@ class FilesReader(RefreshedStore):
         )
         return dict(rows.fetchall())
 
-    @healing
+    @repairs_index
     def heads(self, conflict_key: str, scope: str) -> list[Memory]:
-        """The memories in force that hold a conflict key in a scope."""
-        self._notice()
+        """The current memories with a conflict key in a scope."""
+        self._refresh()
         ids = [i for (i,) in self.parts.index.all("heads", conflict_key, scope)]
         found = self._fresh_records(list(self.numbers(ids).values()))
         return heads_among((f.record for f in found if isinstance(f.record, Memory)), conflict_key, scope)
 
-    @healing
+    @repairs_index
     def lineage(self, lineage_id: str) -> list[Memory]:
         """Every version of a fact, by revision."""
-        self._notice()
+        self._refresh()
         return versions_among((decode_record(r) for (r,) in self.parts.index.all("lineage", lineage_id)), lineage_id)
 
-    @healing
+    @repairs_index
     def known_at(self, moment: datetime) -> dict[str, Memory | None]:
-        """What Engram held then of every memory it has decided about since."""
+        """Every memory changed since a time, as it was then."""
         return known_at(self.parts, moment)
 
-    @healing
+    @repairs_index
     def vectors(self, numbers: Sequence[int]) -> "Vectors | None":
         """Vectors of documents."""
         return self.parts.index.vectors(numbers)
@@ -243,21 +245,21 @@ class FilesReader(RefreshedStore):
         """The model this process embeds with."""
         return self.parts.embedder.name if self.parts.embedder else ""
 
-    @healing
+    @repairs_index
     def _can_embed(self) -> bool:
         return self.parts.index.can_embed()
 
-    @healing
+    @repairs_index
     def history(self, memory_id: str) -> list[Image]:
-        """Everything that was decided about a memory."""
+        """All decisions about a memory."""
         return history(self.parts, memory_id)
 
-    @healing
+    @repairs_index
     def links_to(self, memory_ids: Iterable[str]) -> list[tuple[str, str, str, float]]:
         """Links that point at these memories."""
         return self.parts.index.all("links_to", json.dumps(list(memory_ids)))
 
-    @healing
+    @repairs_index
     def walk(
         self,
         seeds: Sequence[str],
@@ -269,11 +271,11 @@ class FilesReader(RefreshedStore):
         per_seed: int,
         filters: Filters = PLAIN,
     ) -> list[Step]:
-        """What is linked to these memories."""
-        self._notice()
+        """The memories linked to these, step by step."""
+        self._refresh()
         hops = Hops(direction, types, min_weight, filters, self.parts.clock())
         return traversal.walk(self.parts.index.db, seeds, depth, hops, per_seed)
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
-        """The index is at hand: there is nothing to spare."""
+        """Groups reads; the index is local, so there is nothing to save."""
         return contextlib.nullcontext()

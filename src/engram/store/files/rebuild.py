@@ -1,4 +1,4 @@
-"""Making the index anew from journal, files and ledger, in one transaction: readers see the old one until it is whole."""
+"""Rebuilding the index from journal, files and ledgers in one transaction: readers see the old one until it is complete."""
 
 import contextlib
 import hashlib
@@ -9,46 +9,45 @@ from pathlib import Path
 from typing import Any
 
 from engram.dialects.yaml_writer import emit_list
-from engram.model.errors import EngramError, StoreCorrupt, StoreReadOnly
+from engram.disk import to_json, whole_lines
+from engram.model.errors import EngramError, StoreReadOnly
 from engram.model.memory import Memory
-from engram.store.documents import event_document, memory_document
+from engram.store.documents import memory_document
 from engram.store.files import file_sync, memories
-from engram.store.files.context import StoreContext, index_entry, index_event, note_file, note_ledger, note_place
+from engram.store.files.context import StoreContext, index_entry, note_file, note_place
 from engram.store.files.index.writer import DocumentWriter, IndexRow
-from engram.store.files.journal import JournalLine as PlacedEntry
-from engram.store.files.journal import Position, to_json, whole_lines
+from engram.store.files.journal import JournalLine, Position
 from engram.store.files.memories import UNSEEN, Stamp, stamp_of
-from engram.store.files.power_loss import Leftovers, look_after_restart
-from engram.store.files.recovery import redo_file
-from engram.store.files.sessions import session_scope
+from engram.store.files.power_loss import Leftovers, repair_after_restart
+from engram.store.files.recovery import index_ledger, redo_file
 from engram.store.protocol import Progress, SyncReport
 from engram.store.records import from_image, image
 from engram.store.scopes import trusted_by_folder
 
 BATCH = 512
 KEPT_BYTES = 64 * 1024 * 1024
-"""Of images kept while the files are read. A file that says what its image says, byte for byte, need not be parsed."""
+"""Images kept in memory while the files are read. A file that equals its rendered image need not be parsed."""
 
 
 @dataclass(slots=True)
-class _Last:
-    """Where a memory's last image lies, its digest, its file, and where the image before it lies."""
+class _LastImage:
+    """A memory's last image: its position in the journal, digest and file, and the position of the one before."""
 
     start: Position
     digest: bytes
     file: str
     before: Position | None = None
     text: bytes = b""
-    """The image itself as JSON, for as many as may be kept; it stands in for the digest."""
+    """The image itself as JSON, while there is room; it replaces the digest."""
 
-    def says(self, mapping: Mapping[str, Any]) -> bool:
+    def equals(self, mapping: Mapping[str, Any]) -> bool:
         """Whether the image is this one."""
         return (self.digest or _digest(json.loads(self.text))) == _digest(mapping)
 
 
 @dataclass(slots=True)
-class _Read:
-    """A memory of a file, and how the file looked before it was read."""
+class _MemoryOfFile:
+    """A memory of a file, and the file's stamp before it was read."""
 
     memory: Memory
     stored: str
@@ -57,10 +56,10 @@ class _Read:
 
 
 def rebuild(parts: StoreContext, progress: Progress = lambda *_: None) -> SyncReport:
-    """Fill the index from scratch, then pick up what differs from the journal as hand edits."""
+    """Fill the index from scratch, then read files that differ from the journal as hand edits."""
     with contextlib.suppress(PermissionError):
-        parts.warnings += [*parts.journal.mend(), *parts.ledger.mend()]
-    look_after_restart(parts)
+        parts.warnings += [*parts.journal.quarantine_torn(), *parts.ledger.quarantine_torn()]
+    repair_after_restart(parts)
     noticed = SyncReport()
     with parts.index.writing() as writer:
         differing = _fill(parts, writer, progress, noticed, alone=True)
@@ -75,16 +74,16 @@ def rebuild(parts: StoreContext, progress: Progress = lambda *_: None) -> SyncRe
 
 
 def read_in(parts: StoreContext, *, provisionally: bool = False) -> SyncReport:
-    """Fill an empty index without the lock: nothing in the home is changed, and what was changed by hand waits.
+    """Fill an empty index without the lock: nothing in the home is changed, and hand edits are left for later.
 
-    Where others may be writing it is provisional: it claims to have read no journal, so the next writer makes it anew.
+    If others may be writing it is provisional: it claims to have read no journal, so the next writer rebuilds it.
     """
     noticed = SyncReport()
     with parts.index.writing() as writer:
         if parts.index.get("filled") is not None:
             return noticed
         if _fill(parts, writer, lambda *_: None, noticed, alone=False):
-            noticed.problems.append("some files changed by hand were not taken in yet")
+            noticed.problems.append("some hand edits are not searchable yet")
             parts.index.db.execute("DELETE FROM folders")
         if provisionally:
             parts.index.set("journal", json.dumps(["", 0, 0]))
@@ -94,9 +93,9 @@ def read_in(parts: StoreContext, *, provisionally: bool = False) -> SyncReport:
 def _fill(
     parts: StoreContext, writer: DocumentWriter, progress: Progress, noticed: SyncReport, *, alone: bool
 ) -> list[str]:
-    """Everything there is, inside a transaction; returns the files that do not say what the journal says.
+    """Index everything, inside a transaction; returns the files that differ from the journal.
 
-    `alone` with the lock, files that a crash left out are written.
+    With `alone` (under the lock), files that a crash left out are written.
     """
     parts.index.clear()
     writer.start_generation(parts.index.generation)
@@ -110,9 +109,9 @@ def _fill(
     return differing
 
 
-def _read_journal(parts: StoreContext) -> tuple[dict[str, _Last], PlacedEntry | None]:
-    """Each memory's last image, and the very last decision: only that one can be missing from the files."""
-    last: dict[str, _Last] = {}
+def _read_journal(parts: StoreContext) -> tuple[dict[str, _LastImage], JournalLine | None]:
+    """Each memory's last image, and the last decision: only that one can be missing from the files."""
+    last: dict[str, _LastImage] = {}
     final = None
     room = KEPT_BYTES
     for placed in parts.journal.read():
@@ -125,18 +124,18 @@ def _read_journal(parts: StoreContext) -> tuple[dict[str, _Last], PlacedEntry | 
                 text = to_json(change.after).encode("utf-8", "surrogatepass") if room > 0 else b""
                 room -= len(text) - (len(before.text) if before else 0)
                 digest = b"" if text else _digest(change.after)
-                last[change.id] = _Last(placed.start, digest, change.file, previous, text)
+                last[change.id] = _LastImage(placed.start, digest, change.file, previous, text)
     return last, final
 
 
-def _finish_last(parts: StoreContext, last: dict[str, _Last], final: PlacedEntry | None) -> None:
+def _finish_last(parts: StoreContext, last: dict[str, _LastImage], final: JournalLine | None) -> None:
     if final is None or final.entry.op == file_sync.EDIT:
         return
     leftovers = Leftovers(parts.home)
     with contextlib.suppress(StoreReadOnly):
         for change in final.entry.changes:
             if file_sync.is_team(change.file):
-                continue  # a journal read from its beginning may be anyone's: it makes no files in a repository
+                continue  # this journal may be anyone's: it must not create files in a repository
             known = last.get(change.id)
             older = [_mapping_at(parts, change.id, known.before)] if known and known.before else []
             redo_file(parts, change, older, leftovers)
@@ -150,20 +149,20 @@ def _digest(mapping: Any) -> bytes:
 def _read_files(
     parts: StoreContext,
     writer: DocumentWriter,
-    last: dict[str, _Last],
+    last: dict[str, _LastImage],
     progress: Progress,
     noticed: SyncReport,
 ) -> list[str]:
-    """Index every file that says what the journal says; return the others, to be read as hand edits afterwards."""
+    """Index every file that agrees with the journal; returns the others, to be read as hand edits."""
     differing: list[str] = []
-    batch: list[_Read] = []
+    batch: list[_MemoryOfFile] = []
     done, total = 0, len(last)
     ids = {known.file: memory_id for memory_id, known in last.items()}
     for path in _memory_files(parts, noticed):
         done += 1
         stored = parts.stored(path)
-        held_back = file_sync.is_team(stored) and not file_sync.is_trusted(parts, stored)
-        agreed = None if held_back else _agreed(path, stored, ids.get(stored, ""), last)
+        untrusted = file_sync.is_team(stored) and not file_sync.is_trusted(parts, stored)
+        agreed = None if untrusted else _agreed(path, stored, ids.get(stored, ""), last)
         if agreed is None:
             differing.append(stored)
             continue
@@ -196,8 +195,8 @@ def _memory_files(parts: StoreContext, noticed: SyncReport) -> Iterator[Path]:
                     noticed.problems.append(f"{path}: a conflicted copy; merge it by hand and remove it")
 
 
-def _agreed(path: Path, stored: str, memory_id: str, last: dict[str, _Last]) -> list[_Read] | None:
-    """The memories of a file if the journal knows each of them exactly so."""
+def _agreed(path: Path, stored: str, memory_id: str, last: dict[str, _LastImage]) -> list[_MemoryOfFile] | None:
+    """The memories of a file if each equals its image in the journal; None otherwise."""
     stamp = stamp_of(path)
     try:
         data = memories.content(path)
@@ -207,15 +206,15 @@ def _agreed(path: Path, stored: str, memory_id: str, last: dict[str, _Last]) -> 
         return None
     for memory, mapping in found if written is None else ():
         known = last.get(memory.id)
-        if known is None or known.file != stored or not known.says(mapping):
+        if known is None or known.file != stored or not known.equals(mapping):
             return None
     if stamp is None or len({memory.id for memory, _ in found}) < len(found):
         return None
-    return [_Read(memory, stored, stamp, to_json(mapping)) for memory, mapping in found] or None
+    return [_MemoryOfFile(memory, stored, stamp, to_json(mapping)) for memory, mapping in found] or None
 
 
-def _as_written(data: bytes, known: _Last | None) -> tuple[Memory, Mapping[str, Any]] | None:
-    """The memory of a file that is, byte for byte, what Engram wrote for its last image."""
+def _as_written(data: bytes, known: _LastImage | None) -> tuple[Memory, Mapping[str, Any]] | None:
+    """The memory of a file that equals, byte for byte, what Engram wrote for its last image."""
     if known is None or not known.text:
         return None
     mapping = json.loads(known.text)
@@ -227,11 +226,13 @@ def _mapping_at(parts: StoreContext, memory_id: str, position: Position) -> Mapp
     return next(change.after for change in entry.changes if change.id == memory_id and change.after is not None)
 
 
-def _image_of(parts: StoreContext, memory_id: str, last: _Last) -> Memory:
+def _image_of(parts: StoreContext, memory_id: str, last: _LastImage) -> Memory:
     return from_image(_mapping_at(parts, memory_id, last.start))
 
 
-def _index_batch(parts: StoreContext, writer: DocumentWriter, batch: Sequence[_Read], last: dict[str, _Last]) -> None:
+def _index_batch(
+    parts: StoreContext, writer: DocumentWriter, batch: Sequence[_MemoryOfFile], last: dict[str, _LastImage]
+) -> None:
     if not batch:
         return
     documents = [memory_document(read.memory) for read in batch]
@@ -251,11 +252,11 @@ def _index_batch(parts: StoreContext, writer: DocumentWriter, batch: Sequence[_R
 
 
 def _add_without_file(
-    parts: StoreContext, writer: DocumentWriter, last: dict[str, _Last], noticed: SyncReport, *, alone: bool
+    parts: StoreContext, writer: DocumentWriter, last: dict[str, _LastImage], noticed: SyncReport, *, alone: bool
 ) -> None:
-    """Memories the journal knows and no file holds: removed by hand earlier, or their file is missing now."""
+    """Index memories that are in the journal and in no file: removed by hand, or their file is missing."""
     for memory_id, known in last.items():
-        if file_sync.is_team(known.file) and not _stands_trusted(parts, known.file):
+        if file_sync.is_team(known.file) and not _is_trusted_team_file(parts, known.file):
             continue
         try:
             memory = _image_of(parts, memory_id, known)
@@ -271,14 +272,14 @@ def _add_without_file(
         note_place(parts, memory_id, known.file)
 
 
-def _stands_trusted(parts: StoreContext, stored: str) -> bool:
-    """Whether a team's file is there and trusted, its team store in use or not: what the journal says of it counts then."""
+def _is_trusted_team_file(parts: StoreContext, stored: str) -> bool:
+    """Whether a team file exists and is trusted, attached or not, so that its journal entry counts."""
     folder = next((f for f in trusted_by_folder(parts.home.state) if stored.startswith(f + "/")), "")
     return bool(folder) and file_sync.is_trusted(parts, stored, folder)
 
 
 def _restore_file(parts: StoreContext, memory: Memory, stored: str) -> None:
-    """A team's file that is gone was taken away by git; the store's own is written again."""
+    """Write a missing file of the store's own again; a missing team file was removed by git."""
     if stored and not file_sync.is_team(stored) and not parts.path(stored).exists():
         with contextlib.suppress(StoreReadOnly):
             note_file(parts, stored, memories.write(parts.confined(stored), memory, None) or UNSEEN)
@@ -287,19 +288,13 @@ def _restore_file(parts: StoreContext, memory: Memory, stored: str) -> None:
 def _add_events(parts: StoreContext, writer: DocumentWriter, progress: Progress) -> None:
     sizes = parts.ledger.sizes()
     for done, (name, size) in enumerate(sorted(sizes.items()), 1):
-        events, broken = parts.ledger.readable(name)
-        if broken and broken not in parts.warnings:
-            parts.warnings.append(broken)
-        try:
-            scope = session_scope(parts.home, events[0].session) if events else ""
-        except StoreCorrupt as error:
-            # Whose it is cannot be told: it waits until its task can be read.
-            parts.warnings += [str(error)] if str(error) not in parts.warnings else []
-            continue
-        documents = [event_document(event, scope) for event in events]
-        vectors = parts.embed([document.meaning for document in documents])
-        for i, (event, document) in enumerate(zip(events, documents, strict=True)):
-            index_event(parts, writer, event, document, vectors[i] if vectors is not None else None)
-        # A line that is being written, should somebody be, is read when it is whole.
-        note_ledger(parts, name, min(size, whole_lines(parts.home.ledger / name)[1]) if not broken else size)
+        # A line that another process is still writing is read once it is complete.
+        index_ledger(parts, writer, name, 0, min(size, _complete(parts, name, size)), most=None)
         progress("sessions", done, len(sizes))
+
+
+def _complete(parts: StoreContext, name: str, size: int) -> int:
+    try:
+        return whole_lines(parts.home.ledger / name)[1]
+    except OSError:
+        return size

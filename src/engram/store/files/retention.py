@@ -1,16 +1,16 @@
-"""Letting go of old history: journal images no longer in force, uses already folded in, ledgers of ended sessions."""
+"""Pruning old history: replaced journal images, uses already counted, ledgers of ended sessions."""
 
 import json
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from engram.store.files.confinement import reading
-from engram.store.files.context import StoreContext, index_entry, journal_tail, reindex_journal, witness
+from engram.disk import json_line, reading, replace_file
+from engram.store.files.context import StoreContext, append_anchor, index_entry, journal_tail, reindex_journal
 from engram.store.files.durability import read_mark, write_mark
-from engram.store.files.journal import decode, replace_file
+from engram.store.files.journal import decode
 from engram.store.files.recovery import forget_ledgers
-from engram.store.files.sessions import load_session
+from engram.store.files.state import load_session
 from engram.store.files.usage import after_month
 from engram.store.ledger import Head
 from engram.store.ledger_checkpoints import PRUNED
@@ -18,7 +18,7 @@ from engram.store.protocol import Pruned
 
 
 def plan(parts: StoreContext, now: datetime, journal_days: int, usage_days: int, ledger_days: int) -> Pruned:
-    """What pruning by these ages would take away; 0 keeps all of that kind."""
+    """What pruning by these ages would remove; 0 keeps everything of that kind."""
     return Pruned(
         images=len(_old_images(parts, now - timedelta(days=journal_days))) if journal_days else 0,
         usage_months=_old_months(parts, now - timedelta(days=usage_days)) if usage_days else (),
@@ -27,7 +27,7 @@ def plan(parts: StoreContext, now: datetime, journal_days: int, usage_days: int,
 
 
 def prune(parts: StoreContext, now: datetime, journal_days: int, usage_days: int, ledger_days: int) -> Pruned:
-    """Do it. Uses must have been folded in before. For the holder of the writer lock."""
+    """Prune. Uses must have been counted before. The caller holds the writer lock."""
     planned = plan(parts, now, journal_days, usage_days, ledger_days)
     if planned.images:
         _drop_images(parts, _old_images(parts, now - timedelta(days=journal_days)))
@@ -44,17 +44,17 @@ def prune(parts: StoreContext, now: datetime, journal_days: int, usage_days: int
 
 
 def _drop_ledger(parts: StoreContext, name: str) -> None:
-    """The journal is told first: a ledger that went without its word would count as lost."""
+    """Journal the pruning first: a ledger that disappears without an entry counts as lost."""
     first = next(parts.ledger.read(name), None)
     if first is not None:
-        placed = witness(parts, first.session, Head(0, PRUNED), journal_tail(parts), durably=True)
+        placed = append_anchor(parts, first.session, Head(0, PRUNED), journal_tail(parts), durably=True)
         with parts.index.writing():
             index_entry(parts, placed)
     (parts.home.ledger / name).unlink(missing_ok=True)
 
 
 def _old_images(parts: StoreContext, cutoff: datetime) -> set[tuple[int, str]]:
-    """(seq, id) of images older than the cutoff that a later image replaced. The last one stays, and so do tombstones."""
+    """(seq, id) of images older than the cutoff that a later image replaced. The last one and tombstones stay."""
     rows = parts.index.db.execute(
         "SELECT i.seq, i.id FROM images i WHERE i.at < ? AND i.op <> 'purge' "
         "AND EXISTS (SELECT 1 FROM images l WHERE l.id = i.id AND l.seq > i.seq)",
@@ -66,7 +66,7 @@ def _old_images(parts: StoreContext, cutoff: datetime) -> set[tuple[int, str]]:
 def _drop_images(parts: StoreContext, old: set[tuple[int, str]]) -> None:
     mark = read_mark(parts.home)
     if mark is not None:
-        # First: decisions that went without this would count as lost.
+        # First: decisions that disappear without this mark count as lost.
         pruned = max(mark.unbroken_since, *(seq for seq, _ in old))
         write_mark(parts.home, replace(mark, unbroken_since=pruned))
     for month in parts.journal.months():
@@ -77,7 +77,7 @@ def _drop_images(parts: StoreContext, old: set[tuple[int, str]]) -> None:
                 fields = json.loads(line)
                 thinned = _thinned(fields, old)
                 if thinned is not None:
-                    kept.append(line if thinned is fields else _line(thinned))
+                    kept.append(line if thinned is fields else json_line(thinned))
         replace_file(path, b"".join(kept))
 
 
@@ -89,12 +89,8 @@ def _thinned(fields: dict[str, Any], old: set[tuple[int, str]]) -> dict[str, Any
     return {**fields, "changes": changes} if changes else None
 
 
-def _line(fields: dict[str, Any]) -> bytes:
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
-
-
 def _old_months(parts: StoreContext, cutoff: datetime) -> tuple[str, ...]:
-    """Whole months only, and never the newest: positions must not begin anew should the clock be set back."""
+    """Whole months, never the newest: positions must not start over if the clock is set back."""
     return tuple(month for month in parts.usage.months()[:-1] if month < cutoff.strftime("%Y-%m"))
 
 

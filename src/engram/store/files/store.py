@@ -3,25 +3,29 @@
 import contextlib
 import os
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+from engram.llm.spend import SpendFolder
 from engram.model.errors import InvalidInput, StoreBusy, StoreError, StoreReadOnly
 from engram.model.event import Event, Session
+from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
-from engram.rules.scopes import shows
-from engram.store.files import events, file_sync, health, ledger_verification, sessions, state, tasks, usage_index
+from engram.rules.scopes import GLOBAL, shows
+from engram.store.files import events, file_sync, health, ledger_checkpoints, state, tasks
 from engram.store.files import purge as purging
+from engram.store.files import usage as usage_index
 from engram.store.files.context import indexed_size
 from engram.store.files.durability import make_all_durable, make_due_durable, sync_folders
-from engram.store.files.index_repair import healing, healing_append
+from engram.store.files.health import BEGUN, CHECKPOINT
+from engram.store.files.index_repair import repairs_index, repairs_index_on_append
 from engram.store.files.ledger import ledger_name
 from engram.store.files.purge_plan import unfinished
 from engram.store.files.reader import FilesReader
+from engram.store.files.recovery import journal_task
 from engram.store.files.refresh import PATIENCE
-from engram.store.files.task_store import FileTaskStore
 from engram.store.files.transaction import FilesTransaction
 from engram.store.ledger import ledger_owner
 from engram.store.protocol import Check, JobFactory, NewEvent, Progress, Pruned, Purged, SyncReport, no_jobs
@@ -29,7 +33,7 @@ from engram.store.scopes import trusted_of
 from engram.store.screen import LATEST, Screen, Unscreened, screened_jobs
 
 
-class FilesStore(FilesReader, FileTaskStore):
+class FilesStore(FilesReader):
     """Implements `protocol.Store` on plain files."""
 
     screen: Screen = Unscreened()
@@ -40,23 +44,23 @@ class FilesStore(FilesReader, FileTaskStore):
         return str(self.parts.home.root)
 
     def trusted_here(self, directory: Path) -> frozenset[str]:
-        """Digests of what the owner trusts of a directory's repository."""
+        """Digests of the repository files the owner trusts."""
         return trusted_of(self.parts.home.state, directory)
 
-    @healing
+    @repairs_index
     def sync(self, *, seconds: float | None = None) -> SyncReport:
-        """Bring the index in step with all files, or with as many as the time allows."""
+        """Update the index from all files, or from as many as the time allows."""
         with self.parts.lock.held(self._deadline):
-            self._finish()
+            self._finish_interrupted()
             noticed = file_sync.sync(self.parts, seconds=seconds)
         self._fill_vectors()
         return noticed
 
-    @healing
-    def _looked_through(self) -> SyncReport:
-        """The same for whoever only looks and does not wait for long: an interrupted purge is left to writers."""
+    @repairs_index
+    def _sync_briefly(self) -> SyncReport:
+        """The same for a reader, which waits only briefly and leaves an interrupted purge to writers."""
         with self.parts.lock.held(PATIENCE):
-            self._follow()
+            self._index_changes()
             noticed = file_sync.sync(self.parts)
         self._fill_if_free()
         return noticed
@@ -75,7 +79,7 @@ class FilesStore(FilesReader, FileTaskStore):
         about: Iterable[str] = (),
         ids_for: Iterable[datetime] = (),
     ) -> Iterator[FilesTransaction]:
-        """One decision, alone with the store: there is one lock, whatever scopes and memories it is about."""
+        """One decision under the writer lock; there is one lock for all scopes and memories."""
         process = os.getpid()
         reason = self.screen.decision(actor, reason, session)
         with self.guard:
@@ -86,45 +90,45 @@ class FilesStore(FilesReader, FileTaskStore):
                     yield transaction
                     if os.getpid() != process:
                         raise StoreError(
-                            "a forked child cannot commit its parent's decision; open the store anew there"
+                            "a forked child cannot commit its parent's decision; reopen the store in the child"
                         )
                     self.screen.memories(transaction.proposed, transaction.stored)
                     transaction.commit()
                 except (sqlite3.DatabaseError, OSError) as error:
-                    self._mend_midway(error, transaction)
+                    self._repair_in_decision(error, transaction)
             self._fill_vectors()
             make_due_durable(self.parts)
 
-    def _mend_midway(self, error: sqlite3.DatabaseError | OSError, transaction: FilesTransaction) -> None:
-        self.mend(error)
+    def _repair_in_decision(self, error: sqlite3.DatabaseError | OSError, transaction: FilesTransaction) -> None:
+        self.repair_index(error)
         if not transaction.journaled:
-            raise StoreError(f"the index was damaged ({error}) and has been made anew; nothing was written, try again")
+            raise StoreError(f"the index was damaged ({error}) and has been rebuilt; nothing was written, try again")
 
     # -- usage
 
     def note_use(self, use: Use) -> None:
-        """Append a use; no lock, no wait."""
+        """Append a use, without a lock."""
         self.parts.usage.append(self.screen.use(use))
 
-    @healing
+    @repairs_index
     def uses_of(self, memory_ids: Iterable[str]) -> list[Use]:
-        """Every noted use of these memories, oldest first."""
-        return usage_index.of(self.parts, memory_ids)
+        """Every use of these memories, oldest first."""
+        return usage_index.uses_of(self.parts, memory_ids)
 
-    @healing
+    @repairs_index
     def uses_in(self, session: str) -> list[Use]:
-        """Every use noted in a session."""
-        return usage_index.in_session(self.parts, session)
+        """Every use in a session."""
+        return usage_index.uses_in(self.parts, session)
 
-    @healing
+    @repairs_index
     def used_since(self, position: int) -> list[str]:
         """Ids of memories used after a position."""
-        return usage_index.since(self.parts, position)
+        return usage_index.used_since(self.parts, position)
 
-    @healing
+    @repairs_index
     def last_use(self, kind: str) -> Use | None:
         """The newest use of a kind, with all its ids."""
-        return usage_index.last(self.parts, kind)
+        return usage_index.last_use(self.parts, kind)
 
     # -- events and sessions
 
@@ -135,64 +139,160 @@ class FilesStore(FilesReader, FileTaskStore):
         kept = self.screen.events(session, new, lambda: self.events(session, last=LATEST), scope=scope)
         with self.guard:
             written = self._append_events(session, kept, screened_jobs(self.screen, jobs), scope)
-            if self.parts.awaiting is not None and self.parts.awaiting.is_due:
+            if self.parts.pending is not None and self.parts.pending.is_due:
                 self._index_appended()
         return written
 
     def _index_appended(self) -> None:
-        """The events stand, whatever becomes of the index: appending them again would double them."""
+        """Index appended events; a failure is only a warning: they are stored, and a retry would duplicate them."""
         try:
             try:
-                self.take_in()
+                self.index_pending()
             except (sqlite3.DatabaseError, OSError) as error:
-                self.mend(error)
+                self.repair_index(error)
         except StoreError as error:
-            self._warn(f"what was appended last is not found yet: {error}")
+            self.parts.warn(f"the latest events are not searchable yet: {error}")
 
-    @healing_append
+    @repairs_index_on_append
     def _append_events(self, session: str, new: Sequence[NewEvent], jobs: JobFactory, scope: str) -> list[Event]:
         if unfinished(self.parts.home):
             with self.parts.lock.held(self._deadline):
-                self._finish()
+                self._finish_interrupted()
         return events.append(self.parts, session, new, jobs, scope)
 
-    @healing
+    @repairs_index
     def events(self, session: str, *, last: int | None = None, after: int = 0) -> list[Event]:
         """A ledger's events in order."""
         name = ledger_name(session)
-        if self.parts.awaiting is None and self.parts.ledger.size(name) != indexed_size(self.parts, name):
+        if self.parts.pending is None and self.parts.ledger.size(name) != indexed_size(self.parts, name):
             self._catch_up(name)
         return events.of_ledger(self.parts, session, last, after)
 
-    @healing
+    @repairs_index
     def ledgers(self) -> list[str]:
         """The name of every ledger that has events."""
-        self._notice()
+        self._refresh()
         return [name for (name,) in self.parts.index.all("ledgers")]
 
     def save_session(self, session: Session) -> None:
         """Create or update a session."""
-        sessions.save_session(self.parts.home, self.screen.session(session))
+        state.save_session(self.parts.home, self.screen.session(session))
 
     def session(self, session_id: str) -> Session | None:
         """A session by id."""
-        return sessions.load_session(self.parts.home, session_id)
+        return state.load_session(self.parts.home, session_id)
 
     def sessions(self, limit: int | None = None, scopes: Collection[str] | None = None) -> list[Session]:
         """Sessions, newest first."""
-        return [one for one in sessions.all_sessions(self.parts.home) if shows(scopes, one.owner)][:limit]
+        return [one for one in state.all_sessions(self.parts.home) if shows(scopes, one.owner)][:limit]
 
     def ledger_scope(self, name: str) -> str:
-        """Whose a ledger is."""
+        """The scope that owns a ledger."""
         task, session = self.task(name), self.session(name)
         last = self.events(name, last=1) if task is None else []
         return ledger_owner(name, task, session, last[0].scope if last else "")
+
+    # -- tasks, checkpoints and jobs
+
+    def save_task(self, task: TaskRun) -> None:
+        """Write a new task."""
+        kept = self.screen.task(task)
+        with self.guard, self.parts.lock.held():
+            tasks.save_task(self.parts.home, kept)
+            journal_task(self.parts, kept.id, BEGUN)
+
+    def change_task(self, task_id: str, change: Callable[[TaskRun], TaskRun]) -> TaskRun:
+        """Change a task under the writer lock; returns it changed."""
+        with self.guard, self.parts.lock.held():
+            return tasks.change_task(self.parts.home, task_id, lambda task: self.screen.task(change(task)))
+
+    def task(self, task_id: str) -> TaskRun | None:
+        """A task by id."""
+        return tasks.load_task(self.parts.home, task_id)
+
+    def tasks(
+        self,
+        statuses: Sequence[str] | None = None,
+        limit: int | None = None,
+        scopes: Collection[str] | None = None,
+    ) -> list[TaskRun]:
+        """Tasks, newest first."""
+        problems: list[str] = []
+        found = [
+            task
+            for task in tasks.all_tasks(self.parts.home, problems)
+            if (statuses is None or task.status in statuses) and shows(scopes, task.scope)
+        ]
+        self.parts.warn(*problems)
+        return sorted(found, key=lambda t: (t.created, t.id), reverse=True)[:limit]
+
+    def add_checkpoint(self, task_id: str, make: Callable[[int], Checkpoint]) -> Checkpoint:
+        """Append the checkpoint that `make` gives for the next number."""
+        with self.guard, self.parts.lock.held():
+            known = tasks.checkpoints(self.parts.home, task_id)
+            made = self.screen.checkpoint(make(known[-1].number + 1 if known else 1))
+            tasks.add_checkpoint(self.parts.home, made)
+            journal_task(self.parts, task_id, f"{CHECKPOINT} {made.number}")
+            return made
+
+    def checkpoints(self, task_id: str, limit: int | None = None) -> list[Checkpoint]:
+        """A task's checkpoints, newest first."""
+        return tasks.checkpoints(self.parts.home, task_id)[::-1][:limit]
+
+    def change_checkpoints(self, task_id: str, change: Callable[[Checkpoint], Checkpoint]) -> None:
+        """Rewrite every checkpoint of a task."""
+        with self.guard, self.parts.lock.held():
+            tasks.change_checkpoints(self.parts.home, task_id, change)
+
+    def enqueue(self, jobs: Sequence[Job]) -> None:
+        """Add jobs; one that exists already stays as it is."""
+        with self.guard, self.parts.lock.held():
+            tasks.enqueue(self.parts.home, [self.screen.job(job) for job in jobs])
+
+    def lease_jobs(
+        self, owner: str, now: datetime, until: datetime, *, kinds: tuple[str, ...] | None = None, limit: int = 1
+    ) -> list[Job]:
+        """Take jobs that are due."""
+        with self.guard, self.parts.lock.held():
+            return tasks.lease(self.parts.home, kinds, owner, now, until, limit)
+
+    def settle_job(self, job: Job, then: Job | None) -> bool:
+        """End a lease: the job is removed, or replaced by `then`."""
+        with self.guard, self.parts.lock.held():
+            return tasks.settle(self.parts.home, job, then and self.screen.job(then))
+
+    def tokens_spent(self, day: date) -> int:
+        """Tokens a language model has used on a day."""
+        return SpendFolder(self.parts.home.state / "spend").tokens_spent(day)
+
+    def spend_tokens(self, day: date, tokens: int) -> None:
+        """Count tokens on a day."""
+        SpendFolder(self.parts.home.state / "spend").spend_tokens(day, tokens)
+
+    def jobs(
+        self,
+        statuses: Sequence[str] | None = None,
+        limit: int | None = None,
+        scopes: Collection[str] | None = None,
+    ) -> list[Job]:
+        """Jobs that are not done, oldest first."""
+        found = [
+            job
+            for job in tasks.all_jobs(self.parts.home)
+            if (statuses is None or job.status in statuses) and (scopes is None or self._scope_of(job) in scopes)
+        ]
+        return found[:limit]
+
+    def _scope_of(self, job: Job) -> str:
+        """The scope of a job's events; for an older job from its task or payload."""
+        task = tasks.load_task(self.parts.home, str(job.payload.get("task", "")))
+        return job.scope or str(job.payload.get("scope", "")) or (task.scope if task is not None else GLOBAL)
 
     # -- upkeep
 
     @property
     def warnings(self) -> list[str]:
-        """What the owner should hear of."""
+        """Messages for the owner."""
         return self.parts.warnings
 
     def new_token(self, size: int) -> str:
@@ -205,14 +305,14 @@ class FilesStore(FilesReader, FileTaskStore):
         return state.is_paused(self.parts.home)
 
     def pause(self, paused: bool) -> None:
-        """Begin or end a pause."""
+        """Start or end a pause."""
         state.pause(self.parts.home, paused)
 
-    @healing
+    @repairs_index
     def sync_team(self, folder: Path, *, again: bool = False) -> SyncReport:
-        """Take in what a team store holds; `again` reads files anew because their trust changed."""
+        """Index a team store; `again` reads all its files because their trust changed."""
         with self.parts.lock.held(self._deadline):
-            self._finish(ledger="")
+            self._finish_interrupted(ledger="")
             if again:
                 with self.parts.index.writing():
                     file_sync.forget_stamps(self.parts, folder)
@@ -220,75 +320,73 @@ class FilesStore(FilesReader, FileTaskStore):
         self._fill_vectors()
         return noticed
 
-    @healing
+    @repairs_index
     def reembed(self, progress: Progress = lambda *_: None) -> int:
-        """Make all vectors anew with this process's embedder, beside the old ones until complete."""
-        from engram.store.files.vector_generations import reembed
+        """Recreate all vectors with this process's embedder; the old ones are used until all are done."""
+        from engram.store.files.vectors import reembed
 
         return reembed(self.parts, self._deadline, progress)
 
     def build_nearest(self, progress: Progress = lambda *_: None) -> str:
-        """Files are searched exactly, in milliseconds."""
-        raise InvalidInput(
-            "a store of files compares every vector, exactly and in milliseconds; --nearest is for Postgres"
-        )
+        """Not available: vectors of a files store are searched exactly, in milliseconds."""
+        raise InvalidInput("a files store compares every vector exactly; --nearest is for Postgres")
 
-    @healing
+    @repairs_index
     def purge(self, ids: Sequence[str], *, actor: str, drawn: Collection[str] = ()) -> Purged:
         """Destroy memories and events, and prove it."""
         self.screen.decision(actor, "", "")
         with self.parts.lock.held(self._deadline):
-            self._finish()
+            self._finish_interrupted()
             purged = purging.purge(self.parts, ids, actor, drawn)
             with contextlib.suppress(OSError):
                 # A power loss must not bring back what was destroyed.
                 sync_folders(self.parts.home)
             return purged
 
-    @healing
+    @repairs_index
     def prune(self, now: datetime, journal: int, usage: int, ledger: int, *, dry_run: bool) -> Pruned:
-        """Let go of history older than so many days, or say what would go."""
+        """Remove history older than these numbers of days; with `dry_run` only report it."""
         from engram.store.files import retention
 
         make_all_durable(self.parts)
         with self.parts.lock.held(self._deadline):
-            self._finish()
+            self._finish_interrupted()
             return (retention.plan if dry_run else retention.prune)(self.parts, now, journal, usage, ledger)
 
     def backup(self, target: Path, now: datetime) -> dict[str, int]:
-        """Write everything the store holds to one archive."""
+        """Write the whole store to one archive."""
         from engram.store.files.backup import backup
 
         return backup(self.parts.home, target, now, self.parts.warnings)
 
     def note_verdict(self, gate: str, outcome: str, at: datetime) -> None:
-        """Count what the gates said of an autonomous proposal."""
-        state.note(self.parts.home, gate, outcome, at)
+        """Record a gate's verdict on an autonomous proposal."""
+        state.note_verdict(self.parts.home, gate, outcome, at)
 
     def verdicts(self, since: datetime) -> list[tuple[str, str]]:
-        """Gate and outcome of the proposals since then."""
-        return state.read(self.parts.home, since)
+        """Gate and outcome of the proposals since a time."""
+        return state.verdicts_since(self.parts.home, since)
 
-    @healing
+    @repairs_index
     def verify_ledgers(self) -> list[str]:
-        """What is wrong with the ledgers' chains, and with their ends as the journal has them."""
-        return ledger_verification.verify(self.parts)
+        """Problems with the ledgers' chains, and with their ends compared with the journal."""
+        return ledger_checkpoints.verify_ledgers(self.parts)
 
-    @healing
+    @repairs_index
     def facts(self) -> Mapping[str, Any]:
-        """What `status` and `doctor` say of the store."""
-        self._notice()
+        """The figures that `status` and `doctor` show."""
+        self._refresh()
         return health.facts(self.parts)
 
     def examine(self) -> list[Check]:
-        """What the files, the index and the embedder are like; changes made by hand are taken in first."""
-        noticed, closed = SyncReport(), list[Check]()
+        """Checks of the files, the index and the embedder, after reading hand edits."""
+        noticed, blocked = SyncReport(), list[Check]()
         try:
-            noticed = self._looked_through()
+            noticed = self._sync_briefly()
         except StoreReadOnly as error:
-            closed = [health.read_only(error)]
+            blocked = [health.read_only(error)]
         except StoreBusy as error:
-            closed = [health.busy(error)]
-        damaged = [*tasks.damage(self.parts.home), *sessions.damage(self.parts.home)]
+            blocked = [health.busy(error)]
+        damaged = [*tasks.task_problems(self.parts.home), *state.session_problems(self.parts.home)]
         found = health.checks(self.facts(), [*noticed.problems, *damaged])
-        return [*closed, *found, *health.missing_records(self.parts), *health.interrupted(self.parts)]
+        return [*blocked, *found, *health.missing_records(self.parts), *health.interrupted(self.parts)]

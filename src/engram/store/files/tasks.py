@@ -1,6 +1,6 @@
 """Task runs as small files in `tasks/`, their checkpoints as lines next to them, and jobs as files of `state/jobs/`.
 
-Everything that writes is for the holder of the writer lock.
+The caller of everything that writes holds the writer lock.
 """
 
 import contextlib
@@ -14,11 +14,21 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from engram.disk import (
+    MALFORMED,
+    UNREADABLE,
+    append_durably,
+    json_line,
+    make_folder,
+    read_bytes,
+    replace_file,
+    set_aside,
+    sync_path,
+    torn_tail,
+)
 from engram.model.errors import InvalidInput, NotFound, StoreCorrupt, StoreReadOnly
 from engram.model.task import Checkpoint, Job, TaskRun
-from engram.store.files.confinement import MALFORMED, UNREADABLE, read_bytes
 from engram.store.files.home import Home
-from engram.store.files.journal import append_durably, make_folder, replace_file, set_aside, sync_directory, torn_tail
 from engram.store.tasks import from_fields, leasable, leased, same_lease, to_fields
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -26,7 +36,7 @@ _CHECKPOINTS = ".checkpoints.jsonl"
 
 
 def task_path(home: Home, task_id: str) -> Path | None:
-    """The file of a task; what is no plain name has none."""
+    """The file of a task; None if its id cannot be a file name."""
     return home.tasks / f"{task_id}.json" if _PLAIN.fullmatch(task_id) else None
 
 
@@ -38,7 +48,7 @@ def load_task(home: Home, task_id: str) -> TaskRun | None:
     try:
         found = os.stat(path)
         task = _parsed(path, found.st_ino, found.st_mtime_ns, found.st_size)
-        # Where capitals and small letters are the same to the file system, this may be another's.
+        # On a file system that ignores case, this may be another task.
         return task if task.id == task_id else None
     except FileNotFoundError:
         return None
@@ -48,12 +58,12 @@ def load_task(home: Home, task_id: str) -> TaskRun | None:
 
 @lru_cache(maxsize=256)
 def _parsed(path: str, inode: int, mtime_ns: int, size: int) -> TaskRun:
-    """A task's file, read once while it looks the same: it is replaced, never written to, and asked for at every event."""
+    """A task's file, cached until it changes: it is read at every event."""
     return from_fields(TaskRun, json.loads(read_bytes(path)))
 
 
 def save_task(home: Home, task: TaskRun) -> None:
-    """Write a task's file in one step, durably."""
+    """Write a task's file durably, in one step."""
     path = task_path(home, task.id)
     if path is None:
         raise InvalidInput(f"{task.id!r} cannot be the id of a task: letters, digits, dots and dashes only")
@@ -61,10 +71,10 @@ def save_task(home: Home, task: TaskRun) -> None:
 
 
 def change_task(home: Home, task_id: str, change: Callable[[TaskRun], TaskRun]) -> TaskRun:
-    """Change a task; `NotFound` if there is none."""
+    """Change a task. Raises `NotFound` if there is none."""
     task = load_task(home, task_id)
     if task is None:
-        raise NotFound(f"no task {task_id!r}; `engram task list` shows what there is")
+        raise NotFound(f"no task {task_id!r}; `engram task list` shows all tasks")
     changed = change(task)
     if changed != task:
         save_task(home, changed)
@@ -72,7 +82,7 @@ def change_task(home: Home, task_id: str, change: Callable[[TaskRun], TaskRun]) 
 
 
 def all_tasks(home: Home, problems: list[str]) -> Iterator[TaskRun]:
-    """Every task that can be read; what is wrong with the others is added to `problems`."""
+    """Every readable task; problems with the others are added to `problems`."""
     for path in home.tasks.glob("*.json"):
         try:
             found = load_task(home, path.stem)
@@ -84,25 +94,25 @@ def all_tasks(home: Home, problems: list[str]) -> Iterator[TaskRun]:
 
 
 def add_checkpoint(home: Home, checkpoint: Checkpoint) -> None:
-    """Append a checkpoint, durably."""
+    """Append a checkpoint durably."""
     if task_path(home, checkpoint.task) is None:
         raise InvalidInput(f"{checkpoint.task!r} cannot be the id of a task: letters, digits, dots and dashes only")
     path = checkpoints_path(home, checkpoint.task)
     with _writing(path):
         make_folder(home.tasks)
         fresh = not path.exists()
-        # Behind a torn line, which only a crash leaves, the next one would be torn too.
+        # After a torn line, which only a crash leaves, the next one would be damaged too.
         if not fresh and (torn := torn_tail(path)) is not None:
             set_aside(path, torn, home.quarantine, "torn last line")
-        append_durably(path, _line(to_fields(checkpoint)))
+        append_durably(path, json_line(to_fields(checkpoint), "replace"))
         if fresh:
-            sync_directory(home.tasks)
+            sync_path(home.tasks)
 
 
 def checkpoints(home: Home, task_id: str, problems: list[str] | None = None) -> list[Checkpoint]:
-    """A task's checkpoints, oldest first; a torn last line, which only a crash leaves, is not one.
+    """A task's checkpoints, oldest first, without a torn last line.
 
-    `StoreCorrupt` for a line that cannot be read; with `problems`, what is wrong with it goes there, and the others are returned.
+    Raises `StoreCorrupt` for an unreadable line; with `problems` it is reported there and the others are returned.
     """
     if task_path(home, task_id) is None:
         return []
@@ -130,16 +140,16 @@ def _unreadable(problem: str, problems: list[str] | None) -> list[bytes]:
 
 
 def change_checkpoints(home: Home, task_id: str, change: Callable[[Checkpoint], Checkpoint]) -> None:
-    """Rewrite a task's checkpoints; what a crash left after them, or damage among them, is removed."""
+    """Rewrite a task's checkpoints; damaged lines are removed."""
     known = checkpoints(home, task_id, [])
     if known:
         path = checkpoints_path(home, task_id)
         with _writing(path):
-            replace_file(path, b"".join(_line(to_fields(change(checkpoint))) for checkpoint in known))
+            replace_file(path, b"".join(json_line(to_fields(change(checkpoint)), "replace") for checkpoint in known))
 
 
 def replace_all(home: Home, runs: Iterable[TaskRun], points: Iterable[Checkpoint], jobs: Iterable[Job]) -> None:
-    """Hold exactly these; for a store that another is moved into."""
+    """Replace all tasks, checkpoints and jobs; for the target of a migration."""
     for path in [*home.tasks.glob(f"*{_CHECKPOINTS}"), *(home.state / "jobs").glob("*.json")]:
         path.unlink()
     for task in runs:
@@ -149,10 +159,10 @@ def replace_all(home: Home, runs: Iterable[TaskRun], points: Iterable[Checkpoint
     enqueue(home, jobs)
 
 
-def quoting_files(home: Home) -> list[tuple[Path, bool]]:
-    """Every file of a task, its checkpoints or a job, and whether it is read line by line; for a purge."""
+def all_files(home: Home) -> list[Path]:
+    """Every file of a task, its checkpoints or a job, for a purge."""
     found = [*home.tasks.glob("*.json"), *home.tasks.glob(f"*{_CHECKPOINTS}"), *(home.state / "jobs").glob("*.json")]
-    return [(path, True) for path in sorted(found)]
+    return sorted(found)
 
 
 def checkpoints_path(home: Home, task_id: str) -> Path:
@@ -164,7 +174,7 @@ def checkpoints_path(home: Home, task_id: str) -> Path:
 
 
 def enqueue(home: Home, jobs: Iterable[Job]) -> None:
-    """Add jobs; one that is known already stays as it is."""
+    """Add jobs; one that exists already stays as it is."""
     for job in jobs:
         path = _job_path(home, job.id)
         if not path.exists():
@@ -174,7 +184,7 @@ def enqueue(home: Home, jobs: Iterable[Job]) -> None:
 def lease(
     home: Home, kinds: tuple[str, ...] | None, owner: str, now: datetime, until: datetime, limit: int
 ) -> list[Job]:
-    """Take jobs that are due, oldest first, including those whose lease has run out."""
+    """Lease jobs that are due, oldest first, including those whose lease has expired."""
     due = [job for job in all_jobs(home) if leasable(job, kinds, now)]
     taken = [leased(job, owner, until) for job in sorted(due, key=lambda j: (j.run_after, j.id))[:limit]]
     for job in taken:
@@ -183,7 +193,7 @@ def lease(
 
 
 def settle(home: Home, job: Job, then: Job | None) -> bool:
-    """End a lease: the job goes, or is kept as `then` says. False where the lease has passed to another meanwhile."""
+    """End a lease: the job is removed, or replaced by `then`. Returns False if the lease has passed to another owner."""
     path = _job_path(home, job.id)
     if not same_lease(_read_job(path), job):
         return False
@@ -206,8 +216,8 @@ def _read_job(path: Path) -> Job | None:
     return None
 
 
-def damage(home: Home) -> list[str]:
-    """Tasks, checkpoints and jobs that cannot be read, in words."""
+def task_problems(home: Home) -> list[str]:
+    """Problems with tasks, checkpoints and jobs that cannot be read."""
     problems: list[str] = []
     for task in all_tasks(home, problems):
         checkpoints(home, task.id, problems)
@@ -224,17 +234,13 @@ def _job_path(home: Home, job_id: str) -> Path:
 def _keep(path: Path, fields: dict[str, Any]) -> None:
     with _writing(path):
         make_folder(path.parent)
-        replace_file(path, _line(fields))
+        replace_file(path, json_line(fields, "replace"))
 
 
 @contextlib.contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """Says of a full or read-only disk what it kept from being written."""
+    """Raise `StoreReadOnly` with the path if the disk is full or read-only."""
     try:
         yield
     except OSError as error:
         raise StoreReadOnly(f"cannot write {path}: {error.strerror}; nothing was written") from error
-
-
-def _line(fields: Any) -> bytes:
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"

@@ -1,23 +1,83 @@
-"""A repository's own `.engram/engrams`: read only after its reader trusted that very content (as direnv does)."""
+"""Team stores: a repository's `.engram/engrams`, read only after the reader trusted exactly this content (as direnv does)."""
 
-import contextlib
+import hashlib
+import json
 import os
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from engram.model.errors import EngramError, NotFound, Refused, StoreReadOnly
+from engram.disk import read_bytes, replace_file
+from engram.model.errors import EngramError, NotFound, Refused, StoreCorrupt, StoreReadOnly
 from engram.model.memory import Memory
 from engram.store.files import memories
 from engram.store.files.context import StoreContext
-from engram.store.files.store import FilesStore
-from engram.store.files.trust import content, digest_of, save_trust, trusted_digests
-from engram.store.scopes import decoded_settings, is_plain_folder, repository_of, team_folder
+from engram.store.files.memories import Stamp, stamp_of
+from engram.store.scopes import (
+    TRUST_FILE,
+    decoded_settings,
+    is_plain_folder,
+    repository_of,
+    team_folder,
+    trusted_by_folder,
+)
+
+if TYPE_CHECKING:
+    from engram.store.files.store import FilesStore
+
+LARGEST_FILE = 4_000_000
+"""Largest team file in bytes: a clone is opened before anyone has reviewed it."""
+
+
+def team_content(path: Path) -> bytes:
+    """The content of a team file. Raises `StoreCorrupt` for a link, a non-file, and a file that is too large."""
+    found = stamp_of(path)
+    if found is not None and found.size > LARGEST_FILE:
+        raise StoreCorrupt(f"{path}: {found.size:,} bytes; a team file may have at most {LARGEST_FILE:,}")
+    return memories.content(path)
+
+
+def content_digest(data: bytes) -> str:
+    """The digest by which a file's content is trusted."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def trusted_digests(parts: StoreContext, folder: Path | str) -> frozenset[str]:
+    """The digests the reader trusts in a folder, read again when the file has changed."""
+    stamp = stamp_of(parts.home.state / TRUST_FILE)
+    if parts.trust is None or parts.trust[0] != stamp:
+        by_folder = trusted_by_folder(parts.home.state)
+        parts.trust = stamp, {name: frozenset(digests) for name, digests in by_folder.items()}
+    return parts.trust[1].get(str(folder), frozenset())
+
+
+def save_trust(parts: StoreContext, folder: Path, digests: Iterable[str]) -> None:
+    """Trust exactly these contents of a folder."""
+    with parts.lock.held():
+        everything = trusted_by_folder(parts.home.state)
+        everything[str(folder)] = sorted(digests)
+        path = parts.home.state / TRUST_FILE
+        replace_file(path, json.dumps(everything, indent=1).encode() + b"\n")
+    parts.trust = None
+
+
+def trust_own_writes(parts: StoreContext, written: Iterable[tuple[str, Stamp]]) -> None:
+    """Trust what the reader's own decision wrote to team files.
+
+    `written` are files with their stamps; one that has changed since is left out, because someone else wrote it.
+    """
+    for path, stamp in ((Path(stored), stamp) for stored, stamp in written):
+        team = next((team for team in parts.teams if path.is_relative_to(team)), "")
+        if team:
+            data = read_bytes(path)
+            if stamp_of(path) == stamp:
+                save_trust(parts, Path(team), trusted_digests(parts, team) | {content_digest(data)})
 
 
 @dataclass(frozen=True, slots=True)
 class TeamFile:
-    """A file of a team store: whether its reader trusts its content and, where that is to be decided, what it says."""
+    """A file of a team store: whether the reader trusts it and, if not, its content."""
 
     path: Path
     digest: str
@@ -25,11 +85,11 @@ class TeamFile:
     memories: tuple[Memory, ...] = ()
     error: str = ""
     settings: str = ""
-    """The text of the repository's settings, where this is their file."""
+    """The text of the repository's settings, if this is their file."""
 
 
-def attach_team(store: FilesStore, directory: Path) -> None:
-    """Let the store see the team store of a directory's repository; before it is trusted, nothing of it takes part."""
+def attach_team(store: "FilesStore", directory: Path) -> None:
+    """Attach the team store of a directory's repository; untrusted files are not used."""
     folder = team_folder(directory)
     if folder is None or str(folder) in store.parts.teams:
         return
@@ -38,23 +98,23 @@ def attach_team(store: FilesStore, directory: Path) -> None:
     waiting = [f for f in waiting_files(store.parts, folder) if not f.error]
     if waiting:
         store.parts.warnings.append(
-            f"{folder.parent} holds {len(waiting)} file(s) you have not trusted; nothing of them is used. "
+            f"{folder.parent} contains {len(waiting)} file(s) you have not trusted; they are not used. "
             f"Read them, then run `engram trust`."
         )
 
 
-def begin_team(store: FilesStore, directory: Path) -> Path:
-    """The team store of a directory's repository, made where there is none."""
+def begin_team(store: "FilesStore", directory: Path) -> Path:
+    """The team store of a directory's repository, created if there is none."""
     top = repository_of(directory)
     if top is None:
-        raise NotFound(f"{directory} lies in no repository; a team's memories are kept in one, beside its code")
+        raise NotFound(f"{directory} is not in a repository; team memories are kept in a repository, next to its code")
     folder = top / ".engram" / "engrams"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreReadOnly(f"cannot make {folder}: {error.strerror}") from error
+        raise StoreReadOnly(f"cannot create {folder}: {error.strerror}") from error
     if team_folder(directory) is None:
-        raise Refused(f"{folder} is a link; a team's memories stay inside their repository: make it a folder")
+        raise Refused(f"{folder} is a link; team memories must stay inside their repository: replace it with a folder")
     attach_team(store, directory)
     return folder
 
@@ -66,22 +126,19 @@ def team_files(parts: StoreContext, folder: Path) -> list[TeamFile]:
 
 
 def waiting_files(parts: StoreContext, folder: Path) -> list[TeamFile]:
-    """Those that are not trusted as they are now."""
+    """Files whose current content is not trusted."""
     return [file for file in team_files(parts, folder) if not file.trusted]
 
 
 def _paths(folder: Path) -> list[Path]:
     found = [config] if os.path.lexists(config := folder.parent / "config.toml") else []
-    for place in memories.walk(folder) if is_plain_folder(folder) else ():
-        with contextlib.suppress(OSError):
-            found += [path for path in sorted(place.iterdir()) if memories.is_memory_file(path.name)]
-    return found
+    return [*found, *memories.memory_files(folder)] if is_plain_folder(folder) else found
 
 
 def _team_file(path: Path, known: Container[str]) -> TeamFile:
     try:
-        data = content(path)
-        digest = digest_of(data)
+        data = team_content(path)
+        digest = content_digest(data)
         if digest in known:
             return TeamFile(path, digest, True)
         if path.suffix == ".toml":
@@ -91,10 +148,10 @@ def _team_file(path: Path, known: Container[str]) -> TeamFile:
         return TeamFile(path, "", False, error=str(error))
 
 
-def trust(store: FilesStore, directory: Path, listed: Sequence[TeamFile] | None = None) -> list[TeamFile]:
-    """Trust these files with the content they were read with, or all as they are now; return what was not trusted before.
+def trust(store: "FilesStore", directory: Path, listed: Sequence[TeamFile] | None = None) -> list[TeamFile]:
+    """Trust these files with the content they were listed with, or all as they are now; returns the newly trusted ones.
 
-    Files that were trusted before stay so while their content stands.
+    Files trusted before stay trusted while their content is unchanged.
     """
     folder = settings_folder(directory)
     files = team_files(store.parts, folder)
@@ -105,15 +162,15 @@ def trust(store: FilesStore, directory: Path, listed: Sequence[TeamFile] | None 
 
 
 def settings_folder(directory: Path) -> Path:
-    """Where a repository has its team store, there or not; NotFound where it has neither memories nor settings."""
+    """The folder of a repository's team store, which may not exist. Raises `NotFound` without a repository or `.engram`."""
     top = repository_of(directory)
     if top is None or not is_plain_folder(top / ".engram"):
-        raise NotFound(f"{directory} lies in no repository that has memories or settings of its own (.engram)")
+        raise NotFound(f"{directory} is not in a repository with team memories or settings (.engram)")
     return top / ".engram" / "engrams"
 
 
-def distrust(store: FilesStore, directory: Path) -> None:
-    """Trust nothing of the team store any more."""
+def distrust(store: "FilesStore", directory: Path) -> None:
+    """Stop trusting anything in the team store."""
     folder = settings_folder(directory)
     save_trust(store.parts, folder, ())
     store.sync_team(folder, again=True)

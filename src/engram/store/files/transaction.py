@@ -1,4 +1,4 @@
-"""One decision: journal first, then files, then index. For the holder of the writer lock."""
+"""One decision: journal first, then files, then index. The caller holds the writer lock."""
 
 import contextlib
 import json
@@ -9,17 +9,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engram.disk import to_json
 from engram.model.errors import EngramError, NotFound, StoreCorrupt, StoreError
 from engram.model.memory import Memory
 from engram.store.files import file_sync, memories
-from engram.store.files.confinement import refuse_links
 from engram.store.files.context import StoreContext, append_entry, index_entry, index_memory, note_file, note_place
-from engram.store.files.durability import sync_path
+from engram.store.files.durability import sync_file_and_name
+from engram.store.files.home import refuse_links
 from engram.store.files.index.writer import DocumentWriter
-from engram.store.files.journal import Change, Entry, to_json
-from engram.store.files.journal import JournalLine as PlacedEntry
+from engram.store.files.journal import Change, Entry, JournalLine
 from engram.store.files.memories import UNSEEN, Stamp, relative_path
-from engram.store.files.trust import trust_own_writes
+from engram.store.files.team import trust_own_writes
 from engram.store.lineage import heads_among, versions_among
 from engram.store.protocol import ProposalKeys
 from engram.store.records import decode_record, image, readable_image
@@ -29,43 +29,43 @@ if TYPE_CHECKING:
 
 TEAM_TOKEN_BYTES = 6
 UNDECIDED = frozenset({"use", "derive"})
-"""What use does by itself; it waits with the record until a broken file is mended."""
+"""Operations made by mere use; for an unreadable file they change the record alone until it is repaired."""
 
 
 @dataclass(slots=True)
-class _Pending:
+class _PendingWrite:
     memory: Memory
     vector: "Vectors | None"
     file: str
     expected: Stamp | None
     broken: bool = False
-    """Its owner left the file in a state that cannot be read; it is theirs until they mend it."""
+    """Whether the owner left the file unreadable; it is not written until they repair it."""
     stamp: Stamp | None = None
     """The file as this decision wrote it."""
 
 
 class FilesTransaction:
-    """Collects what a decision changes; `commit` makes it so."""
+    """Collects the changes of a decision; `commit` carries them out."""
 
     def __init__(self, parts: StoreContext, op: str, actor: str, reason: str, session: str) -> None:
         self._parts = parts
         self._op, self._actor, self._reason, self._session = op, actor, reason, session
-        self._pending: dict[str, _Pending] = {}
+        self._pending: dict[str, _PendingWrite] = {}
         self._numbers: dict[str, int] = {}
         self._minted: set[str] = set()
         self._day: tuple[datetime | None, str] = (None, "")
         self._names: set[tuple[str, str]] = set()
-        self._holding: dict[tuple[str, str], list[str]] = {}
-        """What this decision has put so far, by conflict key and scope."""
+        self._put_by_key: dict[tuple[str, str], list[str]] = {}
+        """Memories put so far, by conflict key and scope."""
         self._new_hashes: set[str] = set()
         self._new_names: set[str] = set()
-        """What the index does not know, found out all at once."""
+        """Hashes and names not in the index, looked up together."""
         self.journaled = False
 
     # -- reading, hand edits included
 
     def prefetch(self, proposals: Sequence[ProposalKeys]) -> None:
-        """Look up at once which contents and names of a batch are new: mostly all are."""
+        """Look up together which contents and names of a batch are new; usually all are."""
         self._new_hashes = {proposal.content_hash for proposal in proposals}
         self._new_names = {proposal.name for proposal in proposals if "\0" not in proposal.name}
         index = self._parts.index
@@ -74,22 +74,21 @@ class FilesTransaction:
 
     def _pick_up(self, place: str) -> None:
         file_sync.pick_up(self._parts, [place])
-        # A hand edit may bring any content and name.
+        # A hand edit may have any content and name.
         self._new_hashes, self._new_names = set(), set()
 
     def get(self, memory_id: str) -> Memory | None:
-        """A memory as it stands, with what this decision has put so far."""
+        """A memory as it is now, including the changes of this decision."""
         if memory_id in self._pending:
             return self._pending[memory_id].memory
         place = file_sync.place_of(self._parts, memory_id)
         if place:
             self._pick_up(place)
-        row = self._parts.index.one("by_ref", memory_id)
-        return decode_record(row[2]) if row else None
+        return self.stored(memory_id)
 
     @property
     def proposed(self) -> list[Memory]:
-        """What this decision has put so far."""
+        """The memories put so far."""
         return [item.memory for item in self._pending.values()]
 
     def stored(self, memory_id: str) -> Memory | None:
@@ -105,11 +104,11 @@ class FilesTransaction:
         return decode_record(row[1]) if row else None
 
     def heads(self, conflict_key: str, scope: str) -> Sequence[Memory]:
-        """The memories in force that hold a conflict key in a scope."""
+        """The current memories with a conflict key in a scope."""
         if not conflict_key:
             return []
         ids = [i for (i,) in self._parts.index.all("heads", conflict_key, scope)]
-        put = self._holding.get((conflict_key, scope), ())
+        put = self._put_by_key.get((conflict_key, scope), ())
         return heads_among([self.get(i) for i in dict.fromkeys([*ids, *put])], conflict_key, scope)
 
     def lineage(self, lineage_id: str) -> Sequence[Memory]:
@@ -126,7 +125,7 @@ class FilesTransaction:
     # -- giving out ids and names
 
     def new_id(self, at: datetime, *, team: bool = False) -> str:
-        """The next id of a UTC day; in a team store a long random one, since two machines cannot agree on the next."""
+        """The next id of a UTC day; in a team store a random one, since two machines cannot agree on a number."""
         if self._day[0] is not at:
             self._day = (at, at.astimezone(UTC).strftime("ENG-%Y-%m%d"))
         day = self._day[1]
@@ -141,7 +140,7 @@ class FilesTransaction:
         return minted
 
     def free_name(self, name: str, scope: str) -> str:
-        """The name, or the name with a number behind it, free in its scope."""
+        """The name, with a number appended if it is taken in its scope."""
         if not name:
             return ""
         run = self._parts.index.db.execute
@@ -165,7 +164,7 @@ class FilesTransaction:
     def put(self, memory: Memory, vector: "Vectors | None" = None, *, team: str = "") -> None:
         """Add or replace a memory."""
         if memory.conflict_key:
-            self._holding.setdefault((memory.conflict_key, memory.scope), []).append(memory.id)
+            self._put_by_key.setdefault((memory.conflict_key, memory.scope), []).append(memory.id)
         known = self._pending.get(memory.id)
         if known is not None:
             known.memory, known.vector = memory, vector if vector is not None else known.vector
@@ -174,25 +173,23 @@ class FilesTransaction:
         if not place:
             self._refuse_purged(memory.id)
             root = team or str(self._parts.home.engrams)
-            self._pending[memory.id] = _Pending(memory, vector, self._free_place(root, memory), None)
+            self._pending[memory.id] = _PendingWrite(memory, vector, self._free_place(root, memory), None)
             return
         place = self._split_if_shared(place, memory.id)
         if file_sync.stamp_known(self._parts, place) is None:
             self._pick_up(place)
         if file_sync.is_broken(self._parts, place) and self._op not in UNDECIDED:
-            raise StoreCorrupt(
-                f"{self._parts.path(place)} cannot be read as it stands; mend it first, nothing was changed"
-            )
+            raise StoreCorrupt(f"{self._parts.path(place)} cannot be read; repair it first, nothing was changed")
         expected, broken = file_sync.stamp_known(self._parts, place), file_sync.is_broken(self._parts, place)
-        self._pending[memory.id] = _Pending(memory, vector, place, expected, broken)
+        self._pending[memory.id] = _PendingWrite(memory, vector, place, expected, broken)
 
     def _refuse_purged(self, memory_id: str) -> None:
         run = self._parts.index.db.execute
         if memory_id not in self._minted and run("SELECT 1 FROM tombstones WHERE id = ?", (memory_id,)).fetchone():
-            raise NotFound(f"{memory_id} was purged and does not come back")
+            raise NotFound(f"{memory_id} was purged and cannot come back")
 
     def _free_place(self, root: str, memory: Memory) -> str:
-        """Where a new memory's file goes; a file someone else put there keeps its name."""
+        """The path of a new memory's file; a file that is already there keeps its name."""
         path = wanted = f"{root}/{relative_path(memory)}"
         number = 1
         while os.path.lexists(path) and not self._has_come_back(path, memory.id):
@@ -201,7 +198,7 @@ class FilesTransaction:
         return path.removeprefix(f"{self._parts.home.root}/")
 
     def _has_come_back(self, path: str, memory_id: str) -> bool:
-        """Whether the owner of a removed memory has put its file back: then what they wrote wins."""
+        """Whether the owner of a removed memory has put its file back; what they wrote wins."""
         known = self._parts.index.one("by_ref", memory_id) is not None
         if not known or file_sync.place_of(self._parts, memory_id):
             return False
@@ -211,7 +208,7 @@ class FilesTransaction:
             return True
 
     def _split_if_shared(self, place: str, memory_id: str) -> str:
-        """A file that holds several memories is split before one of them changes; the original stays as `.orig`."""
+        """Split a file with several memories before one of them changes; the original is kept as `.orig`."""
         parts = self._parts
         ids = [i for (i,) in parts.index.db.execute("SELECT id FROM places WHERE path = ?", (place,))]
         if len(ids) < 2:
@@ -220,23 +217,23 @@ class FilesTransaction:
         root = file_sync.team_of(parts, place) or str(parts.home.engrams)
         found = [decode_record(parts.index.one("by_ref", i)[2]) for i in ids]
         moved = [(memory, self._free_place(root, memory)) for memory in found]
-        # A second name first, the removal last: at no moment does a crash leave the memories without a file.
+        # A second name first, the removal last: a crash never leaves the memories without a file.
         with parts.index.writing():
             note_file(parts, place, UNSEEN)
         file_sync.keep_original(path)
-        entry = append_entry(parts, "split", "engram", f"{place} held {len(ids)} memories",
+        entry = append_entry(parts, "split", "engram", f"{place} contained {len(ids)} memories",
                              [Change(m.id, image(m), file) for m, file in moved])  # fmt: skip
-        write_through(parts, entry, [_Pending(m, None, file, None) for m, file in moved])
+        write_through(parts, entry, [_PendingWrite(m, None, file, None) for m, file in moved])
         file_sync.drop_split(parts, place)
         return next(file for memory, file in moved if memory.id == memory_id)
 
     def commit(self) -> None:
-        """Journal the decision, then carry it out. Nothing pending, nothing written."""
+        """Journal the decision, then write its files and index it. Without changes nothing is written."""
         if not self._pending:
             return
         if self._parts.index.get("filled") is None:
-            # An empty one knows no id and no duplicate: what was decided by it must not count.
-            raise StoreError("the index was replaced while this was decided; nothing was written, try again")
+            # An empty index knows no ids and no duplicates: a decision based on it must not count.
+            raise StoreError("the index was replaced meanwhile; nothing was written, try again")
         pending = list(self._pending.values())
         images = [readable_image(item.memory) for item in pending]
         changes = [Change(p.memory.id, i, p.file, to_json(i)) for p, i in zip(pending, images, strict=True)]
@@ -245,12 +242,12 @@ class FilesTransaction:
         write_through(self._parts, placed, pending)
 
 
-def write_through(parts: StoreContext, placed: PlacedEntry, pending: Sequence[_Pending]) -> None:
-    """Files, then index. If a file cannot be written the decision is taken back: it was never acknowledged."""
+def write_through(parts: StoreContext, placed: JournalLine, pending: Sequence[_PendingWrite]) -> None:
+    """Write files, then the index. If a file cannot be written the decision is undone: it was never acknowledged."""
     places = dict.fromkeys(item.file.rpartition("/")[0] for item in pending if item.file)
     folders = _with_parents(parts, {parts.path(place): None for place in places})
     steady = [folder for folder in folders if file_sync.is_steady(parts, folder)]
-    written: list[_Pending] = []
+    written: list[_PendingWrite] = []
     root = f"{parts.home.root}{os.sep}"
     try:
         for place in places:
@@ -261,7 +258,7 @@ def write_through(parts: StoreContext, placed: PlacedEntry, pending: Sequence[_P
                 item.stamp = memories.write(path, item.memory, item.expected, change.after)
                 written.append(item)
                 if file_sync.is_team(item.file):
-                    # What git takes away or sets back looks like a power loss: here nothing may be uncertain.
+                    # What git removes or resets looks like a power loss, so team files are synced at once.
                     _wait_for(parts.path(item.file))
     except EngramError:
         _take_back(parts, placed, written)
@@ -278,10 +275,10 @@ def write_through(parts: StoreContext, placed: PlacedEntry, pending: Sequence[_P
 
 def _wait_for(path: Path) -> None:
     with contextlib.suppress(OSError):
-        sync_path(path)
+        sync_file_and_name(path)
 
 
-def _index_pending(parts: StoreContext, writer: DocumentWriter, entry: Entry, pending: Sequence[_Pending]) -> None:
+def _index_pending(parts: StoreContext, writer: DocumentWriter, entry: Entry, pending: Sequence[_PendingWrite]) -> None:
     writer.look_up([item.memory.id for item in pending])
     for item, change in zip(pending, entry.changes, strict=True):
         index_memory(writer, item.memory, change.text or change.after or {}, item.vector)
@@ -302,8 +299,8 @@ def _with_parents(parts: StoreContext, folders: dict[Path, None]) -> list[Path]:
     return [folder for folder in known if any(folder == root or root in folder.parents for root in roots)]
 
 
-def _take_back(parts: StoreContext, placed: PlacedEntry, written: Sequence[_Pending]) -> None:
-    """Undo an unacknowledged decision. If even this fails, recovery completes the decision instead: whole either way."""
+def _take_back(parts: StoreContext, placed: JournalLine, written: Sequence[_PendingWrite]) -> None:
+    """Undo an unacknowledged decision. If this fails too, recovery completes the decision instead."""
     with contextlib.suppress(OSError, EngramError):
         for item in written:
             if item.stamp is None:

@@ -1,8 +1,8 @@
-"""Walks over the links of the index, breadth-first.
+"""Breadth-first walks over the links of the index.
 
-Most memories have a few links: those of a whole level are read at once. One may have thousands, of which a walk wants the
-heaviest few: these are read first, the rest where a walk gets that far. The links of a level are merged as they are needed, and
-only the memories are looked at that would be next.
+Most memories have few links: those of a whole level are read together. One may have thousands, of which a walk needs the
+heaviest few: these are read first, the rest if the walk gets that far. The links of a level are merged lazily, and
+only memories that come next are looked up.
 """
 
 import json
@@ -14,12 +14,12 @@ from itertools import islice
 from typing import NamedTuple
 
 from engram.model.relations import HEAVIEST, LIGHTEST
-from engram.store.files.index.filters import where
+from engram.store.files.index.search import where
 from engram.store.protocol import Step
 from engram.store.traversal import Hops
 
 LONGEST_CHAIN = 64
-"""Successors of a superseded memory that are looked at; only a damaged store has more."""
+"""Most successors of a superseded memory that are followed; only a damaged store has more."""
 
 _CROWDED = """
 SELECT j.value FROM json_each(?) j WHERE (SELECT count(*) FROM (SELECT 1 FROM links l WHERE l.{here} = j.value LIMIT ?)) = ?
@@ -32,7 +32,7 @@ _LINKS_OF_SEVERAL = """
 SELECT l.{here}, -max({lightest}, min({heaviest}, {weight})), l.{there}, l.type FROM json_each(?) j
 CROSS JOIN links l ON l.{here} = j.value WHERE {weight} > 0 AND {weight} >= ? {typed}
 """
-# Of one memory only: for a short sorted beginning of many links SQLite is ten times faster so than with a window.
+# One memory at a time: for the first few of many links this is ten times faster than a window function.
 _LINKS_OF_ONE = """
 SELECT l.{here}, -max({lightest}, min({heaviest}, {weight})) AS lightness, l.{there}, l.type FROM links l
 WHERE l.{here} = ? AND {weight} > 0 AND {weight} >= ? {typed} ORDER BY lightness, l.{there}, l.type LIMIT ? OFFSET ?
@@ -66,11 +66,11 @@ WHERE e.id <> e.heir AND d.status = 'superseded' AND NOT ({condition})
 
 
 Hop = tuple[str, float, str, str]
-"""A link as a walk takes it: whose it is, how light, where it leads, its relation. Sorted, the heaviest of each comes first."""
+"""A link: memory, negative weight, linked memory, relation. Sorted, the heaviest of each memory comes first."""
 
 
 class Onward(NamedTuple):
-    """A step that could be taken next, in the order in which they are."""
+    """A possible next step; sorts in the order in which steps are taken."""
 
     lightness: float
     path: tuple[str, ...]
@@ -93,8 +93,8 @@ class Onward(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Places:
-    """Where links lead: to the memory they name, to its successor, or nowhere. Each is looked up once in a walk."""
+class _Destinations:
+    """Where links lead: to a memory, to its successor, or nowhere. Each is looked up once per walk."""
 
     db: sqlite3.Connection
     hops: Hops
@@ -115,8 +115,8 @@ class _Places:
 
 
 @dataclass(slots=True)
-class _Seed:
-    """One seed's walk: what it reached, and what its next level may be."""
+class _SeedWalk:
+    """One seed's walk: the steps taken, and the next level."""
 
     seen: set[str]
     front: list[Step]
@@ -126,13 +126,13 @@ class _Seed:
     offered: list[Onward] = field(default_factory=list)
     reached: list[Step] = field(default_factory=list)
 
-    def begin(self, links: "_Links") -> None:
-        """Turn to the next level."""
+    def begin(self, links: "_LevelLinks") -> None:
+        """Start the next level."""
         self.ahead = merge(*(onward for step in self.front for onward in links.onward(step)))
         self.reached = []
 
     def offer(self) -> list[Onward]:
-        """The next few steps, as many as are still wanted; none where the level is at its end."""
+        """The next steps, as many as are still needed; none at the end of the level."""
         missing = self.wanted - len(self.found) - len(self.reached)
         fresh = (onward for onward in self.ahead if onward.id not in self.seen)
         self.offered = list(islice(fresh, missing)) if missing > 0 else []
@@ -147,20 +147,20 @@ class _Seed:
                 self.reached.append(onward.taken(memory_id))
 
     def end(self) -> None:
-        """The level is whole."""
+        """Finish the level."""
         self.front = sorted(self.reached, key=lambda step: (-step.score, step.path))
         self.found += self.front
 
 
 def walk(db: sqlite3.Connection, seeds: Sequence[str], depth: int, hops: Hops, per_seed: int) -> list[Step]:
-    """Each memory once per seed. A seed that has reached enough goes no deeper: what is nearer comes first anyway."""
-    walks = [_Seed({seed}, [Step(seed, seed, 0, (seed,), (), 1.0)], per_seed) for seed in dict.fromkeys(seeds)]
-    places, ways = _Places(db, hops), _ways(db, hops, 2 * per_seed)
+    """The steps from each seed, each memory once per seed. A seed with enough steps goes no deeper."""
+    walks = [_SeedWalk({seed}, [Step(seed, seed, 0, (seed,), (), 1.0)], per_seed) for seed in dict.fromkeys(seeds)]
+    places, readers = _Destinations(db, hops), _link_readers(db, hops, 2 * per_seed)
     for _ in range(depth):
         going = [one for one in walks if one.front and len(one.found) < per_seed]
         if not going:
             break
-        links = _Links(db, hops, ways, sorted({step.id for one in going for step in one.front}))
+        links = _LevelLinks(db, hops, readers, sorted({step.id for one in going for step in one.front}))
         for one in going:
             one.begin(links)
         while offered := [onward.id for one in going for onward in one.offer()]:
@@ -173,8 +173,8 @@ def walk(db: sqlite3.Connection, seeds: Sequence[str], depth: int, hops: Hops, p
 
 
 @dataclass(slots=True)
-class _Way:
-    """One way to read links: as they point, or backward."""
+class _LinkReader:
+    """Reads links in one direction: forward or backward."""
 
     db: sqlite3.Connection
     backward: bool
@@ -185,7 +185,7 @@ class _Way:
     at_once: int
 
     def links(self, names: list[str]) -> dict[str, Iterable[Hop]]:
-        """The links of each, the heaviest first."""
+        """The links of each memory, heaviest first."""
         more = self.at_once + 1
         crowded = {name for (name,) in self.db.execute(self.crowded, (json.dumps(names), more, more))}
         few: dict[str, list[Hop]] = {name: [] for name in names if name not in crowded}
@@ -193,30 +193,30 @@ class _Way:
             few[hop[0]].append(hop)
         for hops in few.values():
             hops.sort()
-        return {**few, **{name: _Crowd(self, name) for name in crowded}}
+        return {**few, **{name: _ManyLinks(self, name) for name in crowded}}
 
     def rows(self, name: str, limit: int, offset: int) -> list[Hop]:
         return self.db.execute(self.of_one, (name, *self.followed, limit, offset)).fetchall()
 
 
-class _Crowd:
-    """The links of a memory that has many: the heaviest at once, the rest when a walk gets that far."""
+class _ManyLinks:
+    """The links of a memory with many: the heaviest at once, the rest if the walk gets that far."""
 
-    def __init__(self, way: _Way, name: str) -> None:
-        self._way, self._name = way, name
-        self._read = way.rows(name, way.at_once, 0)
+    def __init__(self, reader: _LinkReader, name: str) -> None:
+        self._reader, self._name = reader, name
+        self._read = reader.rows(name, reader.at_once, 0)
 
     def __iter__(self) -> Iterator[Hop]:
-        at_once = self._way.at_once
+        at_once = self._reader.at_once
         yield from self._read[:at_once]
         if len(self._read) == at_once:
-            self._read += self._way.rows(self._name, -1, at_once)
+            self._read += self._reader.rows(self._name, -1, at_once)
         yield from self._read[at_once:]
 
 
-def _ways(db: sqlite3.Connection, hops: Hops, at_once: int) -> list[_Way]:
+def _link_readers(db: sqlite3.Connection, hops: Hops, at_once: int) -> list[_LinkReader]:
     typed = "" if hops.types is None else f"AND {{link}}.type IN ({', '.join('?' * len(hops.types))})"
-    asked = (hops.min_weight, *(hops.types or ()))
+    values = (hops.min_weight, *(hops.types or ()))
     given = _given(hops, typed.format(link="g"))
     weight = _WEIGHT.format(now=repr(hops.at.timestamp()))
     found = []
@@ -227,40 +227,40 @@ def _ways(db: sqlite3.Connection, hops: Hops, at_once: int) -> list[_Way]:
                 "lightest": LIGHTEST, "heaviest": HEAVIEST,
             }  # fmt: skip
             crowded, several, one = (text.format(**named) for text in (_CROWDED, _LINKS_OF_SEVERAL, _LINKS_OF_ONE))
-            found.append(_Way(db, here == "target", crowded, several, one, asked * (1 + len(given)), at_once))
+            found.append(_LinkReader(db, here == "target", crowded, several, one, values * (1 + len(given)), at_once))
     return found
 
 
 def _given(hops: Hops, typed: str) -> list[str]:
-    """Conditions that leave a learned link out where a given relation this walk follows joins the same two memories."""
+    """Conditions that drop a learned link between two memories that also have an explicit relation."""
     if not hops.prefers_given:
         return []
-    ways = [("l.source", "l.target"), ("l.target", "l.source")]
+    readers = [("l.source", "l.target"), ("l.target", "l.source")]
     return [
         _GIVEN.format(source=source, target=target, typed=typed)
-        for source, target in ways[: 2 if hops.outbound and hops.inbound else 1]
+        for source, target in readers[: 2 if hops.outbound and hops.inbound else 1]
     ]
 
 
-class _Links:
+class _LevelLinks:
     """The links of a level's memories, read once."""
 
-    def __init__(self, db: sqlite3.Connection, hops: Hops, ways: list[_Way], nodes: list[str]) -> None:
+    def __init__(self, db: sqlite3.Connection, hops: Hops, readers: list[_LinkReader], nodes: list[str]) -> None:
         self._names = {node: [node] for node in nodes}
         if hops.inbound:
             self._add_predecessors(db, hops)
         every = [name for names in self._names.values() for name in names]
-        self._read = [(way.backward, way.links(every if way.backward else nodes)) for way in ways]
+        self._read = [(reader.backward, reader.links(every if reader.backward else nodes)) for reader in readers]
 
     def _add_predecessors(self, db: sqlite3.Connection, hops: Hops) -> None:
-        """A link to what a memory superseded is a link to it."""
+        """Count links to a superseded memory as links to its successor."""
         condition, values = where(hops.filters)
         sql = _PREDECESSORS.format(condition=condition)
         for earlier, heir in db.execute(sql, (json.dumps(list(self._names)), *values)):
             self._names[heir].append(earlier)
 
     def onward(self, step: Step) -> Iterator[Iterator[Onward]]:
-        """Every step on from this one: a sorted run for each direction, and for each memory it has superseded."""
+        """All steps from this one: a sorted run per direction, and per memory it has superseded."""
         for backward, links in self._read:
             for name in self._names[step.id] if backward else (step.id,):
                 yield _run(step, links[name], backward)

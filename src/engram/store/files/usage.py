@@ -1,4 +1,4 @@
-"""Every use of a memory, one line each: appended without a lock, without waiting for the disk.
+"""The usage log: one line per use of memories, appended without a lock and without fsync, and its table in the index.
 
 A position is one number, year and month times 10^12 plus a byte offset, so positions of all months compare as integers.
 """
@@ -6,15 +6,19 @@ A position is one number, year and month times 10^12 plus a byte offset, so posi
 import errno
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from engram.disk import DIRECTORY_MODE, FILE_MODE, MALFORMED, json_line, open_plain, reading, whole_lines
 from engram.model.errors import StoreReadOnly
 from engram.model.usage import Use
-from engram.store.files.confinement import MALFORMED, open_plain, reading
-from engram.store.files.home import DIRECTORY_MODE, FILE_MODE
-from engram.store.files.journal import is_month, whole_lines
+from engram.store.files.journal import is_month
+
+if TYPE_CHECKING:
+    from engram.store.files.context import StoreContext
 
 _MONTH = 10**12
 
@@ -26,20 +30,20 @@ class Usage:
         self._folder = folder
 
     def append(self, use: Use) -> int:
-        """Note one use; return its position. One O_APPEND write, so lines of many processes never mix."""
+        """Append one use; returns its position. One O_APPEND write, so lines of several processes never mix."""
         at = use.at.astimezone(UTC)
         fields = {"at": at.isoformat().replace("+00:00", "Z"), "kind": use.kind, "ids": list(use.ids)}
         if use.session:
             fields["session"] = use.session
         if use.signal:
             fields["signal"] = use.signal
-        line = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+        line = json_line(fields, "replace")
         try:
-            # Months only move forward: what a clock set back wrote to an older file nobody would look for.
+            # Months only move forward: nobody would look for a line in an older file.
             month = max([at.strftime("%Y-%m"), *self.months()[-1:]])
             return _month_base(month) + self._write(month, line)
         except OSError as error:
-            raise StoreReadOnly(f"cannot note use in {self._folder}: {error.strerror}") from error
+            raise StoreReadOnly(f"cannot record uses in {self._folder}: {error.strerror}") from error
 
     def _write(self, month: str, line: bytes) -> int:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -64,14 +68,14 @@ class Usage:
             return []
 
     def end(self) -> int:
-        """The position after the last whole line: a line still being written is read when it is whole."""
+        """The position after the last complete line; a line still being written is read later."""
         months = self.months()
         if not months:
             return 0
         return _month_base(months[-1]) + whole_lines(self._folder / f"{months[-1]}.jsonl")[1]
 
     def read(self, since: int = 0) -> Iterator[Use]:
-        """Uses from a position on. A torn line (a crash, a full disk) is passed over: it names no use for certain."""
+        """Uses from a position on. A torn line (a crash, a full disk) is skipped."""
         for month in self.months():
             base = _month_base(month)
             if base + _MONTH <= since:
@@ -89,7 +93,7 @@ class Usage:
 
 
 def after_month(month: str) -> int:
-    """The position no use of a month reaches."""
+    """The position after every use of a month."""
     return _month_base(month) + _MONTH
 
 
@@ -98,7 +102,7 @@ def _month_base(month: str) -> int:
 
 
 def _parse(line: bytes, position: int) -> Use | None:
-    # A line torn by a crash has no end of its own; the next one begins inside it.
+    # A line torn by a crash has no newline; the next one starts inside it.
     start = max(line.rfind(b'{"at":'), 0)
     position += start
     try:
@@ -113,3 +117,56 @@ def _parse(line: bytes, position: int) -> Use | None:
         )
     except MALFORMED:
         return None
+
+
+_COLUMNS = "u.kind, u.id, u.at, u.session, u.signal, u.position"
+
+
+def index_uses(parts: "StoreContext") -> None:
+    """Index new uses. SQLite's own lock is enough, and a read-only home has no other."""
+    end, known = parts.usage.end(), int(parts.index.get("usage") or 0)
+    if end <= known:
+        return
+    with parts.index.writing():
+        for use in parts.usage.read(int(parts.index.get("usage") or 0)):
+            for memory_id in use.ids:
+                parts.index.db.execute(
+                    "INSERT OR IGNORE INTO uses (position, id, kind, signal, session, at) SELECT ?, ?, ?, ?, ?, ? "
+                    "WHERE NOT EXISTS (SELECT 1 FROM tombstones WHERE id = ?)",
+                    (use.position, memory_id, use.kind, use.signal, use.session, use.at.timestamp(), memory_id),
+                )
+        parts.index.set("usage", end)
+
+
+def uses_of(parts: "StoreContext", memory_ids: Iterable[str]) -> list[Use]:
+    """Every use of these memories, oldest first."""
+    return _select(parts, "FROM json_each(?) j CROSS JOIN uses u ON u.id = j.value", json.dumps(list(memory_ids)))
+
+
+def uses_in(parts: "StoreContext", session: str) -> list[Use]:
+    """Every use in a session."""
+    return _select(parts, "FROM uses u WHERE u.session = ?", session)
+
+
+def used_since(parts: "StoreContext", position: int) -> list[str]:
+    """Ids of memories used after a position."""
+    index_uses(parts)
+    rows = parts.index.db.execute("SELECT DISTINCT id FROM uses WHERE position >= ?", (position,))
+    return [row[0] for row in rows]
+
+
+def last_use(parts: "StoreContext", kind: str) -> Use | None:
+    """The newest use of a kind, with all its ids."""
+    found = _select(parts, "FROM uses u WHERE u.position = (SELECT max(position) FROM uses WHERE kind = ?)", kind)
+    return replace(found[0], ids=tuple(use.ids[0] for use in found)) if found else None
+
+
+def _select(parts: "StoreContext", clause: str, value: str) -> list[Use]:
+    index_uses(parts)
+    rows = parts.index.db.execute(f"SELECT {_COLUMNS} {clause} ORDER BY u.position", (value,))
+    return [_use(row) for row in rows]
+
+
+def _use(row: tuple[Any, ...]) -> Use:
+    kind, memory_id, at, session, signal, position = row
+    return Use(kind, (memory_id,), datetime.fromtimestamp(at, UTC), session, signal, position)

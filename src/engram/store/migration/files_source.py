@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from engram.disk import MALFORMED, read_bytes
 from engram.model.errors import EngramError, StoreCorrupt, StoreError
 from engram.model.event import Event
 from engram.model.usage import Use
-from engram.store.files import memories, sessions, state, tasks
-from engram.store.files.confinement import MALFORMED, read_bytes
+from engram.store.files import memories, state, tasks
 from engram.store.files.file_sync import is_team
 from engram.store.files.home import Home
 from engram.store.files.index.writer import from_blob
@@ -137,7 +137,7 @@ class FilesSource:
         if problems:
             raise StoreCorrupt(problems[0])
         return StateSnapshot(
-            sessions=sessions.all_sessions(self.home),
+            sessions=state.all_sessions(self.home),
             verdicts=list(_verdicts(self.home)),
             tombstones=self._purged,
             numbers=highest_numbers(self._latest),
@@ -192,7 +192,7 @@ class FilesSource:
         if not cursor:
             return Position()
         month, start, end, seq = json.loads(cursor)
-        if not self._journal.stands(Position(month, start), end, seq):
+        if not self._journal.has_entry(Position(month, start), end, seq):
             raise StoreError(
                 f"the journal of {self.place} was pruned or purged since this migration began; start again with an empty target"
             )
@@ -284,7 +284,7 @@ def _memory_files(home: Home) -> Iterator[str]:
 
 def _verdicts(home: Home) -> Iterator[GateVerdict]:
     try:
-        lines = read_bytes(home.state / state.FILE).decode("utf-8", "replace").splitlines()
+        lines = read_bytes(home.state / state.VERDICTS_FILE).decode("utf-8", "replace").splitlines()
     except OSError:
         return
     for line in lines:

@@ -17,21 +17,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engram.disk import UNREADABLE, append_durably, read_bytes, replace_file, sync_path, torn_tail
 from engram.model.errors import EmbedderError, Refused, StoreReadOnly
 from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.model.usage import Use
 from engram.store.documents import meaning_digest
-from engram.store.files import journal, memories, sessions, tasks
+from engram.store.files import journal, memories, tasks
 from engram.store.files import state as pausing
+from engram.store.files import state as sessions
 from engram.store.files import state as verdicts
-from engram.store.files.confinement import UNREADABLE, read_bytes
 from engram.store.files.context import StoreContext
-from engram.store.files.durability import FILE as MARK
+from engram.store.files.durability import MARK_FILE as MARK
 from engram.store.files.home import Home, open_home
 from engram.store.files.index.index import Index
 from engram.store.files.index.writer import from_blob, to_blob
-from engram.store.files.journal import Journal, append_durably, replace_file, sync_directory, torn_tail
+from engram.store.files.journal import Journal
 from engram.store.files.ledger import Ledger
 from engram.store.files.lock import WriterLock
 from engram.store.files.memories import stamp_of
@@ -75,7 +76,7 @@ def put_in_place(staging: Path, root: Path) -> None:
         check_empty(root)
         shutil.rmtree(root)
     staging.rename(root)
-    sync_directory(root.parent)
+    sync_path(root.parent)
 
 
 STATE, VECTORS = "moving.json", "moved-vectors.db"
@@ -205,7 +206,7 @@ class FilesTarget:
             for v in snapshot.verdicts
         ]
         if lines:
-            replace_file(self._home.state / verdicts.FILE, "".join(f"{line}\n" for line in lines).encode())
+            replace_file(self._home.state / verdicts.VERDICTS_FILE, "".join(f"{line}\n" for line in lines).encode())
         pausing.pause(self._home, snapshot.paused)
 
     def load_uses(self, uses: Sequence[Use]) -> None:

@@ -1,4 +1,4 @@
-"""The SQLite file: opening it, healing it, and its named statements."""
+"""The SQLite file of the index: opening and replacing it, and its named statements."""
 
 import contextlib
 import fcntl
@@ -13,10 +13,10 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
+from engram.disk import DIRECTORY_MODE, FILE_MODE
 from engram.model.errors import StoreBusy, StoreReadOnly
 from engram.rules.strength import faded
 from engram.store.documents import record_matches
-from engram.store.files.home import DIRECTORY_MODE, FILE_MODE
 from engram.store.named_sql import named_statements
 
 BUSY_MS = 10_000
@@ -32,9 +32,9 @@ def statements() -> dict[str, str]:
 
 
 def connect(path: Path) -> tuple[sqlite3.Connection, bool]:
-    """Open the index, making it where there is none; return it and whether it is new and must be filled.
+    """Open or create the index; returns the connection and whether it is new and must be filled.
 
-    A damaged index is set aside and a new one begun: it holds nothing that the files do not.
+    A damaged index is replaced by an empty one: everything in it is derived from the files.
     """
     try:
         path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
@@ -56,23 +56,23 @@ def connect(path: Path) -> tuple[sqlite3.Connection, bool]:
 
 
 class NotAnIndex(sqlite3.DatabaseError):
-    """Another program's database lies where the index should."""
+    """The index path contains another program's database."""
 
     sqlite_errorcode = sqlite3.SQLITE_NOTADB
 
 
 def is_damaged(error: Exception) -> bool:
-    """Whether SQLite says that its file is no database, or a broken one. No other failure is a reason to throw it away."""
+    """Whether SQLite reports a corrupt file or one that is no database. No other failure justifies deleting it."""
     return _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def is_busy(error: Exception) -> bool:
-    """Whether SQLite waited for another process for too long."""
+    """Whether SQLite waited too long for another process."""
     return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def is_unwritable(error: Exception) -> bool:
-    """Whether the disk or its rights kept SQLite from its file."""
+    """Whether a full disk or missing permissions kept SQLite from its file."""
     return _code(error) in _UNWRITABLE
 
 
@@ -82,7 +82,7 @@ _UNWRITABLE = frozenset(
 
 
 def _code(error: Exception) -> int:
-    """SQLite's code, 0 for an error that is Python's own (a closed connection, say)."""
+    """SQLite's error code; 0 for an error of Python itself (a closed connection, say)."""
     return int(getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
 
@@ -93,7 +93,7 @@ def _begin_anew(path: Path) -> tuple[sqlite3.Connection, bool]:
         return _open(path)
     except (sqlite3.Error, OSError) as error:
         raise StoreReadOnly(
-            f"the index {path} cannot be made: {error}; make room, or set ENGRAM_CACHE to a folder you can write"
+            f"the index {path} cannot be created: {error}; free some space, or set ENGRAM_CACHE to a folder you can write"
         ) from error
 
 
@@ -119,7 +119,7 @@ def _open(path: Path) -> tuple[sqlite3.Connection, bool]:
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Switch to the WAL, waiting for others that do the same: SQLite itself answers "locked" at once to all but one."""
+    """Switch to WAL mode, retrying while others do the same: SQLite reports "locked" at once to all but one."""
     deadline = time.monotonic() + BUSY_MS / 1000
     while True:
         try:
@@ -146,7 +146,7 @@ def _ensure_schema(connection: sqlite3.Connection) -> bool:
 
 
 def name_index(connection: sqlite3.Connection) -> str:
-    """The index's own name, given once: a process that still writes to a deleted index never meets the vectors of the next."""
+    """The index's unique name: a process still writing to a deleted index never touches the vectors of the next one."""
     connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('name', ?)", (secrets.token_hex(6),))
     return str(connection.execute("SELECT value FROM meta WHERE key = 'name'").fetchone()[0])
 
@@ -185,10 +185,10 @@ def immediate(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def announce(path: Path) -> int | None:
-    """Hold a shared lock on the database that no foreign close() takes away; where the system knows such locks.
+    """Hold a shared lock on the database that no other close() releases, where the system has such locks.
 
     POSIX drops all locks a process holds on a file when any descriptor of it is closed, SQLite's included. Another process
-    would then take itself for the last one and remove the WAL under this one's feet.
+    would then assume that it is the last one and remove the WAL in use here.
     """
     if sys.platform != "linux":
         return None
@@ -199,19 +199,19 @@ def announce(path: Path) -> int | None:
 
 
 def withdraw(descriptor: int | None) -> None:
-    """Let the announced lock go."""
+    """Release the announced lock."""
     if descriptor is not None and sys.platform == "linux":
         with contextlib.suppress(OSError):
             fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _lock_request(fcntl.F_UNLCK))
 
 
 def _lock_request(kind: int) -> bytes:
-    """A `struct flock` over the bytes that SQLite locks to say that it has the file open."""
+    """A `struct flock` over the bytes that SQLite locks while it has the file open."""
     return struct.pack("hhqqi4x", kind, os.SEEK_SET, _SHARED_FIRST, _SHARED_SIZE, 0)
 
 
 def discard(path: Path) -> None:
-    """Remove an index and what lies beside it."""
+    """Delete an index and the files next to it."""
     for suffix in ("", "-wal", "-shm", "-journal"):
         with contextlib.suppress(FileNotFoundError):
             Path(f"{path}{suffix}").unlink()

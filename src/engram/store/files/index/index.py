@@ -1,4 +1,4 @@
-"""The index as the store sees it: open it, read it, change it in one transaction."""
+"""The index as the store uses it: opened, queried, and changed in one transaction."""
 
 import contextlib
 import json
@@ -20,8 +20,8 @@ from engram.store.files.index.connection import (
     statements,
     withdraw,
 )
-from engram.store.files.index.filters import where
 from engram.store.files.index.matrix import UNFINISHED, Matrix, boot_id
+from engram.store.files.index.search import where
 from engram.store.files.index.writer import DocumentWriter, from_blob
 from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange, Query
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 _RECOUNT = 1.05
 _FEW = 4
-"""How many times as many documents there must be for looking up those of a kind to beat a scan of all."""
+"""Looking up the documents of a kind beats a full scan if there are this many times more documents."""
 _ALONE = DocumentPosition("", 0, 0)
 TABLES = (
     "docs", "records", "texts", "tags", "names", "links", "anchors", "vectors", "files", "places", "folders", "ledgers",
@@ -40,7 +40,7 @@ TABLES = (
 
 
 class Index:
-    """One process's view of the index. `fresh` says that it has never been filled."""
+    """One process's connection to the index. `fresh` means that it has never been filled."""
 
     def __init__(self, folder: Path, embedder_name: str, dim: int) -> None:
         self._path = folder / "index.db"
@@ -59,7 +59,7 @@ class Index:
         self._frequency: dict[str, int] = {}
         self._counted = 0
         self._kinds: dict[str, int] = {}
-        self._told = 0
+        self._kinds_counted = 0
 
     @property
     def db(self) -> sqlite3.Connection:
@@ -69,7 +69,7 @@ class Index:
         return self._connection
 
     def reopen_if_replaced(self) -> bool:
-        """Follow another process that set a damaged index aside; say whether that happened."""
+        """Reopen if another process replaced the index; returns whether it did."""
         try:
             same = self._path.stat().st_ino == self._inode
         except FileNotFoundError:
@@ -80,14 +80,14 @@ class Index:
         return not same
 
     def is_whole(self) -> bool:
-        """Whether it has all its tables: one that lost some is as good as damaged, whatever it answers."""
+        """Whether it has all its tables; an index without some of them is damaged."""
         try:
             return {name for (name,) in self.db.execute("SELECT name FROM sqlite_master")}.issuperset(TABLES)
         except sqlite3.Error as error:
             return not is_damaged(error)
 
     def discard(self) -> None:
-        """Throw the index away and begin an empty one."""
+        """Delete the index and start an empty one."""
         self.close()
         discard(self._path)
         self._open()
@@ -101,15 +101,15 @@ class Index:
             os.close(self._presence)
             self._presence = None
 
-    # -- facts about the index itself
+    # -- metadata
 
     def get(self, key: str) -> Any:
-        """One of its own facts."""
+        """A value of the index's metadata, or None."""
         row = self.db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return row[0] if row else None
 
     def set(self, key: str, value: Any) -> None:
-        """Note a fact; inside a transaction."""
+        """Set a metadata value; inside a transaction."""
         self.db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, value))
 
     @property
@@ -119,11 +119,11 @@ class Index:
 
     @property
     def generation(self) -> int:
-        """Which set of vectors is in force."""
+        """The current generation of vectors."""
         return int(self.get("generation") or 1)
 
     def can_embed(self) -> bool:
-        """Whether the vectors in force come from this process's embedder."""
+        """Whether the current vectors come from this process's embedder."""
         return bool(self._embedder_name) and self.get("embedder") == self._embedder_name
 
     @property
@@ -156,27 +156,27 @@ class Index:
             self._kept_matrix(lambda matrix: matrix.write(*written))
 
     def claim_embedder(self, generation: int | None = None) -> None:
-        """Say that this process's embedder makes the vectors of a generation; inside a transaction."""
+        """Record this process's embedder for a generation of vectors; inside a transaction."""
         self.set("generation", generation or self.generation)
         self.set("embedder", self._embedder_name)
         self.set("dim", self._dim)
         self.set("boot", boot_id())
 
     def clear(self) -> None:
-        """Empty every table, inside a transaction; the next vectors are of a new generation."""
+        """Empty every table, inside a transaction, and start a new generation of vectors."""
         generation = self.generation + 1
         self.db.execute("INSERT INTO words (words) VALUES ('delete-all')")
         for table in TABLES:
             self.db.execute(f"DELETE FROM {table}")
         self.db.execute("DELETE FROM sqlite_sequence WHERE name = 'docs'")
         self.db.execute("DELETE FROM meta WHERE key NOT IN ('schema', 'name', 'change')")
-        # A rebuild that was killed may have left rows of other documents there.
+        # A killed rebuild may have left rows of other documents.
         Matrix(self._matrix_path(generation), self._dim).remove()
         self._matrices = {}
         self.claim_embedder(generation)
 
     def drop_stale_matrices(self) -> None:
-        """Remove the files of generations no longer in force, and what a killed process left half filled."""
+        """Delete the matrices of old generations, and those that a killed process left unfinished."""
         current = self._matrix_path(self.generation)
         for path in (*self._path.parent.glob("vectors-*.f32"), *self._path.parent.glob(f"{UNFINISHED}*")):
             if path != current:
@@ -188,19 +188,19 @@ class Index:
         return self._path.with_name(f"vectors-{self._name}-{generation}.f32")
 
     def matrix_rows(self, count: int | None = None) -> "Vectors":
-        """One row for each document number, from 0; so many of them, where a caller has counted already."""
+        """One row per document number, from 0; `count` of them if given."""
         rows = self.count if count is None else count
         return self._kept_matrix(lambda matrix: matrix.rows(rows))
 
     def _kept_matrix(self, use: Callable[[Matrix], _Result]) -> _Result:
-        """Read or write the matrix; once more where somebody deletes it in between."""
+        """Read or write the matrix; again if another process deletes it meanwhile."""
         try:
             return use(self._matrix())
         except FileNotFoundError:
             return use(self._matrix())
 
     def _matrix(self) -> Matrix:
-        """The matrix in force, made again from the BLOBs where it is missing or older than this run of the machine."""
+        """The current matrix, filled from the BLOBs if it is missing or older than the last boot."""
         generation = self.generation
         matrix = self._matrices.get(generation)
         if matrix is None:
@@ -213,7 +213,7 @@ class Index:
         return matrix
 
     def _fill(self, matrix: Matrix, generation: int) -> None:
-        """Make the file from the BLOBs while nobody writes: a row that a writer adds meanwhile would be missing in it."""
+        """Fill the file from the BLOBs in a write transaction, so that no row is added meanwhile."""
         import numpy as np
 
         with contextlib.nullcontext() if self.db.in_transaction else immediate(self.db):
@@ -224,15 +224,15 @@ class Index:
             self.db.execute("UPDATE meta SET value = ? WHERE key = 'boot'", (boot_id(),))
 
     def vectors(self, numbers: Sequence[int]) -> "Vectors | None":
-        """Vectors by document number, where this process may compare them."""
+        """Vectors by document number; None if they come from another embedder."""
         if not self.can_embed():
             return None
         rows = self.matrix_rows()
-        # An index that was made anew since the numbers were found may have fewer.
+        # A rebuilt index may have fewer rows than when the numbers were found.
         return rows[list(numbers)] if max(numbers, default=0) < len(rows) else None
 
     def without_vector(self, after: int, limit: int) -> list[tuple[int, str, str]]:
-        """Documents that lack a vector of the generation in force: number, kind, record."""
+        """Documents without a current vector: number, kind, record."""
         return self.db.execute(self._sql["without_vector"], (self.generation, after, limit)).fetchall()
 
     # -- reading
@@ -271,23 +271,23 @@ class Index:
         }
 
     def _newest(self, kept: Sequence[str], frequency: Mapping[str, int]) -> tuple[int, int] | None:
-        """Where the only word worth walking stands in very many documents, the newest of them are walked."""
+        """The range of newest documents to search when the only useful term occurs in very many."""
         if len(kept) != 1 or frequency[kept[0]] <= POSTINGS_BUDGET * 2:
             return None
         last = self.count
         return int(last * (1 - POSTINGS_BUDGET / frequency[kept[0]])), last
 
     def _few(self, filters: Filters, total: int) -> str:
-        """The index by which so few documents pass that it is cheaper to begin with them than to scan all; "" for a scan."""
+        """The SQL index by which so few documents pass that a full scan is slower; "" for a scan."""
         if filters.parents is not None:
             return "docs_parent"
-        if not self._told <= total <= self._told * _RECOUNT:
-            self._told = total
+        if not self._kinds_counted <= total <= self._kinds_counted * _RECOUNT:
+            self._kinds_counted = total
             self._kinds = dict(self.db.execute("SELECT kind, count(*) FROM docs GROUP BY kind").fetchall())
         return "docs_scope" if sum(self._kinds.get(kind, 0) for kind in filters.kinds) * _FEW < total else ""
 
     def _between(self, filters: Filters) -> tuple[int, int] | None:
-        """The numbers that the documents of the sessions asked for lie between: they were given out in order."""
+        """The range of document numbers of the requested sessions; numbers are assigned in order."""
         if filters.parents is None:
             return None
         first, last = self.one("between", json.dumps(filters.parents))
@@ -296,7 +296,7 @@ class Index:
     def passages(
         self, numbers: Sequence[int], ranges: Sequence[PassageRange], filters: Filters
     ) -> "tuple[list[IndexedPassage], Vectors | None]":
-        """Documents by number, all of which passed the filters, then every document of these ranges; with their vectors."""
+        """Documents by number, which all passed the filters, then every document in these ranges, with their vectors."""
         found = [_placed(row, True) for row in self.all("alone", json.dumps(numbers))]
         if ranges:
             rows = self.all("together", json.dumps([(s.parent, s.first, s.last) for s in ranges]))
@@ -305,7 +305,7 @@ class Index:
         return found, self.vectors([place.n for place in found])
 
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
-        """Document frequencies, remembered until the index has grown by a twentieth: they change that slowly."""
+        """Document frequencies, cached until the index has grown by a twentieth."""
         return self._frequencies(terms, self.count)
 
     def _frequencies(self, terms: Sequence[str], total: int) -> dict[str, int]:
@@ -313,7 +313,7 @@ class Index:
             self._frequency, self._counted = {}, total
         missing = [term for term in terms if term not in self._frequency]
         found = search.document_frequencies(self.db, missing, total)
-        # A term nobody has used yet is not remembered: the next memory may bring it.
+        # An unknown term is not cached: the next memory may contain it.
         self._frequency.update(found)
         return {term: self._frequency[term] for term in terms if term in self._frequency}
 
@@ -354,7 +354,7 @@ class Index:
         return int(self.db.execute(f"SELECT count(*) FROM docs d WHERE {condition}", values).fetchone()[0])
 
     def facts(self) -> Mapping[str, Any]:
-        """What `status` and `doctor` say of the index."""
+        """The figures of the index that `status` and `doctor` show."""
         kinds = dict(self.db.execute("SELECT kind, count(*) FROM docs GROUP BY kind").fetchall())
         vectors = self.db.execute("SELECT count(*) FROM vectors WHERE generation = ?", (self.generation,)).fetchone()[0]
         return {

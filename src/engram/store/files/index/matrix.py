@@ -1,7 +1,7 @@
 """All vectors of one generation as one memory-mapped matrix: row n belongs to document n. A cache of the BLOBs in SQLite.
 
-The file comes into being whole, filled from the BLOBs, or not at all: whoever finds it gone makes it again, and never
-begins an empty one in which the rows of others would be missing.
+The file is created complete, filled from the BLOBs, or not at all: a process that finds it missing recreates it, and never
+starts an empty one without the rows of others.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engram.store.files.home import FILE_MODE
+from engram.disk import FILE_MODE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,9 +24,9 @@ _GROWTH_ROWS = 4096
 
 
 class Matrix:
-    """Reads by exact scan; written by the holder of the writer lock before the index commits.
+    """Rows for an exact scan; written under the writer lock before the index commits.
 
-    Reading and writing raise FileNotFoundError where the file is gone.
+    Reading and writing raise `FileNotFoundError` if the file is missing.
     """
 
     def __init__(self, path: Path, dim: int) -> None:
@@ -70,7 +70,7 @@ class Matrix:
             os.ftruncate(descriptor, size + 4 * self.dim * max(_GROWTH_ROWS, count // 4))
 
     def fill(self, batches: "Iterable[tuple[Sequence[int], Matrix32]]", count: int) -> None:
-        """Make the file from these rows; where another process was quicker, its file stands."""
+        """Create the file from these rows; if another process was faster, its file is kept."""
         descriptor, name = tempfile.mkstemp(prefix=UNFINISHED, dir=self._path.parent)
         try:
             os.fchmod(descriptor, FILE_MODE)
@@ -103,7 +103,7 @@ class Matrix:
         self.write(wanted, np.zeros((len(wanted), self.dim), dtype=np.float32))
 
     def remove(self) -> None:
-        """Delete the file; it is made again from the BLOBs."""
+        """Delete the file; it is recreated from the BLOBs."""
         self._view = None
         self._path.unlink(missing_ok=True)
 
@@ -117,7 +117,7 @@ def _runs(numbers: Sequence[int]) -> Iterable[tuple[int, int]]:
 
 
 def boot_id() -> str:
-    """Names this run of the machine: after a power loss the matrix may lack pages that SQLite has."""
+    """The id of the machine's current boot: after a power loss the matrix may lack pages that SQLite has. "" if unknown."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

@@ -1,38 +1,106 @@
-"""The two retrievers: FTS5 by BM25, and an exact scan of the vectors. Both filter before the cut."""
+"""The two retrievers (FTS5 by BM25, and an exact scan of the vectors), and filters as a WHERE clause over `docs d`."""
 
 import json
 import sqlite3
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from engram.rules.numbers import FIELD_WEIGHTS
+from engram.store.filters import FilterCondition
+from engram.store.protocol import Filters
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from engram.embedding.protocol import Vectors
-    from engram.store.files.index.filters import Clause
+
+
+Clause = tuple[str, list[object]]
+_LARGEST = 2**63 - 1
+
+
+def where(filters: Filters) -> Clause:
+    """The condition and its parameters."""
+    found = SqliteCondition(filters)
+    return found.text, found.values
+
+
+class SqliteCondition(FilterCondition):
+    """A condition with `?` for each value."""
+
+    EARLIEST = "0"
+
+    def __init__(self, filters: Filters) -> None:
+        self.values: list[object] = []
+        super().__init__(filters)
+
+    def add(self, condition: str, *values: object) -> None:
+        self.parts.append(condition.format(*"?" * len(values)))
+        self.values.extend(values)
+
+    def among(self, column: str, values: Sequence[str] | None) -> None:
+        if values is not None:
+            self.add(f"{column} IN ({', '.join(['{}'] * len(values))})", *values)
+            if column == "d.parent":
+                self.add("d.parent <> ''")  # lets SQLite use the partial index
+
+    def not_among(self, column: str, values: Sequence[str]) -> None:
+        self.add(f"{column} NOT IN ({', '.join(['{}'] * len(values))})", *values)
+
+    def moment(self, at: datetime) -> float:
+        return at.timestamp()
+
+    def add_roles(self, roles: Sequence[str]) -> None:
+        self.among("d.role", roles)
+
+    def add_critical(self) -> None:
+        self.add("d.critical <> ''")
+
+    def add_tags(self, tags: Sequence[str]) -> None:
+        for tag in tags:
+            self.add("EXISTS (SELECT 1 FROM tags t WHERE t.n = d.n AND t.tag = {})", tag)
+
+    def add_domain(self, domain: str, below: str) -> None:
+        self.add("(d.domain = {} OR substr(d.domain, 1, {}) = {})", domain, len(below), below)
+
+    def add_metadata(self, key: str, value: object) -> None:
+        """Texts and numbers are compared by SQLite, everything else by `record_matches`, which costs more."""
+        whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST
+        plain = isinstance(value, (str, float)) or whole
+        if not plain or '"' in key:
+            matched = "EXISTS (SELECT 1 FROM records r WHERE r.n = d.n AND record_matches(d.kind, r.record, {}))"
+            self.add(matched, json.dumps({key: value}))
+            return
+        self.add(
+            "EXISTS (SELECT 1 FROM (SELECT r.record, CASE d.kind WHEN 'event' THEN '$.metadata' ELSE '$.data' END || {} AS place "
+            "FROM records r WHERE r.n = d.n) h, json_each(h.record, h.place) e "
+            "WHERE e.value = {} AND e.type IN ('text', 'integer', 'real') AND json_type(h.record, h.place) <> 'object')",
+            f'."{key}"',
+            value,
+        )
+
 
 Ranking = list[tuple[int, float]]
 
 _LARGE, _SAMPLE, _ENOUGH = 300_000, 50_000, 25
-"""From so many documents on, a term's count is reckoned from the newest so many, where it stands in at least so many of them."""
+"""From this many documents on, a term's count is estimated from a sample of the newest if it occurs there often enough."""
 _SCANNED = 20_000
-"""Up to so many vectors in a row are compared sooner than the few among them that pass are looked up."""
+"""Up to this many vectors in a row, comparing all is faster than looking up those that pass."""
 _SLACK, _LEAST = 3, 256
-"""How many times the wanted number is looked at before the filter, and how many at least; most queries filter little."""
+"""Candidates before the filter: a multiple of the limit, and at least this many; most queries filter little."""
 
 
 def document_frequencies(connection: sqlite3.Connection, terms: Sequence[str], total: int = 0) -> dict[str, int]:
     """In how many documents each term occurs; terms that occur nowhere are left out.
 
-    FTS5 counts by walking all of a term's documents. Among very many, what is common is counted in the newest of them and
-    reckoned up; what is rare there is counted in all.
+    FTS5 counts by walking all of a term's documents. Among very many, a common term is counted in the newest and
+    extrapolated; a rare one is counted in all.
     """
     found = {}
     for term in dict.fromkeys(terms):
-        count = _reckoned(connection, term, total) if total > _LARGE else 0
+        count = _estimated_frequency(connection, term, total) if total > _LARGE else 0
         if not count:
             row = connection.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone()
             count = row[0] if row is not None else 0
@@ -41,7 +109,7 @@ def document_frequencies(connection: sqlite3.Connection, terms: Sequence[str], t
     return found
 
 
-def _reckoned(connection: sqlite3.Connection, term: str, total: int) -> int:
+def _estimated_frequency(connection: sqlite3.Connection, term: str, total: int) -> int:
     sql = "SELECT count(*) FROM words WHERE words MATCH ? AND rowid > ?"
     seen = int(connection.execute(sql, (f'"{term}"', total - _SAMPLE)).fetchone()[0])
     return seen * total // _SAMPLE if seen >= _ENOUGH else 0
@@ -54,7 +122,7 @@ def lexical(
     limit: int,
     between: tuple[int, int] | None = None,
 ) -> Ranking:
-    """Documents holding any of the terms, by BM25 over the weighted fields. `between` are numbers all that pass lie in."""
+    """Documents with any of the terms, by BM25 over the weighted fields. `between` limits the document numbers."""
     if not terms:
         return []
     match = " OR ".join(f'"{term}"' for term in terms)
@@ -89,7 +157,7 @@ def _lexical_joined(
 
 
 def _first_allowed(connection: sqlite3.Connection, numbers: Sequence[int], clause: "Clause", limit: int) -> set[int]:
-    """The first so many of these documents that pass the filter, and maybe more: mostly nearly all do."""
+    """At least the first `limit` of these documents that pass the filter."""
     first = limit + limit // 4
     passing = allowed_among(connection, numbers[:first], clause)
     if len(passing) < limit and len(numbers) > first:
@@ -116,30 +184,30 @@ def semantic(
     by: str = "",
     between: tuple[int, int] | None = None,
 ) -> Ranking:
-    """Documents by likeness to a vector, best first: an exact scan.
+    """Documents by similarity to a vector, best first: an exact scan.
 
-    Of all; of those `between` two numbers, where no other can pass; or, where few pass, of those the index `by` finds.
+    Scans all, or those `between` two numbers if no other can pass, or, if few pass, those found by the SQL index `by`.
     """
     from engram.embedding import products
 
     first, last = between or (0, len(matrix) - 1)
     if by and (between is None or last - first > _SCANNED):
-        return _among(connection, matrix, vector, clause, limit, by)
+        return _scan_allowed(connection, matrix, vector, clause, limit, by)
     scores = products.scores(matrix[first : last + 1], vector)
     wide = max(limit * _SLACK, _LEAST)
     top = _best(scores, wide)
     numbers = (top + first).tolist()
     passing = _first_allowed(connection, numbers, clause, limit)
     if len(passing) < limit and len(top) < len(scores):
-        return _among(connection, matrix, vector, clause, limit, by)
+        return _scan_allowed(connection, matrix, vector, clause, limit, by)
     kept = [(n, score) for n, score in zip(numbers, scores[top].tolist(), strict=True) if n in passing]
     return [(n, score) for n, score in kept[:limit] if score != 0]
 
 
-def _among(
+def _scan_allowed(
     connection: sqlite3.Connection, matrix: "Vectors", vector: "Vectors", clause: "Clause", limit: int, by: str
 ) -> Ranking:
-    """The same, of the documents that pass alone."""
+    """The same, of only the documents that pass."""
     import numpy as np
 
     from engram.embedding import products

@@ -1,4 +1,4 @@
-"""Putting documents into the index and taking them out. Everything here runs inside one write transaction."""
+"""Adding documents to the index and removing them, inside one write transaction."""
 
 import json
 import sqlite3
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from engram.disk import to_json
 from engram.model.memory import Memory
 from engram.store.documents import Document, meaning_digest
 from engram.store.files.index.connection import statements
-from engram.store.files.journal import to_json
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IndexRow:
-    """A document to be put, with its stored record and, where the caller has it, its vector."""
+    """A document to index, with its stored record and, if the caller has it, its vector."""
 
     document: Document
     record: Mapping[str, Any] | str
@@ -29,7 +29,7 @@ class IndexRow:
 _NEW_ROWS = (
     "put_doc", "put_record", "put_texts", "put_words", "put_tag", "put_name", "put_link", "put_anchor",
 )  # fmt: skip
-"""Statements that write a new document, in their order."""
+"""Statements that write a new document, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class Put:
 
 
 class DocumentWriter:
-    """Writes documents. New ones are collected and written together: one call of the database for many rows.
+    """Writes documents. New ones are collected and written together: one database call for many rows.
 
-    It also collects which documents have or lack a vector, so that matrix and embedder can follow.
+    It also collects which documents have or lack a vector, for the matrix and the embedder.
     """
 
     def __init__(self, connection: sqlite3.Connection, generation: int, change: int) -> None:
@@ -58,20 +58,20 @@ class DocumentWriter:
         self.embedded: dict[int, Vectors] = {}
         self.cleared: list[int] = []
         self.lacking = False
-        """Whether a document was put whose vector is still to be made."""
+        """Whether a document was added without a vector."""
 
     def start_generation(self, generation: int) -> None:
-        """From here on vectors belong to this generation."""
+        """Use this generation for later vectors."""
         self._generation = generation
 
     def look_up(self, ids: Sequence[str]) -> None:
-        """Find out which of these are new, all at once, for whoever is about to put them."""
+        """Look up together which of these ids are new, before they are put."""
         known = self._run(self._sql["known_ids"], (json.dumps(ids),)).fetchall()
         # SQLite reads a text in JSON up to its first NUL.
         self._absent = {i for i in ids if "\0" not in i}.difference(i for (i,) in known)
 
     def put(self, row: IndexRow) -> Put:
-        """Insert or update a document; what did not change is left alone."""
+        """Insert or update a document; unchanged parts are left alone."""
         if row.document.id in self._new_ids:
             self.write_new()
         old = None if row.document.id in self._absent else self._old(row.document.id)
@@ -104,7 +104,7 @@ class DocumentWriter:
         if row.vector is not None:
             self.put_vector(n, row.vector)
         else:
-            # The matrix may hold a row that a killed transaction wrote for this number.
+            # The matrix may have a row that a killed transaction wrote for this number.
             self.cleared.append(n)
             self.lacking = True
         return n
@@ -135,7 +135,7 @@ class DocumentWriter:
 
     def _update_vector(self, n: int, row: IndexRow, old: tuple[Any, ...]) -> None:
         if old[4] != meaning_digest(row.document.meaning):
-            # Of every generation, one that is still being made included.
+            # Of every generation, including one in progress.
             self._run("DELETE FROM vectors WHERE n = ?", (n,))
             if row.vector is None:
                 self.cleared.append(n)
@@ -144,11 +144,11 @@ class DocumentWriter:
             self.put_vector(n, row.vector)
 
     def put_vector(self, n: int, vector: "Vectors") -> None:
-        """A document's vector; written with the others at the end."""
+        """Set a document's vector; it is written with the others at the end."""
         self.embedded[n] = vector
 
     def write_vectors(self) -> "tuple[list[int], Vectors] | None":
-        """Write the BLOBs; return numbers and vectors as the BLOBs keep them, for the matrix."""
+        """Write the BLOBs; returns numbers and rounded vectors for the matrix."""
         if not self.embedded:
             return None
         import numpy as np
@@ -178,7 +178,7 @@ class DocumentWriter:
                 self._run_many(self._sql[name], rows)
 
     def delete(self, document_id: str) -> None:
-        """Take a document out, with everything that was derived from it."""
+        """Remove a document with everything derived from it."""
         self.write_new()
         old = self._old(document_id)
         if old is None:
@@ -209,7 +209,7 @@ def _tags(n: int, document: Document) -> list[tuple[str, int]]:
 
 
 def seconds(moment: datetime | None) -> float | None:
-    """A time as the index keeps it."""
+    """A time as the index stores it."""
     return moment.timestamp() if moment is not None else None
 
 

@@ -1,4 +1,4 @@
-"""A change of embedder: new vectors are made next to the old ones, in slices, and become current all at once."""
+"""Creating vectors: of new documents, and of all when the embedder changes, in slices, switched at once."""
 
 import json
 
@@ -12,7 +12,7 @@ SLICE = 256
 
 
 def reembed(parts: StoreContext, deadline: float, progress: Progress) -> int:
-    """Embed every document with this process's embedder. Interrupted, it continues where it was; searches use the old vectors."""
+    """Embed every document with this process's embedder; an interrupted run is continued. Searches use the old vectors until the end."""
     if parts.embedder is None:
         raise EmbedderError("this process has no embedder; set one with `engram config embedder static`")
     index = parts.index
@@ -56,7 +56,7 @@ def _missing(parts: StoreContext, generation: int) -> list[tuple[int, str]]:
 
 
 def _switch(parts: StoreContext, generation: int) -> bool:
-    """Make a generation current; False if a new document has no vector of it yet."""
+    """Make a generation current; returns False if a new document has no vector of it yet."""
     index = parts.index
     with index.writing():
         if _missing(parts, generation):
@@ -68,3 +68,22 @@ def _switch(parts: StoreContext, generation: int) -> bool:
     if old != generation:
         index.drop_stale_matrices()
     return True
+
+
+def fill_vectors(parts: StoreContext, deadline: float) -> None:
+    """Embed documents without a vector in slices; the lock is held only to write. Raises `EmbedderError`."""
+    if parts.embedder is None or not parts.index.get("lacking") or not parts.index.can_embed():
+        return
+    after = 0
+    while rows := parts.index.without_vector(after, SLICE):
+        vectors = parts.embedder.embed([stored_meaning(kind, record) for _, kind, record in rows])
+        with parts.lock.held(deadline), parts.index.writing() as writer:
+            # Another writer may have changed, embedded or purged them meanwhile.
+            still = parts.index.without_vector(after, SLICE)
+            for row, vector in zip(rows, vectors, strict=True):
+                if row in still:
+                    writer.put_vector(row[0], vector)
+        after = rows[-1][0]
+    with parts.lock.held(deadline), parts.index.writing():
+        if not parts.index.without_vector(0, 1):
+            parts.index.set("lacking", 0)

@@ -1,0 +1,234 @@
+"""Reading and writing plain files: opened without following links, replaced in one step, appended durably.
+
+A store may come from anyone (an archive, a clone, a shared disk), so nothing but a plain file is ever opened.
+"""
+
+import contextlib
+import errno
+import hashlib
+import itertools
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+DIRECTORY_MODE, FILE_MODE = 0o700, 0o600
+MALFORMED = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
+"""What parsing a damaged record raises: not JSON, wrong fields or types, huge numbers, endless brackets."""
+UNREADABLE = (OSError, *MALFORMED)
+"""The same for a whole file."""
+
+_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""Do not follow a link, do not wait for a pipe; neither matters for a plain file."""
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_LONGEST_PREFIX = 200
+_FIRST_STEP, _LONGEST_STEP = 1 << 13, 1 << 22
+_serial = itertools.count()
+
+
+def digest_name(identifier: str, readable: str, digits: int = 16) -> str:
+    """A file name for an id that is not one itself: a readable beginning and a digest of the whole id."""
+    return f"{readable}~{hashlib.sha256(identifier.encode('utf-8', 'surrogatepass')).hexdigest()[:digits]}"
+
+
+# -- reading
+
+
+def open_plain(path: Path | str, flags: int, mode: int = FILE_MODE) -> int:
+    """Open a plain file; raises `OSError` for a link, a folder, a pipe or a device."""
+    try:
+        descriptor = os.open(path, flags | _FLAGS, mode)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK):
+            raise _not_plain(path, "a symbolic link") from None
+        if error.errno == errno.ENXIO:
+            raise _not_plain(path, "a pipe or a device") from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _not_plain(path, "a folder, a pipe or a device")
+    return descriptor
+
+
+def _not_plain(path: Path | str, what: str) -> OSError:
+    return OSError(errno.EINVAL, f"not a plain file but {what}", str(path))
+
+
+def reading(path: Path | str) -> BinaryIO:
+    """A plain file, open for reading bytes."""
+    return cast(BinaryIO, os.fdopen(open_plain(path, os.O_RDONLY), "rb"))
+
+
+def read_bytes(path: Path | str) -> bytes:
+    """The content of a plain file."""
+    with reading(path) as file:
+        return file.read()
+
+
+def json_object(data: bytes) -> dict[str, Any]:
+    """The JSON object in some bytes; {} where there is none."""
+    try:
+        found = json.loads(data)
+    except MALFORMED:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def lines_backwards(path: Path) -> Iterator[bytes]:
+    """The complete lines of a file without their newlines, last one first; a line cut off by a crash is left out."""
+    with os.fdopen(open_plain(path, os.O_RDONLY), "rb", buffering=0) as file:
+        position, step = file.seek(0, os.SEEK_END), _FIRST_STEP
+        rest, ended = b"", False
+        while position > 0:
+            step = min(step, position)
+            position -= step
+            file.seek(position)
+            rest, *lines = (file.read(step) + rest).split(b"\n")
+            if lines and not ended:
+                lines.pop()
+                ended = True
+            yield from reversed(lines)
+            step = min(step * 2, _LONGEST_STEP)
+        if ended:
+            yield rest
+
+
+def whole_lines(path: Path) -> tuple[int, int]:
+    """A file's size, and the offset at which its last complete line ends."""
+    block = 1 << 16
+    with reading(path) as file:
+        size = position = file.seek(0, os.SEEK_END)
+        while position > 0:
+            step = min(block, position)
+            position -= step
+            file.seek(position)
+            found = file.read(step).rfind(b"\n")
+            if found >= 0:
+                return size, position + found + 1
+        return size, 0
+
+
+def torn_tail(path: Path) -> int | None:
+    """The offset of a last line without a newline; None if the file ends with a complete line."""
+    size, whole = whole_lines(path)
+    return None if whole == size else whole
+
+
+# -- writing
+
+
+to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""A record as the logs and the index keep it."""
+
+
+def json_line(fields: Any, errors: str = "surrogatepass") -> bytes:
+    """A record as one line of a log."""
+    return to_json(fields).encode("utf-8", errors) + b"\n"
+
+
+def sync_path(path: Path) -> None:
+    """Wait until the content of a file, or the names in a folder, are on disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder durably, unless it exists."""
+    if not folder.is_dir():
+        folder.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        sync_path(folder.parent)
+
+
+def temporary_prefix(path: Path | str) -> str:
+    """How the names of the temporary files for a path begin."""
+    return f".{os.path.basename(path)[:_LONGEST_PREFIX]}."  # noqa: PTH119 -- called for every write
+
+
+def write_temporary(path: Path | str, data: bytes, *, sync: bool) -> tuple[str, os.stat_result]:
+    """Write data to a new file next to `path`, ready to take its name; returns its name and how it looks.
+
+    The name is unique, so threads and processes may replace the same file at the same time.
+    """
+    folder = os.path.dirname(path) or "."  # noqa: PTH120 -- called for every write
+    fresh = f"{folder}/{temporary_prefix(path)}{os.getpid()}-{next(_serial)}.tmp"
+    try:
+        descriptor = os.open(fresh, _CREATE, FILE_MODE)
+    except FileExistsError:
+        # Left by a killed process that had the same process id.
+        Path(fresh).unlink()
+        descriptor = os.open(fresh, _CREATE, FILE_MODE)
+    try:
+        _write_all(descriptor, data)
+        if sync:
+            os.fsync(descriptor)
+        return fresh, os.fstat(descriptor)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(fresh).unlink()
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def replace_file(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Create a file or replace its content in one step. Only its owner can read it."""
+    fresh, _ = write_temporary(path, data, sync=durable)
+    try:
+        Path(fresh).replace(path)
+    except BaseException:
+        Path(fresh).unlink(missing_ok=True)
+        raise
+    if durable:
+        sync_path(path.parent)
+
+
+def append_durably(path: Path, data: bytes, *, sync: bool = True) -> int:
+    """Append and fsync; returns the offset at which the data starts. A failed write is cut off before the error is raised."""
+    descriptor = open_plain(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    try:
+        start = os.fstat(descriptor).st_size
+        try:
+            _write_all(descriptor, data)
+            if sync:
+                os.fsync(descriptor)
+        except OSError:
+            os.ftruncate(descriptor, start)
+            raise
+        return start
+    finally:
+        os.close(descriptor)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+# -- quarantine
+
+
+def set_aside(path: Path, offset: int, quarantine: Path, reason: str) -> str:
+    """Move everything from `offset` on to quarantine; returns a message that says so."""
+    with os.fdopen(open_plain(path, os.O_RDWR), "r+b") as file:
+        file.seek(offset)
+        torn = file.read()
+        name = keep_aside(path, torn, quarantine, reason)
+        file.truncate(offset)
+        os.fsync(file.fileno())
+    return f"{path}: {len(torn)} bytes of a torn line, kept in {name}"
+
+
+def keep_aside(path: Path, data: bytes, quarantine: Path, reason: str) -> Path:
+    """Copy bytes to a new quarantine file, after a header with their origin and the reason."""
+    quarantine.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+    count = len(os.listdir(quarantine))
+    target = quarantine / f"{path.parent.name}-{path.stem}-{count:04d}.txt"
+    header = json.dumps({"file": str(path.name), "reason": reason}).encode() + b"\n"
+    append_durably(target, header + data)
+    return target
