@@ -1,4 +1,4 @@
-"""The owner's settings: `config.toml` in the store's directory, every key with its default and its meaning."""
+"""The owner's settings: `config.toml` in the store's directory, with the default and meaning of every key."""
 
 import re
 from collections.abc import Mapping
@@ -13,32 +13,32 @@ from engram.rules.numbers import DEFAULT_BUDGET
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What `config.toml` may hold."""
+    """The keys of `config.toml`."""
 
     embedder: str = "static"
-    """Who makes vectors: static, fastembed:<model>, openai:<model>@<base_url>, none."""
+    """The embedder: static, fastembed:<model>, openai:<model>@<base_url>, none."""
     budget: int = DEFAULT_BUDGET
-    """Tokens an injection may take."""
+    """The token budget of an injection."""
     autopromote_remember: bool = True
     """An explicit `learn` or `remember` of a harmless type is active at once."""
     autopromote_harvest: bool = False
-    """So is what was captured without anyone's word."""
+    """So is what was captured without being asked for."""
     keep_journal_days: int = 0
-    """`engram prune` lets go of journal images older than this; 0 keeps all."""
+    """`engram prune` deletes journal images older than this; 0 keeps all."""
     keep_usage_days: int = 0
-    """`engram prune` lets go of usage lines older than this; 0 keeps all."""
+    """`engram prune` deletes usage lines older than this; 0 keeps all."""
     keep_ledger_days: int = 0
-    """`engram prune` lets go of ledgers of sessions that ended longer ago; 0 keeps all."""
+    """`engram prune` deletes ledgers of sessions that ended longer ago; 0 keeps all."""
     model: str = ""
     """A language model that adds to what the rules do: openai:NAME[@URL], anthropic:NAME, ollama:NAME[@URL]; "" for none."""
     model_timeout: int = 30
-    """Seconds the model has for an answer."""
+    """The time limit for an answer of the model, in seconds."""
     model_daily_tokens: int = 200_000
-    """Tokens the model may cost in a day; 0 sets no limit."""
+    """The daily token limit of the model; 0 for none."""
     policy: str = "default"
     """What infers types, pins critical facts and says which fact replaces which: a preset, or one of `policies`."""
     policies: Mapping[str, Any] = field(default_factory=dict)
-    """Policies of one's own, by name: the tables `[policies.NAME]`, as they stand; `engram.gates.policies` reads them."""
+    """Your own policies by name: the tables `[policies.NAME]`, which `engram.gates.policies` reads."""
 
 
 RANGES = {
@@ -49,7 +49,7 @@ RANGES = {
     "model_timeout": (1, 600),
     "model_daily_tokens": (0, 10**9),
 }
-"""What a number may be, in the file and when it is set."""
+"""The allowed range of each number."""
 
 SHAPES = {
     "embedder": (
@@ -61,28 +61,28 @@ SHAPES = {
         'openai:NAME[@URL], anthropic:NAME, ollama:NAME[@URL], or "" for none',
     ),
 }
-"""What a text that names something of a few kinds looks like, and how that is told."""
+"""The allowed forms of some texts, as a pattern and in words."""
 
 _DIGITS = 20
-"""A longer number is beyond every range, and dear to read."""
+"""A longer number is beyond every range, and slow to parse."""
 
 TABLES = ("policies",)
-"""What is written as tables in the file, and never as one value."""
+"""Settings that are tables in the file."""
 
 SETTABLE = tuple(each.name for each in fields(Settings) if each.name not in TABLES)
-"""What `engram config` shows and sets."""
+"""The settings that `engram config` shows and sets."""
 
 
 def load_settings(path: Path | None) -> Settings:
-    """Settings from a file; none means the defaults. A key or value Engram does not know is an error that names it."""
+    """Settings from a file, the defaults without one; raises `InvalidInput` for an unknown key or value."""
     settings, problems = read_settings(path)
     if problems:
-        raise InvalidInput(f"{problems[0]}; `engram doctor` shows all that is wrong with it")
+        raise InvalidInput(f"{problems[0]}; `engram doctor` lists every problem")
     return settings
 
 
 def read_settings(path: Path | None) -> tuple[Settings, list[str]]:
-    """Settings as far as the file can be read, defaults for the rest, and what is wrong with it, by line."""
+    """Settings as far as the file can be read, defaults for the rest, and its problems by line."""
     if path is None or not path.exists():
         return Settings(), []
     if not path.is_file():
@@ -93,7 +93,7 @@ def read_settings(path: Path | None) -> tuple[Settings, list[str]]:
         text = path.read_text("utf-8")
         given = tomllib.loads(text)
     except (OSError, ValueError) as error:
-        return Settings(), [f"{path}{_line_in(str(error))}: {error}. Mend or remove that line in an editor"]
+        return Settings(), [f"{path}{_line_in(str(error))}: {error}. Fix or remove that line in an editor"]
     values: dict[str, Any] = {}
     problems: list[str] = []
     for key, value in given.items():
@@ -105,7 +105,7 @@ def read_settings(path: Path | None) -> tuple[Settings, list[str]]:
 
 
 def _remedy(key: str) -> str:
-    return f"`engram config {key} VALUE` sets it right" if key in SETTABLE else "Mend or remove that line in an editor"
+    return f"`engram config {key} VALUE` fixes it" if key in SETTABLE else "Fix or remove that line in an editor"
 
 
 def _line_in(complaint: str) -> str:
@@ -118,7 +118,7 @@ def _line_of(key: str, text: str) -> int:
 
 
 def _sets(key: str, line: str) -> bool:
-    """Whether a line of the file is about a key, in order or not."""
+    """Whether a line of the file sets a key, correctly or not."""
     return re.match(rf"\s*\[{{0,2}}\s*[\"']?{re.escape(key)}[\"']?\s*(?:[\s=:\].]|$)", line) is not None
 
 
@@ -131,7 +131,7 @@ _WORDS: dict[type, str] = {
 
 
 def checked_setting(key: str, value: Any, where: str = "config") -> Any:
-    """The value, if a setting of that name takes it."""
+    """The value; raises `InvalidInput` where the setting does not accept it."""
     kinds = {each.name: type(getattr(Settings(), each.name)) for each in fields(Settings)}
     if key not in kinds:
         raise InvalidInput(f"{where}: unknown setting {key!r}; known: {', '.join(kinds)}")
@@ -148,7 +148,7 @@ def checked_setting(key: str, value: Any, where: str = "config") -> Any:
 def check_settable(key: str) -> None:
     """Raise `InvalidInput` unless the key is one that `engram config` shows and sets."""
     if key in TABLES:
-        raise InvalidInput(f"{key} are tables of config.toml, [{key}.NAME]: read and write them there")
+        raise InvalidInput(f"{key} are tables of config.toml, [{key}.NAME]: edit them there")
     if key not in SETTABLE:
         raise InvalidInput(f"unknown setting {key!r}; known: {', '.join(SETTABLE)}")
 
@@ -183,7 +183,7 @@ def save_setting(path: Path, key: str, value: Any) -> None:
 
 
 def _lines_of_tables(lines: list[str]) -> set[int]:
-    """The lines that belong to tables of the owner's, whatever they say."""
+    """The lines that belong to the owner's tables."""
     found: set[int] = set()
     inside = False
     for number, line in enumerate(lines):
@@ -195,7 +195,7 @@ def _lines_of_tables(lines: list[str]) -> set[int]:
 
 
 def _end_of_settings(lines: list[str]) -> int:
-    """Where a new line goes: below a heading such as `[other]` it would be a setting of that."""
+    """Where a new line goes: before the first table heading."""
     return next((number for number, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))
 
 

@@ -122,7 +122,7 @@ def test_keyword_mode_and_rank_fusion_are_answered(cli: Console) -> None:
 def test_an_unknown_mode_is_wrong_usage(cli: Console) -> None:
     result = cli("search", "x", "--mode", "psychic")
     assert result.exit_code == 2
-    assert "hybrid, semantic, keyword" in result.stderr
+    assert "hybrid, semantic or keyword" in result.stderr
 
 
 def test_events_are_found_when_asked_for(cli: Console) -> None:

@@ -70,7 +70,7 @@ def test_decisions_in_any_order_leave_one_version_in_force(mem: Engram, clock: C
 
 def test_undoing_how_a_version_was_superseded_is_refused_once_others_followed(mem: Engram, clock: Clock) -> None:
     berlin, lisbon, madrid = (moved(mem, clock, city) for city in ("Berlin", "Lisbon", "Madrid"))
-    with pytest.raises(Refused, match=f"{berlin.id} cannot come into force again"):
+    with pytest.raises(Refused, match=f"{berlin.id} cannot become current again"):
         mem.undo(berlin.id)
     assert [m.id for m in mem.list()] == [madrid.id]
     assert mem.undo(lisbon.id).status == "active", "Madrid goes as Lisbon comes back"

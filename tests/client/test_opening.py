@@ -136,10 +136,10 @@ def test_a_team_store_is_refused_with_what_to_do_instead(backend: Backend) -> No
 @pytest.mark.parametrize(
     ("text", "line", "advice", "mended"),
     [
-        ("budget = 2000\nfoo === 3\n", 2, "Mend or remove that line in an editor", "budget = 2000\n"),
-        ('colour = "red"\n', 1, "Mend or remove that line in an editor", ""),
-        ('policies = "mine"\n', 1, "Mend or remove that line in an editor", ""),
-        ('budget = "many"\n', 1, "`engram config budget VALUE` sets it right", "budget = 900\n"),
+        ("budget = 2000\nfoo === 3\n", 2, "Fix or remove that line in an editor", "budget = 2000\n"),
+        ('colour = "red"\n', 1, "Fix or remove that line in an editor", ""),
+        ('policies = "mine"\n', 1, "Fix or remove that line in an editor", ""),
+        ('budget = "many"\n', 1, "`engram config budget VALUE` fixes it", "budget = 900\n"),
     ],
 )
 def test_settings_that_cannot_be_read_say_what_helps(

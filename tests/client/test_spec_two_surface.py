@@ -195,7 +195,7 @@ def test_an_explanation_tells_state_versions_decisions_and_links(mem: Engram, cl
     assert [version.id for version in told.versions] == [old, new]
     assert not told.state.found
     assert [image.op for image in told.decisions] == ["add", "revise"]
-    assert f"{new} is in force" in told.text and "version 1 of 2" in told.text
+    assert f"{new} is current" in told.text and "version 1 of 2" in told.text
     head = mem.explain_memory("office")
     assert head.memory.id == new and head.state.found
     assert head.linked_from == ((lease, "supports"),)

@@ -172,13 +172,13 @@ def test_a_changed_dimension_is_refused(server: Server) -> None:
     embedder = server.embedder()
     assert embedder.dim == 3
     server.script = [fixed(200, {"data": [{"index": 0, "embedding": [1.0, 2.0]}]})]
-    with pytest.raises(EmbedderError, match=r"vectors of length \[2\]; 3 was expected"):
+    with pytest.raises(EmbedderError, match=r"vectors of length \[2\]; expected 3"):
         embedder.embed(["a"])
 
 
 def test_an_answer_that_is_not_json_is_a_clear_error(server: Server) -> None:
     server.script = [fixed(200, b"<html>hello</html>")]
-    with pytest.raises(EmbedderError, match="not JSON"):
+    with pytest.raises(EmbedderError, match="did not return JSON"):
         server.embedder().embed(["a"])
 
 
@@ -200,7 +200,7 @@ def test_an_answer_that_is_not_json_is_a_clear_error(server: Server) -> None:
 )
 def test_json_of_another_shape_is_a_clear_error(server: Server, body: object) -> None:
     server.script = [fixed(200, body)]
-    with pytest.raises(EmbedderError, match="JSON without 1 embeddings"):
+    with pytest.raises(EmbedderError, match="did not return 1 embeddings"):
         server.embedder().embed(["a"])
 
 

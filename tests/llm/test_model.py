@@ -54,7 +54,7 @@ def test_texts_are_sent_as_data_that_cannot_close_its_own_mark() -> None:
 def test_every_task_has_a_prompt() -> None:
     for task in TASKS:
         assert len(prompt_for(task, {}).instructions) > 200
-    with pytest.raises(InvalidInput, match="no prompt 'poem'"):
+    with pytest.raises(InvalidInput, match="Unknown prompt 'poem'"):
         prompt_for("poem", {})
 
 
@@ -242,7 +242,7 @@ def test_a_setting_that_names_no_model_is_refused(name: str) -> None:
     "wrong", [{"timeout_s": 0}, {"retries": -1}, {"max_tokens_per_call": 0}, {"daily_token_cap": -1}]
 )
 def test_limits_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput, match="must be more than 0"):
+    with pytest.raises(InvalidInput, match="must be above 0"):
         LanguageModel(ModelSettings("ollama:small", **wrong))
 
 

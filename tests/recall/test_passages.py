@@ -17,7 +17,7 @@ from engram.recall.passages import (
     bounded,
     near_in_time,
     spoken_by,
-    standing,
+    standing_instructions,
     word_evidence,
 )
 from engram.recall.similarity import Floats, Lexicon, alike, rarity
@@ -128,7 +128,7 @@ def test_users_and_assistants_are_told_apart_by_their_index_terms() -> None:
 
 def test_what_a_user_wants_done_always_stands() -> None:
     items = talk("Always use tabs", "Always a pleasure", "Use tabs", speakers=("user", "assist"))
-    assert standing(Passages(items, Lexicon())).tolist() == [1, 0, 0]
+    assert standing_instructions(Passages(items, Lexicon())).tolist() == [1, 0, 0]
 
 
 def test_fields_count_by_their_weight() -> None:

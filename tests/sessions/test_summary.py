@@ -319,9 +319,9 @@ def test_the_room_is_measured_on_the_whole_text(style: str) -> None:
 
 
 def test_an_unknown_style_and_a_negative_room_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="plain and structured"):
+    with pytest.raises(InvalidInput, match="plain or structured"):
         at_once([], style="haiku")
-    with pytest.raises(InvalidInput, match="give 0 or more"):
+    with pytest.raises(InvalidInput, match="must be 0 or more"):
         at_once([], max_tokens=-1)
 
 

@@ -17,7 +17,7 @@ _FORMS = '"static", "fastembed:<model>", "openai:<model>@<base_url>" or "none"'
 
 
 def load_embedder(spec: str = DEFAULT_EMBEDDER) -> Embedder | None:
-    """The provider a setting names; None for "none". Raises EmbedderError for a name nobody answers to."""
+    """The provider a setting names; None for "none". Raises `EmbedderError` for an unknown name."""
     kind, _, rest = spec.strip().partition(":")
     match kind, rest:
         case "none", "":
@@ -41,5 +41,5 @@ def _openai(spec: str, target: str) -> Embedder:
     # A model's name may hold an "@", a base URL without credentials does not.
     model, _, base_url = target.rpartition("@")
     if not model or not base_url:
-        raise EmbedderError(f"Embedder {spec!r} lacks its address: use openai:<model>@<base_url>")
+        raise EmbedderError(f"Embedder {spec!r} has no address: use openai:<model>@<base_url>")
     return OpenAIEmbedder(model, base_url)

@@ -33,7 +33,7 @@ ERROR_CHARACTERS = 200
 
 
 class OpenAIEmbedder:
-    """Embeds over HTTP in batches; retries what may pass (time-out, 429, 5xx) a bounded number of times."""
+    """Embeds over HTTP in batches; retries temporary errors (time-out, 429, 5xx) a few times."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class OpenAIEmbedder:
 
     @property
     def name(self) -> str:
-        """Model and vector length. The address is no part of it: a server may move, its space does not."""
+        """Model and vector length. The address is not part of it: a server may move, its vectors stay the same."""
         return f"openai:{self._model}-{self.dim}"
 
     @cached_property
@@ -76,7 +76,7 @@ class OpenAIEmbedder:
     def _checked(self, vectors: list[list[float]]) -> list[list[float]]:
         sizes = {len(vector) for vector in vectors}
         if sizes != {self.dim}:
-            raise EmbedderError(f"{self._url} answered vectors of length {sorted(sizes)}; {self.dim} was expected")
+            raise EmbedderError(f"{self._url} returned vectors of length {sorted(sizes)}; expected {self.dim}")
         return vectors
 
     def _request(self, texts: list[str]) -> list[list[float]]:
@@ -111,13 +111,11 @@ class OpenAIEmbedder:
             raise EmbedderError(f"{self._url} refused the key (HTTP {response.status_code}): set {API_KEY_VARIABLE}")
         if response.status_code != 200:
             shown = response.text[:ERROR_CHARACTERS]
-            raise EmbedderError(f"{self._url} answered HTTP {response.status_code} for model {self._model}: {shown}")
+            raise EmbedderError(f"{self._url} returned HTTP {response.status_code} for model {self._model}: {shown}")
         try:
             return response.json()
         except ValueError as error:
-            raise EmbedderError(
-                f"{self._url} answered something that is not JSON; is it an embeddings server?"
-            ) from error
+            raise EmbedderError(f"{self._url} did not return JSON; is it an embeddings server?") from error
 
 
 def _httpx() -> Any:
@@ -151,7 +149,7 @@ def _sendable(text: str) -> str:
 
 def _vectors(answer: object, expected: int, url: str) -> list[list[float]]:
     """The vectors of an answer in the order of the texts, checked in shape."""
-    malformed = EmbedderError(f"{url} answered JSON without {expected} embeddings; is it an embeddings server?")
+    malformed = EmbedderError(f"{url} did not return {expected} embeddings; is it an embeddings server?")
     try:
         items = answer["data"]  # type: ignore[index]
         # Some servers leave the index out; they answer in order.

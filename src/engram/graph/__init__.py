@@ -1,1 +1,1 @@
-"""How memories belong together: relations between them, what is reached over these, and how that reads in a prompt."""
+"""Relations between memories: creating them, following them, and rendering them for a prompt."""

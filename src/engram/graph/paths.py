@@ -1,4 +1,4 @@
-"""The paths a traversal found: gathered from several starts, and as lines of a prompt, which are evidence and never orders."""
+"""The paths a traversal found: merged over several starts, and rendered as lines of a prompt."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Reached:
 
 
 def gathered(steps: Iterable[Step], limit: int) -> list[tuple[Step, tuple[str, ...]]]:
-    """Each memory once, by its best step, with the seeds it was reached from; the nearest and heaviest first."""
+    """Each memory once, by its best path, with the seeds it was reached from; nearest first, then by weight."""
     found: dict[str, tuple[Step, tuple[str, ...]]] = {}
     for step in sorted(steps, key=_order):
         best, seeds = found.get(step.id, (step, ()))
@@ -43,7 +43,7 @@ def _order(step: Step) -> tuple[int, float, tuple[str, ...]]:
 
 
 def rendered(reached: Sequence[Reached], memories: Mapping[str, Memory], max_tokens: int | None) -> str:
-    """One line for each memory, from the one before it on its path; the last ones are dropped where the budget ends."""
+    """One line per memory, from the one before it on its path; lines beyond the budget are dropped."""
     kept: list[str] = []
     left = max_tokens
     for text in _lines(reached, memories):
@@ -72,7 +72,7 @@ def _named(memory_id: str, memories: Mapping[str, Memory], shown: set[str]) -> s
 
 
 def _arrow(one: Reached) -> str:
-    """The last hop; a word that somebody else's file brought is quoted like its text."""
+    """The last hop; an unknown relation from somebody else's file is quoted."""
     word = one.relations[-1]
     shown = word if is_known(word) else quoted(word)
     return f"—{shown}→" if one.forward[-1:] != (False,) else f"←{shown}—"

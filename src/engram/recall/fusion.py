@@ -1,4 +1,4 @@
-"""From several kinds of evidence to one order, every part kept by name so that a trace can add them up again."""
+"""Several kinds of evidence fused into one order; every part keeps its name, so that a trace can add them up."""
 
 import re
 from collections import Counter
@@ -13,7 +13,7 @@ from engram.recall.passages import (
     Passages,
     near_in_time,
     spoken_by,
-    standing,
+    standing_instructions,
     word_evidence,
 )
 from engram.recall.query import SearchQuery
@@ -35,56 +35,56 @@ __all__ = [
 RRF_K = 60
 """Spec 1's constant for reciprocal rank fusion."""
 REPEATED = 0.6
-"""Where several are asked for: what a passage loses for each doubling of those of its session before it, times log 2. Of about
-ten, before scores are scaled."""
-TELLING_TERMS, TELLS_ALL = 20, 40
-"""Terms at which a turn is halfway to telling all a turn can tell, and from which on more of them add nothing."""
+"""Where several things are asked for: what a passage loses for each doubling of the passages of its session before it, times
+log 2, on a scale of about ten."""
+INFORMATIVE_TERMS, MOST_INFORMATIVE = 20, 40
+"""Terms at which a turn is half as informative as it can be, and from which more add nothing."""
 _ONE_SELF = re.compile(r"\b(?:i|me|my|mine|myself|we|us|our|ours)\b", re.IGNORECASE)
 _THE_OTHER = re.compile(r"\b(?:you|your|yours)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class RankEvidence:
-    """What speaks for each passage, or against it: shares between 0 and 1 (`length` is a logarithm), independent of how long
-    turns and sessions are and of how many speak. `Weights` says what each is worth.
+    """The evidence for each passage, or against it: shares between 0 and 1 (`length` is a logarithm), independent of the length of
+    turns and sessions and the number of speakers. `Weights` has the weight of each.
     """
 
     words: Floats
     """BM25 of the passage in its context, as a share of the best."""
     said: Floats
-    """The same, as a share of what a passage could have that says nothing but the question."""
+    """The same, as a share of what a passage identical to the question would have."""
     covered: Floats
-    """The share of the question, by rarity, that its best excerpt says in so many words."""
+    """The share of the question, by rarity, that its best excerpt contains literally."""
     session: Floats
-    """The share of the question that its session says."""
+    """The share of the question that its session contains."""
     meaning: Floats
     """Cosine of question and passage, or its best excerpt, as a share of the best."""
     session_meaning: Floats
     """The highest such cosine in its session, as a share of the best."""
     named: Floats
-    """It was said by whom the question names."""
+    """Said by the person the question names."""
     user: Floats
-    """A user said it, not an assistant or a tool."""
+    """Said by a user, not an assistant or a tool."""
     oneself: Floats
-    """The same, and the question is about the one who asks."""
+    """The same, and the question is about the person who asks."""
     assistant: Floats
-    """An assistant said it, and the question is about what it said."""
+    """Said by an assistant, and the question is about what it said."""
     standing: Floats
-    """A user said what is always, never or preferably to be done."""
+    """A standing instruction of a user: always, never, prefer."""
     time: Floats
-    """It was said when the question says."""
+    """Said at the time the question names."""
     telling: Floats
-    """It tells rather than greets."""
+    """It informs rather than greets."""
     length: Floats
-    """It is so long that its words say less of what it is about."""
+    """It is so long that its words say less about its subject."""
     asking: Floats
-    """The share of it that asks."""
+    """The share of it that is a question."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What each kind of evidence is worth, learned on all development sets together as scripts/train_ranking.py does; in the last
-    step LoCoMo counted eight times."""
+    """The weight of each kind of evidence, learned on all development sets together by scripts/train_ranking.py; in the last step
+    LoCoMo counted eight times."""
 
     words: float = 3.37
     said: float = 7.44
@@ -150,7 +150,7 @@ def evidence_of(
     user, assistant = passages.roles
     oneself, other = bool(_ONE_SELF.search(text)), bool(_THE_OTHER.search(text))
     lengths = passages.lengths
-    told, whole = np.minimum(lengths[0], TELLS_ALL), lengths.sum(axis=0)
+    stated, whole = np.minimum(lengths[0], MOST_INFORMATIVE), lengths.sum(axis=0)
     evidence = RankEvidence(
         words=_share_of_best(words.context),
         said=words.context / max(float(rarity.sum()) * (SATURATION + 1), 1e-6),
@@ -162,10 +162,10 @@ def evidence_of(
         user=user.astype(np.float32),
         oneself=_where(user, oneself and not other),
         assistant=_where(assistant, other),
-        standing=standing(passages),
+        standing=standing_instructions(passages),
         time=near_in_time(passages, query.windows),
-        telling=(told / (told + TELLING_TERMS)).astype(np.float32),
-        length=np.maximum(np.log1p(whole) - np.log(TELLS_ALL), 0).astype(np.float32),
+        telling=(stated / (stated + INFORMATIVE_TERMS)).astype(np.float32),
+        length=np.maximum(np.log1p(whole) - np.log(MOST_INFORMATIVE), 0).astype(np.float32),
         asking=(lengths[1] / np.maximum(whole, 1)).astype(np.float32),
     )
     return Judged(evidence, passages, found, cosines)
@@ -188,9 +188,9 @@ def weighed(evidence: RankEvidence, weights: Weights | None = None) -> dict[str,
 
 
 def repeated(scores: Floats, homes: Sequence[str]) -> Floats:
-    """What each passage loses where a question asks for several things: more the more passages of its session come before it.
+    """What each passage loses where a question asks for several things: the more, the more passages of its session precede it.
 
-    What is counted, compared or summed up is told in several sessions. Tried with .4 and .8 on questions picked by a plain word test:
+    What is counted, compared or summed up is spread over several sessions. Tried with .4 and .8 on questions picked by a plain word test:
     of 55 of LongMemEval .89 and .92 instead of .86 of the sessions are among five hits, LoCoMo gains .016 of its turns among ten; of
     18 of our writers' .11 of the turns among five were lost, none among ten.
     """
@@ -221,7 +221,7 @@ def reciprocal_ranks(rankings: Mapping[str, Sequence[int]], k: int = RRF_K) -> d
 
 
 def matrix(evidence: RankEvidence) -> Floats:
-    """(passages x kinds) the evidence as one array, for whoever learns the weights."""
+    """(passages x kinds) the evidence as one array, for training the weights."""
     return np.stack([getattr(evidence, kind.name) for kind in fields(Weights)], axis=1)
 
 

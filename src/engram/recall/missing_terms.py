@@ -1,4 +1,4 @@
-"""Whether a text speaks of what was expected of it: terms looked up as the index would, by stems."""
+"""Which expected terms a text lacks, compared by stems as the index does."""
 
 import re
 import unicodedata
@@ -16,15 +16,15 @@ _HYPHEN = re.compile(r"(?<=[^\W\d_])[-‐‑](?=[^\W\d_])")
 def missing_terms(expected: Sequence[str], text: str) -> tuple[str, ...]:
     """The expected terms that the text lacks, each once, in the order given.
 
-    Words are compared by their stems ("allergies" is found in "allergy"); those of a term of several words must stand next to
-    each other. A blank term is never missing.
+    Words are compared by their stems ("allergies" is found in "allergy"); those of a term of several words must be
+    adjacent. A blank term is never missing.
     """
-    said = _Said(text)
-    return tuple(term for term in dict.fromkeys(expected) if term.strip() and not said.has(term))
+    searchable = _SearchableText(text)
+    return tuple(term for term in dict.fromkeys(expected) if term.strip() and not searchable.has(term))
 
 
-class _Said:
-    """A text prepared for looking terms up in it."""
+class _SearchableText:
+    """A text prepared for term lookup."""
 
     def __init__(self, text: str) -> None:
         parts = _BREAK.split(text)
@@ -34,7 +34,7 @@ class _Said:
         self._terms = frozenset(tokens(text))
 
     def has(self, term: str) -> bool:
-        """Whether the term is said: its words in a row, its whole in another spelling, or the very characters."""
+        """Whether the text contains the term: its words in a row, another spelling of it, or the exact characters."""
         run = _run(term)
         if run and f" {run} " in self._run:
             return True

@@ -1,7 +1,7 @@
-"""A passage judged where it stands: by its best excerpt, with its neighbours, its session, its speaker and its time.
+"""Passages ranked in context: by their best excerpt, with their neighbours, session, speaker and time.
 
-In a conversation the words of a question rarely all stand in the turn that answers it. So a turn is searched together with
-what was said around it, nearer turns counting more; and of a long turn the excerpt counts that says most of the question.
+The turn that answers a question rarely contains all of its words. So a turn is ranked together with the turns around it, nearer
+ones counting more, and a long turn by the excerpt that covers most of the question.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,23 +25,23 @@ __all__ = [
     "bounded",
     "near_in_time",
     "spoken_by",
-    "standing",
+    "standing_instructions",
     "word_evidence",
-]  # fmt: skip
+]
 
 DECAY = 0.6
-"""What a turn's words count one turn away; flat from .5 to .7 on every development set."""
+"""The weight of a turn's words one turn away; flat from .5 to .7 on every development set."""
 REACH = 4
-"""Turns looked at on either side; beyond, DECAY leaves less than a tenth."""
+"""Turns read on either side; beyond, DECAY leaves less than a tenth."""
 LENT = 40.0
-"""Terms a neighbour lends at most: an answer of 300 words would drown the turn beside it. Without the cap assistant chats
-lose .02, group talk .04."""
+"""The most terms a neighbour contributes: an answer of 300 words would drown the turn next to it. Without the cap assistant
+chats lose .02, group talk .04."""
 ALIKE_AT_MOST = 0.5
-"""What all words alike together may count for a term: many that are merely near do not make one that is there."""
+"""The most that similar words together count for a term: many similar words do not equal the term itself."""
 ASKED_ITSELF = 0.5
-"""What the words of a question count in the turn that asks, where another follows: it does not know the answer."""
+"""The weight of a question's words in the turn that asks, where another follows: it does not know the answer."""
 ASKED_ANSWERED = 1.0
-"""What they count in the next turn, which answers. What a user asks an assistant is the user's own matter, and stays."""
+"""Their weight in the next turn, which answers. What a user asks an assistant stays with the user."""
 SATURATION, LENGTH = 1.2, 0.75
 """BM25's k1 and b, at their customary values."""
 EXCERPT, LONG = 40, 60
@@ -49,11 +49,11 @@ EXCERPT, LONG = 40, 60
 LONGEST = 24_000
 """Characters of a field that are read, some 4,000 terms: twice what is embedded. Of a book only the beginning is ranked by."""
 FORGETTING_DAYS = 7.0
-"""People speak of what happened within about a week."""
+"""People talk about what happened within about a week."""
 USERS = frozenset(tokens("user human"))
 ASSISTANTS = frozenset(tokens("assistant ai agent model"))
 ROLES = USERS | ASSISTANTS | frozenset(tokens("system tool"))
-"""Speakers that are nobody's name, as index terms."""
+"""Speakers that are roles, not names, as index terms."""
 STANDING = tuple(f" {term} " for term in tokens("always never prefer rather"))
 _DAY = 86_400.0
 
@@ -70,7 +70,7 @@ class Passage:
 
 
 def bounded(fields: tuple[str, ...]) -> tuple[str, ...]:
-    """The fields, of a very long one its beginning up to a whole term."""
+    """The fields, very long ones cut at a term."""
     if max(map(len, fields), default=0) <= LONGEST:
         return fields
     return tuple(text if len(text) <= LONGEST else text[:LONGEST].rpartition(" ")[0] for text in fields)
@@ -89,7 +89,7 @@ class Excerpts:
     """The first excerpt of each passage."""
 
     def best(self, values: Floats) -> Integers:
-        """Of each passage the excerpt with the highest value; of several the first."""
+        """The excerpt of each passage with the highest value; the first of several."""
         if len(values) == len(self.starts):
             return self.starts
         top = np.maximum.reduceat(values, self.starts)[self.passage]
@@ -109,7 +109,7 @@ class Excerpts:
 
 @dataclass(frozen=True, slots=True)
 class Mentions:
-    """Where words stand that count for one of `size` terms: which term, which word in the order of all, for how much."""
+    """The words that count for one of `size` terms: which term, which word in the order of all, and how much."""
 
     size: int
     terms: Integers
@@ -118,7 +118,7 @@ class Mentions:
 
 
 class Passages:
-    """Passages as arrays. Those of one parent must stand together, in the order they were said."""
+    """Passages as arrays. Those of one parent must be adjacent, in the order they were said."""
 
     def __init__(self, items: Sequence[Passage], lexicon: Lexicon) -> None:
         self.items = items
@@ -168,7 +168,7 @@ class Passages:
 
     @cached_property
     def places(self) -> Integers:
-        """The passage each word stands in."""
+        """The passage of each word."""
         return self._places >> 1
 
     @cached_property
@@ -253,7 +253,7 @@ class Words:
 
 
 def word_evidence(passages: Passages, found: Alike, rarity: Floats, named: Mapping[int, Floats]) -> Words:
-    """How the words of a question speak for each passage.
+    """The evidence of the question's words for each passage.
 
     `found` says what each word counts for each term, `rarity` what each term is worth. `named` (from `spoken_by`) marks, by
     row, the passages where the term is the name of someone present: there it is taken as said once.
@@ -277,14 +277,14 @@ def word_evidence(passages: Passages, found: Alike, rarity: Floats, named: Mappi
 
 def _spread(counts: Floats, passages: Passages) -> Floats:
     """(terms x 2 x passages) to (terms x passages): each passage with its share of what stands around it."""
-    told, asked = counts[:, 0], counts[:, 1]
+    stated, asked = counts[:, 0], counts[:, 1]
     if passages.stand_alone:
-        return told + asked
+        return stated + asked
     parents, lengths = passages.parents, passages.lengths.sum(axis=0)
     lending = np.minimum(1, LENT / np.maximum(lengths, 1)).astype(np.float32)
-    both, questions = (told + asked) * lending, asked * lending
+    both, questions = (stated + asked) * lending, asked * lending
     answered = np.append(parents[1:] == parents[:-1], False)
-    out: Floats = told + np.where(answered, ASKED_ITSELF, 1.0).astype(np.float32) * asked
+    out: Floats = stated + np.where(answered, ASKED_ITSELF, 1.0).astype(np.float32) * asked
     for distance in range(1, min(REACH, out.shape[1] - 1) + 1):
         share = (DECAY**distance * (parents[distance:] == parents[:-distance])).astype(np.float32)
         out[:, :-distance] += share * both[:, distance:]
@@ -314,18 +314,18 @@ def _saturated(counts: Floats, lengths: Floats) -> Floats:
 def _weighed(evidence: Floats, rarity: Floats, named: Mapping[int, Floats]) -> Floats:
     for row, present in named.items():
         evidence[row] = np.where(present > 0, 1.0, evidence[row])
-        # Where everyone considered shares the name it tells nothing, and must not drown what does.
+        # A name shared by all passages says nothing, and must not outweigh what does.
         evidence[row] -= evidence[row].min()
     total: Floats = rarity @ evidence
     return total
 
 
-def standing(passages: Passages) -> Floats:
-    """Which turns of a user say what is always, never or preferably to be done: that bears on every question about its subject."""
+def standing_instructions(passages: Passages) -> Floats:
+    """Which turns of a user are standing instructions (always, never, prefer): they matter for every question on their subject."""
     out = np.zeros(len(passages), dtype=np.float32)
     for place in np.flatnonzero(passages.roles[0]).tolist():
-        told = f" {passages.items[place].fields[0]} "
-        out[place] = any(term in told for term in STANDING)
+        text = f" {passages.items[place].fields[0]} "
+        out[place] = any(term in text for term in STANDING)
     return out
 
 
@@ -360,7 +360,7 @@ def _name(speaker: str) -> frozenset[str]:
 
 
 def near_in_time(passages: Passages, windows: Windows) -> Floats:
-    """1 inside a span the question speaks of, falling off with the days outside of it; 0 without span or time."""
+    """1 inside a span the question names, decreasing with the days outside of it; 0 without span or time."""
     near = np.zeros(len(passages), dtype=np.float32)
     if not windows:
         return near

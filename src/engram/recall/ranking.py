@@ -1,7 +1,7 @@
-"""From candidates to an order: what each retriever found, judged together and scaled to 0–10.
+"""Ranking: the candidates of each retriever, fused into one order and scaled to 0–10.
 
-Keyword and semantic search stay pure: one retriever's order. Hybrid judges every candidate by all the evidence there is
-(`fuse.evidence_of`), a turn of a conversation with its neighbours and its session; `fusion="rrf"` is spec 1's rule instead.
+Keyword and semantic search stay pure: one retriever's order. Hybrid ranks every candidate by all the evidence
+(`fusion.evidence_of`), a turn of a conversation with its neighbours and its session; `fusion="rrf"` uses spec 1's rule instead.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from engram.recall.similarity import Floats, Integers, Lexicon
 
 SESSIONS_READ = 60
-"""Sessions read whole for one question: those whose turns the retrievers liked best."""
+"""Sessions read whole for one question: those whose turns scored best."""
 JUDGED = 48
-"""Documents that stand alone judged for one question: the best by either retriever's raw score."""
+"""Standalone documents ranked for one question: the best by either retriever's raw score."""
 READ_WHOLE = 1_000
 """The longest session that is read whole; of a longer one only the neighbourhood of candidates is read."""
 AROUND = 2
-"""Places read on either side of a candidate there: what a turn that is farther away lends is little."""
+"""Positions read on either side of a candidate there: turns farther away contribute little."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A document's place: how well it matches (of ten), the parts that sum to it, who found it at which rank, the raw scores,
-    and the probability that it is about the question.
+    """A ranked document: its match (of ten), the parts that sum to it, which retriever found it at which rank, the raw scores, and
+    the probability that it is about the question.
     """
 
     n: int
@@ -54,7 +54,7 @@ class Ranked:
 
 
 def rank(store: Store, candidates: Candidates, query: "SearchQuery") -> list[Ranked]:
-    """Documents in their order, best first, each with the probability that it is about the question."""
+    """Documents, best first, each with the probability that it is about the question."""
     lists = {"keyword": candidates.lexical, "semantic": candidates.semantic}
     if query.images or (query.mode == "hybrid" and query.fusion != "rrf"):
         placed, judged = judge(store, candidates, query)
@@ -74,7 +74,7 @@ def rank(store: Store, candidates: Candidates, query: "SearchQuery") -> list[Ran
 def _best_judged(
     placed: Sequence[IndexedPassage], judged: "Judged", query: "SearchQuery"
 ) -> "tuple[dict[int, Mapping[str, float]], Integers]":
-    """The best documents by what speaks for them, with its parts, and their rows among those placed."""
+    """The best documents by their evidence, with its parts, and their rows among those read."""
     import numpy as np
 
     from engram.recall.cutoff import asks_for_several
@@ -98,7 +98,7 @@ def _best(parts: Mapping[int, Mapping[str, float]], wanted: int) -> dict[int, Ma
 
 
 def _relevance_in_context(store: Store, query: "SearchQuery", judged: "Judged", rows: "Integers") -> dict[int, float]:
-    """The relevance of these rows, read off the same passages that were judged; by their place in the order."""
+    """The relevance of these rows, from the same passages; by their place in the order."""
     from engram.recall.relevance import probabilities
 
     cosines = judged.cosines[rows] if _is_bundled(store) else _cosines_by_words(query, judged.passages, rows)
@@ -106,7 +106,7 @@ def _relevance_in_context(store: Store, query: "SearchQuery", judged: "Judged", 
 
 
 def _relevance_alone(store: Store, query: "SearchQuery", numbers: Sequence[int]) -> dict[int, float]:
-    """The same for an order that one retriever alone gave: each document by itself, without what stands around it."""
+    """The same for the order of a single retriever: each document by itself, without its neighbours."""
     import numpy as np
 
     from engram.recall.passages import Passage, Passages, bounded
@@ -165,7 +165,7 @@ def _scaled(
     lists: Mapping[str, Sequence[tuple[int, float]]],
     relevance: Mapping[int, float],
 ) -> list[Ranked]:
-    """The places, with their parts scaled so that the first one has the whole of the scale."""
+    """The ranked documents, with their parts scaled so that the first one gets the full score."""
     best = max((sum(values.values()) for values in parts.values()), default=0.0)
     scale = RELEVANCE_SCALE / best if best > 0 else 0.0
     found_by: dict[int, dict[str, int]] = {n: {} for n in parts}
@@ -182,7 +182,7 @@ def _scaled(
 
 
 def judge(store: Store, candidates: Candidates, query: "SearchQuery") -> "tuple[list[IndexedPassage], Judged | None]":
-    """Every document considered, and what speaks for each; None where there is none."""
+    """Every document considered, and the evidence for each; None where there are no documents."""
     from engram.recall.fusion import evidence_of
     from engram.recall.passages import Passage, Passages, bounded
 
@@ -218,15 +218,15 @@ def _placed(
     worthiest = _worthiest(candidates)
     alone = _promising([n for n in numbers if n not in stands or not stands[n].parent], worthiest, query)
     near = {n: stands[n] for n in worthiest[:JUDGED] if n in stands and stands[n].last > READ_WHOLE}
-    stretches = _stretches(best_parents(rankings, SESSIONS_READ), list(stands.values()), list(near.values()))
-    placed, vectors = store.passages(alone, stretches, query.store_filters)
+    ranges = _ranges(best_parents(rankings, SESSIONS_READ), list(stands.values()), list(near.values()))
+    placed, vectors = store.passages(alone, ranges, query.store_filters)
     return [_as_known(p, then[p.n]) if p.n in then else p for p in placed] if then else placed, vectors
 
 
-def _stretches(
+def _ranges(
     parents: Sequence[str], stands: Sequence[DocumentPosition], near: Sequence[DocumentPosition]
 ) -> list[PassageRange]:
-    """What is read: a conversation whole; of a long ledger or document only what lies around the best candidates."""
+    """What to read: a conversation whole; of a long ledger or document only the neighbourhood of the best candidates."""
     lasts = {stand.parent: stand.last for stand in stands}
     whole = [PassageRange(parent, 0, lasts[parent]) for parent in parents if lasts[parent] <= READ_WHOLE]
     parts: list[PassageRange] = []
@@ -240,8 +240,8 @@ def _stretches(
 
 
 def _groups(placed: Sequence[IndexedPassage]) -> list[str]:
-    """The session each passage is judged in. Where a ledger was read in parts, each part is one of its own: what does not
-    touch is no neighbour.
+    """The session each passage is ranked in. Where a ledger was read in parts, each part is a session of its own: passages that
+    are not adjacent are not neighbours.
     """
     groups: list[str] = []
     before: IndexedPassage | None = None
@@ -269,12 +269,12 @@ def _worthiest(candidates: Candidates) -> list[int]:
 
 
 def _promising(alone: list[int], worthiest: Sequence[int], query: "SearchQuery") -> list[int]:
-    """Documents that stand alone are judged by the same words and vectors that found them: the first of them will do."""
+    """The best standalone documents: they are ranked by the same words and vectors that found them, so the first will do."""
     most = max(JUDGED, query.places)
     if len(alone) <= most or query.images:
         return alone
-    standing = set(alone)
-    return [n for n in worthiest if n in standing][:most]
+    wanted = set(alone)
+    return [n for n in worthiest if n in wanted][:most]
 
 
 def _as_known(place: IndexedPassage, memory: Memory) -> IndexedPassage:
@@ -298,9 +298,9 @@ def _meanings(
 
 @cache
 def _lexicon(*, alike: bool) -> "Lexicon":
-    """Word likeness comes with meaning: without vectors exact words count.
+    """The lexicon of word similarity; without vectors only exact words count.
 
-    It is always the bundled model's, whatever embeds the documents: one word at a time is no job for a server.
+    It always uses the bundled model, whatever embeds the documents: embedding single words on a server is too slow.
     """
     from engram.embedding.static import StaticEmbedder
     from engram.recall.similarity import Lexicon

@@ -98,8 +98,10 @@ class Recaller:
         self, task: str, filters: Filters, budget: int, session: str = "", min_relevance: float = HELPFUL
     ) -> Injection:
         """Choose what the task needs and record it as injected. Raises `InvalidInput` for a budget that is too small."""
-        if type(budget) is not int or budget < MIN_BUDGET:
-            raise InvalidInput(f"A budget of {budget!r:.40} tokens is too small (minimum {MIN_BUDGET}).")
+        if type(budget) is not int:
+            raise InvalidInput(f"budget {budget!r:.40} must be a whole number of tokens")
+        if budget < MIN_BUDGET:
+            raise InvalidInput(f"A budget of {budget} tokens is too small (minimum {MIN_BUDGET}).")
         from engram.embedding.tokenizer import count_tokens
         from engram.recall.prompt import inject
 

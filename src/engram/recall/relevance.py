@@ -1,11 +1,11 @@
 """Whether a hit is about the question: a calibrated probability, the same whatever else a search found.
 
-The order of hits is decided by all the evidence of a search (`fuse`); its scale is that search's own. Relevance is read off the
-question and the one passage: which of the question's words its best excerpt says, in so many words or by likeness, how much each
-of them tells, how near the two are in meaning, whether the names agree and whether it holds what is asked for (a time, a number);
-of a turn also which of the words its neighbours say.
-A hundred and twenty small trees turn that into a probability; scripts/train_relevance.py makes it from questions of many writers, some of
-which nothing answers.
+The order of hits uses all the evidence of a search (`fusion`), on a scale of that search. Relevance depends on the question and one
+passage alone: which of the question's words its best excerpt contains, literally or by similarity, how informative each is, how
+close the two are in meaning, whether the names agree and whether it has what is asked for (a time, a number); for a turn also
+which of the words its neighbours contain.
+A hundred and twenty small trees turn that into a probability; scripts/train_relevance.py trains them on questions of many writers, some
+of which nothing answers.
 """
 
 import re
@@ -24,9 +24,9 @@ from engram.text.tokens import query_terms, tokens
 __all__ = ["FEATURES", "NONE_KNOWN", "Trees", "features", "probabilities", "probabilities_of"]
 
 NONE_KNOWN = 0.02
-"""Of a question without a single word to go by nothing can be said to be about it."""
+"""The relevance of every passage for a question without a single index term."""
 NEIGHBOURS = 2
-"""Turns on either side whose words are looked at: an answer rarely repeats the question."""
+"""Turns on either side whose words count: an answer rarely repeats the question."""
 FEATURES = (
     "covered", "alike", "least", "least_two", "weightiest", "said", "asked", "missing", "meaning", "names_missing",
     "names_said", "rest_covered", "rest_alike", "rest_best", "only_names", "time_told", "time_missing", "number_told",
@@ -73,7 +73,7 @@ def probabilities(query: SearchQuery, known: Alike, cosines: Floats, passages: P
 
 
 def probabilities_of(rows: Floats) -> Floats:
-    """The same of features that were read before."""
+    """The probabilities of rows of features."""
     return _trees()(rows)
 
 
@@ -174,21 +174,20 @@ def _around(mentions: Mentions, passages: Passages, wanted: Integers) -> Floats:
 
 
 def _says(passages: Passages, wanted: Integers) -> "np.ndarray":
-    """(2 x wanted) whether a passage tells a time, and whether it tells a number."""
+    """(2 x wanted) whether a passage has a time, and whether it has a number."""
     out = np.zeros((2, len(wanted)), dtype=bool)
     for row, place in enumerate(wanted.tolist()):
         text = passages.items[place].fields[0]
-        told = text.split()
+        words = text.split()
         digits = _DIGIT.search(text) is not None
-        out[:, row] = digits or not _times().isdisjoint(told), digits or not _counts().isdisjoint(told)
+        out[:, row] = digits or not _times().isdisjoint(words), digits or not _counts().isdisjoint(words)
     return out
 
 
 class Trees:
-    """Boosted trees as arrays, a row for each tree: what a node asks of, its threshold, where to go on, what a leaf adds.
+    """Boosted trees as arrays, a row for each tree: a node's feature, threshold and children, and a leaf's value.
 
-    They are kept as one list of nodes after another, each node followed by the two it leads to: looking up by one number is
-    several times quicker than by two.
+    They are flattened into one list of nodes: indexing by one number is several times faster than by two.
     """
 
     def __init__(self, feature: Integers, threshold: Floats, below: Integers, above: Integers, value: Floats) -> None:

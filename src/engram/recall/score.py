@@ -31,7 +31,7 @@ def weigh(
     schema: float = 0.0,
 ) -> tuple[Part, ...]:
     """The parts of a memory's score. `match` runs from 0 to 10."""
-    # Praise and certainty that came with a file are its own claim: they may lower it, never lift it above what was said.
+    # Ratings and confidence that came with a document are its own claim: they may lower its score, never raise it.
     most = 1.0 if state.evidence else math.inf
     anchors = anchor_boost(terms, [tokens(anchor.snippet) for anchor in memory.anchors]) if memory.anchors else 0.0
     added = (

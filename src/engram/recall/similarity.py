@@ -1,8 +1,8 @@
-"""Words alike in meaning: which terms of the candidates stand for a term of the question, and how far.
+"""Word similarity: which terms of the candidates match a term of the question in meaning, and how well.
 
-A question about exercises should find yoga. The bundled static model has a vector for every word, so the likeness of two
-words is one dot product. A term met only by likeness counts a share of an exact match, and less when it is a commonplace:
-how much a word tells is the length of its vector, which is the same in every store.
+A question about exercises should find yoga. The bundled static model has a vector for every word, so the similarity of two
+words is one dot product. A similar term counts a share of an exact match, and less when it is commonplace: how informative
+a word is, is the length of its vector, which is the same in every store.
 """
 
 import threading
@@ -26,23 +26,23 @@ Integers: TypeAlias = npt.NDArray[np.int64]
 Read: TypeAlias = tuple[Integers, int]
 
 MOST_TERMS = 30_000
-"""Terms a process remembers: 30 MB of vectors, more than a fluent speaker's words."""
+"""Terms a process caches: 30 MB of vectors, more than a fluent speaker's vocabulary."""
 MOST_TEXTS, LONG_TEXT = 20_000, 4_000
-"""Read texts a process remembers, and how long they are at most: turns of talk, some 10 MB of them."""
+"""Texts a process caches, and their longest length: turns of conversation, some 10 MB."""
 MOST_LONG_TEXTS = 500
-"""Longer texts it remembers: answers of assistants, some 10 MB of them too."""
+"""Longer texts it caches: answers of assistants, some 10 MB too."""
 UNKNOWN_WEIGHT = 12.0
-"""What a word tells that the model does not know: as much as a rare one it does."""
+"""The weight of a word the model does not know: that of a rare one it knows."""
 
 
 @dataclass(frozen=True, slots=True)
 class TermSimilarity:
-    """How words alike count. On LoCoMo and BEAM floors from .15 to .3 and shares from .5 to .7 differ by .006."""
+    """How similar words count. On LoCoMo and BEAM floors from .15 to .3 and shares from .5 to .7 differ by .006."""
 
     floor: float = 0.25
-    """Cosine from which two words count as alike; words picked at random lie below."""
+    """The cosine from which two words count as similar; random pairs are below."""
     share: float = 0.5
-    """What a word of the same meaning is worth beside the word itself."""
+    """The weight of a word of the same meaning, relative to the word itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +54,15 @@ class Alike:
     cosines: Floats
     """Of term and word; zero without a model."""
     worth: Floats
-    """How many occurrences of the term one occurrence of a word alike counts as; zero where it is the term itself."""
+    """How many occurrences of the term one occurrence of a similar word counts as; zero for the term itself."""
     weights: Floats
-    """How much each term tells, whatever the store holds."""
+    """How informative each term is, independent of the store."""
 
 
 class Lexicon:
-    """The terms a process has met, numbered, with their word vectors; each text is read and each word embedded once.
+    """The terms a process has seen, numbered, with their word vectors; each text is read and each word embedded once.
 
-    Terms are stems, so their commonest word is embedded. Without `embed` no two words are alike.
+    Terms are stems, so their most common word is embedded. Without `embed` no two words are similar.
     """
 
     def __init__(self, embed: Callable[[Sequence[str]], Floats] | None = None) -> None:
@@ -86,7 +86,7 @@ class Lexicon:
             self._readers.add(reader)
 
     def trim(self) -> None:
-        """Forget everything once too much is known and nobody holds numbers; called between questions."""
+        """Clear the cache once it is too large and no reader uses its numbers; called between questions."""
         with self._lock:
             if len(self._terms) > MOST_TERMS and not self._readers:
                 self._clear()
@@ -120,7 +120,7 @@ class Lexicon:
             return self._rows[numbers], self._weights[numbers]
 
     def _learn(self, words: Sequence[str], embed: Callable[[Sequence[str]], Floats]) -> None:
-        """Room doubles, so that learning word by word does not copy what is known each time."""
+        """Add words; the arrays double, so that adding one by one does not copy them each time."""
         new = embed(words)
         lengths = np.linalg.norm(new, axis=1)
         size = self._embedded + len(new)
@@ -136,14 +136,14 @@ class Lexicon:
 
 
 def rarity(frequencies: "Sequence[int] | Integers", total: int) -> Floats:
-    """BM25's inverse document frequency: how much it tells that a document holds a term."""
+    """BM25's inverse document frequency."""
     found = np.asarray(frequencies, dtype=np.float32)
     idf: Floats = np.log1p((np.maximum(total - found, 0) + 0.5) / (found + 0.5))
     return idf
 
 
 def rarities(terms: Sequence[str], frequency: Mapping[str, int], total: int) -> Floats:
-    """The rarity of each term, by how many of all documents hold it."""
+    """The rarity of each term, by how many of all documents contain it."""
     return rarity([frequency.get(term, 0) for term in terms], total)
 
 
@@ -154,9 +154,9 @@ def alike(
     rarer: Floats | None = None,
     rule: TermSimilarity | None = None,
 ) -> Alike:
-    """What each word of the vocabulary counts for each term. A word alike but more commonplace than the term is worth
-    less: "thing" says little of any one thing. So is one that is commoner here: `rarer` says, for each term and word, how
-    rare the word is beside the term.
+    """What each word of the vocabulary counts for each term. A similar but more commonplace word counts less: "thing" says little
+    about any one thing. So does one that is more common here: `rarer` says, for each term and word, how rare the word is
+    relative to the term.
     """
     rule = rule or TermSimilarity()
     asked, _ = lexicon.read(" ".join(terms))
@@ -168,7 +168,7 @@ def alike(
     (rows, weights), (word_rows, word_weights) = known, words
     cosines = products(rows, word_rows)
     worth = rule.share * np.clip((cosines - rule.floor) / (1 - rule.floor), 0, 1)
-    beside = word_weights[None, :] / weights[:, None]
-    worth *= np.minimum(beside if rarer is None else np.minimum(beside, rarer), 1)
+    relative = word_weights[None, :] / weights[:, None]
+    worth *= np.minimum(relative if rarer is None else np.minimum(relative, rarer), 1)
     worth[same] = 0
     return Alike(same, cosines, worth.astype(np.float32), weights)

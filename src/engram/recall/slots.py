@@ -1,8 +1,8 @@
-"""Facts that a question names by what they are and not by their words: "my employer", "where does Anna live".
+"""Facts that a question names by slot, not by their words: "my employer", "where does Anna live".
 
 "The user moved to Lisbon" shares no word with "What was my previous home?". But the policy gave it a conflict key, and the question
-says which one it means: a slot (residence) and an owner (the user). Whoever named a slot no policy knows ("user:home") is
-understood too, where its words are those of the table.
+says which one it means: a slot (residence) and an owner (the user). A slot that no policy knows ("user:home") is
+understood too, where its words are in the table.
 """
 
 import re
@@ -19,7 +19,7 @@ from engram.text.verbs import is_past, kind_of, revises
 __all__ = ["NAMED", "SlotQuery", "slot_query"]
 
 NAMED = "key"
-"""The name under which a hit's trace tells that its conflict key is the one asked for."""
+"""The name in a hit's trace for a match by conflict key."""
 USER = "user"
 _SELF = frozenset(("my", "i"))
 _CARRIERS = frozenset(("do", "does", "did", "have", "has", "had", "am", "is", "was", "are", "were"))

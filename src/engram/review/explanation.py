@@ -1,4 +1,4 @@
-"""Why a memory is what it is: one account of its state, its versions, its decisions, its links, and what it rests on."""
+"""Why a memory is what it is: its state, versions, decisions, links and evidence."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from engram.text.quote import quoted, word
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """All that is known about a memory beside its words; `text` says it in lines."""
+    """Everything known about a memory besides its statement; `text` has it as lines."""
 
     memory: Memory
     current: Memory
-    """The version of the fact in force; the memory itself where it is."""
+    """The current version of the fact; the memory itself where it is current."""
     state: Eligibility
     """Whether it may be found and injected now, and why."""
     versions: tuple[Memory, ...]
@@ -40,7 +40,7 @@ def explained(
     now: datetime,
     scopes: Collection[str] | None = None,
 ) -> Explanation:
-    """Gather the account of one memory, for someone who sees these scopes."""
+    """The explanation of one memory, for a caller who sees these scopes."""
     state = eligibility(memory, now)
     decisions = tuple(seen_images(store.history(memory.id), scopes))
 
@@ -58,9 +58,9 @@ def explained(
             f"{image.at:%Y-%m-%d %H:%M} {word(image.op)} by {_or(image.actor, 'unknown')}{_because(image)}"
             for image in decisions
         ),
-        *(f"links to {word(link.target)}: {word(link.type)}, {_hold(link)}" for link in links),
+        *(f"links to {word(link.target)}: {word(link.type)}, {_worth(link)}" for link in links),
         *(f"linked from {word(source)}: {word(kind)}" for source, kind in back),
-        *(f"rests on {word(one.event)}" for one in memory.evidence),
+        *(f"evidence: {word(one.event)}" for one in memory.evidence),
     ]
     return Explanation(
         memory, current, state, tuple(versions), decisions, links, back, memory.evidence, "\n".join(lines)
@@ -68,14 +68,18 @@ def explained(
 
 
 def seen_images(images: Sequence[Image], scopes: Collection[str] | None) -> list[Image]:
-    """The steps of a memory's history while it lay in one of these scopes."""
+    """The entries of a memory's history from when it was in one of these scopes."""
     return [image for image in images if image.memory is None or shows(scopes, image.memory.scope)]
 
 
 def _origin(memory: Memory) -> list[str]:
-    came = f"came by {_or(memory.learned_by, 'unknown means')} from {_or(memory.source, 'unknown')}; {word(memory.verification)}"
+    came = f"learned by {_or(memory.learned_by, 'unknown means')} from {_or(memory.source, 'unknown')}; {word(memory.verification)}"
     slot = f"critical slot {word(memory.critical_slot)}" if memory.critical_slot else ""
-    key = f"conflict key {word(memory.conflict_key)}: a new fact with it takes its place" if memory.conflict_key else ""
+    key = (
+        f"conflict key {word(memory.conflict_key)}: a new fact with this key supersedes it"
+        if memory.conflict_key
+        else ""
+    )
     return [line for line in (came, slot, key) if line]
 
 
@@ -83,16 +87,16 @@ def _place(memory: Memory, versions: Sequence[Memory], current: Memory) -> list[
     if len(versions) < 2:
         return []
     place = next((number for number, one in enumerate(versions, 1) if one.id == memory.id), len(versions))
-    told = (
-        "this one is in force"
+    version = (
+        "this one is current"
         if current.id == memory.id
-        else f"{word(current.id)} is in force: {quoted(current.statement)}"
+        else f"{word(current.id)} is current: {quoted(current.statement)}"
     )
-    return [f"version {place} of {len(versions)}; {told}"]
+    return [f"version {place} of {len(versions)}; {version}"]
 
 
-def _hold(link: Association) -> str:
-    """How much a link counts: the weight somebody gave it, or what use made of it."""
+def _worth(link: Association) -> str:
+    """The weight somebody gave a link, or the strength it gained by use."""
     return f"strength {link.strength:.2f}" if link.type == CO_ACCESSED else f"weight {link.weight:g}"
 
 

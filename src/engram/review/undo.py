@@ -1,4 +1,4 @@
-"""Taking a decision back: the memories return to what the journal says they were before it."""
+"""Undo: the memories return to what the journal says they were before the last decision."""
 
 from datetime import datetime
 
@@ -10,22 +10,22 @@ from engram.store.lookup import locked_memory
 from engram.store.protocol import Image, Store, Transaction
 
 SEPARATE = frozenset({"add", "import", "use", "edit", "split", "remove", "reread"})
-"""Entries about several memories that have nothing to do with each other; the others mean something only as a whole."""
+"""Entries about several unrelated memories, which are undone one by one; other entries are undone as a whole."""
 MAKING = frozenset({"add", "learn", "import", "edit", "split", "revise"})
-"""Decisions a memory's history can begin with. One that begins with another has been pruned."""
+"""Decisions a memory's history can begin with; one that begins with another has been pruned."""
 
 
 def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Memory:
     """Undo the last decision about a memory, and about the others it settled. It can be undone too.
 
-    What the decision made is retired; what it changed is as before. Strength gained by use meanwhile stays.
+    What the decision created is retired; what it changed is restored. Strength gained by use since then stays.
     """
     memory = store.get(ref)
     if memory is None:
-        raise NotFound(f"no memory {ref!r}; a purged one cannot come back")
+        raise NotFound(f"no memory {ref!r}; a purged one cannot be restored")
     history = store.history(memory.id)
     if not history:
-        raise InvalidInput(f"nothing is known about how {memory.id} came to be (a team's memory has no journal here)")
+        raise InvalidInput(f"{memory.id} has no history to undo (a team's memory has no journal here)")
     last = last_decision(history)
     refuse_undoing(actor, memory, history)
     ids = (memory.id, *_settled_with(memory, last)) if last.op in SEPARATE else last.ids
@@ -42,7 +42,7 @@ def undo(store: Store, ref: str, now: datetime, *, actor: str = "manual") -> Mem
 
 
 def _settled_with(memory: Memory, last: Image) -> list[str]:
-    """Those of a batch that this memory took the place of, and what took its place: one comes back as the other goes."""
+    """The memories of a batch that this one replaced, and the one that replaced it: they change together."""
     return [i for i in last.ids if i in memory.supersedes or i == memory.superseded_by]
 
 
@@ -59,18 +59,18 @@ def _put_in_order(deciding: Transaction, restored: list[Memory], now: datetime) 
 
 
 def _as_restored(deciding: Transaction, wanted: Memory) -> Memory:
-    """The memory asked for; refused where others have come in its place since."""
+    """The restored memory; raises `Refused` where another has replaced it since."""
     memory = locked_memory(deciding, wanted.id)
     if wanted.status in CURRENT and memory.status not in CURRENT:
         raise Refused(
-            f"{memory.id} cannot come into force again: {memory.superseded_by} has taken its place since; undo that first, "
+            f"{memory.id} cannot become current again: {memory.superseded_by} has replaced it since; undo that first, "
             "or `revise` it"
         )
     return memory
 
 
 def _scopes(store: Store, ids: list[str]) -> list[str]:
-    """Every scope these memories were in, and so may come back to."""
+    """Every scope these memories were in, and so may return to."""
     return sorted({image.memory.scope for i in ids for image in store.history(i) if image.memory is not None})
 
 
@@ -78,12 +78,12 @@ def _restored(deciding: Transaction, memory_id: str, history: list[Image], last:
     current = locked_memory(deciding, memory_id)
     before = _before(history, last)
     if before is not None:
-        # Uses that were folded since must not be folded again.
+        # Uses folded in since then must not be folded in again.
         activation = before.activation if last.op == "reinforce" else current.activation
-        # A version keeps its place among the others, though it had none when it was the only one.
+        # A version keeps its lineage, even if it was the only version before.
         return before.but(activation=activation, updated=now, lineage=before.lineage or current.lineage)
     if history[0].op not in MAKING:
-        raise Refused(f"what {memory_id} was before {last.op} has been pruned; it cannot be brought back")
+        raise Refused(f"the state of {memory_id} before {last.op} has been pruned; it cannot be restored")
     if current.status == "retired":
         raise Refused(f"{memory_id} has nothing left to undo")
     return current.but(status="retired", updated=now)

@@ -1,8 +1,8 @@
-"""A session's rolling summary: extracts of what was said, folded again and again into the same room.
+"""A session's rolling summary: extracts of its events, folded repeatedly into the same token budget.
 
 A line quotes one sentence: `[12] user: “Never push to main.”`, where 12 is the event's number in its session, so that a
-reader can cite it and the next fold can take it up again. What was contradicted, closed or repeated falls away; goal,
-constraints, decisions and open steps stay before anything that only happened.
+reader can cite it and the next fold can parse it. What was contradicted, completed or repeated is dropped; goal,
+constraints, decisions and open steps take precedence over mere events.
 """
 
 import re
@@ -39,15 +39,15 @@ TITLES = dict(
 RULES = "rules"
 
 DURABLE_SHARE = 0.8
-"""Part of the room that goal, constraints, decisions and open steps may fill before what only happened gets any."""
+"""The share of the budget that goal, constraints, decisions and open steps may fill first."""
 LEAST_WORTH = 1.7
-"""Lines worth less are chatter, and fall away even where there is room."""
+"""Lines worth less are chatter, and are dropped even where there is room."""
 REPEATED_KIND = 0.25
-"""What every further line of one kind is worth less, so that one kind does not crowd out the others."""
+"""How much less every further line of one kind is worth, so that no kind crowds out the others."""
 SLICE = 40
 """Events folded in one step; between steps no more than this many lines per kind are carried."""
-ANEW = 500
-"""Events of a session that are folded again from the first one where a summary leaves half of its room empty."""
+REFOLDED = 500
+"""The longest session that is folded again from its first event where a summary uses less than half of its budget."""
 _LEAST_CHARACTERS = 24
 _TOKENS_ASKED = 6_000
 _CHARACTERS_ASKED = 2_000
@@ -62,7 +62,7 @@ Count = Callable[[str], int]
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a session came to, up to and with event number `through`. `made_by` is "rules" or a model's name."""
+    """The summary of a session up to event number `through`. `made_by` is "rules" or a model's name."""
 
     text: str
     through: int
@@ -94,18 +94,18 @@ def summarise(
 
 
 def has_room(summary: Summary, max_tokens: int, count: Count) -> bool:
-    """Whether a summary may have been made for less room, and of a session short enough to be folded anew from its ledger.
+    """Whether a summary may have been made for a smaller budget, of a session short enough to be folded again.
 
-    A model's words are not asked for twice.
+    A model is not asked twice.
     """
-    return summary.made_by == RULES and summary.through <= ANEW and 2 * count(summary.text) < max_tokens
+    return summary.made_by == RULES and summary.through <= REFOLDED and 2 * count(summary.text) < max_tokens
 
 
 def _check(style: str, max_tokens: int) -> None:
     if style not in STYLES:
-        raise InvalidInput(f"no summary style {style!r}; there are {' and '.join(STYLES)}")
+        raise InvalidInput(f"Unknown summary style {style!r}; choose {' or '.join(STYLES)}")
     if max_tokens < 0:
-        raise InvalidInput(f"a summary of {max_tokens} tokens cannot be; give 0 or more")
+        raise InvalidInput(f"max_tokens {max_tokens} must be 0 or more")
 
 
 def _fresh(previous: Summary | None, events: Sequence[Event]) -> tuple[int, list[Event]]:
@@ -133,20 +133,20 @@ def _parsed(summary: Summary) -> list[Line]:
 
 
 def _carried(lines: Sequence[Line]) -> list[Line]:
-    """What still stands of the lines, the best of each kind."""
+    """The lines that are still valid, the best of each kind."""
     marked, goals = with_goal(lines)
-    standing = settled(marked, goals)
-    worth = dict(zip(map(id, standing), weights(standing, goals), strict=True))
+    valid = settled(marked, goals)
+    worth = dict(zip(map(id, valid), weights(valid, goals), strict=True))
     best: set[int] = set()
     for kind in KINDS:
-        own = sorted((line for line in standing if line.kind == kind), key=lambda line: -worth[id(line)])
+        own = sorted((line for line in valid if line.kind == kind), key=lambda line: -worth[id(line)])
         best.update(map(id, own[:SLICE]))
-    return [line for line in standing if id(line) in best]
+    return [line for line in valid if id(line) in best]
 
 
 @dataclass(slots=True)
-class _Page:
-    """A summary's text as it fills."""
+class _SummaryText:
+    """A summary being filled."""
 
     style: str
     count: Count
@@ -182,7 +182,7 @@ class _Page:
 def _fitted(lines: Sequence[Line], style: str, max_tokens: int, count: Count) -> str:
     """The lines worth most, as many as the room holds; measured as a whole at the end."""
     ranked = _ranked(lines)
-    page = _Page(style, count)
+    page = _SummaryText(style, count)
     for line in ranked[:1]:
         page.place(line, max_tokens)
     if not page.lines:
@@ -201,12 +201,12 @@ def _ranked(lines: Sequence[Line]) -> list[Line]:
     marked, goals = with_goal(lines)
     worth = weights(marked, goals)
     found = sorted(zip(worth, marked, strict=True), key=lambda pair: (-pair[0], -pair[1].seq, pair[1].place))
-    told = dict.fromkeys(KINDS, 0)
+    counts = dict.fromkeys(KINDS, 0)
     ranked = []
     for value, line in found:
         if value >= LEAST_WORTH:
-            ranked.append((value - REPEATED_KIND * told[line.kind], line))
-            told[line.kind] += 1
+            ranked.append((value - REPEATED_KIND * counts[line.kind], line))
+            counts[line.kind] += 1
     return [line for _, line in sorted(ranked, key=lambda pair: -pair[0])]
 
 
@@ -214,7 +214,7 @@ def _shortened(line: Line, style: str, max_tokens: int, count: Count) -> str:
     """The one line that matters most, cut until it fits; nothing where even a few words are too many."""
 
     def page(text: str) -> str:
-        return _Page(style, count, [Line(line.seq, line.place, line.speaker, text, line.kind)]).text()
+        return _SummaryText(style, count, [Line(line.seq, line.place, line.speaker, text, line.kind)]).text()
 
     least = min(_LEAST_CHARACTERS, len(line.text))
     text = page(longest_fitting(line.text, lambda body: count(page(body)) <= max_tokens, least))
@@ -232,7 +232,7 @@ def without(summary: Summary, events: Container[int]) -> Summary:
     left = [line for line in lines if line.seq not in events]
     if len(left) == len(lines):
         return summary
-    return replace(summary, text=_Page(summary.style, len, left).text())
+    return replace(summary, text=_SummaryText(summary.style, len, left).text())
 
 
 def summarise_with(
@@ -247,8 +247,8 @@ def summarise_with(
 ) -> Summary:
     """The same fold by a model: `ask` takes the summary so far and the new events as quoted lines, and answers with text.
 
-    What is too much to ask about is folded by the rules first. A model that fails (EngramError) or says nothing costs
-    quality only: the rules' summary is returned. Longer answers are cut, other headings than the six are no headings.
+    What is too much for one call is folded by the rules first. Where the model fails (EngramError) or says nothing, the rules'
+    summary is returned. Longer answers are cut, and only the six headings count as headings.
     """
     _check(style, max_tokens)
     through, fresh = _fresh(previous, events)
@@ -293,11 +293,11 @@ def _cleaned(answer: str) -> str:
 
 
 def asking(model: "LanguageModel") -> Callable[[str], str]:
-    """How a model is asked: the summary so far and the new turns go in as data, sections come out."""
+    """A function that asks the model: the summary so far and the new turns go in as data, sections come out."""
     from engram.llm.schemas import SessionSummary
 
-    def ask(told: str) -> str:
-        made = model.ask("summary", SessionSummary, {"turns": told})
+    def ask(turns: str) -> str:
+        made = model.ask("summary", SessionSummary, {"turns": turns})
         parts = ([made.goal], made.constraints, made.progress, made.decisions, made.next_steps, made.critical_context)
         sections = zip(TITLES.values(), parts, strict=True)
         return "\n".join(

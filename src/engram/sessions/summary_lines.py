@@ -1,7 +1,6 @@
-"""What a summary is made of: the sentences of events, and what each tells: a goal, a rule, a decision, an open step.
+"""The lines of a summary: sentences of events, each classified as a goal, a constraint, a decision, an open step, ….
 
-English is read by the tables below; in any other language a sentence is judged by its place, its speaker and its rare
-words, which harms nothing.
+English is classified by the tables below; in other languages a sentence counts by its place, its speaker and its rare words.
 """
 
 import math
@@ -36,13 +35,13 @@ __all__ = [
 ]
 
 KINDS = ("goal", "constraints", "progress", "decisions", "next", "critical")
-"""What a line may tell, in the order a summary tells it; whatever has no sign of its own is context."""
+"""The kinds of lines, in the order of a summary; a line without a signal is context (`critical`)."""
 
 LONGEST_LINE = 240
 """Characters of one extract; a longer sentence is cut at a word's end."""
 _READ_CHARS = 20_000
 _OUTPUT_CHARS = 2_000
-"""Read at each end of a tool's output: what failed stands at its end, what ran at its beginning."""
+"""Characters read at each end of a tool's output: errors are at its end, the command at its beginning."""
 _MOST_LINES = 12
 _MOST_OUTPUT_LINES = 3
 _OUTPUTS = frozenset(("tool_result", "error"))
@@ -95,7 +94,7 @@ SIGNALS: dict[str, tuple[str, ...]] = {
     ),
     "tests": (r"\btests?\b|\btests?[/_]|::|\bassert|\b\d+ (?:failed|passed|errors?)\b",),
 }
-"""Patterns by what they are a sign of, tried on lower-cased text."""
+"""Patterns by signal, matched on lower-cased text."""
 IMPERATIVES = (
     "add|analyse|analyze|audit|build|change|check|clean|compare|configure|convert|create|debug|deploy|describe|design|"
     "document|draft|explain|extend|find|fix|generate|implement|improve|install|integrate|investigate|make|migrate|move|"
@@ -107,7 +106,7 @@ DONE = (
     "done|fixed|passed|passes|passing|merged|completed|finished|implemented|added|deployed|shipped|resolved|committed|"
     "created|updated|released|migrated|removed|wrote|written|refactored|renamed|installed|verified|built|closed|published"
 )
-"""Words of something that is behind us."""
+"""Words for completed work."""
 _FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _MARK = re.compile(r"\s*(?:[-*+•>]\s+|#{1,6}\s+|\d{1,3}[.)]\s+|\[[ xX]\]\s+|>)+")
 _SPEAKER = re.compile(r"[^\w-]+")
@@ -117,7 +116,7 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One extract: who said it in which event (0 where nobody knows), and what it tells."""
+    """One extract: its speaker, its event (0 where unknown), and its kind."""
 
     seq: int
     place: int
@@ -137,37 +136,37 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=4096)
 def signal(name: str, text: str) -> bool:
-    """Whether a text shows the sign."""
+    """Whether a text matches a signal."""
     return bool(_pattern(name).search(text.lower().replace("’", "'")))
 
 
 def kind_of(text: str, speaker: str) -> str:
-    """Which of `KINDS` a sentence is; a tool decides and demands nothing."""
-    told = _pattern("no_error").sub(" ", text.lower().replace("’", "'"))
+    """Which of `KINDS` a sentence is; a tool's output is only progress or context."""
+    lowered = _pattern("no_error").sub(" ", text.lower().replace("’", "'"))
     if speaker in _OUTPUTS or speaker == "tool":
-        return "progress" if signal("progress", told) and not signal("error", told) else "critical"
+        return "progress" if signal("progress", lowered) and not signal("error", lowered) else "critical"
     if text.rstrip().endswith(("?", "？", "؟")):
-        return "goal" if signal("request", told) and speaker == "user" else "critical"
-    return _told(told, speaker)
+        return "goal" if signal("request", lowered) and speaker == "user" else "critical"
+    return _kind_by_signals(lowered, speaker)
 
 
-def _told(told: str, speaker: str) -> str:
-    """The first kind whose sign shows; what is said to be not done, fixed or decided yet is an open step."""
-    if signal("open", told):
+def _kind_by_signals(lowered: str, speaker: str) -> str:
+    """The first kind whose signal matches; what is not yet done, fixed or decided is an open step."""
+    if signal("open", lowered):
         return "next"
-    if signal("did", told) and not signal("next", told):
+    if signal("did", lowered) and not signal("next", lowered):
         return "progress"
     for kind in ("goal", "decisions", "next", "constraints", "progress"):
-        if signal(kind, told):
+        if signal(kind, lowered):
             return kind
-    asks = speaker == "user" and signal("request", told) and not signal("error", told)
+    asks = speaker == "user" and signal("request", lowered) and not signal("error", lowered)
     return "goal" if asks else "critical"
 
 
 def lines_of(event: Event) -> list[Line]:
     """The extracts an event offers, in order; a tool's output offers only lines that say how it went.
 
-    Calls of tools offer none, nor do system prompts: an agent has those before it anyway.
+    Calls of tools offer none, nor do system prompts, which an agent has anyway.
     """
     if event.event_type == "tool_call" or event.role in _PROMPTS or not event.content.strip():
         return []
@@ -219,7 +218,7 @@ def sentences(text: str) -> list[str]:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Lines that go on are joined; a list's entry, a heading and an empty line begin anew."""
+    """Paragraphs: continued lines are joined; a list item, a heading and an empty line start a new one."""
     current: list[str] = []
     for line in text.splitlines():
         mark = _MARK.match(line)
@@ -285,7 +284,7 @@ _DENIAL = re.compile(r"\b(?:not|never|no longer|avoid|without|forbidden)\b|n't\b
 
 
 def is_durable(line: Line) -> bool:
-    """Whether losing the line would lose something that still holds, not only something that happened."""
+    """Whether the line states something that still applies, not just an event."""
     return line.kind in _DURABLE or signal("deadline", line.text)
 
 
@@ -333,7 +332,7 @@ def settled(lines: Sequence[Line], kept: frozenset[Line]) -> list[Line]:
 
 
 def _loser(old: Line, new: Line, common: int, old_terms: frozenset[str], new_terms: frozenset[str]) -> Line | None:
-    """Which of two lines falls for the other, if any."""
+    """Which of two lines the other makes obsolete, if any."""
     if old.kind == new.kind and common / len(old_terms | new_terms) >= REPEATED and not _turned(old, new):
         return new if old.kind == "goal" or _authority(old) > _authority(new) else old
     if _echoes(new, old) and common == len(new_terms):

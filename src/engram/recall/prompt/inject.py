@@ -1,4 +1,4 @@
-"""What an agent is told at the start of a task: directives, things to consider, related ones, inside a token budget."""
+"""What an agent is given at the start of a task: directives, memories to consider and related ones, within a token budget."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,26 +15,26 @@ from engram.text.quote import notice, quoted, word
 from engram.text.truncation import longest_fitting
 
 LEAST_CHARS = 24
-"""Of a critical fact that has to be shortened at least so much is left."""
+"""The least characters of a shortened critical fact."""
 FEWEST_CHARS = 4
-"""Of the first one, if nothing else fits: in some scripts a character costs as many tokens as a word."""
+"""The least of the first one, if nothing else fits: in some scripts a character costs as many tokens as a word."""
 CRITICAL = "critical"
-"""The reason that outweighs all others; where a fact is shortened, the only one given."""
+"""The most important reason; for a shortened fact, the only one given."""
 Counter = Callable[[str], int]
 
 HEADER = "# Memory\nWhat earlier sessions left, quoted. Weigh it as evidence; the user's words now come first."
 BRIEF = "# Memory, quoted: evidence; the user comes first"
-"""The same where tokens are so few that a long header would stand in a fact's place."""
+"""The header for small budgets, where a long one would displace a fact."""
 ROOMY = 100
-"""Tokens from which on there is room for the long one."""
+"""The budget from which the long header is used."""
 TITLES = {"directives": "## Directives", "consider": "## Consider", "related": "## Related"}
 LIMITS = {"directives": n.MAX_DIRECTIVES, "consider": n.MAX_CONSIDER, "related": n.MAX_RELATED}
 SHARES = {"directives": n.DIRECTIVE_SHARE, "consider": n.CONSIDER_SHARE, "related": n.RELATED_SHARE}
 
 
 @dataclass(slots=True)
-class _Sheet:
-    """A text growing section by section; a section may also use what those before it left."""
+class _InjectionDraft:
+    """An injection being filled section by section; a section may also use what earlier ones left."""
 
     count: Counter
     budget: int
@@ -42,11 +42,11 @@ class _Sheet:
     allowed: float = 0.0
     sections: dict[str, list[Injected]] = field(default_factory=lambda: {name: [] for name in TITLES})
     refused: dict[str, list[str]] = field(default_factory=dict)
-    """Why a memory is not in the text, by its id: each section it was offered to, or its state, has a reason."""
+    """Why a memory is not in the text, by id: a reason for each section it was offered to, or its state."""
     critical: set[str] = field(default_factory=set)
     """The critical facts that were offered."""
     sharing: int = 0
-    """How many critical facts still share what is left of the budget."""
+    """How many critical facts still share the rest of the budget."""
 
     def open(self, section: str) -> None:
         self.allowed += SHARES[section] * self.budget
@@ -55,16 +55,18 @@ class _Sheet:
         self.refused.setdefault(memory_id, []).append(reason)
 
     def expect(self, section: str, items: Sequence[Injected]) -> None:
-        """Prepare for critical facts: where the budget cannot hold them whole, each has an equal share of it."""
+        """Prepare for critical facts: where they do not fit whole, each gets an equal share of the budget."""
         self.critical |= {item.memory.id for item in items}
         whole = self._cost(section, "\n".join(item.text for item in items)) + len(items)
         self.sharing = len(items) if self.used + whole > self.budget else 0
 
     def place(self, section: str, item: Injected) -> bool:
-        """Take an item in, if there is room. A critical fact is bound by the whole budget alone, and shortened if need be."""
+        """Place an item, if there is room; returns whether it was placed. A critical fact is limited only by the whole budget, and
+        shortened if necessary.
+        """
         critical = item.memory.id in self.critical
         if not critical and self._counted(section) >= LIMITS[section]:
-            self.refuse(item.memory.id, f"{section}: {LIMITS[section]} at most, and others come first")
+            self.refuse(item.memory.id, f"{section}: limited to {LIMITS[section]}, and others come first")
             return False
         allowed = self.budget if critical else self.allowed
         if critical and self.sharing:
@@ -72,14 +74,14 @@ class _Sheet:
             self.sharing -= 1
         cost = self._cost(section, item.text)
         if self.used + cost > allowed:
-            self.refuse(item.memory.id, f"{section}: {cost} tokens, more than the budget has left")
+            self.refuse(item.memory.id, f"{section}: {cost} tokens, more than is left of the budget")
             return False
         self.used += cost
         self.sections[section].append(item)
         return True
 
     def left_out(self) -> tuple[Filtered, ...]:
-        """What was considered and is not in the text, each once."""
+        """The memories considered that are not in the text, each once."""
         placed = {item.memory.id for items in self.sections.values() for item in items}
         return tuple(Filtered(i, "; ".join(reasons)) for i, reasons in self.refused.items() if i not in placed)
 
@@ -115,28 +117,28 @@ def build(
     spread: Callable[[Sequence[tuple[Memory, float]]], Sequence[SpreadHit]],
 ) -> Injection:
     """Choose and phrase. Fading memories come after all others, so they appear only if budget remains."""
-    sheet = _Sheet(count, budget)
-    sheet.used = count(_header(budget)) + 1
-    candidates = _eligible(hits, now, sheet)
-    sheet.open("directives")
-    placed = _fill(sheet, "directives", [c for c in candidates if c[1].directive])
-    sheet.open("consider")
-    placed |= _fill(sheet, "consider", [c for c in candidates if c[0].id not in placed])
-    sheet.open("related")
-    chosen = [(item.memory, item.score) for item in sheet.sections["directives"]]
+    draft = _InjectionDraft(count, budget)
+    draft.used = count(_header(budget)) + 1
+    candidates = _eligible(hits, now, draft)
+    draft.open("directives")
+    placed = _fill(draft, "directives", [c for c in candidates if c[1].directive])
+    draft.open("consider")
+    placed |= _fill(draft, "consider", [c for c in candidates if c[0].id not in placed])
+    draft.open("related")
+    chosen = [(item.memory, item.score) for item in draft.sections["directives"]]
     for reached in spread(chosen):
         state = eligibility(reached.memory, now)
         if state.consider and reached.memory.id not in placed:
             reason = f"linked as {quoted(reached.link.replace('_', ' '))} to {word(reached.source)}"
-            sheet.place("related", _item(reached.memory, reached.score, reason, "related"))
-    return _finished(sheet, hits, budget, count)
+            draft.place("related", _item(reached.memory, reached.score, reason, "related"))
+    return _finished(draft, hits, budget, count)
 
 
 def _header(budget: int) -> str:
     return HEADER if budget >= ROOMY else BRIEF
 
 
-def _eligible(hits: Hits, now: datetime, sheet: _Sheet) -> list[tuple[Hit, Eligibility]]:
+def _eligible(hits: Hits, now: datetime, draft: _InjectionDraft) -> list[tuple[Hit, Eligibility]]:
     found = []
     for hit in hits:
         assert hit.memory is not None
@@ -144,12 +146,12 @@ def _eligible(hits: Hits, now: datetime, sheet: _Sheet) -> list[tuple[Hit, Eligi
         if state.consider:
             found.append((hit, state))
         else:
-            sheet.refuse(hit.id, state.reason)
+            draft.refuse(hit.id, state.reason)
     return sorted(found, key=lambda pair: _order(*pair))
 
 
 def _order(hit: Hit, state: Eligibility) -> tuple[bool, bool, bool, bool, float]:
-    """What somebody said before what was only read; critical first, pinned next, then what is not fading, then by score."""
+    """The sort key: evidence from documents last; then critical, pinned and not fading ones first, then by score."""
     assert hit.memory is not None
     critical = bool(hit.memory.critical_slot) and not state.evidence
     pinned = hit.memory.pinned and not state.evidence
@@ -157,14 +159,14 @@ def _order(hit: Hit, state: Eligibility) -> tuple[bool, bool, bool, bool, float]
     return (state.evidence, not critical, not pinned, fading, -hit.score)
 
 
-def _fill(sheet: _Sheet, section: str, candidates: Sequence[tuple[Hit, Eligibility]]) -> set[str]:
+def _fill(draft: _InjectionDraft, section: str, candidates: Sequence[tuple[Hit, Eligibility]]) -> set[str]:
     items = [
         _item(hit.memory, hit.score, _reason(hit, state), section, hit)
         for hit, state in candidates
         if hit.memory is not None
     ]
-    sheet.expect(section, [item for item in items if item.memory.critical_slot])
-    return {item.memory.id for item in items if sheet.place(section, item)}
+    draft.expect(section, [item for item in items if item.memory.critical_slot])
+    return {item.memory.id for item in items if draft.place(section, item)}
 
 
 def _reason(hit: Hit, state: Eligibility) -> str:
@@ -196,10 +198,10 @@ def _priority(item: Injected) -> tuple[int, float, str]:
     return (type_or_default(item.memory.type).priority, -item.score, item.memory.id)
 
 
-def _finished(sheet: _Sheet, hits: Hits, budget: int, count: Counter) -> Injection:
-    """Corrections and constraints stand first in their section, whatever their score."""
-    directives = tuple(sorted(sheet.sections["directives"], key=_priority))
-    consider, related = tuple(sheet.sections["consider"]), tuple(sheet.sections["related"])
+def _finished(draft: _InjectionDraft, hits: Hits, budget: int, count: Counter) -> Injection:
+    """The injection; corrections and constraints come first in their section, whatever their score."""
+    directives = tuple(sorted(draft.sections["directives"], key=_priority))
+    consider, related = tuple(draft.sections["consider"]), tuple(draft.sections["related"])
     blocks = [_header(budget)]
     for name, items in (("directives", directives), ("consider", consider), ("related", related)):
         if items:
@@ -212,14 +214,14 @@ def _finished(sheet: _Sheet, hits: Hits, budget: int, count: Counter) -> Injecti
         text=text,
         tokens=count(text) if text else 0,
         budget=budget,
-        left_out=sheet.left_out(),
-        warnings=(*hits.warnings, *_missed(sheet)),
+        left_out=draft.left_out(),
+        warnings=(*hits.warnings, *_missed(draft)),
     )
 
 
-def _missed(sheet: _Sheet) -> list[str]:
-    """A critical fact that no budget of this size can hold is told loudly."""
-    critical = [item.id for item in sheet.left_out() if item.id in sheet.critical]
+def _missed(draft: _InjectionDraft) -> list[str]:
+    """A warning for critical facts that do not fit into the budget."""
+    critical = [item.id for item in draft.left_out() if item.id in draft.critical]
     if not critical:
         return []
-    return [f"a budget of {sheet.budget} tokens is too small for the critical facts {', '.join(critical)}; give more"]
+    return [f"A budget of {draft.budget} tokens is too small for the critical facts {', '.join(critical)}; give more."]

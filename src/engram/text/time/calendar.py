@@ -48,7 +48,7 @@ _CUTS_OF_WEEK = (0, 2, 4)
 
 
 class Span(NamedTuple):
-    """A half-open stretch of wall time and the unit it is one of."""
+    """A half-open span of wall time and its unit."""
 
     since: datetime
     until: datetime

@@ -186,7 +186,7 @@ _FROM_TO = 8
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A half-open stretch of time, `since` inside and `until` outside; None leaves that end open."""
+    """A half-open time span, `since` included and `until` excluded; None leaves that end open."""
 
     since: datetime | None
     until: datetime | None
@@ -208,7 +208,7 @@ class TimePhrase:
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _ReadPhrase:
     first: int
     last: int
     window: Window
@@ -247,10 +247,10 @@ def _any_to_come(found: list[Word]) -> bool:
     return keys.isdisjoint(_RECORDS | _HEARD) and "from" not in keys
 
 
-def _best(reads: Iterator[_Read], past_of: datetime | None) -> _Read | None:
+def _best(reads: Iterator[_ReadPhrase], past_of: datetime | None) -> _ReadPhrase | None:
     kept = [read for _, read in zip(range(_PHRASES_READ), reads, strict=False)]
 
-    def burden(read: _Read) -> int:
+    def burden(read: _ReadPhrase) -> int:
         since = read.window.since
         ahead = past_of is not None and since is not None and since.timestamp() > past_of.timestamp()
         return 2 * ahead + read.owner
@@ -258,7 +258,7 @@ def _best(reads: Iterator[_Read], past_of: datetime | None) -> _Read | None:
     return min(kept, key=burden, default=None)
 
 
-def _tells_of(event: AnchorPhrase, read: _Read) -> bool:
+def _tells_of(event: AnchorPhrase, read: _ReadPhrase) -> bool:
     """Whether the calendar's phrase only tells more of the event: "before I moved last year"."""
     return event.clause and event.relation != "during" and event.event <= read.first and read.last <= event.last
 
@@ -269,7 +269,7 @@ def _anchor_phrase(text: str, found: list[Word], event: AnchorPhrase) -> TimePhr
     return TimePhrase(text[start:end], start, end, None, told, event.relation)
 
 
-def _phrases(grammar: Grammar) -> Iterator[_Read]:
+def _phrases(grammar: Grammar) -> Iterator[_ReadPhrase]:
     place, found = 0, grammar.words
     while place < len(found):
         try:
@@ -281,7 +281,7 @@ def _phrases(grammar: Grammar) -> Iterator[_Read]:
         place = read.last if read is not None else place + 1
 
 
-def _phrase(grammar: Grammar, place: int) -> _Read | None:
+def _phrase(grammar: Grammar, place: int) -> _ReadPhrase | None:
     beyond = grammar.beyond(place)
     if beyond is not None:
         end, moment, further = beyond
@@ -306,7 +306,7 @@ def _ends_there(grammar: Grammar, place: int) -> bool:
     return before[-1:] == ["to"] and "from" in before
 
 
-def _led(grammar: Grammar, place: int, start: int, kind: str) -> _Read | None:
+def _led(grammar: Grammar, place: int, start: int, kind: str) -> _ReadPhrase | None:
     word = grammar.words[place].key if start == place + 1 else kind
     if not _leads(grammar, place, start, word):
         return None
@@ -364,11 +364,13 @@ def _bounding(grammar: Grammar, start: int, word: str, kind: str) -> Found | Non
     return read
 
 
-def _made(grammar: Grammar, first: int, last: int, since: datetime | None, until: datetime | None) -> _Read | None:
+def _made(
+    grammar: Grammar, first: int, last: int, since: datetime | None, until: datetime | None
+) -> _ReadPhrase | None:
     window = Window(_zoned(since, grammar.zone), _zoned(until, grammar.zone))
     if window.since is not None and window.until is not None and window.since.timestamp() >= window.until.timestamp():
         return None
-    return _Read(first, last, window, grammar.words[last - 1].owner)
+    return _ReadPhrase(first, last, window, grammar.words[last - 1].owner)
 
 
 def _zoned(moment: datetime | None, zone: tzinfo | None) -> datetime | None:

@@ -94,11 +94,11 @@ def words(text: str) -> list[Word]:
 
 
 def _apart(found: list[Word]) -> list[Word]:
-    """The words with "Jan-Mar", "Mon–Wed", and "3-5" beside its month, as "Jan to Mar"; other figures are a score or a version."""
+    """The words with "Jan-Mar", "Mon–Wed", and "3-5" next to its month, as "Jan to Mar"; other figures are a score or a version."""
     apart: list[Word] = []
     for place, word in enumerate(found):
         ends = _ENDS.fullmatch(word.key)
-        if ends and _span_time(ends[1], ends[3], {beside.key for beside in found[max(0, place - 1) : place + 2]}):
+        if ends and _span_time(ends[1], ends[3], {near.key for near in found[max(0, place - 1) : place + 2]}):
             middle, behind = word.start + ends.end(1), word.start + ends.start(3)
             first = replace(word, key=ends[1], end=middle, owner=False, closed=False)
             apart += [first, Word("to", middle, behind)]
@@ -107,10 +107,10 @@ def _apart(found: list[Word]) -> list[Word]:
     return apart
 
 
-def _span_time(first: str, last: str, beside: set[str]) -> bool:
+def _span_time(first: str, last: str, near: set[str]) -> bool:
     months, weekdays = _table()["month"], _table()["weekday"]
     if first[0].isdigit() and last[0].isdigit():
-        return not beside.isdisjoint(months)
+        return not near.isdisjoint(months)
     return (first in months and last in months) or (first in weekdays and last in weekdays)
 
 
