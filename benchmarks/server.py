@@ -191,7 +191,7 @@ def _nearest(
 ) -> list[tuple[int, float]]:
     from engram.store.postgres import neighbours
 
-    return neighbours.nearest(store.parts, way(store.parts, vector, filters, POOL, store.parts.facts.generation))
+    return neighbours.nearest(store.parts, way(store.parts, vector, filters, POOL, store.parts.settings.generation))
 
 
 def _by_index(plan: Plan, mem: Engram, progress: Progress) -> list[Figure]:

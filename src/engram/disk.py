@@ -26,6 +26,8 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LONGEST_PREFIX = 200
 _FIRST_STEP, _LONGEST_STEP = 1 << 13, 1 << 22
 _serial = itertools.count()
+_RUN = os.urandom(3).hex()
+"""Makes temporary names unique across containers, whose processes may have the same process id."""
 
 
 def digest_name(identifier: str, readable: str, digits: int = 16) -> str:
@@ -150,18 +152,13 @@ def temporary_prefix(path: Path | str) -> str:
 
 
 def write_temporary(path: Path | str, data: bytes, *, sync: bool) -> tuple[str, os.stat_result]:
-    """Write data to a new file next to `path`, ready to take its name; returns its name and how it looks.
+    """Write data to a new file next to `path`, ready to take its name; returns its path and stat.
 
-    The name is unique, so threads and processes may replace the same file at the same time.
+    Its name is unique: threads and processes may replace the same file at the same time.
     """
     folder = os.path.dirname(path) or "."  # noqa: PTH120 -- called for every write
-    fresh = f"{folder}/{temporary_prefix(path)}{os.getpid()}-{next(_serial)}.tmp"
-    try:
-        descriptor = os.open(fresh, _CREATE, FILE_MODE)
-    except FileExistsError:
-        # Left by a killed process that had the same process id.
-        Path(fresh).unlink()
-        descriptor = os.open(fresh, _CREATE, FILE_MODE)
+    fresh = f"{folder}/{temporary_prefix(path)}{os.getpid()}-{_RUN}{next(_serial)}.tmp"
+    descriptor = os.open(fresh, _CREATE, FILE_MODE)
     try:
         _write_all(descriptor, data)
         if sync:

@@ -36,7 +36,7 @@ def test_a_tenant_goes_to_another(cli: Console, shared_database: str, tenant: st
     cli.json("migrate", "--to", shared_database, "--to-tenant", tenant)
     server = ("--from", shared_database, "--to", shared_database)
     assert cli.json("migrate", *server, "--tenant", tenant, "--to-tenant", f"{tenant}-2")["verified"] is True
-    assert "already is" in cli("migrate", *server, "--tenant", tenant).stderr
+    assert "source and target are both" in cli("migrate", *server, "--tenant", tenant).stderr
 
 
 def test_a_person_is_told_what_was_moved(cli: Console, shared_database: str, tenant: str) -> None:

@@ -97,15 +97,15 @@ def test_pipes_sockets_devices_and_links_that_lead_nowhere_are_refused_at_once(f
     finally:
         os.chdir(here)
     advice = {
-        "pipe": "Copy what it gives into a file",
-        "socket": "Copy what it gives into a file",
+        "pipe": "Copy its content into a file",
+        "socket": "Copy its content into a file",
         "round": "points to itself",
         "nowhere": "does not exist",
     }
     for name, told in advice.items():
         with pytest.raises(InvalidInput, match=told):
             files.ingest(folder / name)
-    with pytest.raises(InvalidInput, match="Copy what it gives"):
+    with pytest.raises(InvalidInput, match="Copy its content"):
         files.ingest("/dev/zero")
     assert files.list_tasks(TASK_STATES) == []
 

@@ -210,7 +210,7 @@ def test_a_quote_is_held_against_its_file(mem: Engram, tmp_path: Path) -> None:
 
     path.write_text("A new first line.\n" + LEASE)
     assert mem.cite(fact).state == "changed"
-    assert "stands at" in mem.cite(fact).reason
+    assert "is now at" in mem.cite(fact).reason
 
     moved = path.rename(path.with_name("old lease.md"))
     assert mem.cite(chunk.id).state == "changed"
@@ -330,7 +330,7 @@ def test_one_bad_file_of_a_folder_is_told_of_and_the_others_are_read(mem: Engram
 
 def test_a_folder_without_text_is_refused(files: Engram, tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
-    with pytest.raises(InvalidInput, match="no text file"):
+    with pytest.raises(InvalidInput, match="no readable text file"):
         files.ingest(tmp_path / "docs")
     (tmp_path / "docs" / "b.txt").write_bytes(b"caf\xe9 must be open within 5 days")
     with pytest.raises(InvalidInput, match="UTF-8"):

@@ -267,7 +267,7 @@ def test_what_an_agent_would_replace_waits_and_a_person_decides(ground: Ground) 
     answer = ground.mem.learn("I moved house last week.", source="agent", scope="global", supersedes=[old.id])
     assert answer.memory and (answer.outcome, answer.memory.status) == (Outcome.CONTRADICTION, "candidate")
     assert answer.other and answer.other.id == old.id and "waits for review" in answer.reason
-    with pytest.raises(Refused, match="the word of a person"):
+    with pytest.raises(Refused, match="said by a person"):
         ground.mem.review.resolve(answer.memory.id, "new", actor="agent")
     kept = ground.mem.review.resolve(answer.memory.id, "new", actor="human")
     assert (kept.status, kept.verification) == ("active", "user_confirmed")

@@ -54,7 +54,7 @@ def on_disk(folder: Path) -> bytes:
 def test_a_secret_is_found_wherever_it_stands_in_a_record(fields: dict[str, Any]) -> None:
     [name] = fields
     problem = secrets_problem(Memory(id="", statement="fine").but(**fields))
-    assert problem.startswith(f"{name} holds") and TOKEN not in problem
+    assert problem.startswith(f"{name} contains") and TOKEN not in problem
 
 
 def test_names_and_paths_with_random_parts_are_no_secrets() -> None:

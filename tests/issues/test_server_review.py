@@ -42,7 +42,7 @@ def test_a_decision_stands_though_its_vectors_cannot_be_made_at_once(
         changed = mem.update(kept.id, statement="The zebra lives in the south paddock", situation="after the flood")
         assert mem.get(kept.id).statement == changed.statement
         mem.store.sync()
-        assert any("keyword only" in warning for warning in mem.store.warnings)
+        assert any("by keyword" in warning for warning in mem.store.warnings)
 
 
 def test_what_says_nothing_new_is_not_embedded_again(
@@ -82,11 +82,11 @@ def test_an_index_that_gives_up_early_is_backed_by_an_exact_search(
         mem.add_batch([{"statement": f"Server {n} listens on port {n}", "scope": "project:ops"} for n in range(10)])
         store = _server_store(mem)
         store.build_nearest()
-        walked = neighbours.index_search
+        index_search = neighbours.index_search
         monkeypatch.setattr(
             neighbours,
-            "walked",
-            lambda parts, vector, filters, _, generation: walked(parts, vector, filters, 0, generation),
+            "index_search",
+            lambda parts, vector, filters, _, generation: index_search(parts, vector, filters, 0, generation),
         )
         vector = store.embed(["what do zebras eat"])
         assert vector is not None

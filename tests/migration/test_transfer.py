@@ -226,7 +226,7 @@ def test_a_target_begun_from_another_store_is_refused(
 def test_a_store_is_not_moved_onto_itself(stands: Stands) -> None:
     here = stands("files")
     here.backend.client()
-    with pytest.raises(InvalidInput, match="already is"):
+    with pytest.raises(InvalidInput, match="source and target are both"):
         transfer(here.end, here.end)
 
 
@@ -258,7 +258,7 @@ def test_every_kind_of_change_by_hand_is_seen_without_an_index(change: str, stan
         path.with_name("ENG-2026-0301-900.yaml").write_text(path.read_text().replace(memory.id, "ENG-2026-0301-900"))
     else:
         path.write_text("[]\n")
-    with pytest.raises(StoreError, match="changes made by hand"):
+    with pytest.raises(StoreError, match="hand edits"):
         plan(here.end, there.end)
 
 
@@ -267,7 +267,7 @@ def test_a_file_nobody_can_read_is_named_and_its_last_good_version_moved(stands:
     memory = here.backend.client().add("The harbour closes at nine")
     Path(here.backend.client().store.file_of(memory.id)).write_text("- id: [unclosed\n")
     done = transfer(here.end, there.end)
-    assert [note for note in done.notes if "not moved" in note and memory.id in note]
+    assert [note for note in done.notes if "not migrated" in note and memory.id in note]
     assert there.backend.client().get(memory.id).statement == "The harbour closes at nine"
 
 

@@ -20,13 +20,13 @@ TAMPERED = {
         " WHERE tenant = %s AND id = '{port}'",
         "memory {port}: differs",
     ),
-    "lost memory": ("DELETE FROM engram.agent_memory WHERE tenant = %s AND id = '{port}'", "memory {port}: did not arrive"),
+    "lost memory": ("DELETE FROM engram.agent_memory WHERE tenant = %s AND id = '{port}'", "memory {port}: missing at the target"),
     "image": (
         "UPDATE engram.journal_images SET after = NULL WHERE tenant = %s AND id = '{port}'",
         "history of {port}: differs",
     ),
     "lost image": (
-        "DELETE FROM engram.journal_images WHERE tenant = %s AND id = '{odd}'", "history of {odd}: did not arrive"
+        "DELETE FROM engram.journal_images WHERE tenant = %s AND id = '{odd}'", "history of {odd}: missing at the target"
     ),
     "decision": ("UPDATE engram.journal SET actor = 'somebody else' WHERE tenant = %s", "decision of "),
     "use": ("UPDATE engram.memory_uses SET kind = 'recalled' WHERE tenant = %s AND kind = 'rated'", "use "),
@@ -77,7 +77,7 @@ TAMPERED = {
     ),
     "lost witness": ("DELETE FROM engram.journal WHERE tenant = %s AND op = 'ledger'", "decisions: "),
     "verdict": ("UPDATE engram.gate_verdicts SET outcome = 'other' WHERE tenant = %s", "gate verdicts: differ"),
-    "tombstone": ("DELETE FROM engram.tombstones WHERE tenant = %s", "tombstone of {gone}: did not arrive"),
+    "tombstone": ("DELETE FROM engram.tombstones WHERE tenant = %s", "tombstone of {gone}: missing at the target"),
     "number": ("UPDATE engram.id_numbers SET last = 1 WHERE tenant = %s", "highest number of ENG-2026-0301: "),
     "pause": ("DELETE FROM engram.store_facts WHERE tenant = %s AND key = 'paused'", "pause: differs"),
     "document": ("DELETE FROM engram.documents WHERE tenant = %s AND id = '{port}'", "documents: "),

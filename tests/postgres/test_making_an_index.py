@@ -123,7 +123,7 @@ def test_what_another_one_has_just_made_is_not_made_again(
             monkeypatch.setattr(neighbours, "_build", counted)
         assert building.result(PATIENCE) == name
     assert made == []
-    assert store.parts.facts.get("hnsw") == 1
+    assert store.parts.settings.get("hnsw") == 1
 
 
 def test_who_waited_makes_its_own_where_the_other_made_none(

@@ -148,7 +148,7 @@ def test_a_wide_question_is_answered_by_the_index_and_a_narrow_one_exactly(
 def test_the_planner_takes_the_index(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
     name = neighbours.index_name(store.parts.database.tenant, 1)
     for filters in (Filters(), Filters(scopes=("global",))):
-        way = neighbours.index_search(store.parts, questions()[0], filters, 60, store.parts.facts.generation)
+        way = neighbours.index_search(store.parts, questions()[0], filters, 60, store.parts.settings.generation)
         ask = partial(neighbours.nearest, store.parts, way)
         plan = plan_of(store, monkeypatch, ask)
         assert f"Index Scan using {name}" in plan
@@ -211,7 +211,7 @@ def test_the_index_itself_keeps_its_recall_in_a_narrow_scope(store: PostgresStor
     filters = Filters(scopes=(RARE,))
     found = [
         neighbours.nearest(
-            store.parts, neighbours.index_search(store.parts, question, filters, 20, store.parts.facts.generation)
+            store.parts, neighbours.index_search(store.parts, question, filters, 20, store.parts.settings.generation)
         )
         for question in questions()
     ]
@@ -272,7 +272,7 @@ def test_after_reembedding_the_old_index_is_gone_and_none_is_asked(
     few.build_nearest()
     other = open_store(shared_database, few.parts.database.tenant, Points(32, "others"), clock=clock)
     other.reembed()
-    assert (neighbours.indexes_of(few.parts.database), other.parts.facts.get("hnsw")) == (set(), None)
+    assert (neighbours.indexes_of(few.parts.database), other.parts.settings.get("hnsw")) == (set(), None)
     assert texts(other, asked(other, "Something about number 7", ANY, 1).semantic) == ["Something about number 7"]
     assert ways == ["exact_search"]
     other.close()
@@ -362,7 +362,7 @@ def test_long_vectors_are_kept_found_and_indexed(
         assert found.semantic[0][1] == pytest.approx(1, abs=0.001)
         monkeypatch.setattr(neighbours, "NARROW", 5)
         store.build_nearest()
-        store.parts.facts.refresh()
+        store.parts.settings.refresh()
     assert ways == ["exact_search", "index_search"]
     vectors = store.vectors([found.semantic[0][0]])
     assert vectors is not None

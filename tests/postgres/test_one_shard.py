@@ -26,7 +26,7 @@ USED, MOVED = "recorded", "recorded-2"
 MODIFYING = (ast.InsertStmt, ast.UpdateStmt, ast.DeleteStmt)
 EXCEPTED = {
     "vectors_partition": "asked only where the vectors are partitioned within one server: the partition is that server's",
-    "tenants_at_work": "a worker of all tenants asks all shards for the names of tenants with work: names only, without a lock",
+    "due_tenants": "a worker of all tenants asks all shards for the names of tenants with work: names only, without a lock",
     "SET \"statement_timeout\" = '6h'": "for vacuum and CREATE INDEX, outside of any transaction and never through a pooler",
     "SET \"lock_timeout\" = '20s'": "the same",
     "SET \"maintenance_work_mem\" = '512MB'": "the same",

@@ -123,16 +123,15 @@ class Learner:
         except PatternTimeout as error:
             return Decision(Outcome.REJECTED, None, None, str(error), "policy")
         proposal = propose(memory, autonomous=autonomous)
-        vector = self._embed([memory])
+        vectors = self._embed([memory])
+        vector = vectors[0] if vectors is not None else None
         with self.store.reading():
             mark = self.store.mark(memory.scope)
-            verdict = judge(proposal, StoreKnown(self.store, vector[0] if vector is not None else None), self.settings)
+            verdict = judge(proposal, StoreKnown(self.store, vector), self.settings)
         if autonomous:
             self.store.note_verdict(verdict.gate, verdict.outcome, now)
-        if verdict.outcome == Outcome.REJECTED:
-            return Decision(Outcome.REJECTED, None, verdict.other, verdict.reason, verdict.gate)
-        if verdict.outcome == Outcome.DUPLICATE and verdict.other is not None:
-            return self._derived_again(verdict, verdict.other, memory, session, now)
+        if not verdict.admitted:
+            return self._not_stored(memory, verdict, session)
         return self._write(proposal, verdict, vector, session, mark)
 
     def _write(
@@ -159,8 +158,12 @@ class Learner:
                 if heads:
                     stored = superseding(deciding, stored, heads, now)
                     verdict = replace(verdict, outcome=Outcome.SUPERSEDED, other=heads[0])
-                deciding.put(stored, vector[0] if vector is not None else None)
+                deciding.put(stored, vector)
                 return Decision(verdict.outcome, stored, verdict.other, verdict.reason, verdict.gate)
+        return self._not_stored(memory, verdict, session)
+
+    def _not_stored(self, memory: Memory, verdict: Verdict, session: str) -> Decision:
+        """The decision about a rejected memory or a duplicate; a duplicate reinforces the memory it repeats."""
         if verdict.outcome == Outcome.DUPLICATE and verdict.other is not None:
             return self._derived_again(verdict, verdict.other, memory, session, self.clock())
         return Decision(verdict.outcome, None, verdict.other, verdict.reason, verdict.gate)

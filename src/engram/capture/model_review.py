@@ -21,6 +21,8 @@ FROM_THE_MODEL = 0.7
 """The confidence of facts found by a model: implied (DESIGN §10)."""
 MOST_FACTS = 40
 """Facts accepted per exchange; a model that finds more is rambling."""
+INVENTED_QUOTE = "the model quotes words that nobody said"
+"""Why a fact with a quote that does not occur in the turns is refused."""
 _OVERLAP = 0.5
 
 
@@ -86,7 +88,7 @@ def _problem(
     roles: frozenset[str],
 ) -> str:
     if found is None:
-        return "the model quotes words that nobody said"
+        return INVENTED_QUOTE
     turn, span = found
     if events[turn].role not in roles:
         return f"its quote is from the {events[turn].role}'s turn"

@@ -98,29 +98,10 @@ _LONGEST_PREDICATE = 4
 _OBJECT_ENDS = frozenset(
     (",", "because", "since", "so", "but", "which", "that", "who", "although", "though", "instead")
 )
-_QUALIFIERS = frozenset(
-    [
-        "for",
-        "in",
-        "on",
-        "at",
-        "when",
-        "while",
-        "during",
-        "if",
-        "unless",
-        "as",
-        "with",
-        "under",
-        "until",
-        "from",
-        "by",
-        "within",
-        "per",
-        "inside",
-        "near",
-    ]
-)
+_QUALIFIERS = frozenset((
+    "for", "in", "on", "at", "when", "while", "during", "if", "unless", "as", "with", "under", "until", "from", "by",
+    "within", "per", "inside", "near",
+))  # fmt: skip
 _LISTS = frozenset(("and", "or", "&"))
 # With these any noun becomes an attribute: "the default X", "my favourite X".
 _SINGULAR = frozenset(map(canonical, ("default", "favourite", "favorite", "preferred", "primary", "main")))

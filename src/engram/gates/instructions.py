@@ -27,26 +27,9 @@ class InjectedInstruction:
 
 
 _MARKUP_HINTS = (
-    "<|",
-    "[inst",
-    "<<sys",
-    "<system",
-    "</system",
-    "<assistant",
-    "<tool",
-    "<function",
-    "<user>",
-    "</user>",
-    "system:",
-    "assistant:",
-    "<antml",
-    "</context",
-    "<instructions",
-    "<important",
-    "<prompt",
-    "</memory",
-    "</data",
-)
+    "<|", "[inst", "<<sys", "<system", "</system", "<assistant", "<tool", "<function", "<user>", "</user>", "system:",
+    "assistant:", "<antml", "</context", "<instructions", "<important", "<prompt", "</memory", "</data",
+)  # fmt: skip
 _MARKUP = re.compile(
     r"<\|[a-z_]{2,30}\|>|\[/?inst\]|<</?sys>>"
     r"|</?(?:system|assistant|user|instructions?|prompt|important|context|memory|memories|data|tool_(?:result|use|call)s?|function_(?:calls?|results?)|antml:[a-z_]{1,30}|system-reminder)(?:\s[^<>]{0,200})?>"

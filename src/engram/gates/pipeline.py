@@ -28,22 +28,9 @@ from engram.text.quote import notice, quoted, word
 __all__ = ["GATES", "admit", "admit_all", "judge", "outranked_reason"]
 
 GATES = (
-    "shape",
-    "secrets",
-    "instructions",
-    "triviality",
-    "behavioral",
-    "documentation",
-    "specificity",
-    "scope",
-    "redundancy",
-    "exact",
-    "near",
-    "policy",
-    "contradiction",
-    "paraphrase",
-    "trust",
-)
+    "shape", "secrets", "instructions", "triviality", "behavioral", "documentation", "specificity", "scope",
+    "redundancy", "exact", "near", "policy", "contradiction", "paraphrase", "trust",
+)  # fmt: skip
 
 
 def judge(proposal: Proposal, known: Known, settings: GateSettings) -> Verdict:

@@ -37,44 +37,14 @@ _TEXTLESS = (*_NO_TEXT, datetime | None, float | None, Activation, Feedback)
 _FIELDS = tuple(part.name for part in fields(Memory) if part.type not in _TEXTLESS)
 _values = attrgetter(*_FIELDS)
 # Keys of a mapping whose value names something, and keys whose value is its content.
-_NAMING = frozenset(
-    [
-        "name",
-        "key",
-        "field",
-        "label",
-        "id",
-        "title",
-        "variable",
-        "var",
-        "env",
-        "property",
-        "param",
-        "parameter",
-        "header",
-        "attribute",
-        "setting",
-        "k",
-    ]
-)
-_GENERIC = frozenset(
-    [
-        "value",
-        "val",
-        "content",
-        "data",
-        "text",
-        "default",
-        "string",
-        "secret",
-        "current",
-        "raw",
-        "plain",
-        "v",
-        "literal",
-        "answer",
-    ]
-)
+_NAMING = frozenset((
+    "name", "key", "field", "label", "id", "title", "variable", "var", "env", "property", "param", "parameter",
+    "header", "attribute", "setting", "k",
+))  # fmt: skip
+_GENERIC = frozenset((
+    "value", "val", "content", "data", "text", "default", "string", "secret", "current", "raw", "plain", "v",
+    "literal", "answer",
+))  # fmt: skip
 _LONGEST_LABEL = 80
 _KIND = re.compile(r"[a-z][a-z0-9_-]{0,31}\Z")
 # C0 and C1 controls but tab, line feed and carriage return; lone surrogates cannot be written as UTF-8.

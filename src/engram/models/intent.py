@@ -1,7 +1,7 @@
 """The intent of a question, decided by a linear model over n-grams of its words and of their classes.
 
 The model is trained by scripts/train_intents.py on labelled questions by several writers and judged on writers it has never
-seen. It is a signed byte for each bucket of features and each intent, pure Python at run time, and deterministic.
+seen. It needs only Python at run time, and is deterministic.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,13 +35,13 @@ _LONG_SECONDS = 8 * 86400.0
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What a question asks for."""
+    """The intent of a question."""
 
     name: str
     """One of `INTENTS`."""
     probability: float
     reason: str
-    """The words of the question that speak most for it; "" where none does."""
+    """The words of the question with the most weight for it; "" for none."""
 
 
 def classify(text: str, phrase: TimePhrase | None, at: datetime) -> Intent:
@@ -56,12 +56,12 @@ def classify(text: str, phrase: TimePhrase | None, at: datetime) -> Intent:
 
 
 def features(text: str, phrase: TimePhrase | None, at: datetime) -> set[str]:
-    """What the model sees of a question; the training script uses the same."""
+    """The features of a question; the training script uses the same."""
     return _Tokens.of(text, phrase, at).features()
 
 
 def _evidence(read: "_Tokens", best: int) -> str:
-    """The two words that speak most for the intent against the runner-up, in the order of the question."""
+    """The two words with the most weight for the intent over the runner-up, in the order of the question."""
 
     def margin(place: int) -> int:
         sums = MODEL.sums(read.around(place))
@@ -97,8 +97,8 @@ class _Tokens:
                 keys.append(time)
                 classes.append(time)
         anchor = tuple(words(phrase.anchor)) if phrase is not None else ()
-        relation, said = (phrase.relation, phrase.text) if phrase is not None else ("", "")
-        return cls(tuple(keys), tuple(classes), anchor, relation, said)
+        relation, text_of_phrase = (phrase.relation, phrase.text) if phrase is not None else ("", "")
+        return cls(tuple(keys), tuple(classes), anchor, relation, text_of_phrase)
 
     def features(self) -> set[str]:
         """N-grams of words and classes, words under the question's opener, classes of the lexicon, and the anchor's words."""
@@ -198,7 +198,7 @@ def _ending(key: str) -> str:
 
 
 def _time_token(phrase: TimePhrase, at: datetime) -> str:
-    """How the time of the phrase lies to the moment of the question."""
+    """The relation of the time phrase to the time of the question."""
     if phrase.window is None:
         return f"<{phrase.relation}>"
     since, until, now = phrase.window.since, phrase.window.until, at.timestamp()

@@ -59,6 +59,8 @@ class RankEvidence:
     """The share of the question that its session contains."""
     meaning: Floats
     """Cosine of question and passage, or its best excerpt, as a share of the best."""
+    session_meaning: Floats
+    """The highest such cosine in its session, as a share of the best."""
     named: Floats
     """Said by the person the question names."""
     user: Floats
@@ -84,25 +86,26 @@ class Weights:
     """The weight of each kind of evidence, learned on all development sets together by scripts/train_ranking.py; in the last step
     LoCoMo counted eight times."""
 
-    words: float = 3.59
-    said: float = 3.49
-    covered: float = 0.24
-    session: float = 1.16
-    meaning: float = 3.38
-    named: float = 0.78
-    user: float = 1.08
-    oneself: float = 1.86
-    assistant: float = 0.96
-    standing: float = 0.59
-    time: float = 5.64
-    telling: float = 1.52
-    length: float = -0.5
+    words: float = 3.37
+    said: float = 7.44
+    covered: float = 0.52
+    session: float = 0.81
+    meaning: float = 1.91
+    session_meaning: float = 2.76
+    named: float = 0.59
+    user: float = 1.49
+    oneself: float = 1.68
+    assistant: float = 0.58
+    standing: float = 0.79
+    time: float = 5.63
+    telling: float = 2.22
+    length: float = -0.51
     asking: float = -0.09
 
 
 PARTS: Mapping[str, tuple[str, ...]] = {
     "words": ("words", "said", "covered", "session"),
-    "meaning": ("meaning",),
+    "meaning": ("meaning", "session_meaning"),
     "speaker": ("named", "user", "oneself", "assistant", "standing"),
     "time": ("time",),
     "telling": ("telling", "length", "asking"),
@@ -154,6 +157,7 @@ def evidence_of(
         covered=words.covered,
         session=words.session,
         meaning=_share_of_best(cosines),
+        session_meaning=_share_of_best(_best_of_session(cosines, passages)),
         named=speaks,
         user=user.astype(np.float32),
         oneself=_where(user, oneself and not other),
@@ -258,6 +262,15 @@ def _inside(passages: Passages, first: "np.ndarray", behind: "np.ndarray") -> "l
     blocks = passages.blocks[order]
     starts, ends = np.searchsorted(blocks, first), np.searchsorted(blocks, behind)
     return [passages.words[order[start:end]] for start, end in zip(starts, ends, strict=True)]
+
+
+def _best_of_session(values: Floats, passages: Passages) -> Floats:
+    """For each passage the highest value in its session."""
+    if not len(passages):
+        return values
+    starts = np.flatnonzero(np.diff(passages.parents, prepend=-1))
+    best: Floats = np.maximum.reduceat(values, starts)[passages.parents]
+    return best
 
 
 def _share_of_best(values: Floats) -> Floats:

@@ -8,7 +8,7 @@ from typing import Any
 from engram.store.protocol import Filters
 
 _PAST = ("retired", "rejected", "candidate")
-"""Statuses that were never true at an earlier moment."""
+"""Statuses of memories that were never true."""
 
 
 class FilterCondition(ABC):
@@ -48,7 +48,7 @@ class FilterCondition(ABC):
 
     @abstractmethod
     def add_roles(self, roles: Sequence[str]) -> None:
-        """Require an event said in one of these roles."""
+        """Require an event by one of these roles."""
 
     @abstractmethod
     def add_critical(self) -> None:

@@ -47,9 +47,9 @@ def texts_of(memory: Memory) -> list[str]:
 
 def spoken_in(event: Event) -> list[str]:
     """The same for an event. The content of Engram's own notes about documents does not count."""
-    said = [] if event.session.startswith(DOCUMENT) else [event.content]
+    content = [] if event.session.startswith(DOCUMENT) else [event.content]
     around = [*strings_in(event.payload), *strings_in(event.metadata)]
-    return list(dict.fromkeys([*filter(is_distinctive, said), *filter(is_sentence, around)]))
+    return list(dict.fromkeys([*filter(is_distinctive, content), *filter(is_sentence, around)]))
 
 
 def words_of(event: Event) -> str:

@@ -1,4 +1,4 @@
-"""Which scopes a caller's question sees."""
+"""The scopes that a caller sees: a directory's project, its repository, and what the owner trusts there."""
 
 import json
 import re
@@ -15,8 +15,8 @@ _NOT_IN_SCOPE = re.compile(r"[^\w.@+-]+")
 def scope_of(path: Path, trusted: Collection[str] = ()) -> str | None:
     """The project scope of a directory: `.engram/config.toml`'s override, the repository's remote, or its folder's name.
 
-    The override counts only where its digest is among `trusted`, and a team store without a repository only where
-    something of it is: what was downloaded must not choose whose memories it sees. None outside of any repository.
+    The override counts only if its digest is in `trusted`, and a team store without a repository only if
+    something is trusted: downloaded files must not choose whose memories they see. None outside of any repository.
     """
     top = repository_of(path) if trusted else _git_above(path)
     if top is None:
@@ -25,7 +25,7 @@ def scope_of(path: Path, trusted: Collection[str] = ()) -> str | None:
 
 
 def repository_of(path: Path) -> Path | None:
-    """The nearest folder upwards that is a repository or holds a team store."""
+    """The nearest folder upwards that is a repository or has a team store."""
     return _nearest(path, lambda folder: (folder / ".git").exists() or _holds_team(folder))
 
 
@@ -39,17 +39,17 @@ def _nearest(path: Path, fits: Callable[[Path], bool]) -> Path | None:
 
 
 def _holds_team(top: Path) -> bool:
-    """Whether a folder has a team store of its own; one that is a link leads out of the repository and is none."""
+    """Whether a folder has a team store; a symbolic link does not count, since it leads out of the repository."""
     return is_plain_folder(top / ".engram") and is_plain_folder(top / ".engram" / "engrams")
 
 
 def is_plain_folder(path: Path) -> bool:
-    """Whether this is a folder, and no link to one."""
+    """Whether this is a folder and not a symbolic link."""
     return path.is_dir() and not path.is_symlink()
 
 
 def trusted_of(state: Path, directory: Path) -> frozenset[str]:
-    """Digests of what a store's owner trusts of a directory's repository; `state` is the store's state folder."""
+    """Digests of the files the owner trusts in a directory's repository; `state` is the store's state folder."""
     top = repository_of(directory)
     if top is None:
         return frozenset()
@@ -57,32 +57,32 @@ def trusted_of(state: Path, directory: Path) -> frozenset[str]:
 
 
 def trusted_by_folder(state: Path) -> dict[str, list[str]]:
-    """Everything a store's owner trusts: digests by folder."""
+    """Everything the owner trusts: digests by folder."""
     try:
         loaded = json.loads((state / TRUST_FILE).read_text("utf-8")) if (state / TRUST_FILE).is_file() else {}
     except (OSError, ValueError, RecursionError):
         return {}
     digests = loaded if isinstance(loaded, dict) else {}
     return {
-        folder: [one for one in held if isinstance(one, str)]
-        for folder, held in digests.items()
-        if isinstance(held, list)
+        folder: [one for one in listed if isinstance(one, str)]
+        for folder, listed in digests.items()
+        if isinstance(listed, list)
     }
 
 
 def team_folder(path: Path) -> Path | None:
-    """The team store that a directory's repository carries, if any."""
+    """The team store of a directory's repository, or None."""
     top = repository_of(path)
     return top / ".engram" / "engrams" if top is not None and _holds_team(top) else None
 
 
 def config_of(top: Path) -> Path:
-    """Where a repository keeps its settings for Engram."""
+    """The path of a repository's settings for Engram."""
     return top / ".engram" / "config.toml"
 
 
 def decoded_settings(data: bytes, path: Path) -> str:
-    """The text of a repository's settings; InvalidInput where it is none that could be read."""
+    """The text of a repository's settings. Raises `InvalidInput` if they are malformed."""
     import tomllib
 
     try:
@@ -169,7 +169,7 @@ def _clean(name: str) -> str:
 
 
 def scopes_seen(scope: str | Sequence[str] | None, directory: Path, trusted: Collection[str] = ()) -> tuple[str, ...]:
-    """The given scopes, or the directory's own, then the user's, save for an owner's; each with its ancestors, then global."""
+    """The given scopes, or the directory's and the user's, each with its ancestors, then global."""
     if scope is None:
         own = scope_of(directory, trusted)
         return seen_from([own] if own else [])

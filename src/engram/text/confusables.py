@@ -1,6 +1,6 @@
-"""Text folded for matching, and the way back.
+"""Folds text for matching, with a mapping back to the original positions.
 
-Full-width letters become plain ones, letters that only look like Latin ones become those, invisible characters go.
+Full-width letters become plain ones, letters that look like Latin ones become those, invisible characters are removed.
 """
 
 import re
@@ -13,38 +13,38 @@ from engram.text.display import BLANK, INVISIBLE
 __all__ = ["Folded", "folded", "readings"]
 
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
-# Cyrillic, then Greek letters, and the Latin ones that they look like (Unicode's confusables.txt has many more).
+# Cyrillic and Greek letters, and the Latin letters they look like (Unicode's confusables.txt has many more).
 _ALIKE = str.maketrans(
     "аеорсухіјѕһԁԝԛгкАВЕКМНОРСТХІЈЅԌαορνκιτυχγεηωΑΒΕΖΗΙΚΜΝΟΡΤΥΧɡ",
     "aeopcyxijshdwqrkABEKMHOPCTXIJSGaopvkituxyenwABEZHIKMNOPTYXg",
 )
 _LOOKS = "".join(map(chr, _ALIKE))
 _LOOK = re.compile(f"[{_LOOKS}]")
-# A word of such letters only, with a Latin one among them or one that hardly any word has: honest Cyrillic stays as it is.
+# A word of such letters only, with a Latin letter or a rare one among them: real Cyrillic is left alone.
 _DISGUISED = re.compile(rf"(?<![^\W\d_])(?=[{_LOOKS}]*[a-zA-Zѕԁԝԛ])[a-zA-Z]*+[{_LOOKS}][a-zA-Z{_LOOKS}]*+(?![^\W\d_])")
 
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A text as it is matched. `starts` are the places where what follows comes from the place in `origins`."""
+    """A folded text. From each position in `starts` on, the text comes from the position in `origins`."""
 
     text: str
     starts: tuple[int, ...] = ()
     origins: tuple[int, ...] = ()
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Where a stretch of the folded text stands in the original."""
+        """The original span of a span of the folded text."""
         return (self._origin(start), self._origin(end - 1) + 1) if self.starts else (start, end)
 
     def _origin(self, place: int) -> int:
         run = bisect_right(self.starts, place) - 1
         origin = self.origins[run] + place - self.starts[run]
-        # Several characters may stand for one of the original.
+        # Several characters may come from one original character.
         return min(origin, self.origins[run + 1] - 1) if run + 1 < len(self.origins) else origin
 
 
 def readings(text: str) -> list[Folded]:
-    """The text folded; where something in it may stand for a space as well as for nothing, both ways."""
+    """The folded text; in both ways if a character in it may be a space or nothing."""
     first = folded(text)
     if text.isascii() or not BLANK.search(text):
         return [first]
@@ -52,7 +52,7 @@ def readings(text: str) -> list[Folded]:
 
 
 def folded(text: str) -> Folded:
-    """Fold a text; one that has nothing to fold, and nearly every text is such, is taken as it is."""
+    """Fold a text. Most texts need no folding and are returned as they are."""
     if text.isascii():
         return Folded(text)
     if unicodedata.is_normalized("NFKC", text) and not INVISIBLE.search(text):
@@ -72,5 +72,5 @@ def folded(text: str) -> Folded:
 
 
 def _undisguised(text: str) -> str:
-    """Latin letters for those that look like them, place by place."""
+    """The text with look-alike letters replaced by Latin ones, at the same positions."""
     return _DISGUISED.sub(lambda word: word[0].translate(_ALIKE), text) if _LOOK.search(text) else text

@@ -1,4 +1,4 @@
-"""What nobody can see in a text: one set, for showing texts, for looking into them and for matching them."""
+"""Invisible characters: one set for displaying, inspecting and matching texts; and readable handles for texts."""
 
 import re
 
@@ -16,12 +16,12 @@ _UNASSIGNED = (
     "\U000e1000-\U0010ffff"
 )
 BLANK = re.compile(f"[{_BLANK}\u200b]")
-"""A character that may stand for a space as well as for nothing."""
+"""A character that may be shown as a space or as nothing."""
 INVISIBLE = re.compile(f"[{_IGNORABLE}{_BLANK}{_ANNOTATION}{_UNASSIGNED}]")
-"""A character that cannot be seen, wherever it stands."""
+"""A character that is never visible."""
 
-# What real text needs of these: joiners and selectors in emoji, joiners in scripts whose letters join, Mongolian's own
-# selectors, the flags of England, Scotland and Wales, which are spelled in tag characters.
+# Legitimate uses: joiners and selectors in emoji, joiners in scripts with joined letters, Mongolian selectors, and the flags of
+# England, Scotland and Wales, which are spelled in tag characters.
 _EMOJI = (
     "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff"
     "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
@@ -36,7 +36,7 @@ _FLAG = "\U0001f3f4\U000e0067\U000e0062[\U000e0061-\U000e007a]{3}\U000e007f"
 _CONTROL = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 _NEEDED = "\u200c\u200d\ufe0e\ufe0f\u180b-\u180f"
 HIDDEN = re.compile(
-    # One class says for nearly every character that there is nothing to ask.
+    # One class test rules out nearly every character.
     f"(?=[{_CONTROL}{_IGNORABLE}{_BLANK}{_ANNOTATION}{_UNASSIGNED}\U0001f3f4])"
     f"(?:(?P<flag>{_FLAG})|[^{_NEEDED}\U0001f3f4]"
     "|(?<![\u1820-\u18aa])[\u180b-\u180f]"
@@ -45,22 +45,22 @@ HIDDEN = re.compile(
     f"|(?<![{_JOINING}{_EMOJI}\ufe0f\U000e007f])\u200d|(?<=[{_EMOJI}\ufe0f\U000e007f])\u200d(?![{_EMOJI}])"
     f"|(?<=[{_JOINING}])(?<![{_INDIC}])\u200d(?![{_JOINING}])|(?<=[{_INDIC}])\u200d(?=[{_IGNORABLE}{_BLANK}]))"
 )
-"""A character that moves the cursor, turns the reading order, or cannot be seen and is not needed where it stands. The
-group `flag` is to be left alone."""
+"""A character that moves the cursor, reverses the reading order, or is invisible without a legitimate use. Matches of the group
+`flag` are legitimate."""
 
 
 def shown(text: str) -> str:
-    """The text with hidden characters as escapes: a memory cannot move the cursor or hide itself. Line breaks stay."""
+    """The text with hidden characters escaped, so that it cannot move the cursor or hide; line breaks are kept."""
     return text if text.isprintable() and text.isascii() else HIDDEN.sub(_escaped, text)
 
 
 def one_line(text: str) -> str:
-    """The text on one line, hidden characters as escapes."""
+    """The text on one line, with hidden characters escaped."""
     return shown(" ".join(text.split()))
 
 
 def visible_json(dumped: str) -> str:
-    """The same JSON with hidden characters as JSON's own escapes: people and agents read it as it is."""
+    """The same JSON with hidden characters escaped, because people and agents read it as text."""
     return HIDDEN.sub(_json_escaped, dumped)
 
 
@@ -83,7 +83,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def slug(text: str, words: int = 6, length: int = 48) -> str:
-    """A readable handle made of the first words of a text."""
+    """A readable handle from the first words of a text."""
     found = _WORD.findall(text[:400].lower())
     chosen = found[:words]
     while len(handle := "-".join(chosen)) > length:

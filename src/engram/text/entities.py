@@ -1,7 +1,7 @@
-"""What a text names: identifiers, paths, people and products, versions, addresses, quoted terms.
+"""Finds the entities in a text: identifiers, paths, people and products, versions, addresses, quoted terms.
 
-Light and deterministic: one pass of one pattern, then a look at the capitals. Every alternative of the pattern has a
-fixed start and bounded repetition, so any input takes linear time; only the beginning of a long text is read.
+Deterministic: one pass of one pattern, then a check of the capitals. Every alternative of the pattern has a fixed start and bounded
+repetition, so any input takes linear time; only the start of a long text is read.
 """
 
 import re
@@ -12,7 +12,7 @@ from engram.text.word_tables import read_table
 
 __all__ = ["entities"]
 
-# A statement names a handful of things; a document is indexed by its words.
+# A statement has a handful of entities; a document is indexed by its words.
 _READ_CHARS = 100_000
 _MOST_ENTITIES = 128
 _LONGEST = 200
@@ -46,19 +46,19 @@ _WEEKDAYS = frozenset(("monday", "tuesday", "wednesday", "thursday", "friday", "
 
 @lru_cache(maxsize=1)
 def _nameless() -> frozenset[str]:
-    """Words that name nothing even with a capital."""
+    """Words that are no entity even with a capital."""
     rows = read_table("stopwords.txt") + read_table("questionwords.txt")
     return _WEEKDAYS | frozenset(word for row in rows for word in row)
 
 
 @lru_cache(maxsize=1)
 def _starters() -> frozenset[str]:
-    """Words that name nothing where a sentence begins with them; elsewhere they may (New York)."""
+    """Words that are no entity at the start of a sentence, but may be elsewhere (New York)."""
     return _nameless() | frozenset(word for row in read_table("starters.txt") for word in row)
 
 
 def entities(text: str) -> tuple[str, ...]:
-    """The things a text names, as written, each once, in order of appearance."""
+    """The distinct entities in a text, as written, in order of appearance."""
     text = text[:_READ_CHARS]
     if text.islower() and text.isascii() and text.replace(" ", "").isalpha():
         return ()  # no capital, no digit, no sign: nothing in it is a name or an identifier
@@ -84,7 +84,7 @@ def entities(text: str) -> tuple[str, ...]:
 
 
 def _shaped(kind: str, match: re.Match[str], names: "_Names", found: dict[str, None]) -> str:
-    """The entity a match other than a plain word stands for; "" when it is an ordinary word after all."""
+    """The entity of a match other than a plain word; "" if it is an ordinary word."""
     surface = match[0]
     if kind == "identifier":
         if _MIXED.search(surface) and surface.lower() not in _NOT_NAMES_IN_SHAPE and surface.strip("_$"):
@@ -101,7 +101,7 @@ def _shaped(kind: str, match: re.Match[str], names: "_Names", found: dict[str, N
 
 
 class _Names:
-    """Gathers runs of capitalised words and decides, at the end, about those that began a sentence."""
+    """Collects runs of capitalised words and decides at the end about those that started a sentence."""
 
     __slots__ = ("at_start", "doubtful", "end", "run", "seen", "start", "starts_sentence", "text")
 
@@ -162,7 +162,7 @@ class _Names:
             self.seen.add(name)
 
     def _doubt(self, name: str, found: dict[str, None]) -> None:
-        """A lone capitalised word that begins a sentence names something if it recurs."""
+        """Keep a single capitalised word at the start of a sentence if it recurs."""
         if name in self.doubtful:
             found.setdefault(name)
         self.doubtful[name] = None

@@ -1,4 +1,4 @@
-"""The numbers of a text in one normal form: "8 000", "8,000" and "8k" are the same number, "2 min" is "120 s"."""
+"""Normalizes the numbers of a text: "8 000", "8,000" and "8k" are the same number, "2 min" is "120 s"."""
 
 import re
 import unicodedata
@@ -12,7 +12,7 @@ __all__ = ["NUMBER", "Number", "number_of", "numbers"]
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """One number as it stands in a text. Two numbers are equal when kind, value and unit are; the place is aside."""
+    """One number in a text. Two numbers are equal if kind, value and unit are; the position does not count."""
 
     kind: str
     """quantity, version, time, date, address or reference (an issue number)."""
@@ -27,7 +27,7 @@ _SPACE = "[ \u00a0\u2009\u202f]"
 _FREE = r"(?<![A-Za-z0-9_.])"  # not inside an identifier; scripts without spaces may touch a number
 _END = r"(?![A-Za-z0-9_])"
 
-# Every alternative starts with a fixed class and runs forward only: linear on any input.
+# Every alternative starts with a fixed class and never backtracks: linear on any input.
 NUMBER = re.compile(
     "|".join(
         (
@@ -51,7 +51,7 @@ _ORDINALS = ("st", "nd", "rd", "th")
 
 @lru_cache(maxsize=1)
 def _units() -> dict[str, tuple[float, str]]:
-    """Surface → (factor, unit): durations become seconds, the rest keeps its own unit under one name."""
+    """Spelling → (factor, unit): durations become seconds, other units get one name."""
     return {
         surface: (float(row[1]), "" if row[0] == "-" else row[0])
         for row in read_table("units.txt")
@@ -72,7 +72,7 @@ def numbers(text: str) -> tuple[Number, ...]:
 
 
 def number_of(match: re.Match[str]) -> tuple[Number | None, int]:
-    """The number a match of `NUMBER` stands for and where reading goes on; None when it is part of a word."""
+    """The number of a match of `NUMBER` and the position after it; None if it is part of a word."""
     kind = "quantity" if match.lastgroup == "unit" else str(match.lastgroup)
     surface = match[kind]
     if kind == "quantity":
@@ -98,21 +98,21 @@ def _quantity(match: re.Match[str]) -> tuple[Number | None, int]:
 
 def _value(surface: str, factor: float) -> str:
     digits = _digits(_NOT_DIGIT.sub("", surface.replace("−", "-")))
-    # 3.10 and 3.1 are different versions, so a decimal keeps its zeros; long digit strings are identifiers.
+    # 3.10 and 3.1 are different versions, so decimals keep their zeros; long digit strings are identifiers.
     if len(digits) > 15 or ("." in digits and factor == 1):
         return digits.lstrip("+")
     return f"{float(digits) * factor:.12g}"
 
 
 def _digits(surface: str) -> str:
-    """ASCII digits for those of any script."""
+    """The text with the digits of any script as ASCII digits."""
     if surface.isascii():
         return surface
     return "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in surface)
 
 
 def _clock(surface: str) -> str:
-    """Twenty-four hours, at least minutes: "9pm" → 21:00."""
+    """A time as 24 hours with minutes: "9pm" → 21:00."""
     half = _MERIDIEM.search(surface)
     hour, *rest = _digits(surface[: half.start()] if half else surface).strip().split(":")
     if half is None:

@@ -88,7 +88,7 @@ def _irregular() -> dict[str, str]:
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
-    """The stem under which `word` is indexed; deterministic, and the word itself when not English."""
+    """The stem under which `word` is indexed; deterministic, and the word itself if it is not ASCII letters."""
     word = _irregular().get(word, word)
     if len(word) < 3 or not (word.isascii() and word.isalpha()):
         return word
@@ -98,7 +98,7 @@ def stem(word: str) -> str:
 
 
 def word_of(term: str) -> str:
-    """The commonest English word with this stem; the term itself where that is unknown."""
+    """The commonest English word with this stem; the term itself if unknown."""
     return _words().get(term, term)
 
 
@@ -117,7 +117,7 @@ def _porter2(word: str) -> str:
     word = _past_and_gerund(word, r1)
     if len(word) > 2 and word[-1] in "yY" and word[-2] not in _VOWELS:
         word = word[:-1] + "i"
-    # Most words have none of the endings, and asking for all of them at once costs as much as asking for two.
+    # Most words have none of the endings, and testing for all at once costs as much as testing for two.
     if word.endswith(_ENDINGS_2):
         word = _replace_suffix(word, _STEP_2, r1, r2)
     if word.endswith(_ENDINGS_3):
@@ -128,7 +128,7 @@ def _porter2(word: str) -> str:
 
 
 def _regions(word: str) -> tuple[int, int]:
-    """Where R1 and R2 begin: after the first (and second) non-vowel that follows a vowel."""
+    """The starts of R1 and R2: after the first (and second) non-vowel that follows a vowel."""
     prefix = _LONG_PREFIX.match(word)
     first = prefix if prefix else _REGION.search(word)
     if not first:

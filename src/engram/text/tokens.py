@@ -1,8 +1,8 @@
-"""Index terms of a text: the same in every process, for every script, with the standard library alone.
+"""Index terms of a text: deterministic, for every script, with the standard library alone.
 
-`tokens` is what the index stores; `query_terms` is what a question is searched by. A term holds only
-letters, numbers, marks and `_`: identifiers, paths and versions keep their whole, joined by `_`, beside
-their parts; scripts written without spaces become character bigrams; an emoji becomes `u` and its code point.
+`tokens` returns what the index stores, `query_terms` what a question is searched by. A term consists of letters, numbers, marks
+and `_`. Identifiers, paths and versions are indexed as a whole, joined by `_`, and by their parts; scripts without spaces
+become character bigrams; an emoji becomes `u` and its code point.
 """
 
 import re
@@ -18,13 +18,13 @@ from engram.text.word_tables import read_table
 __all__ = ["ASKED", "marked_terms", "query_terms", "tokens"]
 
 ASKED = "?"
-"""Stands in `marked_terms` between what a text tells and what it asks; full-text indexes skip it."""
+"""Separates the terms of statements from those of questions in `marked_terms`; full-text indexes skip it."""
 
-# Longer chunks are rarely repeated (sentences without spaces, URLs, keys): caching them only costs memory.
+# Longer chunks rarely recur (sentences without spaces, URLs, keys), so caching them only costs memory.
 _CACHED_CHUNK = 40
-# A whole longer than this is never typed again; its parts find it.
+# Nobody types a longer identifier as a whole; its parts find it.
 _LONGEST_WHOLE = 80
-# Hashes and keys fall into many meaningless parts; identifiers people write do not.
+# Hashes and keys split into many meaningless parts; identifiers written by people do not.
 _MOST_PARTS = 8
 
 _UNSPACED = (
@@ -37,7 +37,7 @@ _UNSPACED = (
 
 @cache
 def _han() -> re.Pattern[str]:
-    """Compiled when first needed, as the other two are: a process that reads only Latin text never pays for it."""
+    """Compiled on first use, like the other two: a process that reads only Latin text never needs it."""
     return re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 
@@ -54,7 +54,7 @@ def _has_unspaced() -> re.Pattern[str]:
 # A private-use character cannot come from the text: `_folded` turns those into spaces.
 _EMOJI = "\ue000"
 
-# Said by what it is not: the same characters, and a tenth of the time to compile.
+# Negated: the same characters, and a tenth of the time to compile.
 _WORD = r"[^\x00-/:-@\[-^`{-\x7f]"
 _WORDS = re.compile(f"{_WORD}+")
 _COMPOUND = re.compile(f"{_WORD}+(?:(?:::|->|[./\\\\:@#&=?~$%+-]){_WORD}+)*")
@@ -69,13 +69,13 @@ _SPELLED = {"++": "pp", "#": "sharp"}
 _CONTRACTION = re.compile(r"(?<=\w)'(?:s|m|d|re|ve|ll)(?!\w)", re.IGNORECASE)
 _NEGATION = re.compile(r"(?<=n)'(?=t(?!\w))", re.IGNORECASE)
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-# Signs that leave a word between them as it is.
+# Characters that leave the word between them unchanged.
 _AROUND = '.,;:!?()"'
 _VERSION = re.compile(r"v?([0-9]+(?:_[0-9]+)+)")
 _ORDINAL = re.compile(r"([0-9]+)(?:st|nd|rd|th)")
 
 
-# Accents left over after NFKC, Hebrew and Arabic points most writers leave out, what dresses an emoji.
+# Accents left after NFKC, Hebrew and Arabic points that most writers omit, emoji modifiers.
 _OPTIONAL_MARKS = (
     ("\u0300", "\u036f"),
     ("\u0591", "\u05c7"),
@@ -87,7 +87,7 @@ _OPTIONAL_MARKS = (
 
 
 class _Folding(dict[int, str]):
-    """Maps a character to its index form, filled as characters are met; `str.translate` reads it."""
+    """Maps a character to its index form; a lazily filled table for `str.translate`."""
 
     def __missing__(self, code: int) -> str:
         self[code] = form = _folded(chr(code))
@@ -116,11 +116,11 @@ _FOLDING = _Folding()
 
 
 Pair = tuple[str, str]
-"""A word as written (empty when only the index keeps it) and its term."""
+"""A word as written (empty if it is only indexed) and its term."""
 
 
 def tokens(text: str) -> list[str]:
-    """Every term of `text` in order, stop words included, stemmed; empty when nothing can be searched."""
+    """Every stemmed term of `text` in order, including stop words; empty if nothing can be searched."""
     terms: list[str] = []
     for chunk in _chunks(text):
         terms.extend(_chunk_terms(chunk)[1])
@@ -128,21 +128,21 @@ def tokens(text: str) -> list[str]:
 
 
 def query_terms(text: str) -> list[str]:
-    """The distinct terms of a question, without stop and question words unless nothing else is left."""
+    """The distinct terms of a question, without stop and question words unless there are no others."""
     pairs = [pair for chunk in _chunks(text) for pair in _chunk_terms(chunk)[0] if pair[0]]
     kept = [term for surface, term in pairs if surface not in _unasked()]
     return list(dict.fromkeys(kept or [term for _, term in pairs]))
 
 
 def marked_terms(text: str) -> str:
-    """The terms of a text joined by blanks: what it tells, then `ASKED`, then what its questions say."""
+    """The terms of a text joined by spaces: those of its statements, `ASKED`, then those of its questions."""
     if "?" not in text and "？" not in text and "؟" not in text:
         return " ".join(tokens(text))
-    told: list[str] = []
-    asked: list[str] = []
+    statements: list[str] = []
+    questions: list[str] = []
     for sentence in SENTENCE_END.split(text):
-        (asked if _QUESTION.search(sentence) else told).extend(tokens(sentence))
-    return " ".join([*told, ASKED, *asked] if asked else told)
+        (questions if _QUESTION.search(sentence) else statements).extend(tokens(sentence))
+    return " ".join([*statements, ASKED, *questions] if questions else statements)
 
 
 @lru_cache(maxsize=1)
@@ -162,7 +162,7 @@ def _chunk_terms(chunk: str) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
 
 
 def _read(chunk: str) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
-    """The pairs of one chunk between spaces, and their terms alone, which is all the index asks for."""
+    """The pairs of one chunk between spaces, and their terms alone, which is all that the index needs."""
     if _is_plain(bare := chunk.strip(_AROUND)):
         term = stem(surface := bare.casefold())
         return ((surface, term),), (term,)
@@ -171,7 +171,7 @@ def _read(chunk: str) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
 
 
 def _is_plain(word: str) -> bool:
-    """Whether nothing can be taken apart: a word such as most are, which need not be looked at for what a few have."""
+    """Whether a chunk is a plain word, which needs no further splitting; most are."""
     return word.isascii() and word.isalpha() and word[1:].islower() and len(word) <= _LONGEST_WHOLE
 
 
@@ -194,7 +194,7 @@ def _unspaced(run: str) -> Iterator[Pair]:
         return
     for pair in pairwise(run):
         yield (bigram := "".join(pair)), bigram
-    # A question of one ideograph must find it inside a word; longer questions go by bigrams alone.
+    # A single ideograph must be found inside a word; longer questions use bigrams alone.
     yield from (("", char) for char in _han().findall(run))
 
 
@@ -234,7 +234,7 @@ def _whole(surface: str) -> Iterator[Pair]:
     if not version:
         yield surface, stem(surface)
         return
-    # 3.11.4 answers to 3.11 as well.
+    # 3.11.4 is found by 3.11 too.
     numbers = version[1].split("_")
     for end in range(len(numbers), 1, -1):
         yield (prefix := "_".join(numbers[:end])), prefix

@@ -1,4 +1,4 @@
-"""A text cut short: at a word's end where there is one near, never inside a character that is written as several."""
+"""Truncates a text: at a word boundary if one is near, never inside a grapheme cluster."""
 
 import unicodedata
 from collections.abc import Callable
@@ -6,14 +6,14 @@ from collections.abc import Callable
 __all__ = ["ELLIPSIS", "cut", "longest_fitting"]
 
 ELLIPSIS = "…"
-"""Stands where something was cut away."""
+"""Marks the place where text was cut."""
 _JOINERS = "\u200c\u200d\ufe0e\ufe0f"
-# Where the first look is taken; each next one doubles it.
+# Characters of the first attempt; each next one doubles it.
 _FIRST_LOOK = 64
 
 
 def cut(text: str, size: int) -> str:
-    """The first `size` characters at most, back to the last word's end, and an ellipsis; the text itself if no longer.
+    """At most `size` characters, back to the last word boundary, and an ellipsis; the text itself if it is no longer.
 
     Where a word reaches back over half of them (an address, a script without spaces) it is cut inside.
     """
@@ -27,7 +27,7 @@ def cut(text: str, size: int) -> str:
 
 
 def longest_fitting(text: str, fits: Callable[[str], bool], least: int) -> str:
-    """The longest cut of a text that fits, not below `least` characters whether that fits or not.
+    """The longest cut of a text that fits, but never fewer than `least` characters.
 
     Looks are taken at doubling lengths first, so that a long text costs no more than what is kept of it.
     """
@@ -48,7 +48,7 @@ def longest_fitting(text: str, fits: Callable[[str], bool], least: int) -> str:
 
 
 def _whole_character(text: str, end: int) -> int:
-    """Back to before a letter whose accents or joined parts would be left behind."""
+    """The position before a letter whose accents or joined parts would be cut off."""
     while end > 0 and (_is_attached(text[end]) or text[end - 1] in _JOINERS):
         end -= 1
     return end

@@ -34,28 +34,10 @@ _CANDIDATE = re.compile(
 _CONTENTS = re.compile(r"(?:\.[ .]{3,}|…|\t|[ \t]{3,})[ \t.]*\d+[ \t\r]*$")
 _RUN_IN = re.compile(r"(?P<title>[^.:\n]{2,60})[.:](?=[ \t]|$)")
 _NEXT_SENTENCE = re.compile(r"[a-z)][.:] +[A-Z\"“]")
-_SMALL = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "as",
-        "at",
-        "by",
-        "for",
-        "from",
-        "in",
-        "into",
-        "of",
-        "on",
-        "or",
-        "per",
-        "the",
-        "to",
-        "under",
-        "with",
-    ]
-)
+_SMALL = frozenset((
+    "a", "an", "and", "as", "at", "by", "for", "from", "in", "into", "of", "on", "or", "per", "the", "to", "under",
+    "with",
+))  # fmt: skip
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from engram.capture.documents.facts import LONGEST
 from engram.capture.documents.source import Chunks, StatedFact, is_harmless
 from engram.capture.extraction import Extracted
-from engram.capture.model_review import FROM_THE_MODEL, read_facts
+from engram.capture.model_review import FROM_THE_MODEL, INVENTED_QUOTE, read_facts
 from engram.gates.pipeline import admit
 from engram.model.errors import ModelError, ModelNonsense, Refused
 from engram.model.event import DOCUMENT_ROLE, Event
@@ -53,7 +53,7 @@ def facts_by_model(
             )
             break
         result.facts += [_stated(event, fact) for fact in found.facts if _is_fit(event, fact)][:most]
-        invented += sum("nobody said" in why for _, why in found.refused)
+        invented += sum(why == INVENTED_QUOTE for _, why in found.refused)
         progress("model", place + 1, len(chunks))
     if unusable:
         result.warnings.append(f"the model's answers about {unusable} of {len(chunks)} chunks could not be used")

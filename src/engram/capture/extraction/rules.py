@@ -232,7 +232,7 @@ def was_moved(found: re.Match[str]) -> str:
 
 
 def was_made(found: re.Match[str]) -> str:
-    """ "I got promoted" → "The user was promoted"; of a state, that it holds."""
+    """ "I got promoted" → "The user was promoted"; for a state, "is"."""
     return f"The user {'is' if found['rest'].lower() in _STATES else 'was'} {swapped(found['rest'])}"
 
 

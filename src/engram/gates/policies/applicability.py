@@ -100,10 +100,10 @@ def _narrows_nothing(phrase: _Phrase, text: str, found: Applicability) -> bool:
     grammar, end = _grammar(), phrase.start + len(phrase.text)
     if any(first <= phrase.start and end <= last for first, last in found.asides):
         return True
-    said = phrase.text.lower()
-    if grammar.neutral.fullmatch(said):
+    phrase_text = phrase.text.lower()
+    if grammar.neutral.fullmatch(phrase_text):
         return True
-    return grammar.times.fullmatch(said) is not None and grammar.change.search(text.lower()) is not None
+    return grammar.times.fullmatch(phrase_text) is not None and grammar.change.search(text.lower()) is not None
 
 
 def _phrases(text: str) -> Iterator[_Phrase]:
@@ -124,9 +124,9 @@ def _phrases(text: str) -> Iterator[_Phrase]:
 
 def _spelled(phrase: str) -> str:
     """A phrase as part of a key: "for data breaches" → "data breaches", "before a release" → "before release"."""
-    said, grammar = phrase.lower(), _grammar()
-    opening = next((words for words in grammar.spellings if said.startswith(f"{words} ")), said.split()[0])
-    word, what = grammar.spellings.get(opening, opening), said[len(opening) :].strip()
+    text, grammar = phrase.lower(), _grammar()
+    opening = next((words for words in grammar.spellings if text.startswith(f"{words} ")), text.split()[0])
+    word, what = grammar.spellings.get(opening, opening), text[len(opening) :].strip()
     bare = folded(what).replace("_", " ")
     return bare if word in grammar.plain else f"{word} {bare}" if bare else ""
 

@@ -127,7 +127,7 @@ class MemoryPolicy:
         open_to_rules = self._slotting.worth_trying(_words(text))
         wanted = [name for name in ("critical_slot", "conflict_key") if open_to_rules and not getattr(memory, name)]
         if "conflict_key" in wanted:
-            changes |= narrowed(text, lambda said: self._slots(said, kind, wanted, text, stopwatch))
+            changes |= narrowed(text, lambda part: self._slots(part, kind, wanted, text, stopwatch))
         elif wanted:
             changes |= self._slots(text, kind, wanted, text, stopwatch).values
         return memory.but(**changes) if changes else memory

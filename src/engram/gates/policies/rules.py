@@ -43,7 +43,7 @@ class SlotRule:
     """A statement that matches `pattern` and not `unless` is critical, or replaces others, or both.
 
     `critical_slot` and `conflict_key` are templates over the pattern's named groups: `"allergy:{what}"`. A group `what2` is
-    another place where `what` may stand, since a pattern can use a name only once.
+    an alternative position of `what`, since a pattern can use a name only once.
     """
 
     pattern: str

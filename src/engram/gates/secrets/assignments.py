@@ -160,7 +160,7 @@ def named(
     words = [word for word in words if word.is_credential]
     limits = {"strict": len(text), "": len(text)}
     for word in reversed(words):
-        # A token or key inside "the passphrase of my ssh key is …" does not end what is said of the passphrase.
+        # A token or key inside "the passphrase of my ssh key is …" does not end the clause about the passphrase.
         word.limit = limits["strict" if word.strict else ""]
         limits |= {"": word.start, "strict": word.start if word.strict else limits["strict"]}
     passed = before = 0
@@ -170,7 +170,7 @@ def named(
         # Between two such words there may be no room for a value.
         given = word.assigned(nearby) if word.limit - word.end > 3 else None
         if given is None and nearby:
-            given = (word.limit - word.end > 3 and word.beside()) or word.before(before) or word.soon()
+            given = (word.limit - word.end > 3 and word.adjacent()) or word.before(before) or word.soon()
         if given is not None:
             yield given
             yield from word.other(given.end) if nearby and word.strict else ()
@@ -192,7 +192,7 @@ class NamedWord:
         self.limit = len(text)
         """The start of the next such word."""
         self.passed = 0
-        """Up to where a long value was looked at once: the words inside it are part of it."""
+        """The end of a long value that was already checked; words inside it are part of it."""
 
     @property
     def is_credential(self) -> bool:
@@ -271,8 +271,12 @@ class NamedWord:
             return True
         joined = self.text[max(0, self.start - 1) : self.start] == "_"
         # An instruction takes the place of a value as well: rotate-every-ninety-days.
-        told = not _FUNCTION.isdisjoint(_WORDS.findall(value.casefold()))
-        return joined and not told and (self.text[self.start : self.end].isupper() or value.count("-") > _MOST_JOINED)
+        is_sentence = not _FUNCTION.isdisjoint(_WORDS.findall(value.casefold()))
+        return (
+            joined
+            and not is_sentence
+            and (self.text[self.start : self.end].isupper() or value.count("-") > _MOST_JOINED)
+        )
 
     def _given(self, nearby: bool) -> Iterator[Given]:
         """The value a sign gives the name at once, or those that follow a word such as "is" a little later."""
@@ -295,16 +299,16 @@ class NamedWord:
             word = _WORD.match(self.text, place, self.limit)
             if word is None or (word.end() == self.limit and not self.text[self.limit - 1].isspace()):
                 return
-            said, lead = word[1].casefold(), self.text[begin:place]
-            plain = said.rstrip(":,")
-            if said in _SIGN_WORDS or (said[-1] in ":=" and plain not in _COPULAS):
+            token, lead = word[1].casefold(), self.text[begin:place]
+            plain = token.rstrip(":,")
+            if token in _SIGN_WORDS or (token[-1] in ":=" and plain not in _COPULAS):
                 yield from self._value(word.end(), self.text[begin : word.end()].rstrip(" :=->→"), signed=True)
                 return
             if plain in _TURNED and (to := _TO.match(self.text, word.end())):
                 yield from self._value(to.end(), lead, copula="is")
             elif plain in _COPULAS:
                 yield from self._value(self._after_fillers(word.end()), lead, copula=plain)
-            elif said[-1] in ".;!?" or any(sign in said for sign in "=|<>{}"):
+            elif token[-1] in ".;!?" or any(sign in token for sign in "=|<>{}"):
                 return
             place = word.end()
 
@@ -436,7 +440,7 @@ class NamedWord:
     def _is_phrase(self) -> bool:
         return "phrase" in self.lowered[self.start : self.end]
 
-    def beside(self) -> Secret | None:
+    def adjacent(self) -> Secret | None:
         """The value directly after the word, or alone on the next line."""
         if not self.text[self.start : self.end].isascii() and (given := _UNSPACED.match(self.text, self.end)):
             value = given["secret"].rstrip(_TRIMMED)

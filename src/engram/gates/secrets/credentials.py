@@ -158,9 +158,11 @@ def codes(text: str, lowered: str) -> Iterator[Secret]:
         while place < len(named) and named[place][0].start() < given.start():
             before.append(named[place])
             place += 1
-        said = _SAID_OF.match(text, given.end())
+        described = _SAID_OF.match(text, given.end())
         behind = [
-            pair for pair in named[place : place + 1] if said and pair[0].start() == said.end() and pair[1] == "strong"
+            pair
+            for pair in named[place : place + 1]
+            if described and pair[0].start() == described.end() and pair[1] == "strong"
         ]
         near = [pair for pair in before if pair[0].end() >= given.start() - _FAR and _belongs(text, *pair, given)]
         if any(_is_code(lowered, *pair) for pair in (*near, *behind)):
@@ -193,12 +195,12 @@ def _opens(lowered: str, word: re.Match[str]) -> bool:
 def _belongs(text: str, word: re.Match[str], kind: str, given: re.Match[str]) -> bool:
     """Whether nothing between the word and the digits, or after them, shows that they are something else."""
     between, value = text[word.end() : given.start()], given["secret"]
-    said = between.casefold().split()
-    if len(said) > _MOST_BETWEEN or _SENTENCE_END.search(between) or not _BETWEEN.isdisjoint(said):
+    words = between.casefold().split()
+    if len(words) > _MOST_BETWEEN or _SENTENCE_END.search(between) or not _BETWEEN.isdisjoint(words):
         return False
-    if (said and said[-1] in _BEFORE) or _BEHIND.match(text, given.end()):
+    if (words and words[-1] in _BEFORE) or _BEHIND.match(text, given.end()):
         return False
-    if said and said[-1].isalpha() and (shouted := between.split()[-1]).isupper() and len(shouted) < 5:
+    if words and words[-1].isalpha() and (shouted := between.split()[-1]).isupper() and len(shouted) < 5:
         # The number of a standard: EN 15232.
         return False
     if kind == "verb":
@@ -207,7 +209,7 @@ def _belongs(text: str, word: re.Match[str], kind: str, given: re.Match[str]) ->
         return True
     if _YEAR.fullmatch(value) or value[0].isalpha() or not _ENDS.match(text, given.end()):
         return False
-    return kind == "strong" or len(said) <= 6 or _STARTED.match(between) is not None
+    return kind == "strong" or len(words) <= 6 or _STARTED.match(between) is not None
 
 
 _ABOUT = frozenset(listed("about"))

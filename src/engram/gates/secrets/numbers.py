@@ -283,8 +283,8 @@ _END = r"(?![A-Za-z0-9]|[-.]\d)"
 def _compiled(row: int) -> tuple[re.Pattern[str], re.Pattern[str] | None]:
     """The pattern of a row, and that of its words."""
     number = _NUMBERS[row]
-    said = "|".join(re.escape(word) for word in number.words.split("|"))
-    near = re.compile(rf"(?<![^\W\d_])(?:{said})(?![a-zа-яà-ÿ])") if number.words else None
+    alternatives = "|".join(re.escape(word) for word in number.words.split("|"))
+    near = re.compile(rf"(?<![^\W\d_])(?:{alternatives})(?![a-zа-яà-ÿ])") if number.words else None
     return re.compile(rf"{'(?<![A-Za-z0-9.-])' if near else ''}(?:{number.pattern}){_END}"), near
 
 
@@ -302,8 +302,8 @@ def numbers(text: str, lowered: str, *, bare: bool = True) -> Iterator[Secret]:
     for match in _IBAN.finditer(text):
         if _iban(text[match.start() - 2 : match.end()]):
             yield Secret("iban", match.start() - 2, match.end())
-    for row, said in _rows_of():
-        if any(word in lowered for word in said):
+    for row, row_words in _rows_of():
+        if any(word in lowered for word in row_words):
             yield from _told(text, lowered, row)
 
 
@@ -323,8 +323,8 @@ def _told(text: str, lowered: str, row: int) -> Iterator[Secret]:
     number, (pattern, words) = _NUMBERS[row], _compiled(row)
     end = 0
     # Each character around the words is searched once.
-    said = number.words.split("|") if words else ()
-    near = (place for word in said for place in places(word, lowered) if words and words.match(lowered, place))
+    candidates = number.words.split("|") if words else ()
+    near = (place for word in candidates for place in places(word, lowered) if words and words.match(lowered, place))
     for begin, stop in stretches(near, _NEAR // 2, _NEAR + _LONGEST_WORD) if words else ((0, len(text)),):
         for match in pattern.finditer(text, max(end, begin), stop):
             if _varied(match[0]) and number.check(match[0]):

@@ -129,8 +129,9 @@ class Durability:
 def make_durable(parts: "StoreContext", upto: int | None = None, *, together: bool = False) -> bool:
     """Sync the files of all decisions, or of those up to a number, and record it.
 
-    Takes only the oldest of many and returns whether there are more; `together` syncs the whole system. The lock is free while the disk works. If
-    another process has it, that one or the next writer does the same: nothing acknowledged depends on this, so failures are ignored.
+    Takes only the oldest of many and returns whether there are more; `together` syncs the whole system. The lock is free
+    while the disk works. If another process has it, that one or the next writer does the same: nothing acknowledged depends
+    on this, so failures are ignored.
     """
     with contextlib.suppress(EngramError, sqlite3.Error, OSError):
         with parts.lock.held(BRIEFLY):

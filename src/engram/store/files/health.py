@@ -42,14 +42,12 @@ def checks(known: Mapping[str, Any], problems: Sequence[str]) -> list[Check]:
 
 def read_only(error: StoreReadOnly) -> Check:
     """The check for a read-only home: it can be queried, but nothing new is stored."""
-    return Check(
-        "home", False, f"{error}; what was edited by hand since is not looked at", "let Engram's user write there"
-    )
+    return Check("home", False, f"{error}; recent hand edits were not checked", "let Engram's user write there")
 
 
 def busy(error: StoreBusy) -> Check:
-    """The check for a store that another process is writing to: only the index is checked_event."""
-    return Check("home", False, f"{error}; what was edited by hand since is not looked at", "run `engram doctor` again")
+    """The check for a store that another process is writing to: only the index is examined."""
+    return Check("home", False, f"{error}; recent hand edits were not checked", "run `engram doctor` again")
 
 
 def interrupted(parts: StoreContext) -> list[Check]:

@@ -199,7 +199,7 @@ class Ledger:
             return found, _closed(self._folder / name, error)
         return found, ""
 
-    def checked_event(self, name: str) -> tuple[list[Event], list[str]]:
+    def checked_events(self, name: str) -> tuple[list[Event], list[str]]:
         """The events up to the first unreadable line, and the problems of single lines."""
         found: list[Event] = []
         problems: list[str] = []

@@ -94,14 +94,14 @@ def verify_ledgers(parts: "StoreContext") -> list[str]:
 
     The index is not used: it is derived from these files, possibly before they were changed.
     """
-    words = _read_anchors(parts)
-    sessions = {ledger_name(session): session for session in words.ends}
-    problems = [*words.unread, *parts.ledger.irregular_entries()]
+    anchors = _read_anchors(parts)
+    sessions = {ledger_name(session): session for session in anchors.ends}
+    problems = [*anchors.unread, *parts.ledger.irregular_entries()]
     for name in sorted(parts.ledger.sizes()):
-        problems += _ledger_problems(parts, name, words, words.ends.get(sessions.pop(name, ""), []))
+        problems += _ledger_problems(parts, name, anchors, anchors.ends.get(sessions.pop(name, ""), []))
     for session in sorted(sessions.values()):
-        problems += missing_events(session, words.ends[session], lambda _: None)
-    return problems + broken_links(words.all)
+        problems += missing_events(session, anchors.ends[session], lambda _: None)
+    return problems + broken_links(anchors.all)
 
 
 def _read_anchors(parts: "StoreContext") -> _JournaledAnchors:
@@ -119,9 +119,9 @@ def _read_anchors(parts: "StoreContext") -> _JournaledAnchors:
     return found
 
 
-def _ledger_problems(parts: "StoreContext", name: str, words: _JournaledAnchors, ends: list[str]) -> list[str]:
-    events, problems = parts.ledger.checked_event(name)
-    problems += chain_problems(events, name, words.redacted)
+def _ledger_problems(parts: "StoreContext", name: str, anchors: _JournaledAnchors, ends: list[str]) -> list[str]:
+    events, problems = parts.ledger.checked_events(name)
+    problems += chain_problems(events, name, anchors.redacted)
     if events and ledger_name(events[0].session) != name:
         problems.append(
             f"{name}: contains the ledger of {events[0].session}, whose name is {ledger_name(events[0].session)}"

@@ -42,7 +42,7 @@ def was_set_back(
     spellings: Sequence[bytes],
     is_new: Callable[[str], bool] = lambda _: False,
 ) -> bool:
-    """Whether a crash left a file torn or at an earlier version, so that no person wrote what it says.
+    """Whether a crash left a file torn or at an earlier version, so that its content is not a person's edit.
 
     `expected` are the images it should contain, `known` earlier ones of the same memories.
     """

@@ -159,7 +159,8 @@ def catch_up(parts: StoreContext, *, ledger: str | None = None) -> Tail:
     return tail
 
 
-_READ_SO_FAR = "SELECT key, value FROM meta WHERE key IN ('seq', 'journal') UNION ALL SELECT 'size', size FROM ledgers WHERE name = ?"
+_READ_SO_FAR = """SELECT key, value FROM meta WHERE key IN ('seq', 'journal')
+UNION ALL SELECT 'size', size FROM ledgers WHERE name = ?"""
 
 
 def _follow_journal(parts: StoreContext) -> None:

@@ -12,7 +12,10 @@ SLICE = 256
 
 
 def reembed(parts: StoreContext, deadline: float, progress: Progress) -> int:
-    """Embed every document with this process's embedder; an interrupted run is continued. Searches use the old vectors until the end."""
+    """Embed every document with this process's embedder, continuing an interrupted run; returns how many were embedded.
+
+    Searches use the old vectors until all new ones exist.
+    """
     if parts.embedder is None:
         raise EmbedderError("this process has no embedder; set one with `engram config embedder static`")
     index = parts.index

@@ -1,4 +1,4 @@
-"""A store of files as the source of a migration: read straight from its files, which stay as they are to the byte."""
+"""A store of files as the source of a migration: reads its files directly and changes none of them."""
 
 import contextlib
 import json
@@ -31,7 +31,7 @@ from engram.store.migration.stream import Counts, VectorsById
 from engram.store.records import highest_numbers, image
 
 LOCK_SECONDS = 10.0
-"""How long to wait for a decision that is being written."""
+"""How long to wait for a decision in progress."""
 EXAMPLES = 3
 
 
@@ -50,7 +50,7 @@ class LatestImage:
 
 
 class FilesSource:
-    """Reads a home, up to where `settle` found it to end."""
+    """Reads a home up to the end that `settle` found."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
@@ -72,7 +72,7 @@ class FilesSource:
 
     @property
     def identity(self) -> str:
-        """The store's own id, and where it is."""
+        """The store's id and directory."""
         return f"files {self.home.store_id} {self.home.root}"
 
     @property
@@ -85,10 +85,10 @@ class FilesSource:
         """The embedder that made the vectors of its index."""
         return str(self._index.meta.get("embedder") or "")
 
-    # -- how far it goes
+    # -- where it ends
 
     def settle(self) -> None:
-        """Fix where the logs end. A decision that fails is taken back under the writer lock, so the lock is needed."""
+        """Find where the logs end, under the writer lock: a failing decision is rolled back under it."""
         mark = self.mark()
         if mark == self._settled:
             return
@@ -119,7 +119,7 @@ class FilesSource:
         self._latest = {}
         for placed in self._entries(Position()):
             decisions += 1
-            for change in _last_of_each(placed):
+            for change in _last_changes(placed):
                 images += 1
                 made = digest(change.after) if change.after is not None else None
                 self._latest[change.id] = LatestImage(placed.start, change.file, made)
@@ -148,7 +148,7 @@ class FilesSource:
         )
 
     def mark(self) -> tuple[Any, ...]:
-        """Where the logs end, and how the small files look."""
+        """Where the logs end, and when the small files changed."""
         states = [path for kind in ("sessions", "jobs") for path in sorted((self.home.state / kind).glob("*.json"))]
         states += sorted(self.home.tasks.glob("*.json*"))
         return (
@@ -161,11 +161,11 @@ class FilesSource:
     # -- contents
 
     def counts(self) -> Counts:
-        """How much there is."""
+        """How much the store contains."""
         return self._counts
 
     def snapshot(self) -> StateSnapshot:
-        """What is small enough to travel whole."""
+        """Everything that is sent as a whole."""
         return self._snapshot
 
     def uses(self, after: int = 0) -> Iterator[Use]:
@@ -181,7 +181,7 @@ class FilesSource:
         """Decisions after a cursor, in order."""
         for placed in self._entries(self._resumed(cursor)):
             entry, start, end = placed.entry, placed.start, placed.end
-            images = tuple(self._image(change, start) for change in _last_of_each(placed))
+            images = tuple(self._image(change, start) for change in _last_changes(placed))
             cursor = json.dumps([start.month, start.offset, end.offset, entry.seq])
             size = end.offset - start.offset
             yield JournalRecord(
@@ -194,7 +194,7 @@ class FilesSource:
         month, start, end, seq = json.loads(cursor)
         if not self._journal.has_entry(Position(month, start), end, seq):
             raise StoreError(
-                f"the journal of {self.place} was pruned or purged since this migration began; start again with an empty target"
+                f"the journal of {self.place} was pruned or purged since this migration began; start over with an empty target"
             )
         return Position(month, end)
 
@@ -204,7 +204,7 @@ class FilesSource:
         return MemoryImage(change.id, after, after if current else None, change.file if is_team(change.file) else "")
 
     def events(self, known: Mapping[str, int]) -> Iterator[Event]:
-        """Events after what is known of each ledger."""
+        """Events after the known number of each ledger."""
         return (
             event
             for name in sorted(self._ledger.sizes())
@@ -219,26 +219,28 @@ class FilesSource:
     # -- files compared with the journal
 
     def check(self) -> None:
-        """Raise `StoreError` for an interrupted purge, and for changes by hand that were not taken in: they would be lost."""
+        """Raise `StoreError` for an interrupted purge, or for hand edits that are not in the journal: they would be lost."""
         if unfinished(self.home):
-            raise StoreError(f"a purge of {self.place} was interrupted; `engram sync --home {self.place}` completes it")
+            raise StoreError(
+                f"a purge of {self.place} was interrupted; complete it with `engram sync --home {self.place}`"
+            )
         pending, faulty = self._compare_files(self._index.stamps(self._journal_end))
-        self.notes += [f"not moved: {fault}" for fault in faulty]
+        self.notes += [f"not migrated: {fault}" for fault in faulty]
         if pending:
             shown = "; ".join(pending[:EXAMPLES])
             more = f" (and {len(pending) - EXAMPLES} more)" if len(pending) > EXAMPLES else ""
             raise StoreError(
-                f"{self.place} has changes made by hand that are not in its journal yet: {shown}{more}. Run "
-                f"`engram sync --home {self.place}` first; a migration changes nothing there"
+                f"{self.place} has hand edits that are not in its journal yet: {shown}{more}. Run "
+                f"`engram sync --home {self.place}` first; a migration does not change its source"
             )
 
     def faults(self) -> list[str]:
-        """Files that contradict the journal; every file is read, whatever the index knows of it."""
+        """Files that contradict the journal; reads every file."""
         pending, faulty = self._compare_files({})
         return pending + faulty
 
     def _compare_files(self, known: Mapping[str, Stamp]) -> tuple[list[str], list[str]]:
-        """Changes the journal does not have, and files that cannot count as they are. A file that looks as `known` is skipped."""
+        """Changes that are not in the journal, and faulty files. Files with a `known` stamp are skipped."""
         pending: list[str] = []
         faulty: list[str] = []
         by_file: dict[str, set[str]] = {}
@@ -260,7 +262,7 @@ class FilesSource:
         for memory_id, memory in there.items():
             latest = self._latest.get(memory_id)
             if latest is not None and latest.digest is None:
-                faulty.append(f"{path}: {memory_id} was purged and does not come back")
+                faulty.append(f"{path}: {memory_id} was purged and cannot be restored")
             elif latest is not None and latest.file not in ("", stored) and (self.home.root / latest.file).exists():
                 faulty.append(f"{path}: id {memory_id} is already taken by {latest.file}")
             elif latest is None or latest.file != stored or latest.digest != digest(image(memory)):
@@ -269,13 +271,13 @@ class FilesSource:
             pending.append(f"{path} no longer contains {min(expected - there.keys())}")
 
 
-def _last_of_each(placed: JournalLine) -> list[Change]:
-    """The images of a decision, one for each memory."""
+def _last_changes(placed: JournalLine) -> list[Change]:
+    """The last change of each memory in a decision."""
     return list({change.id: change for change in placed.entry.changes}.values())
 
 
 def _memory_files(home: Home) -> Iterator[str]:
-    """Every memory file, below the home. Texts, not paths: there may be a hundred thousand."""
+    """Every memory file, relative to the home. Strings, not paths: there may be a hundred thousand."""
     for folder in memories.walk(home.engrams):
         stored = folder.relative_to(home.root).as_posix()
         names = sorted(os.listdir(folder)) if folder.is_dir() else []
@@ -300,11 +302,11 @@ _VECTORS = (
 
 
 class IndexReader:
-    """What the index of a store that is not opened says; nothing, where there is none that can be read."""
+    """Reads the index of a store without opening the store; empty if the index cannot be read."""
 
     def __init__(self, home: Home) -> None:
         self.meta: dict[str, Any] = {}
-        # The migration reads from the thread that prefetches, one at a time.
+        # Used by the prefetching thread, by one thread at a time.
         path = f"file:{quote(str(home.index / 'index.db'))}?mode=ro"
         self._connection: sqlite3.Connection | None = None
         with contextlib.suppress(sqlite3.Error):
@@ -317,7 +319,7 @@ class IndexReader:
             self._connection.close()
 
     def stamps(self, end: Position) -> dict[str, Stamp]:
-        """How each file without a fault looked when it was indexed; none unless the index has read the journal up to `end`."""
+        """The stamp of each indexed file without a fault; none unless the index has read the journal up to `end`."""
         read = json.loads(self.meta.get("journal") or "[]")[:2]
         if self.meta.get("filled") is None or read != [end.month, end.offset]:
             return {}
@@ -325,7 +327,7 @@ class IndexReader:
         return {path: Stamp(*stamp) for path, *stamp in rows}
 
     def vectors(self, ids: Sequence[str]) -> VectorsById:
-        """Vectors by document id, each with the digest of the text it was made of."""
+        """Vectors by document id, each with the digest of its text."""
         rows = self._rows(_VECTORS, json.dumps(list(ids)), int(self.meta.get("generation") or 1))
         return {i: (bytes(meaning), from_blob(blob)) for i, meaning, blob in rows}
 

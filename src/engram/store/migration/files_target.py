@@ -1,7 +1,7 @@
-"""A directory as the target of a migration: filled next to its place, and renamed when it is whole.
+"""A directory as the target of a migration: filled under another name, and renamed when it is complete.
 
-Until then nobody can open it half-filled. Logs are cut back to the end of the last whole batch; everything else is written so
-that writing it again changes nothing.
+So nobody can open it half-filled. When a migration resumes, logs are truncated to the end of the last complete batch; everything
+else can be written twice without harm.
 """
 
 import contextlib
@@ -23,12 +23,8 @@ from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.model.usage import Use
 from engram.store.documents import meaning_digest
-from engram.store.files import journal, memories, tasks
-from engram.store.files import state as pausing
-from engram.store.files import state as sessions
-from engram.store.files import state as verdicts
+from engram.store.files import durability, journal, memories, state, tasks
 from engram.store.files.context import StoreContext
-from engram.store.files.durability import MARK_FILE as MARK
 from engram.store.files.home import Home, open_home
 from engram.store.files.index.index import Index
 from engram.store.files.index.writer import from_blob, to_blob
@@ -47,29 +43,27 @@ if TYPE_CHECKING:
 
 
 _FOLDERS = ("engrams", "journal", "usage", "ledger", "tasks", "state", "quarantine")
-_FILES = (("store.json",), ("config.toml",), ("lock",), ("state", MARK))
+_FILES = (("store.json",), ("config.toml",), ("lock",), ("state", durability.MARK_FILE))
 
 
 def check_empty(root: Path) -> None:
-    """Refuse a directory that holds anything but an empty store."""
-    held = [path.relative_to(root) for path in _files_in(root)]
-    if held:
-        raise Refused(
-            f"{root} is not empty ({held[0]}); a store is moved to a new or an empty directory, give another one"
-        )
+    """Refuse a directory that contains anything but an empty store."""
+    files = [path.relative_to(root) for path in _files_in(root)]
+    if files:
+        raise Refused(f"{root} is not empty ({files[0]}); give a new or an empty directory")
 
 
 def _files_in(root: Path) -> Iterator[Path]:
     if root.is_file():
         raise Refused(f"{root} is a file; give a directory")
     for path in sorted(root.rglob("*")) if root.exists() else ():
-        named = path.relative_to(root).parts
-        if not (path.is_dir() and named[0] in _FOLDERS) and named not in _FILES:
+        names = path.relative_to(root).parts
+        if not (path.is_dir() and names[0] in _FOLDERS) and names not in _FILES:
             yield path
 
 
 def put_in_place(staging: Path, root: Path) -> None:
-    """Rename the whole store to its place; of an empty store that is there only the settings stay."""
+    """Rename the complete store to its final path; of an empty store there, only the settings are kept."""
     if root.exists():
         if (root / "config.toml").exists():
             shutil.copy2(root / "config.toml", staging / "config.toml")
@@ -83,7 +77,7 @@ STATE, VECTORS = "moving.json", "moved-vectors.db"
 
 
 class FilesTarget:
-    """Fills a directory. `close` releases it, whether it is whole or not."""
+    """Fills a directory. `close` releases it, complete or not."""
 
     def __init__(self, root: Path, embedder: "Embedder | None") -> None:
         self._root, self._embedder = root.expanduser().absolute(), embedder
@@ -95,7 +89,7 @@ class FilesTarget:
         self._places: dict[str, str] = {}
 
     def close(self) -> None:
-        """Release it."""
+        """Release the directory."""
         self._open.close()
 
     @property
@@ -106,7 +100,7 @@ class FilesTarget:
     # -- beginning and ending
 
     def begin(self, source: str) -> MigrationState:
-        """Begin next to the place, or continue there; `Refused` for a place with anything in it."""
+        """Begin or continue the migration. Raises `Refused` if the directory is not empty."""
         placed, begun = self.check(source)
         if placed is not None:
             self._state = placed
@@ -114,28 +108,28 @@ class FilesTarget:
                 self.finish(lambda *_: None)
             return self._state
         if begun is None and self._staging.exists():
-            # Interrupted before it recorded anything.
+            # Interrupted before it saved its state.
             shutil.rmtree(self._staging)
         self._enter(begun or MigrationState(source))
         return self._state
 
     def check(self, source: str) -> tuple[MigrationState | None, MigrationState | None]:
-        """How far this migration came in its place and next to it; `Refused` for anything else there."""
+        """The state of this migration in the final and in the staging directory. Raises `Refused` for other contents."""
         placed, begun = _state_of(self._root), _state_of(self._staging)
         for known, where in ((placed, self._root), (begun, self._staging)):
             if known is not None and known.source != source:
                 raise Refused(
-                    f"{where} was begun from another store ({known.source}); give another directory, or remove it"
+                    f"{where} is the target of a migration from {known.source}; give another directory, or remove it"
                 )
         if placed is None:
             check_empty(self._root)
         return placed, begun
 
-    def _enter(self, state: MigrationState) -> None:
+    def _enter(self, progress: MigrationState) -> None:
         try:
             self._root.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreReadOnly(f"cannot make {self._root.parent}: {error.strerror}") from error
+            raise StoreReadOnly(f"cannot create {self._root.parent}: {error.strerror}") from error
         self._home = open_home(self._staging)
         self._open.enter_context(WriterLock(self._home.lock).held(1.0))
         self._journal = Journal(self._home.journal, self._home.quarantine)
@@ -143,7 +137,7 @@ class FilesTarget:
         self._ledger = Ledger(self._home.ledger, self._home.quarantine)
         self._vectors = VectorCache(self._home.state / VECTORS, self._embedder)
         self._open.callback(self._vectors.close)
-        self._state = state
+        self._state = progress
         self._cut_back()
         for placed in self._journal.read():
             self._seq = placed.entry.seq
@@ -151,7 +145,7 @@ class FilesTarget:
         self._save_state()
 
     def finish(self, progress: Progress) -> None:
-        """Put the store in its place and build its index."""
+        """Move the store to its final path and build its index."""
         if _state_of(self._root) is None:
             os.sync()
             self.close()
@@ -179,7 +173,7 @@ class FilesTarget:
             with parts.lock.held():
                 self.notes += rebuild(parts, progress).problems
         except EmbedderError as error:
-            self.notes.append(f"the index is built when the store is first opened: {error}")
+            self.notes.append(f"the index will be built when the store is first opened: {error}")
         finally:
             parts.index.close()
             vectors.close()
@@ -197,32 +191,32 @@ class FilesTarget:
     # -- loading
 
     def load_snapshot(self, snapshot: StateSnapshot) -> None:
-        """Sessions, tasks, verdicts, the pause. Tombstones and numbers are in the journal."""
+        """Write sessions, tasks, verdicts and the pause. Tombstones and numbers are in the journal."""
         for session in snapshot.sessions:
-            sessions.save_session(self._home, session)
+            state.save_session(self._home, session)
         tasks.replace_all(self._home, snapshot.tasks, snapshot.checkpoints, snapshot.jobs)
         lines = [
             json.dumps({"at": v.at.astimezone(UTC).isoformat(), "gate": v.gate, "outcome": v.outcome})
             for v in snapshot.verdicts
         ]
         if lines:
-            replace_file(self._home.state / verdicts.VERDICTS_FILE, "".join(f"{line}\n" for line in lines).encode())
-        pausing.pause(self._home, snapshot.paused)
+            replace_file(self._home.state / state.VERDICTS_FILE, "".join(f"{line}\n" for line in lines).encode())
+        state.pause(self._home, snapshot.paused)
 
     def load_uses(self, uses: Sequence[Use]) -> None:
-        """Append uses; the place of each in the file is its position."""
+        """Append uses; the offset of each in the file is its position."""
         for use in uses:
             self._usage.append(use)
         self._state.uses = uses[-1].position
         self._save_state()
 
     def journal_writer(self, records: Sequence[JournalRecord], vectors: VectorsById) -> Callable[[], None]:
-        """Nothing is slow here but the writing."""
+        """Only the writing is slow here, so nothing is done in advance."""
         return partial(self._load_journal, records, vectors)
 
     def _load_journal(self, records: Sequence[JournalRecord], vectors: VectorsById) -> None:
-        """The journal first, then the files of the memories."""
-        self._vectors.keep(vectors.values())
+        """Write the journal, then the files of the memories."""
+        self._vectors.add(vectors.values())
         month = (self._journal.months() or [""])[-1]
         lines: dict[str, list[bytes]] = {}
         for record in records:
@@ -245,18 +239,18 @@ class FilesTarget:
         )
 
     def _place(self, one: MemoryImage) -> str:
-        """The file of a memory: where its first image put it."""
+        """The file of a memory, which its first image determines."""
         if one.after is None:
             return ""
         if one.id not in self._places:
             scope = str(one.after.get("scope") or "global")
-            named = memories.relative_path(Memory(id=one.id, statement="", scope=scope))
-            self._places[one.id] = f"engrams/{named}"
+            path = memories.relative_path(Memory(id=one.id, statement="", scope=scope))
+            self._places[one.id] = f"engrams/{path}"
         return self._places[one.id]
 
     def load_events(self, batch: Sequence[Event], vectors: VectorsById) -> None:
         """Append events to their ledgers."""
-        self._vectors.keep(vectors.values())
+        self._vectors.add(vectors.values())
         by_ledger: dict[str, list[Event]] = {}
         for event in batch:
             by_ledger.setdefault(event.session, []).append(event)
@@ -267,11 +261,11 @@ class FilesTarget:
 
     def _save_state(self) -> None:
         sizes = {log.name: _sizes(log) for log in (self._home.journal, self._home.usage)}
-        state = {**asdict(self._state), "sizes": sizes}
-        replace_file(self._home.state / STATE, json.dumps(state).encode() + b"\n")
+        saved = {**asdict(self._state), "sizes": sizes}
+        replace_file(self._home.state / STATE, json.dumps(saved).encode() + b"\n")
 
     def _cut_back(self) -> None:
-        """Remove what an interrupted batch left in the logs."""
+        """Remove an interrupted batch from the logs."""
         known = _read_state(self._home.root).get("sizes", {})
         for log in (self._home.journal, self._home.usage):
             for name in _sizes(log):
@@ -299,14 +293,12 @@ def _read_state(root: Path) -> dict[str, Any]:
 
 
 def _state_of(root: Path) -> MigrationState | None:
-    state = _read_state(root)
-    if not state:
-        return None
-    return MigrationState(state["source"], state["uses"], state["journal"], state["finished"])
+    saved = _read_state(root)
+    return MigrationState(saved["source"], saved["uses"], saved["journal"], saved["finished"]) if saved else None
 
 
 class VectorCache:
-    """An embedder that answers from the vectors that travelled, and asks another for the rest. Deleted with its file."""
+    """An embedder that returns the migrated vectors, and asks another embedder for the rest."""
 
     def __init__(self, path: Path, embedder: "Embedder | None") -> None:
         self._embedder = embedder
@@ -320,9 +312,9 @@ class VectorCache:
         """Close the file."""
         self._connection.close()
 
-    def keep(self, carried: "Iterable[tuple[bytes, Vectors]]") -> None:
-        """Keep vectors with the digests of their texts."""
-        rows = [(meaning, to_blob(vector)) for meaning, vector in carried]
+    def add(self, migrated: "Iterable[tuple[bytes, Vectors]]") -> None:
+        """Store vectors by the digests of their texts."""
+        rows = [(meaning, to_blob(vector)) for meaning, vector in migrated]
         if rows:
             self._connection.execute("BEGIN")
             self._connection.executemany("INSERT OR REPLACE INTO vectors (meaning, vector) VALUES (?, ?)", rows)
@@ -339,18 +331,18 @@ class VectorCache:
         return self._fallback.dim
 
     def embed(self, texts: Sequence[str]) -> "Vectors":
-        """Vectors of texts: those that were kept, and new ones for the rest."""
+        """Vectors of texts: the migrated ones, and new ones for the rest."""
         import numpy as np
 
-        kept = [self._kept(text) for text in texts]
-        missing = [text for text, vector in zip(texts, kept, strict=True) if vector is None]
+        migrated = [self._find(text) for text in texts]
+        missing = [text for text, vector in zip(texts, migrated, strict=True) if vector is None]
         made = iter(self._fallback.embed(missing)) if missing else iter(())
-        rows = [vector if vector is not None else next(made) for vector in kept]
+        rows = [vector if vector is not None else next(made) for vector in migrated]
         return np.stack(rows) if rows else np.empty((0, self.dim), dtype=np.float32)
 
-    def _kept(self, text: str) -> "Vectors | None":
-        wanted = (meaning_digest(text),)
-        row = self._connection.execute("SELECT vector FROM vectors WHERE meaning = ?", wanted).fetchone()
+    def _find(self, text: str) -> "Vectors | None":
+        digest = (meaning_digest(text),)
+        row = self._connection.execute("SELECT vector FROM vectors WHERE meaning = ?", digest).fetchone()
         return from_blob(row[0]) if row else None
 
     @property

@@ -1,4 +1,4 @@
-"""A tenant of a server as the source of a migration: read in pages by key, nothing locked and no row changed."""
+"""A tenant of a server as the source of a migration: reads pages by key, without locks or changes."""
 
 import json
 import time
@@ -19,13 +19,13 @@ from engram.store.postgres.sql import statement
 from engram.store.postgres.store import PostgresStore
 from engram.store.tasks import from_fields
 
-PATIENCE = 10.0
-"""How long to wait for the transactions that were open when the journal's end was read."""
+SETTLE_SECONDS = 10.0
+"""How long to wait for transactions that were open when the journal's end was read."""
 _POLL = 0.02
 
 
 class PostgresSource:
-    """Reads a tenant. Its store is opened without an embedder, so that it claims none."""
+    """Reads a tenant. Its store is opened without an embedder, so that it does not claim one."""
 
     def __init__(self, store: PostgresStore) -> None:
         self._store, self._run = store, store.parts.database.run
@@ -46,14 +46,14 @@ class PostgresSource:
     @property
     def embedder(self) -> str:
         """The embedder that made the current vectors."""
-        return str(self._store.parts.facts.get("embedder") or "")
+        return str(self._store.parts.settings.get("embedder") or "")
 
-    # -- how far it goes
+    # -- where it ends
 
     def settle(self) -> None:
-        """Numbers are taken before a decision commits: one below the last may still appear while its transaction runs."""
+        """Find where the logs end, and wait for open transactions: they may have taken lower numbers."""
         ((self._journal_end, horizon),) = self._run("last_decision")
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + SETTLE_SECONDS
         while not self._run("all_ended", horizon=horizon)[0][0] and time.monotonic() < deadline:
             time.sleep(_POLL)
         self._usage_end = self._last_position()
@@ -71,22 +71,22 @@ class PostgresSource:
         """Every tenant can be migrated as it is."""
 
     def faults(self) -> list[str]:
-        """Documents that are missing: a record without one is never found."""
+        """Reports missing documents: a record without one cannot be found."""
         (documents,), (records,) = self._run("document_count")[0], self._run("record_count")[0]
-        return [f"documents: {documents} of {records} records can be found"] if documents != records else []
+        return [f"documents: only {documents} of {records} records can be found"] if documents != records else []
 
     def mark(self) -> tuple[Any, ...]:
-        """Where the logs end, and what the rest looks like."""
+        """Where the logs end, and digests of the rest."""
         return tuple(self._run("mark_of_all")[0])
 
     # -- contents
 
     def counts(self) -> Counts:
-        """How much there is."""
-        return Counts(*self._run("holdings")[0])
+        """How much the tenant contains."""
+        return Counts(*self._run("record_counts")[0])
 
     def snapshot(self) -> StateSnapshot:
-        """What is small enough to travel whole."""
+        """Everything that is sent as a whole."""
         return StateSnapshot(
             sessions=self._store.sessions(),
             verdicts=[GateVerdict(*row) for row in self._run("all_verdicts")],
@@ -122,14 +122,14 @@ class PostgresSource:
             after = rows[-1][0]
 
     def _image(self, memory_id: str, after: str | None, stored: str | None) -> MemoryImage:
-        """`stored` is empty where the memory is as its image says, None where this is not its latest."""
+        """`stored` is empty if the memory equals its image, None if this is not its latest image."""
         image = portable(json.loads(after), self.positions) if after is not None else None
         if stored:
             return MemoryImage(memory_id, image, portable(json.loads(stored), self.positions))
         return MemoryImage(memory_id, image, image if stored is not None else None)
 
     def events(self, known: Mapping[str, int]) -> Iterator[Event]:
-        """Events after what is known of each ledger."""
+        """Events after the known number of each ledger."""
         ranges = (
             (session, after, min(head.seq, after + BATCH))
             for session, head in ledger.heads(self._store.parts)
@@ -142,5 +142,5 @@ class PostgresSource:
 
     def vectors(self, ids: Sequence[str]) -> VectorsById:
         """Vectors of the current generation."""
-        rows = self._run("vectors_of", ids=list(ids), generation=self._store.parts.facts.generation)
+        rows = self._run("vectors_of", ids=list(ids), generation=self._store.parts.settings.generation)
         return {i: (bytes(meaning), from_binary(vector)) for i, meaning, vector in rows}

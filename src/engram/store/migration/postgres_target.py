@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
 _TABLES = ("documents", "postings", "memory_vectors")
-"""Answered from an index alone, once the server has marked their pages."""
+"""Vacuumed at the end: index-only scans need their visibility maps."""
 
 NUL = r"\u0000"
 COUNTED = 20_000
-"""Documents whose terms are counted at once."""
+"""Documents whose terms are counted per transaction."""
 
 
 class PostgresTarget:
@@ -51,12 +51,14 @@ class PostgresTarget:
     @property
     def embedder(self) -> str:
         """The embedder whose vectors it can use."""
-        return self._parts.embedder.name if self._parts.embedder is not None and self._parts.facts.can_embed() else ""
+        return (
+            self._parts.embedder.name if self._parts.embedder is not None and self._parts.settings.can_embed() else ""
+        )
 
     # -- beginning and ending
 
     def begin(self, source: str) -> MigrationState:
-        """Begin in an empty tenant, or continue where the same migration stopped."""
+        """Begin in an empty tenant, or continue a migration from the same source."""
         with self._database.transaction() as connection:
             self._database.within(connection, statement("lock_facts"), {})
             self._state = self.check(source) or MigrationState(source)
@@ -66,17 +68,17 @@ class PostgresTarget:
         return self._state
 
     def check(self, source: str) -> MigrationState | None:
-        """How far this migration came; `Refused` for a tenant with anything else in it."""
-        place, known = self._store.place, _state_of(self._database.run("look_at_move"))
+        """The state of this migration; None for a new one. Raises `Refused` if the tenant is not empty."""
+        place, known = self._store.place, _state_of(self._database.run("migration_state"))
         if known is not None:
             if known.source != source:
                 raise Refused(f"{place} was filled from {known.source}; name another tenant with --to-tenant NAME")
             return known
-        held, (tasks, jobs) = self._database.run("holdings")[0], self._database.run("tasks_held")[0]
-        if any((*held, tasks, jobs)):
+        counts, (tasks, jobs) = self._database.run("record_counts")[0], self._database.run("task_counts")[0]
+        if any((*counts, tasks, jobs)):
             raise Refused(
-                f"{place} is not empty ({held[0]} memories, {held[1]} decisions, {held[4]} events, {tasks} tasks); a store is "
-                "moved to an empty tenant: name one with --to-tenant NAME"
+                f"{place} is not empty ({counts[0]} memories, {counts[1]} decisions, {counts[4]} events, {tasks} tasks); "
+                "name an empty tenant with --to-tenant NAME"
             )
         return None
 
@@ -84,7 +86,7 @@ class PostgresTarget:
         return json.dumps(self._database.run("mark_of_all")[0], default=str)
 
     def finish(self, progress: Progress) -> None:
-        """Update the server's figures, count the terms, embed what has no vector."""
+        """Update the planner's statistics, count terms, embed documents without a vector."""
         self._analyze()
         self._count_terms(progress)
         if self._embedder_failed:
@@ -95,7 +97,7 @@ class PostgresTarget:
             self._save_state(connection)
 
     def _count_terms(self, progress: Progress) -> None:
-        """Update the term statistics, in steps as large as an idle server can take."""
+        """Update the term statistics, in large steps."""
         counted = 0
         self._database.change("begin_statistics")
         while True:
@@ -107,7 +109,7 @@ class PostgresTarget:
             progress("words", counted, counted)
 
     def _analyze(self) -> None:
-        """The planner's figures, and the marks for index-only scans; the server skips what this role may not do."""
+        """Update the planner's statistics and the visibility maps, as far as this role may."""
         with contextlib.suppress(EngramError):
             self._database.change("analyze")
             self._database.vacuum(_TABLES)
@@ -126,7 +128,7 @@ class PostgresTarget:
     # -- loading
 
     def load_snapshot(self, snapshot: StateSnapshot) -> None:
-        """Sessions, tasks, verdicts, tombstones, numbers, the pause: all of them, every time."""
+        """Replace sessions, tasks, verdicts, tombstones, numbers and the pause."""
         self._scopes = {session.id: session.scopes[0] for session in snapshot.sessions if session.scopes}
         self._scopes |= {task.id: task.scope for task in snapshot.tasks}
         work: list[tuple[str, dict[str, Any]]] = [("drop_verdicts", {}), ("drop_sessions", {})]
@@ -140,7 +142,7 @@ class PostgresTarget:
         work += [("drop_jobs", {}), *([("put_jobs", job_columns(snapshot.jobs))] if snapshot.jobs else [])]
         with self._batch() as connection:
             self._database.all_of(connection, work)
-            self._parts.facts.set(connection, paused=snapshot.paused or None)
+            self._parts.settings.set(connection, paused=snapshot.paused or None)
 
     def load_uses(self, uses: Sequence[Use]) -> None:
         """Append uses, at the server's next positions."""
@@ -152,12 +154,12 @@ class PostgresTarget:
                 for memory_id in dict.fromkeys(use.ids)
             ]
             names = ("ids", "positions", "kinds", "signals", "sessions", "ats")
-            self._database.within(connection, statement("move_uses"), columns(names, rows))
+            self._database.within(connection, statement("load_uses"), columns(names, rows))
             self._state.uses = uses[-1].position
             self._save_state(connection)
 
     def journal_writer(self, records: Sequence[JournalRecord], vectors: VectorsById) -> Callable[[], None]:
-        """Records, documents and vectors are made here; the result writes them."""
+        """Prepare records, documents and vectors; the result writes them."""
         images: list[str | None] = []
         memories: list[tuple[Memory, str]] = []
         for one in (one for record in records for one in record.images):
@@ -167,18 +169,18 @@ class PostgresTarget:
         rows = self._rows([memory_document(memory) for memory, _ in memories], vectors)
         return partial(self._load_journal, records, images, memories, rows)
 
-    def _rows(self, documents: Sequence[Document], carried: VectorsById) -> list[DocumentRow]:
-        """Documents with their vectors: the one that came with each, if it was made of this text, else a new one."""
+    def _rows(self, documents: Sequence[Document], migrated: VectorsById) -> list[DocumentRow]:
+        """Documents with their vectors: the migrated one if it was made of the same text, else a new one."""
         found: dict[str, Vectors] = {}
         for document in documents:
-            known = carried.get(document.id)
+            known = migrated.get(document.id)
             if known is not None and known[0] == meaning_digest(document.meaning):
                 found[document.id] = known[1]
         missing = [] if self._embedder_failed else [document for document in documents if document.id not in found]
         try:
             made = self._parts.embed([document.meaning for document in missing]) if missing else None
         except EmbedderError as error:
-            self._parts.warn(f"some documents are found by keyword only for now: {error}")
+            self._parts.warn(f"some documents can only be found by keyword until they are embedded: {error}")
             self._embedder_failed, made = True, None
         if made is not None:
             found |= {document.id: vector for document, vector in zip(missing, made, strict=True)}
@@ -193,7 +195,7 @@ class PostgresTarget:
     ) -> None:
         """Write decisions, and the memories as they are now."""
         texts = zip((one.id for record in records for one in record.images), images, strict=True)
-        with _blaming(texts), self._batch() as connection:
+        with _naming_record(texts), self._batch() as connection:
             self._put_journal(connection, records, images)
             ids = [memory.id for memory, _ in memories]
             known = self._database.within(connection, statement("memories_among"), {"ids": ids})
@@ -201,7 +203,7 @@ class PostgresTarget:
             with connection.pipeline():
                 for some in chunks(memories):
                     self._database.send(connection, memories_work(some, fresh))
-            write_documents(self._database, connection, rows, self._parts.facts.generation)
+            write_documents(self._database, connection, rows, self._parts.settings.generation)
             self._state.journal = records[-1].cursor
             self._save_state(connection)
 
@@ -213,46 +215,46 @@ class PostgresTarget:
             for seq, r in numbered
         ]
         decisions = columns(("seqs", "ats", "ops", "actors", "reasons", "sessions", "ids"), rows)
-        work = [("move_decisions", decisions)]
+        work = [("load_decisions", decisions)]
         if images:
             entries = [(one.id, seq, r.at, r.op) for seq, r in numbered for one in r.images]
-            work.append(("move_images", {**columns(("ids", "seqs", "ats", "ops"), entries), "images": images}))
+            work.append(("load_images", {**columns(("ids", "seqs", "ats", "ops"), entries), "images": images}))
         self._database.all_of(connection, work)
 
     def _scope(self, ledger: str) -> str:
         return self._scopes.get(ledger) or ledger_owner(ledger, None, None) or GLOBAL
 
     def load_events(self, batch: Sequence[Event], vectors: VectorsById) -> None:
-        """Events, where their ledgers end now, and the documents they are found by."""
+        """Write events, the heads of their ledgers, and their documents."""
         documents = [event_document(event, self._scope(event.session)) for event in batch]
         rows = self._rows(documents, vectors)
         records = [(e.id, e.session, e.seq, e.key, to_json(to_fields(e))) for e in batch]
         ends = {event.session: (event.session, event.seq, event.digest) for event in batch}
         texts = ((row[0], row[-1]) for row in records)
-        with _blaming(texts), self._batch() as connection:
+        with _naming_record(texts), self._batch() as connection:
             self._database.all_of(
                 connection,
                 [
-                    ("move_events", columns(("ids", "sessions", "seqs", "keys", "records"), records)),
-                    ("move_heads", columns(("sessions", "seqs", "digests"), list(ends.values()))),
+                    ("load_events", columns(("ids", "sessions", "seqs", "keys", "records"), records)),
+                    ("load_heads", columns(("sessions", "seqs", "digests"), list(ends.values()))),
                 ],
             )
-            write_documents(self._database, connection, rows, self._parts.facts.generation)
+            write_documents(self._database, connection, rows, self._parts.settings.generation)
 
     # -- state
 
     @contextlib.contextmanager
     def _batch(self) -> Iterator[Connection]:
-        """One transaction; `StoreBusy` if another process has continued this migration meanwhile."""
+        """One transaction. Raises `StoreBusy` if another process has continued this migration meanwhile."""
         with self._database.transaction() as connection:
-            if _state_of(self._database.within(connection, statement("state_of_move"), {})) != self._state:
+            if _state_of(self._database.within(connection, statement("lock_migration_state"), {})) != self._state:
                 raise StoreBusy(
                     f"another process is migrating a store to {self._store.place}; wait until it has finished"
                 )
             yield connection
 
     def _save_state(self, connection: Connection) -> None:
-        self._parts.facts.set(connection, moving=asdict(self._state))
+        self._parts.settings.set(connection, moving=asdict(self._state))
 
 
 def _state_of(rows: Sequence[tuple[Any, ...]]) -> MigrationState | None:
@@ -260,8 +262,8 @@ def _state_of(rows: Sequence[tuple[Any, ...]]) -> MigrationState | None:
 
 
 @contextlib.contextmanager
-def _blaming(texts: Iterable[tuple[str, str | None]]) -> Iterator[None]:
-    """Name the record that the server cannot store but files can."""
+def _naming_record(texts: Iterable[tuple[str, str | None]]) -> Iterator[None]:
+    """Add to an error the record that files can store but the server cannot."""
     try:
         yield
     except InvalidInput as error:
@@ -269,7 +271,7 @@ def _blaming(texts: Iterable[tuple[str, str | None]]) -> Iterator[None]:
         if odd is None:
             raise
         raise InvalidInput(
-            f"{odd}: {error}. Nothing of it can be moved as it is: `engram forget {odd} --purge` takes it out of the source"
+            f"{odd}: {error}. It cannot be migrated as it is; `engram forget {odd} --purge` removes it from the source"
         ) from None
 
 

@@ -1,7 +1,7 @@
-"""The records a migration carries, the same for every backend, and a name and a digest for each of their parts.
+"""The records of a migration, the same for every backend, with a name and a digest for each of their parts.
 
-Every store numbers its uses in its own way. In an image that travels, `activation.seq` therefore says how many uses are folded
-in, and not up to which position.
+Every store numbers its uses in its own way. In a migrated image, `activation.seq` is therefore the number of uses folded in, not
+a position.
 """
 
 import hashlib
@@ -25,9 +25,9 @@ Image = Mapping[str, Any] | None
 
 @dataclass(frozen=True, slots=True)
 class MemoryImage:
-    """A memory as a decision left it; `after` is None once it was purged.
+    """A memory after a decision; `after` is None once it was purged.
 
-    `stored` is the memory as the store has it now if this is its latest image. `team` is its file in a team's store.
+    `stored` is the current memory if this is its latest image. `team` is its file in a team's store.
     """
 
     id: str
@@ -38,7 +38,7 @@ class MemoryImage:
 
 @dataclass(frozen=True, slots=True)
 class JournalRecord:
-    """One decision. `cursor` tells its source where the next one begins; `size` is its length in bytes."""
+    """One decision. `cursor` is where its source continues after it; `size` is its length in bytes."""
 
     at: datetime
     op: str
@@ -53,7 +53,7 @@ class JournalRecord:
 
 @dataclass(frozen=True, slots=True)
 class GateVerdict:
-    """How a gate judged an autonomous proposal."""
+    """A gate's verdict on an autonomous proposal."""
 
     at: datetime
     gate: str
@@ -62,7 +62,7 @@ class GateVerdict:
 
 @dataclass(frozen=True, slots=True)
 class StateSnapshot:
-    """Everything that is small enough to travel whole every time."""
+    """Everything that is small enough to be sent as a whole."""
 
     sessions: Sequence[Session] = ()
     verdicts: Sequence[GateVerdict] = ()
@@ -109,7 +109,7 @@ def _snapshot_digests(snapshot: StateSnapshot) -> Iterator[tuple[str, bytes]]:
 
 
 def digest(value: Any) -> bytes:
-    """A digest of plain data; times count as the moment they name, keys in any order."""
+    """A digest of plain data, independent of time zones and the order of keys."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=_plain)
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest()
 
@@ -130,20 +130,20 @@ def _iso(moment: datetime) -> str:
 
 
 def watermark(after: Image) -> int:
-    """The position up to which an image's uses are folded in; 0 for none."""
+    """The position up to which uses are folded into an image; 0 for none."""
     block = after.get("activation") if after is not None else None
     seq = block.get("seq") if isinstance(block, Mapping) else None
     return seq if isinstance(seq, int) else 0
 
 
 def portable(after: Image, positions: "array[int]") -> Image:
-    """The image with the number of uses folded in, for a store that has its uses at these positions."""
+    """The image with the number of uses folded in, for a store with uses at these positions."""
     seq = watermark(after)
     return _with_watermark(after, bisect_left(positions, seq)) if after is not None and seq else after
 
 
 def localized(record: JournalRecord, positions: "array[int]") -> JournalRecord:
-    """The opposite, for all images of a decision: the position behind which that many uses lie."""
+    """The reverse, for all images of a decision: the position after that many uses."""
     if not any(watermark(one.after) or watermark(one.stored) for one in record.images):
         return record
 
@@ -163,5 +163,5 @@ def _with_watermark(after: Mapping[str, Any], seq: int) -> Mapping[str, Any]:
     try:
         return image(from_image(changed))
     except EngramError:
-        # A record of a newer Engram, of which this one knows only that block.
+        # A record of a newer Engram; this one only understands that block.
         return changed

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
 BATCH = 1_000
-"""Rows that travel together: enough to be quick, few enough to fit in memory and to repeat after a crash."""
+"""Rows per batch: enough to be fast, few enough to fit in memory and to repeat after a crash."""
 BATCH_BYTES = 16 << 20
-"""A batch of long texts is shorter."""
+"""The most bytes of a batch."""
 VectorsById = Mapping[str, "tuple[bytes, Vectors]"]
-"""Vectors by document id, each with the digest of the text it was made of."""
+"""Vectors by document id, each with the digest of its text."""
 Item = TypeVar("Item")
 
 
@@ -39,9 +39,9 @@ class Counts:
 
 @dataclass(slots=True)
 class MigrationState:
-    """How far a migration has come; the target keeps it. `uses` and `journal` are where the source continues.
+    """The progress of a migration, stored in the target. `uses` and `journal` are where the source continues.
 
-    `left` describes the target when the migration finished: unless the target was used since, a migration can continue.
+    `left` describes the target when the migration finished: it can continue unless the target was changed since.
     """
 
     source: str
@@ -52,16 +52,16 @@ class MigrationState:
 
 
 class MigrationSource(Protocol):
-    """A store that is read and never changed."""
+    """A store to read; never changed."""
 
     notes: list[str]
-    """What the owner should know."""
+    """Messages for the owner."""
     positions: "array[int]"
-    """Where its uses are, in order."""
+    """The positions of its uses, in order."""
 
     @property
     def identity(self) -> str:
-        """What tells this store from every other; contains no password."""
+        """Identifies the store; contains no password."""
 
     @property
     def place(self) -> str:
@@ -69,13 +69,13 @@ class MigrationSource(Protocol):
 
     @property
     def embedder(self) -> str:
-        """The name of the embedder that made its vectors; "" where there are none."""
+        """The name of the embedder that made its vectors; "" if there are none."""
 
     def settle(self) -> None:
-        """Fix how far the logs are read from here on: nothing up to there can still appear."""
+        """Find where the logs end; they are read up to there, and nothing is added before that end."""
 
     def check(self) -> None:
-        """Raise `StoreError` for a store that cannot be migrated as it is."""
+        """Raise `StoreError` if the store cannot be migrated as it is."""
 
     def mark(self) -> tuple[Any, ...]:
         """A value that changes when the store does."""
@@ -93,52 +93,52 @@ class MigrationSource(Protocol):
         """Decisions after a cursor, in order."""
 
     def events(self, known: Mapping[str, int]) -> Iterator[Event]:
-        """Events of every ledger after the number that is known of it, ledger by ledger."""
+        """Events of every ledger after its known number, ledger by ledger."""
 
     def vectors(self, ids: Sequence[str]) -> VectorsById:
         """The vectors of some documents."""
 
     def faults(self) -> list[str]:
-        """Where the store contradicts itself."""
+        """Inconsistencies of the store."""
 
 
 class MigrationTarget(Protocol):
-    """A store that is filled. Each batch arrives whole or not at all, together with the state of the migration."""
+    """A store to fill. Each batch is written completely or not at all, together with the migration's state."""
 
     notes: list[str]
-    """What the owner should know."""
+    """Messages for the owner."""
 
     @property
     def embedder(self) -> str:
         """The name of the embedder whose vectors it can use; "" for none."""
 
     def begin(self, source: str) -> MigrationState:
-        """Prepare for a source, or return how far its migration came; `Refused` for a place with anything else in it."""
+        """Begin or continue a migration; returns its state. Raises `Refused` if the target is not empty."""
 
     def heads(self) -> Mapping[str, int]:
-        """The number of each ledger's last event that has arrived."""
+        """The number of each ledger's last migrated event."""
 
     def positions(self) -> "array[int]":
-        """The positions of all uses that have arrived, in order."""
+        """The positions of all migrated uses, in order."""
 
     def load_snapshot(self, snapshot: StateSnapshot) -> None:
-        """Replace what is small."""
+        """Replace everything that is sent as a whole."""
 
     def load_uses(self, uses: Sequence[Use]) -> None:
-        """Append uses, at positions of its own."""
+        """Append uses, at the target's own positions."""
 
     def journal_writer(self, records: Sequence[JournalRecord], vectors: VectorsById) -> Callable[[], None]:
-        """Do the slow part of loading decisions, possibly in another thread; calling the result writes them."""
+        """Prepare decisions, possibly in another thread; calling the result writes them."""
 
     def load_events(self, batch: Sequence[Event], vectors: VectorsById) -> None:
-        """Append events to their ledgers, digests unchanged."""
+        """Append events to their ledgers with their digests."""
 
     def finish(self, progress: Progress) -> None:
-        """Make it a store like any other."""
+        """Make the target usable as a store."""
 
 
 def export(source: MigrationSource) -> Iterator[Record]:
-    """Everything in a store, as one stream."""
+    """All records of a store, as one stream."""
     yield source.snapshot()
     yield from source.uses()
     yield from source.journal()
@@ -146,7 +146,7 @@ def export(source: MigrationSource) -> Iterator[Record]:
 
 
 def batches(items: Iterable[Item], weigh: Callable[[Item], tuple[int, int]]) -> Iterator[list[Item]]:
-    """Items that travel together; `weigh` says how many rows and bytes one counts for."""
+    """Items in batches; `weigh` returns the rows and bytes of one item."""
     pending: list[Item] = []
     rows = size = 0
     for item in items:
@@ -161,7 +161,7 @@ def batches(items: Iterable[Item], weigh: Callable[[Item], tuple[int, int]]) -> 
 
 
 def prefetch(items: Iterator[Item]) -> Iterator[Item]:
-    """The same items, the next one made in a thread while the caller uses the last."""
+    """The same items; the next one is made in a thread while the caller uses the current one."""
     end = object()
     with ThreadPoolExecutor(1, "engram-prefetch") as worker:
         upcoming = worker.submit(next, items, end)

@@ -1,4 +1,4 @@
-"""`engram migrate`: opens both ends, carries everything over in batches, and compares the ends afterwards."""
+"""`engram migrate`: copies a store in batches, then compares source and target."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from engram.store.postgres.store import PostgresStore
 
 MAX_PASSES = 5
-"""How often a migration checks again whether the source has grown; one written to without pause never arrives."""
+"""How often a migration copies what was added to the source meanwhile before it gives up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Endpoint:
 
     @property
     def place(self) -> str:
-        """Where it is, safe to show."""
+        """Its location, safe to show."""
         if self.server is None:
             return str(self.directory)
         from engram.store.postgres.errors import shown_url
@@ -50,9 +50,9 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """What arrived in this run, what the target contains now, what differs, and what the owner should know.
+    """The result of a migration: the target's counts, what this run copied, the differences, and notes for the owner.
 
-    `already` says that an earlier run had finished and this one only compared.
+    `already` is set if an earlier run had finished and this one only compared.
     """
 
     counts: Counts
@@ -63,20 +63,20 @@ class Transfer:
 
 
 def named_endpoint(named: str, tenant: str | None, option: str) -> Endpoint:
-    """The end a person names, a URL or a directory; `option` is the one that gave the tenant."""
+    """The endpoint a user names, a URL or a directory; `option` is the option that gave the tenant."""
     if "://" in named:
         return Endpoint(server=requested_server(url=named, tenant=tenant))
     if tenant is not None:
-        raise InvalidInput(f"{option} names a tenant, which a directory does not have; leave it out")
+        raise InvalidInput(f"{option} is for servers; omit it for a directory")
     if not named.strip():
-        raise InvalidInput("a directory's name is empty; name one, or give a postgresql:// URL")
+        raise InvalidInput("the directory is empty; give a directory or a postgresql:// URL")
     from engram.store.files.home import expanded
 
     return Endpoint(directory=expanded(Path(named), "the store").absolute())
 
 
 def default_endpoint(home: Path | None, tenant: str | None) -> Endpoint:
-    """The end every verb works on: the given home, `$ENGRAM_URL`, or the default home."""
+    """The endpoint that other verbs use: the given home, `$ENGRAM_URL`, or the default home."""
     from engram.store.files.home import default_root, expanded
 
     server = requested_server(home, tenant=tenant)
@@ -86,7 +86,7 @@ def default_endpoint(home: Path | None, tenant: str | None) -> Endpoint:
 
 
 def transfer(here: Endpoint, there: Endpoint, progress: Progress = lambda *_: None) -> Transfer:
-    """Migrate everything, then compare both ends. After an interruption, run it again: it continues where it stopped."""
+    """Migrate everything, then compare source and target. An interrupted migration continues when run again."""
     _refuse_same(here, there)
     with open_source(here) as source:
         source.check()
@@ -101,7 +101,7 @@ def transfer(here: Endpoint, there: Endpoint, progress: Progress = lambda *_: No
 
 
 def plan(here: Endpoint, there: Endpoint) -> Counts:
-    """What would be migrated. Refuses what `transfer` would refuse; changes neither end."""
+    """What would be migrated. Raises what `transfer` would raise; changes nothing."""
     _refuse_same(here, there)
     with open_source(here) as source:
         source.check()
@@ -114,14 +114,14 @@ def _refuse_same(here: Endpoint, there: Endpoint) -> None:
     if here.directory is not None and there.directory is not None:
         same = here.directory.resolve() == there.directory.resolve()
     if same:
-        raise InvalidInput(f"{here.place} is where the store already is; name another place with --to")
+        raise InvalidInput(f"source and target are both {here.place}; give another target with --to")
 
 
-# -- carrying over
+# -- copying
 
 
 def _migrate(source: MigrationSource, target: MigrationTarget, progress: Progress) -> dict[str, int] | None:
-    """Carry everything over until the source has nothing more. Returns what arrived; None if an earlier run had finished."""
+    """Copy everything, including what is added meanwhile. Returns what was copied; None if an earlier run had finished."""
     state = target.begin(source.identity)
     if state.finished:
         return None
@@ -134,8 +134,8 @@ def _migrate(source: MigrationSource, target: MigrationTarget, progress: Progres
             break
     else:
         raise StoreBusy(
-            f"{source.place} kept changing during the migration; what arrived so far is kept. Stop its writers, then run "
-            "this again"
+            f"{source.place} kept changing during the migration; what was copied is kept. Stop its writers, then run "
+            "the command again"
         )
     target.finish(progress)
     return arrived
@@ -144,7 +144,7 @@ def _migrate(source: MigrationSource, target: MigrationTarget, progress: Progres
 def _pass(
     source: MigrationSource, target: MigrationTarget, state: MigrationState, arrived: dict[str, int], progress: Progress
 ) -> None:
-    """Sessions first, they give their events a scope; uses before the memories they are folded into."""
+    """Copy once: sessions first, which give their events a scope; uses before the memories they are folded into."""
 
     def report(kind: str, more: int, total: int) -> None:
         arrived[kind] = arrived.get(kind, 0) + more
@@ -169,12 +169,12 @@ def _pass(
 def _load_journal(
     source: MigrationSource, target: MigrationTarget, state: MigrationState
 ) -> Iterator[tuple[int, int, int]]:
-    """Yields the images, current memories and decisions of each batch that has arrived."""
+    """Yields the number of images, current memories and decisions of each batch written."""
     positions = target.positions()
     if len(source.positions) != len(positions):
         raise StoreError(
             f"{source.place} was pruned or purged during the migration: it has {len(source.positions)} uses, "
-            f"{len(positions)} arrived. Start again with an empty target"
+            f"{len(positions)} were copied. Start over with an empty target"
         )
 
     def prepared() -> Iterator[tuple[tuple[int, int, int], Callable[[], None]]]:
@@ -199,7 +199,7 @@ def _vectors(ids: list[str], source: MigrationSource, target: MigrationTarget) -
 
 @contextmanager
 def open_source(end: Endpoint) -> Iterator[MigrationSource]:
-    """An end to read from."""
+    """Open an endpoint for reading."""
     if end.server is not None:
         from engram.store.migration.postgres_source import PostgresSource
 
@@ -246,7 +246,7 @@ def _embedder(config: Path | None) -> "Embedder | None":
 
 
 def _check_free(end: Endpoint, source: str) -> None:
-    """Refuse a target that `transfer` would refuse, without changing it."""
+    """Raise for a target that `transfer` would refuse, without changing it."""
     if end.server is None:
         from engram.store.migration.files_target import FilesTarget
 

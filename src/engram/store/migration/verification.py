@@ -1,4 +1,4 @@
-"""Whether two stores have the same contents: their streams side by side, one digest per record, differences by name."""
+"""Compares two stores: reads their streams in parallel, one digest per record, and names the differences."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ Named = tuple[str, bytes]
 
 
 def verify(source: MigrationSource, target: MigrationSource, progress: Progress = lambda *_: None) -> list[str]:
-    """The differences between two stores, by name; an empty list if everything arrived."""
+    """The differences between two stores, by name; empty if they are equal."""
     here, there = asdict(source.counts()), asdict(target.counts())
     found = [
         f"{kind}: {here[kind]} at the source, {there[kind]} at the target" for kind in here if here[kind] != there[kind]
@@ -42,7 +42,7 @@ def _reported(items: Iterator[Named], progress: Progress, total: int) -> Iterato
 
 
 def _differences(here: Iterator[Named], there: Iterator[Named]) -> Iterator[str]:
-    """What differs, by name. Equal streams take no memory; from the first difference on they are compared by name."""
+    """The differences by name. Equal streams take no memory; after the first difference, the rest is compared by name."""
     for left, right in zip_longest(here, there):
         if left != right:
             break
@@ -52,7 +52,7 @@ def _differences(here: Iterator[Named], there: Iterator[Named]) -> Iterator[str]
     target = _by_name(chain([right] if right else [], there))
     for name in sorted(source.keys() | target.keys()):
         if name not in target:
-            yield f"{name}: did not arrive"
+            yield f"{name}: missing at the target"
         elif name not in source:
             yield f"{name}: only at the target"
         elif source[name] != target[name]:
@@ -60,7 +60,7 @@ def _differences(here: Iterator[Named], there: Iterator[Named]) -> Iterator[str]
 
 
 def _by_name(items: Iterator[Named]) -> Mapping[str, bytes]:
-    """One digest per name, of everything the stream says under it."""
+    """One digest per name, of all its records."""
     found: dict[str, bytes] = {}
     for name, digest in items:
         found[name] = hashlib.blake2b(found.get(name, b"") + digest, digest_size=DIGEST_BYTES).digest()

@@ -1,4 +1,4 @@
-"""Texts as one parameter of a statement."""
+"""Texts and vectors as parameters of a statement, in the server's binary form."""
 
 import struct
 from collections.abc import Sequence
@@ -16,9 +16,7 @@ _pack_size = struct.Struct(">i").pack
 
 
 class Texts(list[str]):
-    """A `text[]` for a statement that takes many. A plain list is one as well, at four times the cost: each item is asked
-    what it is.
-    """
+    """A `text[]` parameter. A plain list works, too, at four times the cost: psycopg inspects each item."""
 
     def dumped(self, element_oid: int, encoding: str) -> bytes:
         """The array in the server's own binary form."""
@@ -30,7 +28,7 @@ class Texts(list[str]):
 
 
 def register_texts(connection: "Connection") -> None:
-    """Teach a connection to send `Texts`."""
+    """Register `Texts` with a connection."""
     from psycopg.adapt import Dumper
     from psycopg.postgres import types
     from psycopg.pq import Format
@@ -51,7 +49,7 @@ _HEADER = 4
 
 
 class HalfVector:
-    """One vector as a parameter, at the precision the server keeps."""
+    """One vector as a parameter, with the precision the server stores."""
 
     def __init__(self, vector: "Vectors") -> None:
         self.vector = vector
@@ -62,7 +60,7 @@ class HalfVector:
 
 
 class VectorArray:
-    """Many vectors as one parameter, in the server's own binary form: a thousand of them cost as much as one as text."""
+    """Many vectors as one parameter, in binary form: a thousand cost as much as one as text."""
 
     def __init__(self, vectors: "Sequence[Vectors]") -> None:
         self.vectors = vectors
@@ -79,7 +77,7 @@ class VectorArray:
 
 
 def register_vectors(connection: "Connection") -> None:
-    """Teach a connection to send `HalfVector` and `VectorArray`; the types' numbers differ from database to database."""
+    """Register `HalfVector` and `VectorArray` with a connection; the types' oids differ between databases."""
     from psycopg.adapt import Dumper
     from psycopg.pq import Format
 
@@ -106,14 +104,14 @@ def register_vectors(connection: "Connection") -> None:
 
 
 def from_binary(data: bytes) -> "Vectors":
-    """The vector of a halfvec as the server sends it: two shorts, then big-endian halves."""
+    """The vector of a binary halfvec: two shorts, then big-endian halves."""
     import numpy as np
 
     return np.frombuffer(data, dtype=">f2", offset=_HEADER).astype(np.float32)
 
 
 def rows_of(found: "Sequence[bytes | None]", dim: int) -> "Vectors":
-    """The vectors of halfvecs, one row each; zero where one is still to be made."""
+    """The vectors of halfvecs, one row each; zeros for missing ones."""
     import numpy as np
 
     empty = bytes(_HEADER + 2 * dim)

@@ -1,6 +1,6 @@
 """Connections to a server: one pool for each URL and process, shared by every tenant the process serves.
 
-A connection carries nothing from one transaction to the next, neither a tenant nor a setting, so whoever comes next may have it;
+A connection carries nothing from one transaction to the next, neither a tenant nor a setting, so any caller may use it next;
 a pooler between here and the server may do the same.
 """
 

@@ -348,7 +348,7 @@ class Database:
             raise half_character(error) from None
         return cursor.fetchall() if cursor.description is not None else []
 
-    def answers(self, connection: Connection, asked: Sequence[BoundStatement]) -> list[list[Row]]:
+    def answers(self, connection: Connection, statements: Sequence[BoundStatement]) -> list[list[Row]]:
         """The rows of each statement, in one round trip. Statements composed of literals are not prepared.
 
         Values arrive in binary form: a halfvec is bytes.
@@ -356,8 +356,8 @@ class Database:
         self._refuse_forked(connection)
         cursors = []
         try:
-            with connection.pipeline() if len(asked) > 1 else contextlib.nullcontext():
-                for text, values in asked:
+            with connection.pipeline() if len(statements) > 1 else contextlib.nullcontext():
+                for text, values in statements:
                     prepare = False if isinstance(text, sql.Composed) else None
                     given = {"tenant": self.tenant, **values}
                     cursors.append(connection.execute(text, given, prepare=prepare, binary=True))

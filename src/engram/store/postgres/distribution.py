@@ -161,35 +161,35 @@ def _distributed(connection: Connection) -> tuple[list[str], bool]:
     for table in cluster.left_behind:
         connection.execute(statement("citus_empty"), {"table": table.full_name})
     place = f"Citus {cluster.version}, {cluster.nodes} {'node' if cluster.nodes == 1 else 'nodes'}"
-    told = [f"{place}: {len(cluster.tables)} tables are distributed by tenant"]
+    report = [f"{place}: {len(cluster.tables)} tables are distributed by tenant"]
     if cluster.local:
-        told.append(f"distributed now: {len(cluster.local)} tables, {rows:,} rows")
+        report.append(f"distributed now: {len(cluster.local)} tables, {rows:,} rows")
     if cluster.left_behind:
-        told.append(f"emptied on the coordinator: {', '.join(table.name for table in cluster.left_behind)}")
-    return told, bool(cluster.local)
+        report.append(f"emptied on the coordinator: {', '.join(table.name for table in cluster.left_behind)}")
+    return report, bool(cluster.local)
 
 
 def _spread(connection: Connection, cluster: Cluster) -> int:
-    """Distribute the tables that are not, beside those that are; how many rows moved. They stay locked until the end."""
+    """Distribute the local tables, colocated with the distributed ones; returns the number of rows. Locks them until the end."""
     if not cluster.local:
         return 0
     names = sql.SQL(", ").join(table.identifier for table in cluster.local)
     connection.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(names))
     # A group of their own: they are to move between nodes together, and with nobody else's tables.
-    beside = next((table.full_name for table in cluster.distributed), "none")
+    colocate_with = next((table.full_name for table in cluster.distributed), "none")
     rows = 0
     for table in cluster.local:
-        rows += _move(connection, table, beside)
-        beside = table.full_name if beside == "none" else beside
+        rows += _move(connection, table, colocate_with)
+        colocate_with = table.full_name if colocate_with == "none" else colocate_with
     return rows
 
 
-def _move(connection: Connection, table: Table, beside: str) -> int:
+def _move(connection: Connection, table: Table, colocate_with: str) -> int:
     """Distribute one table with its rows. Row security is not forced meanwhile: it would refuse the COPY."""
     security = sql.SQL("ALTER TABLE {} {} ROW LEVEL SECURITY")
     connection.execute(security.format(table.identifier, sql.SQL("NO FORCE")))
     rows = _count(connection, table)
-    connection.execute(statement("citus_distribute"), {"table": table.full_name, "beside": beside})
+    connection.execute(statement("citus_distribute"), {"table": table.full_name, "beside": colocate_with})
     arrived = _count(connection, table)
     if arrived != rows:
         raise StoreError(f"{arrived} of {rows} rows of {table.full_name} arrived; nothing was distributed")

@@ -296,7 +296,7 @@ def _privileges(parts: TenantContext) -> Check:
 
 
 def _index(parts: TenantContext) -> Check:
-    generation = parts.facts.generation
+    generation = parts.settings.generation
     documents = int(parts.database.run("document_count")[0][0])
     vectors = int(parts.database.run("vector_count", generation=generation)[0][0])
     detail = f"{documents} documents, {vectors} vectors"
@@ -305,22 +305,22 @@ def _index(parts: TenantContext) -> Check:
             "index", False, f"{detail}; {len(strays)} or more without a record", "run `engram index --rebuild`"
         )
     name = neighbours.index_name(parts.database.tenant, generation)
-    if parts.facts.get("hnsw") == generation and name not in neighbours.indexes_of(parts.database):
+    if parts.settings.get("hnsw") == generation and name not in neighbours.indexes_of(parts.database):
         return Check("index", False, f"{detail}; the HNSW index {name} is missing", "run `engram index --nearest`")
-    if vectors < documents and parts.embedder is not None and parts.facts.can_embed():
+    if vectors < documents and parts.embedder is not None and parts.settings.can_embed():
         missing = documents - vectors
         return Check("index", False, f"{detail}; {missing} lack a vector", "run `engram index --reembed`")
-    if vectors >= neighbours.WORTHWHILE and parts.facts.get("hnsw") != generation:
+    if vectors >= neighbours.WORTHWHILE and parts.settings.get("hnsw") != generation:
         advice = "`engram index --nearest` builds an HNSW index for this tenant"
         return Check("index", True, f"{detail}, searched exhaustively", advice)
     return Check("index", True, detail)
 
 
 def _embedder(parts: TenantContext) -> Check:
-    there = parts.facts.get("embedder")
+    there = parts.settings.get("embedder")
     if parts.embedder is None:
         return Check("embedder", True, "none: search is by keyword")
-    if not parts.facts.can_embed():
+    if not parts.settings.can_embed():
         detail = f"configured {parts.embedder.name}, the store has {there or 'none'}; search is by keyword"
         return Check("embedder", False, detail, "run `engram index --reembed`")
     return Check("embedder", True, parts.embedder.name)

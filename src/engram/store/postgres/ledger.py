@@ -156,7 +156,7 @@ def append(
                 DocumentRow(event_document(event, scope), vectors[i] if vectors is not None else None)
                 for i, event in zip(fresh, new, strict=True)
             ]
-            write_documents(parts.database, connection, documents, parts.facts.generation)
+            write_documents(parts.database, connection, documents, parts.settings.generation)
     written = dict(zip(fresh, new, strict=True))
     by_key = known | {event.key: event for event in new if event.key}
     return [written[i] if i in written else by_key[event.key] for i, event in enumerate(events)]
@@ -254,7 +254,7 @@ def verify(parts: TenantContext) -> list[str]:
         counts = {reason: reason.partition(" ")[0] for reason in checkpoints}
         digests = {int(counts[reason]): digest for reason, digest in checkpoints.items() if counts[reason].isdigit()}
         problems += missing_events(session, checkpoints, digests.get)
-    return problems + broken_links((session, reason) for session, reason in run("words"))
+    return problems + broken_links((session, reason) for session, reason in run("linked_checkpoints"))
 
 
 def _heads(parts: TenantContext) -> Iterator[tuple[str, Head]]:

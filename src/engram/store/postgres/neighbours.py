@@ -44,7 +44,7 @@ _NAME = re.compile(r"near_[0-9a-f]{16}_[0-9]+")
 
 def uses_index(parts: TenantContext, filters: Filters, generation: int) -> bool:
     """Whether the tenant's HNSW index answers a query with these filters."""
-    return parts.facts.get("hnsw") == generation and not _is_narrow(parts, filters)
+    return parts.settings.get("hnsw") == generation and not _is_narrow(parts, filters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ def build(parts: TenantContext, progress: Progress) -> str:
     Only the owner of the tables may. The tenant's inserts are slower from then on. Waits for another process that is building
     one; raises `StoreBusy` if that takes too long.
     """
-    database, generation, dim = parts.database, parts.facts.generation, int(parts.facts.get("dim") or 0)
+    database, generation, dim = parts.database, parts.settings.generation, int(parts.settings.get("dim") or 0)
     table = _table(database)
     if not dim or table is None:
         raise InvalidInput("this tenant has no vectors yet; add a memory with an embedder first")
@@ -161,7 +161,7 @@ def build(parts: TenantContext, progress: Progress) -> str:
         if not waited or not _known(database).get(name, False):
             _build(database, name, table, dim, generation)
     with database.transaction() as own:
-        parts.facts.set(own, hnsw=generation)
+        parts.settings.set(own, hnsw=generation)
     progress("nearest", 1, 1)
     return name
 

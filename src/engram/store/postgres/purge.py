@@ -75,23 +75,23 @@ def purge(store: "PostgresStore", ids: Sequence[str], actor: str, drawn: Collect
         for name in ("begin_statistics", "await_statistics"):
             parts.database.within(connection, statement(name), {})
         parts.database.within(connection, statement("lock_memories"), {"ids": wanted})
-        asked = [i for i in wanted if i not in drawn and store.event(i) is None]
+        memory_ids = [i for i in wanted if i not in drawn and store.event(i) is None]
         owners = _owners(parts, connection, wanted)
-        everywhere = _everything_said(store, asked)
-        own = [text for text in _everything_said(store, sorted({*wanted} - {*asked})) if text not in everywhere]
-        evidence = _events_to_blank(store, connection, wanted, asked, everywhere)
+        everywhere = _all_texts(store, memory_ids)
+        own = [text for text in _all_texts(store, sorted({*wanted} - {*memory_ids})) if text not in everywhere]
+        evidence = _events_to_blank(store, connection, wanted, memory_ids, everywhere)
         quoting = (event for event in _quoting(parts, connection, own) if event.id not in evidence)
-        said = [*everywhere, *said_elsewhere(quoting, own, evidence.values())]
+        texts = [*everywhere, *said_elsewhere(quoting, own, evidence.values())]
         # A memory purged by id is removed from every record; a purge of an owner or an event spares other owners' records.
-        spares: Spares = (lambda _: False) if asked else partial(is_foreign, own=owners)
-        _blank_sessions(parts, connection, said, spares)
-        _blank_tasks(parts, connection, said, spares)
-        _blank_reasons(parts, connection, said, spares)
+        spares: Spares = (lambda _: False) if memory_ids else partial(is_foreign, own=owners)
+        _blank_sessions(parts, connection, texts, spares)
+        _blank_tasks(parts, connection, texts, spares)
+        _blank_reasons(parts, connection, texts, spares)
         _blank_journal(parts, connection, wanted, actor)
         _remove(parts, connection, [*wanted, *evidence])
         _blank_events(parts, connection, evidence, actor)
     _vacuum(parts)
-    return Purged(tuple(sorted({*wanted, *evidence})), _remaining(parts, said, owners), OUT_OF_REACH)
+    return Purged(tuple(sorted({*wanted, *evidence})), _remaining(parts, texts, owners), OUT_OF_REACH)
 
 
 def _owners(parts: TenantContext, connection: Connection, ids: Sequence[str]) -> set[str]:
@@ -100,7 +100,7 @@ def _owners(parts: TenantContext, connection: Connection, ids: Sequence[str]) ->
     return {str(scope) for (scope,) in rows}
 
 
-def _everything_said(store: "PostgresStore", wanted: Sequence[str]) -> list[str]:
+def _all_texts(store: "PostgresStore", wanted: Sequence[str]) -> list[str]:
     """Every text of the memories' versions and of the events."""
     texts: list[str] = []
     for wanted_id in wanted:
@@ -115,62 +115,62 @@ def _events_to_blank(
     store: "PostgresStore",
     connection: Connection,
     wanted: Sequence[str],
-    asked: Sequence[str],
+    memory_ids: Sequence[str],
     everywhere: Sequence[str],
 ) -> dict[str, Event]:
     """The given events, those cited by the given memories, and those that quote them."""
     named = list(wanted)
-    for memory_id in asked:
+    for memory_id in memory_ids:
         cited = [(e.event, m.scope) for m in _versions(store, memory_id) for e in m.evidence]
         named += [i for i, scope in cited if goes_with(next(iter(_owners(store.parts, connection, [i])), ""), scope)]
     found = {event.id: event for i in dict.fromkeys(named) if (event := store.event(i)) is not None}
     return found | {event.id: event for event in _quoting(store.parts, connection, [*filter(is_sentence, everywhere)])}
 
 
-def _quoting(parts: TenantContext, connection: Connection, said: Sequence[str]) -> list[Event]:
+def _quoting(parts: TenantContext, connection: Connection, texts: Sequence[str]) -> list[Event]:
     """The events that contain any of the texts."""
-    if not said:
+    if not texts:
         return []
-    rows = parts.database.within(connection, statement("quoting_events"), {"needles": quoted_spellings(said)})
+    rows = parts.database.within(connection, statement("quoting_events"), {"needles": quoted_spellings(texts)})
     found = [decode_event(record) for (record,) in rows]
-    return [event for event in found if any(says(words_of(event), text) for text in said)]
+    return [event for event in found if any(says(words_of(event), text) for text in texts)]
 
 
 def _versions(store: "PostgresStore", memory_id: str) -> list[Memory]:
     return [image.memory for image in store.history(memory_id) if image.memory is not None]
 
 
-def _blank_sessions(parts: TenantContext, connection: Connection, said: Sequence[str], spares: Spares) -> None:
+def _blank_sessions(parts: TenantContext, connection: Connection, texts: Sequence[str], spares: Spares) -> None:
     """Blank quotations in the tasks and summaries of sessions."""
-    if not said:
+    if not texts:
         return
-    for row in parts.database.within(connection, statement("quoting_sessions"), {"texts": list(said)}):
+    for row in parts.database.within(connection, statement("quoting_sessions"), {"texts": list(texts)}):
         session = session_of(row)
         if session.scopes and spares(session.scopes[0]):
             continue
-        blank = {"id": session.id, "task": without(session.task, said), "summary": without(session.summary, said)}
+        blank = {"id": session.id, "task": without(session.task, texts), "summary": without(session.summary, texts)}
         parts.database.within(connection, statement("blank_session"), blank)
 
 
-def _blank_tasks(parts: TenantContext, connection: Connection, said: Sequence[str], spares: Spares) -> None:
+def _blank_tasks(parts: TenantContext, connection: Connection, texts: Sequence[str], spares: Spares) -> None:
     """Blank quotations in tasks, checkpoints and jobs."""
-    needles = quoted_spellings(said)
-    found = parts.database.within(connection, statement("quoting_tasks"), {"needles": needles}) if said else []
+    needles = quoted_spellings(texts)
+    found = parts.database.within(connection, statement("quoting_tasks"), {"needles": needles}) if texts else []
     for kind, task_id, number, scope, record in found:
         if spares(scope):
             continue
-        fields = reworded(json.loads(record), lambda text: without(text, said))
+        fields = reworded(json.loads(record), lambda text: without(text, texts))
         blank = {"id": task_id, "number": number, "record": to_json(fields)}
         parts.database.within(connection, statement(f"blank_{kind}"), blank)
 
 
-def _blank_reasons(parts: TenantContext, connection: Connection, said: Sequence[str], spares: Spares) -> None:
+def _blank_reasons(parts: TenantContext, connection: Connection, texts: Sequence[str], spares: Spares) -> None:
     """Blank quotations in the reasons of decisions."""
-    rows = parts.database.within(connection, statement("quoting_reasons"), {"texts": list(said)}) if said else []
+    rows = parts.database.within(connection, statement("quoting_reasons"), {"texts": list(texts)}) if texts else []
     for seq, reason, scopes in rows:
         if scopes and all(map(spares, scopes)):
             continue
-        parts.database.within(connection, statement("blank_reason"), {"seq": seq, "reason": without(reason, said)})
+        parts.database.within(connection, statement("blank_reason"), {"seq": seq, "reason": without(reason, texts)})
 
 
 def _blank_journal(parts: TenantContext, connection: Connection, wanted: Sequence[str], actor: str) -> None:
@@ -195,8 +195,8 @@ def _blank_journal(parts: TenantContext, connection: Connection, wanted: Sequenc
 
 def _remove(parts: TenantContext, connection: Connection, ids: Sequence[str]) -> None:
     known = known_documents(parts.database, connection, ids)
-    numbers = [held.n for held in known.values()]
-    terms = [term for held in known.values() for term in set(" ".join(held.texts).split())]
+    numbers = [document.n for document in known.values()]
+    terms = [term for document in known.values() for term in set(" ".join(document.texts).split())]
     parts.database.all_of(
         connection,
         [
@@ -222,7 +222,7 @@ def _blank_events(parts: TenantContext, connection: Connection, evidence: dict[s
     records = {"ids": [event.id for event in empty], "records": [to_json(to_fields(event)) for event in empty]}
     parts.database.within(connection, statement("blank_events"), records)
     rows = [DocumentRow(event_document(event, session_scope(parts, event.session))) for event in empty]
-    write_documents(parts.database, connection, rows, parts.facts.generation)
+    write_documents(parts.database, connection, rows, parts.settings.generation)
 
 
 def _vacuum(parts: TenantContext) -> None:
@@ -231,18 +231,18 @@ def _vacuum(parts: TenantContext) -> None:
         parts.database.vacuum(_TABLES)
 
 
-def _remaining(parts: TenantContext, said: Sequence[str], owners: Collection[str]) -> tuple[str, ...]:
+def _remaining(parts: TenantContext, texts: Sequence[str], owners: Collection[str]) -> tuple[str, ...]:
     """Lines for records that still contain a whole text; those of other owners are only counted."""
-    if not said:
+    if not texts:
         return ()
     try:
-        rows = parts.database.run("still_said", needles=quoted_spellings(said))
+        rows = parts.database.run("still_quoted", needles=quoted_spellings(texts))
     except EngramError as error:
         return (f"unknown: the search for remaining text failed ({error}); purge again to prove it",)
     return quoting_lines(
-        [QuotingRecord(row_id, scope) for row_id, scope, words in rows if _says_any(words, said)], owners
+        [QuotingRecord(row_id, scope) for row_id, scope, words in rows if _says_any(words, texts)], owners
     )
 
 
-def _says_any(record: str, said: Sequence[str]) -> bool:
-    return any(says(words, text) for words in strings_in(json.loads(record)) for text in said)
+def _says_any(record: str, texts: Sequence[str]) -> bool:
+    return any(says(words, text) for words in strings_in(json.loads(record)) for text in texts)

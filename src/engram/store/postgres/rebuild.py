@@ -29,7 +29,7 @@ def rebuild(parts: TenantContext, progress: Progress) -> None:
                 if not rows:
                     break
                 documents = [DocumentRow(document) for document in _documents(parts, name, rows)]
-                write_documents(parts.database, connection, documents, parts.facts.generation, rewrite=True)
+                write_documents(parts.database, connection, documents, parts.settings.generation, rewrite=True)
             after, done = rows[-1][0], done + len(rows)
             progress("documents", done, max(total, done))
     _drop_strays(parts)

@@ -36,12 +36,12 @@ _WEIGHTS = {f"w{i}": weight for i, weight in enumerate(FIELD_WEIGHTS)}
 
 def candidates(parts: TenantContext, statistics: Statistics, query: Query, filters: Filters) -> Candidates:
     """What the retrievers find."""
-    totals, generation = statistics.totals(), parts.facts.usable_generation()
+    totals, generation = statistics.totals(), parts.settings.usable_generation()
     with parts.database.reading() as connection:
         found = _CandidateSearch(parts, statistics, connection, query, filters).run(totals, generation)
     if parts.embedder is not None and generation is None:
         found.warnings.append(
-            f"searched by keyword only: the store's vectors are from {parts.facts.get('embedder') or 'no embedder'}, this process "
+            f"searched by keyword only: the store's vectors are from {parts.settings.get('embedder') or 'no embedder'}, this process "
             f"uses {parts.embedder.name}; run `engram index --reembed`"
         )
     return found
@@ -68,16 +68,16 @@ class _CandidateSearch:
             self.statistics.cache(known, counts)
             (words,) = self._answers(self._lexical(found, known, totals)) or [[]]
         else:
-            asked = self._lexical(found, known, totals)
-            answers = self._answers([*asked, *near])
-            words = answers.pop(0) if asked else []
+            lexical = self._lexical(found, known, totals)
+            answers = self._answers([*lexical, *near])
+            words = answers.pop(0) if lexical else []
         found.lexical = _ranking(words, found)
         if nearby is not None:
             found.semantic = _ranking([row for row in self._nearest(nearby, answers) if row[1] != 0], found)
         return found
 
-    def _answers(self, asked: Sequence[BoundStatement]) -> list[list[Row]]:
-        return self.parts.database.answers(self.connection, asked) if asked else []
+    def _answers(self, statements: Sequence[BoundStatement]) -> list[list[Row]]:
+        return self.parts.database.answers(self.connection, statements) if statements else []
 
     def _lexical(self, found: Candidates, known: Mapping[str, int], totals: Totals) -> list[BoundStatement]:
         """The search by words, where a word of the question occurs; the counts and what is left out go into `found`."""
@@ -88,8 +88,8 @@ class _CandidateSearch:
             return []
         condition, values = where(self.filters)
         rarities = [_rarity(found.frequency[term], totals.documents) for term in kept]
-        asked = {"terms": kept, "rarities": rarities, "average": totals.average, "limit": self.query.limit}
-        return [(statement("lexical").format(condition=condition), {**values, **asked, **_WEIGHTS})]
+        parameters = {"terms": kept, "rarities": rarities, "average": totals.average, "limit": self.query.limit}
+        return [(statement("lexical").format(condition=condition), {**values, **parameters, **_WEIGHTS})]
 
     def _neighbour_search(self, generation: int | None) -> neighbours.NeighbourSearch | None:
         if self.query.vector is None or generation is None:
@@ -110,12 +110,12 @@ class _CandidateSearch:
         if len(rows) == self.query.limit or (not nearby.settings and looked_at < nearby.values["wide"]):
             return rows
         condition, values = where(self.filters)
-        asked = {
+        parameters = {
             "vector": nearby.values["vector"],
             "generation": nearby.values["generation"],
             "limit": self.query.limit,
         }
-        return self._answers([(statement("near_among").format(condition=condition), {**values, **asked})])[0]
+        return self._answers([(statement("near_among").format(condition=condition), {**values, **parameters})])[0]
 
 
 def _rarity(frequency: int, total: int) -> float:
@@ -132,11 +132,11 @@ def passages(
     parts: TenantContext, numbers: Sequence[int], ranges: Sequence[PassageRange], filters: Filters
 ) -> "tuple[list[IndexedPassage], Vectors | None]":
     """These documents, then every document of these ranges, in order; with their vectors."""
-    generation = parts.facts.usable_generation()
+    generation = parts.settings.usable_generation()
     condition, values = where(filters)
-    asked: list[BoundStatement] = []
+    statements: list[BoundStatement] = []
     if numbers:
-        asked.append((statement("alone"), {"numbers": list(numbers), "generation": generation}))
+        statements.append((statement("alone"), {"numbers": list(numbers), "generation": generation}))
     if ranges:
         read: dict[str, Any] = {
             "parents": [s.parent for s in ranges],
@@ -144,9 +144,9 @@ def passages(
             "lasts": [s.last for s in ranges],
         }
         text = statement("together").format(condition=condition)
-        asked.append((text, {**values, **read, "generation": generation}))
+        statements.append((text, {**values, **read, "generation": generation}))
     with parts.database.reading() as connection:
-        rows = list(chain.from_iterable(parts.database.answers(connection, asked))) if asked else []
+        rows = list(chain.from_iterable(parts.database.answers(connection, statements))) if statements else []
     placed = [
         IndexedPassage(n, (statement_, about, support), parent, position, time, eligible)
         for n, statement_, about, support, parent, position, time, eligible, _ in rows
@@ -156,18 +156,18 @@ def passages(
 
 def vectors_of(parts: TenantContext, numbers: Sequence[int]) -> "Vectors | None":
     """Vectors of documents, one row each; zeros where one is missing."""
-    generation = parts.facts.usable_generation()
+    generation = parts.settings.usable_generation()
     if generation is None:
         return None
-    asked = {"generation": generation, "numbers": list(dict.fromkeys(numbers))}
+    parameters = {"generation": generation, "numbers": list(dict.fromkeys(numbers))}
     with parts.database.reading() as connection:
-        (rows,) = parts.database.answers(connection, [(statement("vectors"), asked)])
+        (rows,) = parts.database.answers(connection, [(statement("vectors"), parameters)])
     found: dict[int, bytes] = dict(rows)
     return rows_of([found.get(n) for n in numbers], _dim(parts))
 
 
 def _dim(parts: TenantContext) -> int:
-    return int(parts.facts.get("dim") or 0)
+    return int(parts.settings.get("dim") or 0)
 
 
 def walk(database: Database, seeds: Sequence[str], depth: int, hops: Hops, per_seed: int) -> list[Step]:

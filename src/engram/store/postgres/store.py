@@ -13,12 +13,11 @@ from engram.rules.scopes import shows
 from engram.store.ledger import decode_event
 from engram.store.lineage import versions_among
 from engram.store.postgres import search
-from engram.store.postgres.context import Numbers, TenantContext
+from engram.store.postgres.context import Numbers, TenantContext, TenantSettings
 from engram.store.postgres.database import Database
 from engram.store.postgres.filters import where
 from engram.store.postgres.ledger import PostgresLedger
 from engram.store.postgres.sql import statement
-from engram.store.postgres.state import StoreState
 from engram.store.postgres.statistics import Statistics
 from engram.store.postgres.task_store import PostgresTaskStore
 from engram.store.postgres.transaction import DecisionResult, PostgresTransaction, day_of
@@ -66,7 +65,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
         database = Database(url, tenant)
         self.parts = TenantContext(
             database=database,
-            facts=StoreState(database, embedder.name if embedder else "", embedder.dim if embedder else 0),
+            settings=TenantSettings(database, embedder.name if embedder else "", embedder.dim if embedder else 0),
             numbers=Numbers(database),
             embedder=embedder,
             clock=clock,
@@ -167,7 +166,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
 
     def document_positions(self, numbers: Sequence[int]) -> dict[int, DocumentPosition]:
         """The position of each document in its session, task or file."""
-        return {n: DocumentPosition(*place) for n, *place in self._run("stands", numbers=list(numbers))}
+        return {n: DocumentPosition(*place) for n, *place in self._run("document_positions", numbers=list(numbers))}
 
     def passages(
         self, numbers: Sequence[int], ranges: Sequence[PassageRange], filters: Filters
@@ -181,7 +180,9 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
 
     def known_terms(self, terms: Sequence[str], scopes: Collection[str]) -> frozenset[str]:
         """The terms that occur in these scopes."""
-        return frozenset(term for (term,) in self._run("said", terms=list(terms), scopes=list(scopes), common=COMMON))
+        return frozenset(
+            term for (term,) in self._run("known_terms", terms=list(terms), scopes=list(scopes), common=COMMON)
+        )
 
     def known_at(self, moment: datetime) -> dict[str, Memory | None]:
         """Every memory changed since a moment, as it was then."""
@@ -309,13 +310,13 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
     @property
     def paused(self) -> bool:
         """Whether the owner has paused learning and injection."""
-        self.parts.facts.refresh()
-        return bool(self.parts.facts.get("paused", False))
+        self.parts.settings.refresh()
+        return bool(self.parts.settings.get("paused", False))
 
     def pause(self, paused: bool) -> None:
         """Pause or resume learning and injection, for every process of this tenant."""
         with self.parts.database.transaction() as connection:
-            self.parts.facts.set(connection, paused=paused or None)
+            self.parts.settings.set(connection, paused=paused or None)
 
     def new_token(self, size: int) -> str:
         """Random hex digits."""
@@ -384,7 +385,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
 
     def facts(self) -> Mapping[str, Any]:
         """What `status` and `doctor` report of the store."""
-        generation = self.parts.facts.generation
+        generation = self.parts.settings.generation
         return {
             "store": self.place,
             "statuses": dict(self._run("statuses")),
@@ -393,7 +394,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
             "index": {
                 "documents": dict(self._run("kinds")),
                 "vectors": self._run("vector_count", generation=generation)[0][0],
-                "embedder": self.parts.facts.get("embedder"),
+                "embedder": self.parts.settings.get("embedder"),
                 "generation": generation,
             },
             "embedder": self.parts.embedder.name if self.parts.embedder else None,

@@ -65,7 +65,7 @@ class DueTenants:
         found: set[str] = set()
         ends = 1 if not self._after else 2  # a call that starts in the middle continues at the beginning
         with self._database.reading() as connection:
-            self._database.within(connection, statement("work_for_all"), {})
+            self._database.within(connection, statement("see_all_tenants"), {})
             for _ in range(self._statements):
                 names = self._some(connection, now)
                 found.update(names)
@@ -77,7 +77,7 @@ class DueTenants:
 
     def _some(self, connection: Connection, now: datetime) -> list[str]:
         wanted = {"after": self._after, "now": now, "kinds": self._kinds, "limit": self._rows}
-        return [tenant for (tenant,) in self._database.within(connection, statement("tenants_at_work"), wanted)]
+        return [tenant for (tenant,) in self._database.within(connection, statement("due_tenants"), wanted)]
 
     def close(self) -> None:
         """Close the connections."""

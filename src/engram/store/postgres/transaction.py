@@ -254,7 +254,7 @@ class PostgresTransaction:
         parts, ids, images = self._parts, Texts(self._pending), Texts()
         fresh = {i for i in ids if self._stored.get(i) is None}
         # Reads come first: inside the pipeline no answer is available before its end.
-        placed, generation = number_documents(parts.database, self._connection, ids), parts.facts.generation
+        placed, generation = number_documents(parts.database, self._connection, ids), parts.settings.generation
         ((seq,),) = self._run("next_decision")
         with self._connection.pipeline():
             for some in chunks(list(self._pending.values())):

@@ -5,9 +5,8 @@ import time
 from engram.model.errors import EmbedderError
 from engram.store.documents import meaning_digest, stored_meaning
 from engram.store.postgres import neighbours
-from engram.store.postgres.context import TenantContext
+from engram.store.postgres.context import CACHE_SECONDS, TenantContext
 from engram.store.postgres.sql import statement
-from engram.store.postgres.state import CACHE_SECONDS
 from engram.store.postgres.write import vector_columns
 from engram.store.protocol import Progress
 
@@ -16,10 +15,10 @@ SLICE = 256
 
 def fill(parts: TenantContext) -> int:
     """Embed documents without a vector of the current generation, a slice at a time; returns how many."""
-    if parts.embedder is None or not parts.facts.can_embed():
+    if parts.embedder is None or not parts.settings.can_embed():
         return 0
     done, after = 0, 0
-    while made := _embed_slice(parts, parts.facts.generation, after):
+    while made := _embed_slice(parts, parts.settings.generation, after):
         after, done = made[0], done + made[1]
     return done
 
@@ -50,10 +49,10 @@ def reembed(parts: TenantContext, progress: Progress) -> int:
     """Embed every document with this process's embedder. Resumable; searches use the old vectors meanwhile."""
     if parts.embedder is None:
         raise EmbedderError("this process has no embedder; set one with `engram config embedder static`")
-    parts.facts.refresh()
-    if parts.facts.can_embed():
-        if not parts.facts.get("pending"):
-            _drop_old(parts, parts.facts.generation)  # left by a re-embedding that was interrupted at its end
+    parts.settings.refresh()
+    if parts.settings.can_embed():
+        if not parts.settings.get("pending"):
+            _drop_old(parts, parts.settings.generation)  # left by a re-embedding that was interrupted at its end
         return fill(parts)
     generation = _pending_generation(parts)
     total = int(parts.database.run("document_count")[0][0])
@@ -75,12 +74,12 @@ def _pending_generation(parts: TenantContext) -> int:
     assert parts.embedder is not None
     with parts.database.transaction() as connection:
         parts.database.within(connection, statement("lock_facts"), {})
-        parts.facts.refresh()
-        pending = parts.facts.get("pending")
+        parts.settings.refresh()
+        pending = parts.settings.get("pending")
         if pending and pending[1] == parts.embedder.name:
             return int(pending[0])
-        generation = max(parts.facts.generation, pending[0] if pending else 0) + 1
-        parts.facts.set(connection, pending=[generation, parts.embedder.name])
+        generation = max(parts.settings.generation, pending[0] if pending else 0) + 1
+        parts.settings.set(connection, pending=[generation, parts.embedder.name])
     return generation
 
 
@@ -91,7 +90,7 @@ def _switch(parts: TenantContext, generation: int) -> bool:
         parts.database.within(connection, statement("lock_facts"), {})
         if parts.database.within(connection, statement("lacks_vector"), {"generation": generation}):
             return False
-        parts.facts.set(
+        parts.settings.set(
             connection,
             generation=generation,
             embedder=parts.embedder.name,
@@ -99,7 +98,7 @@ def _switch(parts: TenantContext, generation: int) -> bool:
             pending=None,
             hnsw=None,
         )
-    parts.facts.refresh()
+    parts.settings.refresh()
     return True
 
 

@@ -41,7 +41,7 @@ def connect(path: Path) -> tuple[sqlite3.Connection, bool]:
         return _open(path)
     except sqlite3.DatabaseError as error:
         if is_damaged(error):
-            return _begin_anew(path)
+            return _replace_damaged(path)
         if is_busy(error):
             raise StoreBusy(
                 f"the index {path} could not be opened: {error}; another process is busy with it"
@@ -86,7 +86,7 @@ def _code(error: Exception) -> int:
     return int(getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
 
-def _begin_anew(path: Path) -> tuple[sqlite3.Connection, bool]:
+def _replace_damaged(path: Path) -> tuple[sqlite3.Connection, bool]:
     try:
         discard(path)
         path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)

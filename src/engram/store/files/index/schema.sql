@@ -6,7 +6,7 @@ CREATE TABLE meta (
     value ANY
 ) WITHOUT ROWID;
 
--- One row per document. `n` is also the document's row in the vector matrix, so it is never given out twice.
+-- One row per document. `n` is also the document's row in the vector matrix, so it is never used twice.
 CREATE TABLE docs (
     n           INTEGER PRIMARY KEY AUTOINCREMENT,
     id          TEXT NOT NULL UNIQUE,
@@ -45,8 +45,8 @@ CREATE TABLE records (
     record TEXT NOT NULL
 );
 
--- Index terms, joined by blanks. FTS5 reads them from here, and so does whoever judges a turn with its neighbours.
--- `meaning` is a digest of the embedded text: while it stands, so does the vector.
+-- Index terms, joined by blanks. FTS5 reads them from here, and so does the ranking of a turn with its neighbours.
+-- `meaning` is a digest of the embedded text: the vector is valid while it is unchanged.
 CREATE TABLE texts (
     n         INTEGER PRIMARY KEY,
     statement TEXT NOT NULL,
@@ -102,7 +102,7 @@ CREATE TABLE vectors (
     PRIMARY KEY (generation, n)
 ) WITHOUT ROWID;
 
--- Following the files: which file holds which memory, and how each looked when it was last read.
+-- File sync: which file contains which memory, and each file's stamp when it was last read.
 CREATE TABLE files (
     path     TEXT PRIMARY KEY,
     mtime_ns INTEGER NOT NULL,
@@ -124,13 +124,13 @@ CREATE TABLE ledgers (
     size INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- Where the journal saw each ledger end last, in its own words.
+-- The last anchor of each ledger, as written in the journal.
 CREATE TABLE ends (
     session TEXT PRIMARY KEY,
     reason  TEXT NOT NULL
 ) WITHOUT ROWID;
 
--- Where in the journal each image of a memory lies.
+-- The position of each image of a memory in the journal.
 CREATE TABLE images (
     id     TEXT NOT NULL,
     seq    INTEGER NOT NULL,
@@ -142,7 +142,7 @@ CREATE TABLE images (
 ) WITHOUT ROWID;
 CREATE INDEX images_at ON images (at);
 
--- Highest number given out for each day, purged ones included, so that no id comes back.
+-- Highest number used on each day, including purged ids, so that no id is used again.
 CREATE TABLE numbers (
     day  TEXT PRIMARY KEY,
     last INTEGER NOT NULL

@@ -118,7 +118,7 @@ CROSS JOIN texts t ON t.n = d.n
 ORDER BY d.parent, d.position
 
 -- name: said
--- Whether any of the documents that hold a term lies in these scopes; of a term that very many hold that is taken for granted.
+-- Whether a term occurs in a document of these scopes; assumed for very common terms.
 SELECT 1 WHERE EXISTS (
     SELECT 1 FROM (SELECT rowid AS n FROM words WHERE words MATCH ?1 LIMIT ?3) w CROSS JOIN docs d ON d.n = w.n
     WHERE d.scope IN (SELECT value FROM json_each(?2))

@@ -10,7 +10,7 @@ SELECT l.groupid, (
 ) FROM pg_catalog.pg_dist_local_group l
 
 -- name: citus_tables
--- Every table that holds rows of tenants. Where the coordinator holds shards, they lie beside the tables they belong to.
+-- Every table with rows of tenants. If the coordinator stores shards, they are next to the tables they belong to.
 SELECT c.relname, pg_get_userbyid(c.relowner), pg_has_role(c.relowner, 'USAGE'), c.relkind = 'p', coalesce(p.partmethod = 'h', false),
     p.colocationid, pg_relation_size(c.oid) > 0
 FROM pg_catalog.pg_class c

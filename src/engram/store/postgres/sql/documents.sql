@@ -6,7 +6,7 @@ SELECT d.id, d.n, d.statement, d.about, d.support, d.meaning, d.scope, d.kind, d
 WHERE d.tenant = %(tenant)s AND d.id = ANY(%(ids)b::text[])
 
 -- name: put_documents
--- A document that is there keeps its number. A number that was given out twice is an error, not another document's end.
+-- An existing document keeps its number. A number that was allocated twice is an error and replaces nothing.
 INSERT INTO engram.documents AS known (
     tenant, n, id, kind, scope, status, type, domain, parent, position, time, known, valid_from, valid_until, pinned, hash,
     change, tags, statement, about, support, length, meaning

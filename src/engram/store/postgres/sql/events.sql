@@ -43,20 +43,19 @@ SELECT DISTINCT e.session FROM engram.agent_events e WHERE e.tenant = %(tenant)s
 -- name: rows_of
 SELECT id, seq, key, record::text FROM engram.agent_events WHERE tenant = %(tenant)s AND session = %(session)s ORDER BY seq
 
--- name: words
--- What the journal was told of the ends of ledgers, in order.
+-- name: linked_checkpoints
+-- The checkpoints of all ledgers, in order.
 SELECT session, reason FROM engram.journal WHERE tenant = %(tenant)s AND op = 'ledger' ORDER BY seq
 
 -- name: redactions
 SELECT reason FROM engram.journal WHERE tenant = %(tenant)s AND op = 'redact'
 
 -- name: newest_anchor
--- The newest word on a ledger's end.
+-- The newest checkpoint of any ledger.
 SELECT session, reason FROM engram.journal WHERE tenant = %(tenant)s AND op = 'ledger' ORDER BY seq DESC LIMIT 1
 
 -- name: anchors
--- Every end of each ledger that the journal has seen since the ledger was last let go, and the digest of the event that stands
--- there now.
+-- Every checkpoint of each ledger since it was last pruned, and the digest of the event that is there now.
 SELECT a.session, a.reason, (
     SELECT e.record ->> 'digest' FROM engram.agent_events e
     WHERE e.tenant = %(tenant)s AND e.session = a.session AND e.seq = substring(a.reason FROM '^[0-9]{1,18} ')::bigint

@@ -61,7 +61,7 @@ WHERE p.id IS NOT NULL AND p.id <> ALL (w.seen)
 ORDER BY r.weight DESC, r.target LIMIT 2 * (%(per_seed)s::bigint + 1 - cardinality(w.seen))
 
 -- name: hops_inbound
--- A link to what a memory superseded is a link to it.
+-- A link to a superseded memory counts as a link to its successor.
 SELECT p.id, r.type, r.weight, false AS forward
 FROM (
     SELECT o.source, o.type, o.weight FROM (
@@ -96,7 +96,7 @@ WHERE p.id <> ALL (w.seen)
 ORDER BY r.weight DESC, r.source LIMIT %(per_seed)s::bigint + 1 - cardinality(w.seen)
 
 -- name: hop_weight
--- A link that use made fades with every day since its last use, and is gone below the least; a given one weighs what was said.
+-- A learned link decays with every day since its last use, and counts as gone below a minimum; an explicit one keeps its weight.
 CASE r.type WHEN 'co_accessed' THEN (
     SELECT CASE WHEN s.strength >= {least} THEN r.weight * s.strength ELSE 0 END FROM (
         SELECT r.strength * power({daily}::float8,
@@ -105,7 +105,7 @@ CASE r.type WHEN 'co_accessed' THEN (
 ) ELSE r.weight END
 
 -- name: hop_given
--- A learned link is left out where a given relation that this walk follows joins the same two memories.
+-- A learned link is skipped if an explicit relation that this walk follows joins the same two memories.
 AND (r.type <> 'co_accessed' OR NOT EXISTS (
     SELECT 1 FROM engram.memory_relations g WHERE g.tenant = %(tenant)s AND g.source = r.{source} AND g.target = r.{target}
     AND g.type <> 'co_accessed' AND g.weight > 0 AND g.weight >= %(min_weight)s::float8 {typed}

@@ -1,7 +1,7 @@
--- A tenant that came a moment ago is unknown to the planner, which takes its tables for empty and would read all of them for
--- each row. OFFSET 0 keeps a lookup by key what it is.
+-- The planner has no statistics of a tenant that was just created, takes its tables for empty and would scan them for each row.
+-- OFFSET 0 forces lookups by key.
 
--- name: holdings
+-- name: record_counts
 SELECT
     (SELECT count(*) FROM engram.agent_memory WHERE tenant = %(tenant)s),
     (SELECT count(*) FROM engram.journal WHERE tenant = %(tenant)s),
@@ -12,7 +12,7 @@ SELECT
     (SELECT count(*) FROM engram.gate_verdicts WHERE tenant = %(tenant)s),
     (SELECT count(*) FROM engram.tombstones WHERE tenant = %(tenant)s)
 
--- name: tasks_held
+-- name: task_counts
 SELECT (SELECT count(*) FROM engram.agent_task_runs WHERE tenant = %(tenant)s),
     (SELECT count(*) FROM engram.memory_jobs WHERE tenant = %(tenant)s)
 
@@ -95,10 +95,10 @@ SELECT id FROM engram.tombstones WHERE tenant = %(tenant)s
 -- name: all_numbers
 SELECT day, last FROM engram.id_numbers WHERE tenant = %(tenant)s
 
--- name: state_of_move
+-- name: lock_migration_state
 SELECT value FROM engram.store_facts WHERE tenant = %(tenant)s AND key = 'moving' FOR UPDATE
 
--- name: look_at_move
+-- name: migration_state
 SELECT value FROM engram.store_facts WHERE tenant = %(tenant)s AND key = 'moving'
 
 -- name: next_decisions
@@ -107,35 +107,35 @@ SELECT nextval('engram.decision_numbers') FROM generate_series(1, %(count)s)
 -- name: next_uses
 SELECT nextval('engram.use_numbers') FROM generate_series(1, %(count)s)
 
--- name: move_decisions
+-- name: load_decisions
 INSERT INTO engram.journal (tenant, seq, at, op, actor, reason, session, ids)
 SELECT %(tenant)s, seq, at, op, actor, reason, session, ARRAY(SELECT json_array_elements_text(ids::json))
 FROM unnest(%(seqs)b::bigint[], %(ats)b::timestamptz[], %(ops)b::text[], %(actors)b::text[], %(reasons)b::text[],
     %(sessions)b::text[], %(ids)b::text[]) AS given(seq, at, op, actor, reason, session, ids)
 RETURNING 1
 
--- name: move_images
+-- name: load_images
 INSERT INTO engram.journal_images (tenant, id, seq, at, op, after)
 SELECT %(tenant)s, id, seq, at, op, after::json
 FROM unnest(%(ids)b::text[], %(seqs)b::bigint[], %(ats)b::timestamptz[], %(ops)b::text[], %(images)b::text[])
     AS given(id, seq, at, op, after)
 RETURNING 1
 
--- name: move_uses
+-- name: load_uses
 INSERT INTO engram.memory_uses (tenant, id, position, kind, signal, session, at)
 SELECT %(tenant)s, id, position, kind, signal, session, at
 FROM unnest(%(ids)b::text[], %(positions)b::bigint[], %(kinds)b::text[], %(signals)b::text[], %(sessions)b::text[],
     %(ats)b::timestamptz[]) AS given(id, position, kind, signal, session, at)
 RETURNING 1
 
--- name: move_events
+-- name: load_events
 INSERT INTO engram.agent_events (tenant, id, session, seq, key, record)
 SELECT %(tenant)s, id, session, seq, key, record::json
 FROM unnest(%(ids)b::text[], %(sessions)b::text[], %(seqs)b::bigint[], %(keys)b::text[], %(records)b::text[])
     AS given(id, session, seq, key, record)
 RETURNING 1
 
--- name: move_heads
+-- name: load_heads
 INSERT INTO engram.ledger_heads (tenant, session, seq, digest)
 SELECT %(tenant)s, session, seq, digest FROM unnest(%(sessions)b::text[], %(seqs)b::bigint[], %(digests)b::text[])
     AS given(session, seq, digest)

@@ -2,7 +2,7 @@
 SELECT scope FROM engram.documents WHERE tenant = %(tenant)s AND id = %(id)s
 
 -- name: lexical
--- BM25 as FTS5 reckons it (k1 1.2, b 0.75), each field with its weight; the terms were pruned and weighed by the caller.
+-- BM25 as in FTS5 (k1 1.2, b 0.75), with a weight for each field; the caller prunes and weights the terms.
 -- OFFSET 0 keeps the planner to the terms' own postings, however many it expects, and to the documents' key: the best are
 -- looked up one after the other until enough of them pass.
 SELECT found.n, found.score, d.parent, d.position, coalesce(tail.position, 0) FROM (
@@ -22,7 +22,7 @@ LEFT JOIN LATERAL (
 ORDER BY found.score DESC, found.n LIMIT %(limit)s
 
 -- name: near
--- The nearest of all, as far as they pass; the last row says how many were looked at.
+-- The nearest of all that pass; the last row is the number of vectors compared.
 WITH nearest AS MATERIALIZED ({nearest})
 (
     SELECT v.n, -v.distance AS score, d.parent, d.position, coalesce(tail.position, 0)
@@ -37,7 +37,7 @@ WITH nearest AS MATERIALIZED ({nearest})
 UNION ALL SELECT NULL, NULL, NULL, NULL, count(*) FROM nearest
 
 -- name: near_all
--- The nearest of some bound the nearest of all: what is farther away need not be sorted.
+-- The nearest of some vectors bound the nearest of all: what is farther away need not be sorted.
 SELECT v.n, v.vector <#> %(vector)s::halfvec AS distance FROM engram.memory_vectors v
 WHERE v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.kind = ANY(%(kinds)b::text[]) AND {fits}
     AND v.vector <#> %(vector)s::halfvec <= (
@@ -86,7 +86,7 @@ WHERE {condition} ORDER BY d.time DESC NULLS LAST, d.n DESC LIMIT %(limit)s OFFS
 -- name: counted
 SELECT count(*) FROM engram.documents d WHERE {condition}
 
--- name: stands
+-- name: document_positions
 SELECT d.n, d.parent, d.position, CASE d.parent WHEN '' THEN 0 ELSE (
     SELECT l.position FROM engram.documents l WHERE l.tenant = %(tenant)s AND l.parent = d.parent AND l.parent <> ''
     ORDER BY l.position DESC LIMIT 1
@@ -127,8 +127,8 @@ WHERE v.tenant = %(tenant)s AND v.generation = %(generation)s AND v.n = ANY(%(nu
 -- name: by_id
 SELECT record::text FROM engram.agent_memory WHERE tenant = %(tenant)s AND id = %(id)s
 
--- name: said
--- Whether any of the documents that hold a term lies in these scopes; of a term that very many hold that is taken for granted.
+-- name: known_terms
+-- The terms that occur in a document of these scopes, or in very many documents.
 SELECT t.term FROM unnest(%(terms)b::text[]) AS t(term) CROSS JOIN LATERAL (
     SELECT count(*) AS held, bool_or(d.scope = ANY(%(scopes)b::text[])) AS seen FROM (
         SELECT p.n FROM engram.postings p WHERE p.tenant = %(tenant)s AND p.term = t.term LIMIT %(common)s

@@ -16,7 +16,7 @@ SELECT counted_to FROM engram.term_statistics WHERE tenant = %(tenant)s FOR UPDA
 SELECT counted_to FROM engram.term_statistics WHERE tenant = %(tenant)s FOR UPDATE
 
 -- name: uncounted
--- The next documents to be counted, and how many terms they hold.
+-- The next documents to count, and the number of their terms.
 SELECT array_agg(f.n), coalesce(sum(f.length), 0) FROM (
     SELECT d.n, d.length FROM engram.documents d
     WHERE d.tenant = %(tenant)s AND d.n > %(counted_to)s ORDER BY d.n LIMIT %(slice)s

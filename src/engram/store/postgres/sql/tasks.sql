@@ -10,7 +10,7 @@ SELECT record::text FROM engram.agent_task_runs WHERE tenant = %(tenant)s AND id
 SELECT record::text FROM engram.agent_task_runs WHERE tenant = %(tenant)s AND id = %(id)s FOR UPDATE
 
 -- name: share_task
--- A writer to a task's ledger keeps the task from ending meanwhile, and keeps no other writer from writing.
+-- A writer to a task's ledger keeps the task from ending meanwhile, without blocking other writers.
 SELECT record::text FROM engram.agent_task_runs WHERE tenant = %(tenant)s AND id = %(id)s FOR SHARE
 
 -- name: tasks
@@ -45,17 +45,17 @@ FROM unnest(%(ids)b::text[], %(kinds)b::text[], %(statuses)b::text[], %(run_afte
 ON CONFLICT (tenant, id) DO NOTHING
 
 -- name: due_jobs
--- Those another worker is taking at this moment are passed over, not waited for.
+-- Skips jobs that another worker is leasing at this moment.
 SELECT record::text FROM engram.memory_jobs
 WHERE tenant = %(tenant)s AND status IN ('waiting', 'leased') AND run_after <= %(now)s
     AND (status = 'waiting' OR leased_until <= %(now)s) AND (%(any)s OR kind = ANY(%(kinds)b::text[]))
 ORDER BY run_after, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 
--- name: work_for_all
--- Until the transaction ends, the rows of memory_jobs may be read whosesoever they are.
+-- name: see_all_tenants
+-- Until the transaction ends, rows of memory_jobs of every tenant can be read.
 SET LOCAL engram.worker = 'on'
 
--- name: tenants_at_work
+-- name: due_tenants
 -- The one statement that looks across tenants, for a worker of all of them: names only, no record, no lock; on Citus it goes to
 -- every shard. One name for each job, so that a few rows are read and no more: the caller continues after the last name.
 SELECT tenant FROM engram.memory_jobs

@@ -1,5 +1,5 @@
 -- name: standbys
--- Of those that follow this server, as far as the role may see it; a backup that is being made is none.
+-- The standbys of this server, as far as the role may see them; running backups are excluded.
 SELECT application_name, state, sync_state, pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::bigint
 FROM pg_stat_replication WHERE state IS DISTINCT FROM 'backup' ORDER BY application_name, pid
 

@@ -6,13 +6,13 @@ INSERT INTO engram.commits (tenant, writer, token, at) VALUES (%(tenant)s, %(wri
 ON CONFLICT (tenant, writer) DO UPDATE SET token = excluded.token, at = excluded.at
 
 -- name: what_became
--- Without a row nothing was committed, and from now on nothing of that transaction can be: its own row would be this one.
+-- Without a row nothing was committed, and now that transaction cannot commit any more: its row would conflict with this one.
 INSERT INTO engram.commits AS known (tenant, writer, token, at) VALUES (%(tenant)s, %(writer)s, '', now())
 ON CONFLICT (tenant, writer) DO UPDATE SET at = excluded.at
 RETURNING known.token
 
 -- name: forget_writers
--- By the server's clock, by which they were noted: a client's may be wrong.
+-- By the server's clock, which also wrote the times: a client's may be wrong.
 DELETE FROM engram.commits WHERE tenant = %(tenant)s AND at < now() - %(days)s * interval '1 day'
 
 -- name: last_document

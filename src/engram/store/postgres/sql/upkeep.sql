@@ -11,7 +11,7 @@ SELECT count(*) FROM engram.memory_vectors WHERE tenant = %(tenant)s AND generat
 SELECT count(*) FROM engram.journal WHERE tenant = %(tenant)s
 
 -- name: without_vector
--- One look into the vectors' key for each document, whatever the planner believes of a tenant it has not analysed yet.
+-- One key lookup for each document, even if the planner has no statistics of the tenant yet.
 SELECT d.n, d.kind, d.scope, coalesce(
     (SELECT m.record FROM engram.agent_memory m WHERE d.kind = 'memory' AND m.tenant = %(tenant)s AND m.id = d.id),
     (SELECT e.record FROM engram.agent_events e WHERE d.kind = 'event' AND e.tenant = %(tenant)s AND e.id = d.id)
@@ -168,7 +168,7 @@ INSERT INTO engram.tombstones (tenant, id) SELECT %(tenant)s, id FROM unnest(%(i
 DELETE FROM engram.memory_uses WHERE tenant = %(tenant)s AND id = ANY(%(ids)b::text[])
 
 -- name: uncount_terms
--- Words of a document that was reworded or not yet counted were never counted up; what still occurs, occurs at least once.
+-- Terms of changed or uncounted documents were never counted; a term that still occurs counts at least once.
 UPDATE engram.terms t SET documents = greatest(t.documents - 1, 1) FROM (SELECT DISTINCT term FROM unnest(%(terms)b::text[]) AS term) w
 WHERE t.tenant = %(tenant)s AND t.term = w.term
 
@@ -177,7 +177,7 @@ DELETE FROM engram.terms t USING unnest(%(terms)b::text[]) AS gone(term)
 WHERE t.tenant = %(tenant)s AND t.term = gone.term
     AND NOT EXISTS (SELECT 1 FROM engram.postings p WHERE p.tenant = %(tenant)s AND p.term = t.term)
 
--- name: still_said
+-- name: still_quoted
 SELECT id, scope, words FROM (
     SELECT id, scope, record::text AS words FROM engram.agent_memory WHERE tenant = %(tenant)s
     UNION ALL SELECT e.id, coalesce(d.scope, ''), e.record::text FROM engram.agent_events e
