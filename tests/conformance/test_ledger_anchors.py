@@ -222,7 +222,7 @@ def test_events_whose_witness_a_crash_prevented_raise_no_alarm(
 
     with monkeypatch.context() as patch, pytest.raises(Crash):
         patch.setattr(ledger_files, "_journal_end", crash)
-        patch.setattr("engram.store.postgres.ledger.witness", crash)
+        patch.setattr("engram.store.postgres.ledger.checkpoint_entry", crash)
         store.append_events(TALK, [said("Ann", "the last word", key="last")])
     for later in (store, backend.store()):
         assert later.verify_ledgers() == []
