@@ -12,6 +12,7 @@ from engram.aio import AsyncEngram
 from engram.aio import engram as opened_here
 from engram.model.errors import InvalidInput, StoreBusy, StoreError
 from tests.aio.bounded import Gate, bounded, engram_threads, happened
+from tests.tables import table
 
 
 @pytest.fixture
@@ -120,7 +121,7 @@ def test_what_closing_raises_is_told(files: dict[str, Any], monkeypatch: pytest.
     bounded(main())
 
 
-@pytest.mark.parametrize("threads", [0, -1, 65, True, 1.5])
+@table("threads", [0, -1, 65, True, 1.5])
 def test_a_number_of_threads_that_cannot_be_is_refused(threads: Any) -> None:
     with pytest.raises(InvalidInput, match="threads"):
         AsyncEngram.open(ephemeral=True, threads=threads)

@@ -9,6 +9,7 @@ from engram.gates.policies import policy_named
 from engram.model.memory import Memory
 from engram.model.types import memory_type
 from tests.capture.everyday import LEFT, TAKEN
+from tests.tables import table
 
 AT = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
 """A Wednesday."""
@@ -46,7 +47,7 @@ def test_what_is_asked_to_be_remembered_is_taken_whatever_it_says(said: str, sta
     assert "asked to be remembered" in one.reason
 
 
-@pytest.mark.parametrize(
+@table(
     "said",
     [
         "Do you remember that the window is Tuesday?",

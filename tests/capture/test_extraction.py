@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from engram.capture.extraction import Extracted, extract
+from tests.tables import table
 
 AT = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
 """A Wednesday."""
@@ -316,9 +317,7 @@ def test_next_friday_is_left_when_two_days_could_be_meant() -> None:
     assert statements("I'm flying to Oslo this Friday") == ["The user is flying to Oslo on 2026-03-06."]
 
 
-@pytest.mark.parametrize(
-    "piece", ["I prefer ", "a, ", "if i ", "the ", "never use ", '"', "> ", "```", "my ", "we use a and "]
-)
+@table("piece", ["I prefer ", "a, ", "if i ", "the ", "never use ", '"', "> ", "```", "my ", "we use a and "])
 def test_a_long_hostile_turn_takes_no_time(piece: str) -> None:
     import time
 

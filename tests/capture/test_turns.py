@@ -6,6 +6,7 @@ import pytest
 
 from engram.capture.extraction import Extracted, extract
 from tests.capture.turns import LAST, LATER, TURNS
+from tests.tables import table
 
 AT = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
 """A Wednesday."""
@@ -22,7 +23,7 @@ def test_a_turn_leaves_its_facts_and_no_more(said: str, facts: tuple[str, ...]) 
     assert [fact for fact in facts if not any(fact.lower() in each.lower() for each in statements)] == []
 
 
-@pytest.mark.parametrize(
+@table(
     ("said", "statement", "since"),
     [
         ("I moved to Porto last month", "The user lives in Porto.", (2026, 2, 1)),
@@ -47,7 +48,7 @@ def test_what_names_no_time_has_none(said: str) -> None:
     assert [one.since for one in taken(said)] == [None]
 
 
-@pytest.mark.parametrize(
+@table(
     "said",
     [
         "You should never eat raw chicken",
@@ -65,7 +66,7 @@ def test_advice_to_the_world_and_a_sigh_are_neither_orders_nor_preferences(said:
     assert taken(said) == []
 
 
-@pytest.mark.parametrize(
+@table(
     ("said", "statement"),
     [
         ("You should never push to main", "Never push to main."),

@@ -13,6 +13,7 @@ from engram.cli.parser import Group, Verb, parameters
 from engram.cli.reference import markdown
 from engram.cli.surface import Surface, code_of
 from engram.model import errors
+from tests.tables import table
 
 from .conftest import Console
 
@@ -47,7 +48,7 @@ def test_a_near_miss_is_named(cli: Console) -> None:
     assert "did you mean --limit?" in cli("list", "--limti", "3").stderr
 
 
-@pytest.mark.parametrize(
+@table(
     ("error", "code"),
     [
         (errors.NotFound("x"), 3),

@@ -1,8 +1,7 @@
 """Records show themselves in a line, and in a notebook as an escaped table."""
 
-import pytest
-
 from engram import Decision, Engram, Hits, Memory, Outcome
+from tests.tables import table
 
 
 def test_a_memory_shows_what_matters_and_what_is_not_default() -> None:
@@ -22,7 +21,7 @@ def test_a_notebook_gets_a_table_that_runs_no_script(mem: Engram) -> None:
     assert Hits()._repr_html_().endswith("<tbody></tbody></table>")
 
 
-@pytest.mark.parametrize(
+@table(
     ("scope", "agent", "user"),
     [
         ("agent:bot", "bot", None),

@@ -15,7 +15,7 @@ def test_a_known_key_with_other_words_is_a_conflict(mem: Engram, role: str, cont
         {"role": "user", "content": "what was new", "key": "m-2"},
         {"role": role, "content": content, "event_type": event_type, "key": "m-1"},
     ]
-    with pytest.raises(KeyConflict, match=f"'m-1' names event {first.id}"):
+    with pytest.raises(KeyConflict, match=f"'m-1' belongs to event {first.id}"):
         mem.observe_batch("talk", batch)
     assert mem.store.events("talk") == [first]
 

@@ -86,4 +86,4 @@ def test_the_name_of_a_document_is_nobodys_words(mem: Engram) -> None:
     assert purged.remaining == ()
     assert mem.list_events(task)[0] == source
     assert mem.get_task(task).goal == "Read rules.md"
-    assert mem.tasks.checkpoints(task)[0].summary.startswith("Read rules.md")
+    assert mem.tasks.checkpoints(task)[0].summary.startswith("Ingested rules.md")

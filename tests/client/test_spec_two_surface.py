@@ -11,6 +11,7 @@ from engram.model.errors import InvalidInput, ModelUnavailable, NotFound
 from engram.recall.composition import UNKNOWN, composed
 from engram.rules.scopes import visible_from
 from tests.client.conftest import Clock
+from tests.tables import table
 
 BERLIN, LISBON = "The office is in Berlin", "The office is in Lisbon"
 
@@ -24,7 +25,7 @@ def moved(mem: Engram, clock: Clock) -> tuple[str, str]:
 # -- owners
 
 
-@pytest.mark.parametrize(
+@table(
     ("agent", "user", "scope"),
     [
         ("bot", None, "agent:bot"),
@@ -50,7 +51,7 @@ NAMES_NOBODY = [
 ]
 
 
-@pytest.mark.parametrize(("agent", "user"), [*NAMES_NOBODY, ("bot\n", None), ("bot", False)])
+@table(("agent", "user"), [*NAMES_NOBODY, ("bot\n", None), ("bot", False)])
 def test_a_name_that_is_none_is_refused(agent: Any, user: Any) -> None:
     with pytest.raises(InvalidInput):
         owner_scope(agent, user)

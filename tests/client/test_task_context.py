@@ -97,7 +97,7 @@ def test_the_latest_account_of_work_is_not_hidden_by_what_was_read(mem: Engram) 
     assert context.checkpoint is not None
     assert context.checkpoint.summary == "Clauses one to four are fine"
     assert "to do: “clause five”" in context.text
-    assert "Read annex 3" in context.text
+    assert "Ingested annex 3" in context.text
 
 
 def test_the_latest_checkpoint_is_there_even_where_none_is_asked_for(mem: Engram) -> None:

@@ -3,18 +3,17 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from engram.dialects.engram_yaml import dump, load
 from engram.dialects.plur.vocabulary import engram_type, plur_status, plur_type
 from engram.dialects.record import MEMORY_KEYS, METADATA_KEYS
 from engram.model.memory import STATUSES
+from tests.tables import table
 
 PAGE = (Path(__file__).parents[2] / "docs" / "file-format.md").read_text("utf-8")
 SNIPPETS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("snippet", SNIPPETS)
+@table("snippet", SNIPPETS)
 def test_every_snippet_loads_and_is_kept(snippet: str) -> None:
     memories = load(snippet, where="docs/file-format.md")
     assert memories

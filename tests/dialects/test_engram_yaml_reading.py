@@ -9,6 +9,7 @@ import yaml
 from engram.dialects.engram_yaml import decode, dump, from_mapping, load, load_mappings, to_mapping
 from engram.model.errors import InvalidInput, StoreCorrupt, UnknownVersion
 from engram.model.memory import Activation, Association, Feedback, Memory
+from tests.tables import table
 
 SPEC_PAGE = """\
 # A complete engram example
@@ -104,12 +105,12 @@ def test_an_empty_list_holds_no_memories(text: str) -> None:
     assert load(text) == []
 
 
-@pytest.mark.parametrize("text", ["", "# only a comment\n", "---\n", "12", "just words", "engrams:\n", "engrams: 3"])
+@table("text", ["", "# only a comment\n", "---\n", "12", "just words", "engrams:\n", "engrams: 3"])
 def test_a_file_without_a_list_is_refused(text: str) -> None:
     assert refusal(text).startswith("f.yaml:1: the file ")
 
 
-@pytest.mark.parametrize(
+@table(
     "written",
     [
         "2026-01-31",
@@ -138,7 +139,7 @@ def test_midnight_is_written_as_a_plain_date_and_any_other_time_in_full() -> Non
     assert written["updated"] == "2026-01-31T00:00:00.000001Z"
 
 
-@pytest.mark.parametrize(
+@table(
     ("written", "kept"),
     [
         ("12", "12"),
@@ -168,14 +169,14 @@ def test_null_means_not_given_for_an_optional_field() -> None:
     assert memory == Memory(id="a", statement="s")
 
 
-@pytest.mark.parametrize("confidence", range(1, 11))
+@table("confidence", range(1, 11))
 def test_confidence_from_one_to_ten_is_kept_exactly(confidence: int) -> None:
     memory = one(f"id: a\nstatement: s\nconfidence: {confidence}\n")
     assert memory.confidence == confidence / 10
     assert to_mapping(memory).get("confidence", 5) == confidence
 
 
-@pytest.mark.parametrize("confidence", [9.1, 5.7, 0.5, 9.99, 3.333333])
+@table("confidence", [9.1, 5.7, 0.5, 9.99, 3.333333])
 def test_a_fractional_confidence_is_written_as_it_was_read(confidence: float) -> None:
     assert to_mapping(from_mapping({"id": "a", "statement": "s", "confidence": confidence}))["confidence"] == confidence
 
@@ -227,7 +228,7 @@ def test_unknown_keys_are_kept_at_every_depth() -> None:
     assert rewritten["mine"] == {"deep": [1, {"x": None}]}
 
 
-@pytest.mark.parametrize(
+@table(
     "extra",
     [
         {"statement": "other"},
@@ -245,7 +246,7 @@ def test_an_extra_that_could_not_be_read_back_is_refused(extra: dict[str, Any]) 
         to_mapping(Memory(id="ENG-1", statement="s", extra=extra))
 
 
-@pytest.mark.parametrize(
+@table(
     "wrong",
     [
         {"confidence": 1.5},
@@ -263,7 +264,7 @@ def test_a_value_that_could_not_be_read_back_is_not_written(wrong: dict[str, Any
         to_mapping(Memory(**{"id": "ENG-1", "statement": "s", **wrong}))
 
 
-@pytest.mark.parametrize(
+@table(
     ("fields", "complaint"),
     [
         ("statement: s", "id: is missing"),
@@ -299,7 +300,7 @@ def test_a_record_of_a_newer_schema_is_refused_with_what_to_do() -> None:
         load("engrams:\n  - {id: a, version: 3, statement: s, confidence: new-style}\n", where="f.yaml")
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "complaint"),
     [
         ("- id: a\n  id: b\n", "f.yaml:2:3: the key 'id' appears twice"),
@@ -339,7 +340,7 @@ def billion_laughs(levels: int) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize(
+@table(
     ("bomb", "complaint"),
     [
         (billion_laughs(12), "with its aliases filled in"),

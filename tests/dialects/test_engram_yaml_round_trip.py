@@ -13,6 +13,7 @@ from engram.dialects.engram_yaml import dump, from_mapping, load, load_mappings,
 from engram.dialects.yaml_writer import flow_scalar, key_scalar, text_scalar
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
+from tests.tables import table
 
 from .memories import MISREAD, memories, multiline, text
 
@@ -61,7 +62,7 @@ def test_text_is_read_alike_by_1_1_and_1_2_readers(values: list[str], key: str) 
     assert yaml.load(document, Loader=yaml.BaseLoader) == expected
 
 
-@pytest.mark.parametrize("value", MISREAD)
+@table("value", MISREAD)
 def test_every_text_a_reader_could_misread_comes_back(value: str) -> None:
     memory = Memory(id="ENG-1", statement=value, tags=(value, "b"), domain=value, form={value: value})
     written = dump([memory])
@@ -87,7 +88,7 @@ def test_numbers_come_back_as_the_same_number(value: float) -> None:
     assert yaml.safe_load(written)[0]["data"] == {"n": value}
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "written"),
     [
         ("plain words: none", '"plain words: none"'),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from engram.dialects.json_records import dump_json, load_json
 from engram.model.errors import StoreCorrupt, UnknownVersion
 from engram.model.memory import Memory
+from tests.tables import table
 
 from .memories import memories
 
@@ -41,7 +42,7 @@ def test_a_list_an_object_and_lines_of_objects_are_read(text: str) -> None:
     assert load_json('{"id": "a", "statement": "s"}\n{"id": "b", "statement": "t"}\n')[1].id == "b"
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "complaint"),
     [
         ("", r"f\.json:1:1: "),

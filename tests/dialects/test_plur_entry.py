@@ -11,6 +11,7 @@ from engram.dialects.plur import from_plur, to_plur
 from engram.model.errors import InvalidInput, UnknownVersion
 from engram.model.memory import Activation, Anchor, Association, Feedback, Memory
 from engram.text.content_hash import content_hash
+from tests.tables import table
 
 from .memories import memories
 from .plur_schema import ENTRY, NULLABLE, entries
@@ -55,7 +56,7 @@ def test_the_five_required_fields_are_always_there_and_nothing_optional_is_null(
     assert not [key for key, value in entry.items() if value is None and key not in NULLABLE]
 
 
-@pytest.mark.parametrize(
+@table(
     ("ours", "theirs"),
     [
         ("behavioral", "behavioral"),

@@ -8,6 +8,7 @@ from engram.embedding import EmbedderError, load_embedder
 from engram.embedding.openai import OpenAIEmbedder
 from engram.embedding.static import StaticEmbedder
 from engram.model.errors import EngramError
+from tests.tables import table
 
 
 def test_the_default_is_the_bundled_model() -> None:
@@ -19,7 +20,7 @@ def test_none_means_keyword_only() -> None:
     assert load_embedder("none") is None
 
 
-@pytest.mark.parametrize("spec", ["", "word2vec", "fastembed", "fastembed:", "static:x", "none:x", "openai:"])
+@table("spec", ["", "word2vec", "fastembed", "fastembed:", "static:x", "none:x", "openai:"])
 def test_an_unknown_setting_is_answered_with_the_known_ones(spec: str) -> None:
     with pytest.raises(EmbedderError, match=r'Unknown embedder .*use "static"'):
         load_embedder(spec)

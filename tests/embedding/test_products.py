@@ -1,19 +1,19 @@
 """Products in parts are the products: whatever the sizes, up to rounding."""
 
 import numpy as np
-import pytest
 
 from engram.embedding.products import products, scores
+from tests.tables import table
 
 
-@pytest.mark.parametrize("rows", [0, 1, 1_562, 1_563, 5_000, 16_000])
+@table("rows", [0, 1, 1_562, 1_563, 5_000, 16_000])
 def test_scores_of_any_number_of_vectors_are_the_product(rows: int) -> None:
     rng = np.random.default_rng(rows)
     matrix, vector = rng.standard_normal((rows, 256), dtype=np.float32), rng.standard_normal(256, dtype=np.float32)
     assert np.allclose(scores(matrix, vector), matrix @ vector, atol=1e-4)
 
 
-@pytest.mark.parametrize(("few", "many"), [(0, 5), (1, 0), (1, 1), (6, 800), (40, 3_000), (2_000, 3)])
+@table(("few", "many"), [(0, 5), (1, 0), (1, 1), (6, 800), (40, 3_000), (2_000, 3)])
 def test_products_of_few_rows_and_many_are_the_product(few: int, many: int) -> None:
     rng = np.random.default_rng(few + many)
     rows = rng.standard_normal((few, 256), dtype=np.float32)

@@ -12,6 +12,7 @@ from engram.model import relations
 from engram.model.arguments import checked_limit
 from engram.model.errors import InvalidInput
 from engram.store.protocol import LIVE
+from tests.tables import table
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -41,7 +42,7 @@ def test_a_relation_of_ones_own_can_be_registered_and_registered_again(monkeypat
     assert relations.relation("reviewed_by") == "reviewed_by"
 
 
-@pytest.mark.parametrize("name", ["", "Reviewed", "reviewed by", "a" * 49, "—→", "9th", None, 3])
+@table("name", ["", "Reviewed", "reviewed by", "a" * 49, "—→", "9th", None, 3])
 def test_a_name_that_is_none_is_not_registered(name: Any) -> None:
     with pytest.raises(InvalidInput, match="not a valid relation name"):
         relations.register_relation(name)
@@ -53,9 +54,7 @@ def test_what_is_no_text_is_no_relation(name: Any) -> None:
         relations.relation(name)
 
 
-@pytest.mark.parametrize(
-    "weight", [0, 0.0, -1, -0.5, float("nan"), float("inf"), -float("inf"), 10**400, 1e7, 1e-9, True, "1", None]
-)
+@table("weight", [0, 0.0, -1, -0.5, float("nan"), float("inf"), -float("inf"), 10**400, 1e7, 1e-9, True, "1", None])
 def test_a_weight_no_path_can_be_reckoned_with_is_refused(weight: Any) -> None:
     with pytest.raises(InvalidInput, match="weight"):
         checked_weight(weight)
@@ -65,19 +64,19 @@ def test_a_whole_number_is_a_weight() -> None:
     assert checked_weight(2) == 2.0
 
 
-@pytest.mark.parametrize("metadata", [[], "text", {1: "a"}, {"a": float("nan")}, {"a": object()}, {"a": "x" * 20_000}])
+@table("metadata", [[], "text", {1: "a"}, {"a": float("nan")}, {"a": object()}, {"a": "x" * 20_000}])
 def test_metadata_that_no_file_could_hold_is_refused(metadata: Any) -> None:
     with pytest.raises(InvalidInput, match="metadata"):
         checked_metadata(metadata)
 
 
-@pytest.mark.parametrize("limit", [0, -1, 1001, 2.0, True, "3", None])
+@table("limit", [0, -1, 1001, 2.0, True, "3", None])
 def test_a_limit_is_a_whole_number_from_one(limit: Any) -> None:
     with pytest.raises(InvalidInput, match="limit"):
         checked_limit(limit, "limit")
 
 
-@pytest.mark.parametrize(
+@table(
     ("wrong", "said"),
     [
         ({"direction": "up"}, "outbound, inbound, any"),
@@ -107,7 +106,7 @@ def test_any_status_asks_for_what_is_no_longer_in_force_and_no_longer_true() -> 
     assert hops("any", None, 0, None, None, NOW).filters.valid_at == NOW
 
 
-@pytest.mark.parametrize(
+@table(
     "link",
     [
         {"target": "ENG-1", "type": "supports", "strength": 0.5},
@@ -127,7 +126,7 @@ def test_a_link_read_at_once_is_the_one_the_table_reads(link: dict[str, Any]) ->
     assert read == Block.read_item(_ASSOCIATION, link)
 
 
-@pytest.mark.parametrize(
+@table(
     ("link", "said"),
     [
         ({"type": "supports", "strength": 0.5, "weight": 1.0}, "associations.*target"),

@@ -490,7 +490,7 @@ def without_owners(
 def test_events_of_before_belong_to_their_task_their_session_or_the_scope_their_ledger_is_named_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engram.store.files.events.following_on", without_owners)
+    monkeypatch.setattr("engram.store.files.events.chained_events", without_owners)
     with Engram.open(tmp_path / "home", cache=tmp_path / "cache", directory=tmp_path) as mem:
         task = mem.start_task("Plan the parade", **ANA)
         mem.record_event(task.id, "user", "The quokka is in the task.")

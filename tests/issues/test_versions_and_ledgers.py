@@ -77,5 +77,5 @@ def test_a_completed_task_is_not_said_to_be_resumable(mem: Engram) -> None:
         task = mem.start_task("Ship it").id
         assert mem.tasks.idle_since(task).total_seconds() >= 0
         mem.complete_task(task)
-        with pytest.raises(InvalidInput, match="begin another"):
+        with pytest.raises(InvalidInput, match="start another"):
             mem.record_event(task, "user", "one more thing")

@@ -247,7 +247,7 @@ def _assert_answers(mem: Engram, text: str) -> None:
     assert recalled.hits[0].text == text
     assert "not recorded" in recalled.warnings[0]
     assert any("not recorded" in warning for warning in mem.inject(text).warnings)
-    assert any("not kept" in warning for warning in mem.session(text).injection.warnings)
+    assert any("not stored" in warning for warning in mem.session(text).injection.warnings)
 
 
 def _writes(ref: str) -> Sequence[Callable[[Engram], object]]:

@@ -169,7 +169,7 @@ def test_the_reader_answers_and_every_write_is_refused(made: Roles, tmp_path: Pa
         assert mem.search("what is staging called")[0].id == known.id
         recalled = mem.recall("what is staging called")
         assert (recalled.hits[0].id, "not recorded" in recalled.warnings[0]) == (known.id, True)
-        assert any("not kept" in warning for warning in mem.session("deploy to staging").injection.warnings)
+        assert any("not stored" in warning for warning in mem.session("deploy to staging").injection.warnings)
         assert mem.get(known.id) == known
         assert mem.doctor().ok
         for write in (

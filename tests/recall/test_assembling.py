@@ -12,6 +12,7 @@ from engram.embedding.tokenizer import count_tokens
 from engram.model.errors import InvalidInput
 from engram.recall.missing_terms import missing_terms
 from engram.recall.prompt.budget import LEAST_CHARACTERS, Assembled, BudgetItem, PromptSection, assemble
+from tests.tables import table
 
 Counter = Callable[[str], int]
 
@@ -295,7 +296,7 @@ def test_the_least_an_item_keeps_is_a_few_words() -> None:
     assert len("one two three four five…") <= LEAST_CHARACTERS + 1
 
 
-@pytest.mark.parametrize(
+@table(
     ("term", "text"),
     [
         ("allergies", "She has one allergy."),
@@ -317,7 +318,7 @@ def test_an_expected_term_is_found_by_its_stems(term: str, text: str) -> None:
     assert missing_terms([term], text) == ()
 
 
-@pytest.mark.parametrize(
+@table(
     ("term", "text"),
     [
         ("penalty clause", "the clause names no penalty"),

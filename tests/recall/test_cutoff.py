@@ -20,6 +20,7 @@ from engram.recall.cutoff import (
     looked_up,
     nearest,
 )
+from tests.tables import table
 
 ONE, SEVERAL = "Who is my dentist?", "Which dentists do I know?"
 relevances = st.lists(st.floats(0, 1), max_size=12)
@@ -66,7 +67,7 @@ def test_what_was_looked_up_is_about_the_question_and_says_so() -> None:
     assert hit.trace is not None and "key" in hit.trace.found_by
 
 
-@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), float("inf"), True, "0.5", None])
+@table("value", [-0.1, 1.1, float("nan"), float("inf"), True, "0.5", None])
 def test_a_relevance_lies_between_0_and_1(value: object) -> None:
     with pytest.raises(InvalidInput, match=r"min_relevance .* must be a number from 0 to 1"):
         checked_relevance(value)

@@ -112,8 +112,9 @@ def test_a_span_of_time_lifts_what_was_said_then() -> None:
 
 def test_other_weights_change_the_parts_in_proportion() -> None:
     vector, meanings = np.array([1.0, 0.0], dtype=np.float32), np.eye(5, 2, dtype=np.float32)
+    doubled = Weights(meaning=2 * Weights().meaning, session_meaning=2 * Weights().session_meaning)
     one = parts("boat", vector, meanings)
-    other = parts("boat", vector, meanings, weights=Weights(meaning=2 * Weights().meaning))
+    other = parts("boat", vector, meanings, weights=doubled)
     assert other["meaning"].any()
     assert other["meaning"].tolist() == pytest.approx((2 * one["meaning"]).tolist())
 

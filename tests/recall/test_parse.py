@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from engram.recall.parse import INTENTS, parse
 from tests.recall.questions import HELD_OUT, Expected, every_question, grammar_rows, questions
+from tests.tables import table
 
 AT = datetime(2024, 6, 12, 15, 30, tzinfo=ZoneInfo("Europe/Berlin"))
 KEPT = 1405
@@ -66,7 +67,7 @@ def test_every_intent_is_asked_for_often_enough_to_count() -> None:
     assert all(asked.count(intent) >= 250 for intent in INTENTS)
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "subject"),
     [
         ("What did I say yesterday about the release?", "What did I say about the release?"),
@@ -126,7 +127,7 @@ def test_any_text_has_a_reading(text: str) -> None:
     assert read.reason
 
 
-@pytest.mark.parametrize(
+@table(
     "piece",
     [
         "could you ",
@@ -155,7 +156,7 @@ def test_the_question_behind_a_long_document_is_the_one_that_is_read() -> None:
     assert (read.intent, read.phrase) == ("event", "yesterday")
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "unread"),
     [
         ("What did I do on Feb 30?", ("Feb 30",)),

@@ -1,11 +1,10 @@
 """The facts that questions name by what they are."""
 
-import pytest
-
 from engram.recall.slots import SlotQuery, slot_query
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("question", "key"),
     [
         ("What was my previous employer?", "employer:user"),
@@ -25,7 +24,7 @@ def test_a_thing_or_a_doing_with_its_owner_is_a_key(question: str, key: str) -> 
     assert slot_query(question).conflict_keys[0] == key
 
 
-@pytest.mark.parametrize(
+@table(
     "question",
     [
         "What was my home wifi password?",

@@ -6,6 +6,7 @@ import pytest
 
 from engram.model.memory import STATUSES, Activation, Memory
 from engram.rules.eligibility import eligibility, is_stale
+from tests.tables import table
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -35,7 +36,7 @@ def test_time_carries_a_memory_through_the_bands(
     assert (answer.state, answer.found, answer.directive, answer.consider) == (state, found, directive, consider)
 
 
-@pytest.mark.parametrize("kind", ["preference", "correction", "convention", "constraint", "decision"])
+@table("kind", ["preference", "correction", "convention", "constraint", "decision"])
 def test_what_states_someones_will_never_sinks_below_fading(kind: str) -> None:
     answer = eligibility(memory(type=kind), days(2000))
     assert (answer.state, answer.consider) == ("fading", True)
@@ -45,7 +46,7 @@ def test_a_pinned_memory_never_sinks_below_fading() -> None:
     assert eligibility(memory(pinned=True), days(2000)).state == "fading"
 
 
-@pytest.mark.parametrize("status", [s for s in STATUSES if s != "active"])
+@table("status", [s for s in STATUSES if s != "active"])
 def test_only_active_memories_are_injected(status: str) -> None:
     answer = eligibility(memory(status=status), NOW)
     assert not answer.consider

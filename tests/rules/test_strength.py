@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from engram.model.memory import Activation, Association, Memory
 from engram.rules.strength import band, co_accessed, consolidated, link_strength, rated, reinforced, strength
+from tests.tables import table
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -49,7 +50,7 @@ def test_strength_stays_between_floor_and_what_was_stored(days: float, rs: float
     assert min(rs, 0.05) - 1e-9 <= value <= max(rs, 0.05) + 1e-9
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "word"),
     [(0.51, "active"), (0.5, "fading"), (0.31, "fading"), (0.3, "dormant"), (0.1, "retirement candidate")],
 )

@@ -10,11 +10,12 @@ from engram.model.errors import InvalidInput
 from engram.model.memory import Feedback
 from engram.rules.scopes import ancestors, parse_scope, visible_from
 from engram.rules.weights import anchor_boost, confidence_weight, feedback_weight, recency_boost, schema_boost
+from tests.tables import table
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@table(
     ("positive", "negative", "weight"),
     [(0, 0, 1.0), (1, 0, 1.05), (20, 0, 1.30), (0, 1, 0.9), (0, 50, 0.5), (3, 3, 1.0), (2, 4, 0.8)],
 )
@@ -50,7 +51,7 @@ def test_a_scope_sees_its_ancestors_then_global() -> None:
     assert visible_from(["project:acme/api", "user"]) == ("project:acme/api", "project:acme", "user", "global")
 
 
-@pytest.mark.parametrize(
+@table(
     "scope",
     ["project:../etc", "project:/etc", "project:a//b", "project:", "acme", "project:a\\b", "project:a\x00", "p" * 300, "",
      "project:a/./b", "PROJECT:x", "project:a\u202eb"],

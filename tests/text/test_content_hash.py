@@ -3,23 +3,23 @@
 import hashlib
 import itertools
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.text.content_hash import content_hash
+from tests.tables import table
 
 
 def test_it_is_sha256_of_the_normal_form() -> None:
     assert content_hash("Use Tabs, not  spaces!") == hashlib.sha256(b"use tabs not spaces").hexdigest()
 
 
-@pytest.mark.parametrize("text", ["", "   ", "\n\t", "?!…", "🎉🎉", "—"])
+@table("text", ["", "   ", "\n\t", "?!…", "🎉🎉", "—"])
 def test_a_text_without_letters_or_digits_has_no_hash(text: str) -> None:
     assert content_hash(text) == ""
 
 
-@pytest.mark.parametrize(
+@table(
     ("one", "other"),
     [
         ("Use tabs.", "use tabs"),

@@ -1,14 +1,14 @@
 """What a text names."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.text import entities as entities_module
 from engram.text.entities import entities
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "expected"),
     [
         ("call getUserById with user_id", ("getUserById", "user_id")),
@@ -29,7 +29,7 @@ def test_technical_terms_are_found(text: str, expected: tuple[str, ...]) -> None
     assert entities(text) == expected
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "expected"),
     [
         ("yesterday Maria de la Cruz joined", ("Maria de la Cruz",)),
@@ -48,7 +48,7 @@ def test_names_are_found_in_many_languages(text: str, expected: tuple[str, ...])
     assert entities(text) == expected
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "Deploying takes long",
@@ -71,7 +71,7 @@ def test_each_entity_is_given_once_in_order_of_appearance() -> None:
     assert entities("use foo_bar, then baz_qux, then foo_bar") == ("foo_bar", "baz_qux")
 
 
-@pytest.mark.parametrize(
+@table(
     "unit",
     ["a", "a.", "a_", "A1b2", "a/", '"a ', "--a", "(", "1.", "Alice ", "a@", "a://b:", "1:", "端口", "e\u0301", "-"],
 )

@@ -1,24 +1,22 @@
 """Numbers in one normal form."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.text.numbers import numbers
+from tests.tables import table
 
 
 def values(text: str) -> list[str]:
     return [str(number) for number in numbers(text)]
 
 
-@pytest.mark.parametrize(
-    "text", ["8000", "8,000", "8 000", "8\u202f000", "8'000", "8k", "8K", "8 thousand", "８０００", "٨٠٠٠"]
-)
+@table("text", ["8000", "8,000", "8 000", "8\u202f000", "8'000", "8k", "8K", "8 thousand", "８０００", "٨٠٠٠"])
 def test_eight_thousand_is_one_number_however_written(text: str) -> None:
     assert values(f"limit {text}") == ["8000"]
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "expected"),
     [
         ("2 min", ["120 s"]),
@@ -53,7 +51,7 @@ def test_numbers_stand_beside_scripts_without_spaces() -> None:
     assert values("端口使用8080和9090端口") == ["8080", "9090"]
 
 
-@pytest.mark.parametrize("text", ["utf8", "sha256", "k8s", "x86_64", "2fa", "4xlarge", "s3", "no digits"])
+@table("text", ["utf8", "sha256", "k8s", "x86_64", "2fa", "4xlarge", "s3", "no digits"])
 def test_digits_inside_identifiers_are_no_numbers(text: str) -> None:
     assert values(text) == []
 

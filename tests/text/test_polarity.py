@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.text.polarity import NOT, canonical, converse, opposite, read, rival
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "Do not use tabs",
@@ -25,7 +26,7 @@ def test_every_way_to_forbid_reads_alike(text: str) -> None:
     assert (reading.sequence, reading.negations) == ((NOT, "use", "tab"), 1)
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "affirmed"),
     [
         ("周五不要部署", "周五部署"),

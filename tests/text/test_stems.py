@@ -1,14 +1,14 @@
 """Stems: Porter2 rules, irregular forms, and everything that is not English."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.text.stems import stem, word_of
 from engram.text.word_tables import read_table
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("word", "expected"),
     [
         ("consistency", "consist"),
@@ -42,7 +42,7 @@ def test_porter2_rules_reduce_a_word_to_its_stem(word: str, expected: str) -> No
     assert stem(word) == expected
 
 
-@pytest.mark.parametrize(
+@table(
     ("form", "base"),
     [("went", "go"), ("children", "child"), ("taught", "teach"), ("women", "woman"), ("written", "write")],
 )
@@ -60,7 +60,7 @@ def test_no_irregular_form_has_two_bases() -> None:
     assert len(forms) == len(set(forms))
 
 
-@pytest.mark.parametrize("word", ["привет", "मित्र", "日本", "3_11", "u1f600", "c3po", "is", ""])
+@table("word", ["привет", "मित्र", "日本", "3_11", "u1f600", "c3po", "is", ""])
 def test_words_that_are_not_english_are_their_own_stem(word: str) -> None:
     assert stem(word) == word
 

@@ -2,18 +2,18 @@
 
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.text.time.dates import date_spans, without_dates
+from tests.tables import table
 
 
 def day(year: int, month: int, number: int) -> float:
     return datetime(year, month, number, tzinfo=UTC).timestamp()
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "since", "until", "rest"),
     [
         ("What did Ann do on 8 May, 2023?", day(2023, 5, 8), day(2023, 5, 9), "What did Ann do ?"),
@@ -30,7 +30,7 @@ def test_a_date_gives_its_span_and_leaves_the_rest(text: str, since: float, unti
     assert without_dates(text, found).split() == rest.split()
 
 
-@pytest.mark.parametrize("text", ["May I come in?", "2023-13-01", "version 2023", "the march of time", ""])
+@table("text", ["May I come in?", "2023-13-01", "version 2023", "the march of time", ""])
 def test_what_is_no_date_is_left_alone(text: str) -> None:
     assert date_spans(text) == []
 

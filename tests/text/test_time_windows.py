@@ -4,11 +4,11 @@ import time
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.text.time.windows import TimePhrase, Window, time_phrase
+from tests.tables import table
 
 BERLIN = ZoneInfo("Europe/Berlin")
 AT = datetime(2024, 6, 12, 15, 30, tzinfo=BERLIN)  # a Wednesday
@@ -26,7 +26,7 @@ def window(since: str, until: str, zone: ZoneInfo = BERLIN) -> Window:
     return Window(ends[0], ends[1])
 
 
-@pytest.mark.parametrize(
+@table(
     ("phrase", "since", "until"),
     [
         ("today", "2024-06-12", "2024-06-13"),
@@ -268,7 +268,7 @@ def test_a_phrase_means_its_window(phrase: str, since: str, until: str) -> None:
     assert (found.text, found.window) == (phrase, window(since, until))
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "May I march in?",
@@ -310,7 +310,7 @@ def test_what_only_looks_like_a_time_is_none(text: str) -> None:
     assert time_phrase(text, AT) is None
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "phrase", "anchor", "relation"),
     [
         ("Where did I live before I moved?", "before I moved", "I moved", "before"),
@@ -329,7 +329,7 @@ def test_a_time_told_by_an_event_gives_the_event(text: str, phrase: str, anchor:
     assert (found.text, found.anchor, found.relation, found.window) == (phrase, anchor, relation, None)
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "since", "until"),
     [
         ("What do I have on Friday?", "2024-06-14", "2024-06-15"),
@@ -348,7 +348,7 @@ def test_a_question_that_looks_ahead_gets_the_window_ahead(text: str, since: str
     assert read(text).window == window(since, until)
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "phrase"),
     [
         ("What did I say yesterday about the trip on Friday?", "yesterday"),
@@ -482,7 +482,7 @@ def test_any_text_at_any_time_gives_a_sound_phrase_or_none(text: str, at: dateti
     assert len(ends) == 1 or ends[0].timestamp() < ends[1].timestamp()
 
 
-@pytest.mark.parametrize(
+@table(
     "piece",
     [
         "early ",

@@ -3,14 +3,14 @@
 import subprocess
 import sys
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.text.tokens import ASKED, marked_terms, query_terms, tokens
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "expected"),
     [
         ("The dogs were running", ["the", "dog", "were", "run"]),
@@ -31,7 +31,7 @@ def test_english_and_code_become_stems_wholes_and_parts(text: str, expected: lis
     assert tokens(text) == expected
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "expected"),
     [
         ("日本語", ["日本", "本語", "日", "本", "語"]),
@@ -50,7 +50,7 @@ def test_every_script_has_terms_of_its_own(text: str, expected: list[str]) -> No
     assert tokens(text) == expected
 
 
-@pytest.mark.parametrize(
+@table(
     ("one", "other"),
     [
         ("café", "cafe"),
@@ -66,7 +66,7 @@ def test_spellings_of_one_word_meet_in_one_term(one: str, other: str) -> None:
     assert tokens(one) == tokens(other)
 
 
-@pytest.mark.parametrize(("one", "other"), [("й", "и"), ("😀", "😁"), ("猫", "犬"), ("1.2", "1.3"), ("कि", "की")])
+@table(("one", "other"), [("й", "и"), ("😀", "😁"), ("猫", "犬"), ("1.2", "1.3"), ("कि", "की")])
 def test_different_words_keep_different_terms(one: str, other: str) -> None:
     assert tokens(one) != tokens(other)
 
@@ -124,7 +124,7 @@ def test_a_word_in_capitals_is_the_same_word(word: str) -> None:
     assert tokens(word.upper()) == tokens(word)
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "expected"),
     [
         ("I sold it. Which boat? The old one!", "i sell it the old one ? which boat"),

@@ -15,6 +15,7 @@ from engram.capture.documents.splitter import continues
 from engram.embedding.tokenizer import count_tokens
 from engram.model.errors import InvalidInput
 from tests.capture.documents.contract import CONTRACT, MARKDOWN
+from tests.tables import table
 
 BUILDING = [
     "# Title\n", "## Part\n\n", "### Sub\n", "Title\n=====\n", "ARTICLE IV\n", "3.2 Payment terms\n", "LIABILITY\n\n", "```\n# no\n```\n",
@@ -59,9 +60,7 @@ def test_no_chunk_begins_within_a_character_a_reader_sees(text: str, kind: str) 
         assert chunk.start == 0 or not continues(text, chunk.start)
 
 
-@pytest.mark.parametrize(
-    "cluster", ["e\u0301", "👨\u200d👩\u200d👧", "🇩🇪", "👍🏽", "\u1112\u1161\u11ab", "\r\n.", "\ud83d\udc00"]
-)
+@table("cluster", ["e\u0301", "👨\u200d👩\u200d👧", "🇩🇪", "👍🏽", "\u1112\u1161\u11ab", "\r\n.", "\ud83d\udc00"])
 def test_a_line_without_any_space_is_cut_between_whole_characters(cluster: str) -> None:
     text = cluster * 400
     chunks = chunks_of(text, kind="text", max_tokens=50, count=len)
@@ -122,7 +121,7 @@ def heading_at(text: str, words: str, kind: str, max_tokens: int = 40) -> str:
     return next(chunk.heading for chunk in chunks if chunk.start <= place < chunk.end)
 
 
-@pytest.mark.parametrize(
+@table(
     ("words", "heading"),
     [
         ("How the service", "Runbook"),
@@ -139,7 +138,7 @@ def test_markdown_headings_are_read_as_markdown_reads_them(words: str, heading: 
     assert heading_at(MARKDOWN.replace("\n", "\r\n"), words, "markdown", 30) == heading
 
 
-@pytest.mark.parametrize(
+@table(
     "line",
     [
         "Section 9 of this Agreement.",
@@ -208,7 +207,7 @@ def test_code_is_split_at_its_definitions_with_their_decorators_and_comments() -
     assert heading_at(CODE, "LIMIT", "code", 30) == ""
 
 
-@pytest.mark.parametrize(
+@table(
     ("line", "heading"),
     [
         ("export async function load(url) {\n  go();\n}", "export async function load"),

@@ -9,6 +9,7 @@ from engram.capture.documents.facts import facts_in
 from engram.capture.documents.read import KINDS
 from engram.text.content_hash import quote_hash
 from tests.capture.documents.contract import CONTRACT, MARKDOWN
+from tests.tables import table
 
 
 def whole(text: str) -> Chunk:
@@ -74,7 +75,7 @@ def test_the_most_telling_facts_are_kept_and_told_in_the_order_of_the_text() -> 
     ]
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "The weather was nice on that day.",

@@ -8,6 +8,7 @@ import pytest
 from engram.capture.documents import read
 from engram.capture.documents.read import SourceDocument, documents_in, kind_of, read_document
 from engram.model.errors import InvalidInput
+from tests.tables import table
 
 WORDS = "Grüße, 日本 🙂\r\nsecond line\n"
 
@@ -69,7 +70,7 @@ def test_a_kind_may_be_given_and_must_be_known(tmp_path: Path) -> None:
         read_document(path, kind="poem")
 
 
-@pytest.mark.parametrize(
+@table(
     ("name", "text", "kind"),
     [
         ("a.md", "plain words", "markdown"),

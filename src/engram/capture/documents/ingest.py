@@ -190,7 +190,7 @@ class Recorder:
             return known
         return self.tasks.checkpoint(
             task.id,
-            f"Ingested {title or 'a document'}: {len(events)} chunks, {len(facts)} facts",
+            f"Ingested {title or 'a document'} (chunks: {len(events)}, facts: {len(facts)})",
             artifacts=[title] if title else [],
             source_event_ids=[source.id],
             kind="manifest",
