@@ -97,6 +97,7 @@ def while_threads_write(mem: Engram) -> dict[str, object]:
     stop, errors = threading.Event(), []
     # What is made on first use is made before there are threads: Python 3.11 holds a lock of its own while it is.
     mem.learn(" ".join(f"word{n:x}{n:b}" for n in range(2000)))
+    mem.add(sentence(0))
 
     def busy(number: int) -> None:
         for i in range(1000):
