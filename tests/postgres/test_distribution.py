@@ -218,10 +218,10 @@ def wait_for_lock(citus: StandIn) -> None:
 
 OBSTACLES = {
     "UPDATE pg_extension SET extversion = '10.2-5' WHERE extname = 'citus'": r"Citus 10\.2 .*stays on this server.*11\.1.*ALTER EXTENSION",
-    "DELETE FROM pg_dist_node": r"no node that may hold shards.*stays on this server.*citus_add_node.*`engram init` again",
-    "UPDATE pg_dist_node SET isactive = false": "no node that may hold shards",
-    "UPDATE pg_dist_node SET noderole = 'secondary'": "no node that may hold shards",
-    "UPDATE pg_dist_node SET shouldhaveshards = false": "no node that may hold shards",
+    "DELETE FROM pg_dist_node": r"no node for shards.*stays on this server.*citus_add_node.*`engram init` again",
+    "UPDATE pg_dist_node SET isactive = false": "no node for shards",
+    "UPDATE pg_dist_node SET noderole = 'secondary'": "no node for shards",
+    "UPDATE pg_dist_node SET shouldhaveshards = false": "no node for shards",
 }
 
 

@@ -42,7 +42,7 @@ SPOKEN = Filters(kinds=("event",), roles=("Ann",))
 CRITICAL = Filters(critical=True)
 HOT = """
 lexical near near_among listed exact by_id by_name named names_like changed_since records
-alone together stands numbers vectors frequencies statistics facts mark purged uses_of uses_in used_since last_use
+alone together document_positions numbers vectors frequencies statistics facts mark purged uses_of uses_in used_since last_use
 history known_at links_to event events_of events_by_key event_at newest_anchor session sessions verdicts lock_memories
 known_documents meanings without_vector put_postings few_all few_scopes uncounted count_terms move_statistics
 drop_postings drop_vectors move_vectors drop_names drop_relations drop_uses drop_documents drop_memories

@@ -64,7 +64,7 @@ def test_what_cannot_be_told_is_said_in_time(
         store = open_store(running.through(shared_database), tenant, None)
         check = found(store, "pooler")
         store.close()
-    assert check.ok and "mode cannot be told" in check.detail
+    assert check.ok and "unknown mode" in check.detail
 
 
 # -- standbys
