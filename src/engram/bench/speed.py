@@ -160,8 +160,7 @@ def _timed(name: str, samples: list[float], floor: float, against: str) -> Figur
 
 def _pruned(mem: Engram, asked: list[str]) -> list[str]:
     """The questions as the FTS5 queries the store itself would run."""
-    from engram.store.documents import prune
-    from engram.text.tokens import query_terms
+    from engram.text.tokens import prune, query_terms
 
     found = []
     for question in asked:

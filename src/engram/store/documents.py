@@ -173,19 +173,3 @@ def meaning_digest(text: str) -> bytes:
 def spoken(role: str, content: str) -> str:
     """The embedded text of an event. Including the speaker gains .007 on LoCoMo."""
     return f"{role}: {content}" if content else ""
-
-
-POSTINGS_BUDGET = 12_000
-"""The most postings one query reads, rarest terms first. With 100k documents an unpruned OR took 210 ms, pruned 5 ms."""
-
-
-def prune(frequency: Mapping[str, int]) -> list[str]:
-    """The terms to search for, rarest first, within the budget; always the rarest one."""
-    kept: list[str] = []
-    spent = 0
-    for term in sorted(frequency, key=lambda t: (frequency[t], t)):
-        spent += frequency[term]
-        if kept and spent > POSTINGS_BUDGET:
-            break
-        kept.append(term)
-    return kept

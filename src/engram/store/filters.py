@@ -3,9 +3,10 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from engram.store.protocol import Filters
+if TYPE_CHECKING:
+    from engram.store.protocol import Filters
 
 _PAST = ("retired", "rejected", "candidate")
 """Statuses of memories that were never true."""
@@ -17,7 +18,7 @@ class FilterCondition(ABC):
     EARLIEST: str
     """A moment before every other, as SQL."""
 
-    def __init__(self, filters: Filters) -> None:
+    def __init__(self, filters: "Filters") -> None:
         self.parts: list[str] = []
         self._add_columns(filters)
         self._add_times(filters)
@@ -66,7 +67,7 @@ class FilterCondition(ABC):
     def add_metadata(self, key: str, value: object) -> None:
         """Require the caller's own data to have this value under a key; a list matches by any of its items."""
 
-    def _add_columns(self, filters: Filters) -> None:
+    def _add_columns(self, filters: "Filters") -> None:
         self.among("d.kind", filters.kinds)
         self.among("d.scope", filters.scopes)
         self.among("d.type", filters.types)
@@ -82,7 +83,7 @@ class FilterCondition(ABC):
         if filters.domain is not None:
             self.add_domain(filters.domain, filters.domain + "/")
 
-    def _add_times(self, filters: Filters) -> None:
+    def _add_times(self, filters: "Filters") -> None:
         for condition, at in (
             ("d.time >= {}", filters.since),
             ("d.time < {}", filters.until),
@@ -91,7 +92,7 @@ class FilterCondition(ABC):
             if at is not None:
                 self.add(condition, self.moment(at))
 
-    def _add_validity(self, filters: Filters) -> None:
+    def _add_validity(self, filters: "Filters") -> None:
         """What was true at a moment. `as_of` asks for the past: what is superseded now counts as well."""
         past = filters.as_of and filters.valid_at is not None
         if filters.valid_at is not None:

@@ -18,13 +18,12 @@ from engram.cli.surface import Surface
 from engram.model.arguments import MOST
 from engram.model.errors import EngramError, InvalidInput
 from engram.rules.numbers import FIELD_WEIGHTS
-from engram.store.documents import prune
 from engram.store.files.home import open_home
 from engram.store.files.index.search import document_frequencies
 from engram.store.scopes import scopes_seen, trusted_of
 from engram.text import quote
 from engram.text.display import visible_json
-from engram.text.tokens import query_terms
+from engram.text.tokens import prune, query_terms
 
 PAUSED = "Engram is paused; `engram resume` ends that"
 Action = Annotated[str, Argument("recall", "What to do; `recall` is the only action.")]

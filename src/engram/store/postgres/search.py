@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from engram.model.relations import HEAVIEST, LIGHTEST
 from engram.rules.numbers import CO_ACCESS_DAILY, CO_ACCESS_PRUNE, FIELD_WEIGHTS
-from engram.store.documents import prune
 from engram.store.postgres import neighbours
 from engram.store.postgres.adapters import rows_of
 from engram.store.postgres.connections import Connection
@@ -22,6 +21,7 @@ from engram.store.postgres.sql import statement
 from engram.store.postgres.statistics import Statistics, Totals
 from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange, Query, Step
 from engram.store.traversal import Hops
+from engram.text.tokens import prune
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors

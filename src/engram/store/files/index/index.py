@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from engram.store.documents import POSTINGS_BUDGET, prune
 from engram.store.files.index import search
 from engram.store.files.index.connection import (
     announce,
@@ -24,6 +23,7 @@ from engram.store.files.index.matrix import UNFINISHED, Matrix, boot_id
 from engram.store.files.index.search import where
 from engram.store.files.index.writer import DocumentWriter, from_blob
 from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange, Query
+from engram.text.tokens import POSTINGS_BUDGET, prune
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 from engram.rules.numbers import FIELD_WEIGHTS
 from engram.store.filters import FilterCondition
-from engram.store.protocol import Filters
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from engram.embedding.protocol import Vectors
+    from engram.store.protocol import Filters
 
 
 Clause = tuple[str, list[object]]
 _LARGEST = 2**63 - 1
 
 
-def where(filters: Filters) -> Clause:
+def where(filters: "Filters") -> Clause:
     """The condition and its parameters."""
     found = SqliteCondition(filters)
     return found.text, found.values
@@ -32,7 +32,7 @@ class SqliteCondition(FilterCondition):
 
     EARLIEST = "0"
 
-    def __init__(self, filters: Filters) -> None:
+    def __init__(self, filters: "Filters") -> None:
         self.values: list[object] = []
         super().__init__(filters)
 
