@@ -32,7 +32,7 @@ def progress_line(what: str, done: int, total: int) -> None:
 def figures_text(report: Mapping[str, Any]) -> str:
     """A report's numbers on one line, then each of its figures."""
     numbers = {name: value for name, value in report.items() if isinstance(value, (int, float))}
-    heading = ", ".join(f"{name.replace('_', ' ')} {value:,}" for name, value in numbers.items())
+    heading = ", ".join(f"{value:,} {name.replace('_', ' ')}" for name, value in numbers.items())
     return "\n".join([heading, "", *(figure_text(figure) for figure in report["figures"]), ""])
 
 
