@@ -1,4 +1,4 @@
-"""Learn what each kind of evidence is worth (`recall.fuse.Weights`), on all development sets together.
+"""Learn what each kind of evidence is worth (`recall.fusion.Weights`), on all development sets together.
 
     pip install scipy
     python scripts/train_ranking.py locomo=locomo_dev.json beam=assistant_chats_dev.jsonl \\

@@ -20,12 +20,8 @@ FIELD_ALIASES = {
     "session_id": "session",
 }
 """Spec 2's names of a memory's fields, accepted where a memory is written."""
-ATTRIBUTE_ALIASES = {**FIELD_ALIASES, "lineage_id": "lineage"}
-"""Spec 2's names readable on every `Memory`; `agent_id` and `user_id` are read from its scope."""
 FILTER_ALIASES = {"memory_types": "types", "metadata_filter": "metadata", "session_id": "session"}
 """Spec 2's names of filters."""
-VERB_ALIASES = {"get_memories": "list", "get_lineage": "lineage"}
-"""Spec 2's names of verbs; both names are one method."""
 
 
 class MemoryFields(TypedDict, total=False):

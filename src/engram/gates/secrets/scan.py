@@ -6,6 +6,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from hashlib import blake2b
 from itertools import count
 from typing import Any
 
@@ -143,25 +144,29 @@ def _kinds_in_name(text: str) -> str:
 
 
 class _CleanTexts:
-    """A bounded cache of texts without secrets, so that no text is scanned twice."""
+    """A bounded cache of texts without secrets, so that no text is scanned twice. It holds digests: a purged text is gone."""
 
-    def __init__(self, most: int, longest: int) -> None:
-        self._most, self._longest = most, longest
-        self._new: set[str] = set()
-        self._old: set[str] = set()
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._new: set[bytes] = set()
+        self._old: set[bytes] = set()
 
     def __contains__(self, text: str) -> bool:
-        return text in self._new or text in self._old
+        digest = _digest(text)
+        return digest in self._new or digest in self._old
 
     def add(self, text: str) -> None:
         """Remember a text, and forget the oldest when there are too many."""
-        if len(text) <= self._longest:
-            self._new.add(text)
+        self._new.add(_digest(text))
         if len(self._new) > self._most:
             self._old, self._new = self._new, set()
 
 
-_clean = _CleanTexts(most=10_000, longest=600)
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+_clean = _CleanTexts(most=10_000)
 
 
 def suspects(memories: Sequence[Memory]) -> list[Memory]:
