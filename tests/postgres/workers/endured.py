@@ -54,9 +54,10 @@ class Endured:
         }
         return {name: [f"{key}: {self.answers.get(key)}" for key in keys] for name, keys in found.items() if keys}
 
-    def when(self, key: str) -> float:
-        """When an attempt was answered."""
-        return float(self.answers[key]["at"])
+    def during(self, key: str, begin: float, end: float) -> bool:
+        """Whether an attempt that was done was answered after `begin` and had begun before `end`."""
+        answer = self.answers[key]
+        return float(answer["at"]) > begin and float(answer["began"]) < end
 
 
 def endured(url: str, tenant: str, told: Told) -> Endured:

@@ -49,7 +49,8 @@ def enduring(turn: Turn) -> None:
 
 def _attempt(turn: Turn, verb: str, key: str, write: Callable[[], Any]) -> Any:
     """Carry a write out; what it answered, or None if that was an error."""
-    turn.tell({"attempt": key, "verb": verb, "at": time.monotonic()})
+    began = time.monotonic()
+    turn.tell({"attempt": key, "verb": verb, "at": began})
     try:
         answer = write()
     except (StoreError, NotFound) as error:
@@ -58,7 +59,7 @@ def _attempt(turn: Turn, verb: str, key: str, write: Callable[[], Any]) -> Any:
         turn.tell({"key": key, "told": told, "why": f"{type(error).__name__}: {error}", "at": time.monotonic()})
         time.sleep(PAUSE)
         return None
-    turn.tell({"key": key, "told": DONE, "at": time.monotonic(), **_ids(answer)})
+    turn.tell({"key": key, "told": DONE, "began": began, "at": time.monotonic(), **_ids(answer)})
     return answer
 
 
