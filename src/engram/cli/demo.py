@@ -3,13 +3,13 @@
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engram.cli import display, history_view, views
 from engram.cli.records import decision_data, hit_data, injection_data, memory_data, plain
+from engram.model.lazy_dataclass import dataclass, field
 from engram.rules.eligibility import eligibility
 from engram.rules.strength import strength
 

@@ -7,10 +7,10 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from engram.model.lazy_dataclass import dataclass
 from engram.text.display import one_line, shown
 
 __all__ = [

@@ -4,12 +4,12 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engram.model.arguments import half_character
 from engram.model.errors import EngramError, InvalidInput, NotFound
+from engram.model.lazy_dataclass import dataclass, field
 
 if TYPE_CHECKING:
     from engram.client import Engram

@@ -1,7 +1,6 @@
 """The verbs of conversations and tasks."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -12,6 +11,7 @@ from engram.model.arguments import words
 from engram.model.errors import InvalidInput
 from engram.model.event import Event
 from engram.model.hit import Hits, Injection
+from engram.model.lazy_dataclass import replace
 from engram.model.task import Checkpoint, TaskRun
 from engram.recall.cutoff import HELPFUL
 

@@ -1,11 +1,12 @@
 """migrate: a whole store, between files and a server, or between two of a kind."""
 
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli.parser import Option
 from engram.cli.surface import Surface
+from engram.model.lazy_dataclass import replace
 
 if TYPE_CHECKING:
     from engram.store.migration.stream import Counts

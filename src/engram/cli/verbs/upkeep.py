@@ -68,11 +68,10 @@ def prune(surface: Surface, days: Days = None, yes: Yes = False) -> None:
 
     Old history is outdated journal images, usage that has been counted, and ledgers of ended sessions.
     """
-    from dataclasses import replace
-
     from engram.cli import display
     from engram.cli.display import count
     from engram.cli.records import plain
+    from engram.model.lazy_dataclass import replace
 
     if days is not None and not 1 <= days <= MOST_DAYS:
         raise InvalidInput(f"--days takes a number from 1 to {MOST_DAYS}, not {days}")
