@@ -7,7 +7,7 @@ from typing import Any
 
 from engram.disk import replace_file
 from engram.model.errors import InvalidInput
-from engram.model.lazy_dataclass import dataclass, field, fields
+from engram.model.lazy import dataclass, field, fields
 from engram.rules.numbers import DEFAULT_BUDGET
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.model.errors import InvalidInput
-from engram.model.lazy_dataclass import dataclass
+from engram.model.lazy import dataclass
 
 __all__ = [
     "DatasetConversation",

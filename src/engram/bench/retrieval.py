@@ -12,7 +12,7 @@ from engram.bench.dataset import DatasetConversation, Question
 from engram.bench.floors import peak_memory, percentile
 from engram.client import Engram
 from engram.model.errors import InvalidInput
-from engram.model.lazy_dataclass import dataclass, field
+from engram.model.lazy import dataclass, field
 from engram.text.tokens import query_terms, tokens
 
 K1, B = 1.2, 0.75

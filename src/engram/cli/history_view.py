@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from engram.cli import display
 from engram.cli.display import line, moment, shown
 from engram.cli.records import plain
-from engram.model.lazy_dataclass import dataclass
+from engram.model.lazy import dataclass
 
 if TYPE_CHECKING:
     from engram.model.memory import Memory

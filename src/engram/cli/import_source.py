@@ -11,7 +11,7 @@ from typing import Any
 from engram.cli.records import strict_json
 from engram.dialects.engram_yaml import decode, from_mapping, load_mappings
 from engram.model.errors import EngramError, InvalidInput, NotFound
-from engram.model.lazy_dataclass import dataclass, field
+from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 
 FORMATS = ("", "plur", "engram", "json")

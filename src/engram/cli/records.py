@@ -8,7 +8,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engram.model.lazy_dataclass import fields, is_dataclass
+from engram.model.lazy import fields, is_dataclass
 from engram.rules.eligibility import eligibility
 
 if TYPE_CHECKING:

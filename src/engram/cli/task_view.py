@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from engram.cli import display
 from engram.cli.display import Cell, ago, count, line, moment
-from engram.model.lazy_dataclass import dataclass
+from engram.model.lazy import dataclass
 
 if TYPE_CHECKING:
     from engram.client import Engram

@@ -11,7 +11,7 @@ from engram.client.read_verbs import ReadVerbs
 from engram.client.work_verbs import WorkVerbs
 from engram.client.write_verbs import WriteVerbs
 from engram.model.errors import EmbedderError
-from engram.model.lazy_dataclass import dataclass, replace
+from engram.model.lazy import dataclass, replace
 from engram.model.report import Finding, Report
 from engram.settings import Settings, load_settings
 from engram.store.location import Server, owner_config, requested_server

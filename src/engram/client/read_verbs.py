@@ -8,11 +8,10 @@ from engram.client.arguments import AskerFilters, Owner, SearchFilters, owner_sc
 from engram.client.facets import PAUSED, Facets
 from engram.model.arguments import checked_length, checked_place
 from engram.model.errors import InvalidInput
-from engram.model.fields import ScopeLike
+from engram.model.fields import ScopeLike, aware
 from engram.model.hit import Hits, Injection
-from engram.model.lazy_dataclass import replace
+from engram.model.lazy import replace
 from engram.model.memory import Memory
-from engram.model.times import aware
 from engram.recall.cutoff import ABOUT, HELPFUL
 from engram.recall.filters import listing
 from engram.recall.query import SearchQuery
@@ -242,7 +241,7 @@ class ReadVerbs(Facets):
         """
         filters = self._seen(self._scope_of(owner), {})
         session = self._used_in(session, owner)
-        if self.upkeep.paused:
+        if self.store.paused:
             return Injection(warnings=(PAUSED,))
         room = self.settings.budget if budget is None else budget
         return self._recaller.inject(task, filters, room, session, min_relevance)

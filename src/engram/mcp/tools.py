@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from engram.mcp import arguments
 from engram.mcp.results import Card, Ended, Forgotten, Learned, Prepared, Rated, Recalled, Started, ToolResult
-from engram.model.lazy_dataclass import dataclass
+from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 
 if TYPE_CHECKING:

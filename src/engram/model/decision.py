@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from engram.model.display import Displayed
-from engram.model.lazy_dataclass import dataclass
+from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 
 

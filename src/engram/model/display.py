@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from engram.model.lazy_dataclass import MISSING, fields
+from engram.model.lazy import MISSING, fields
 
 LONGEST = 80
 """Characters of one value in a `repr`."""

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from engram.model.display import Displayed
-from engram.model.lazy_dataclass import dataclass, field
+from engram.model.lazy import dataclass, field
 
 DOCUMENT_ROLE = "document"
 """The role of a document's chunk, which is ranked without its neighbours."""

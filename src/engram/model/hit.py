@@ -5,7 +5,7 @@ from typing import Any
 
 from engram.model.display import Displayed, html_table
 from engram.model.event import Event
-from engram.model.lazy_dataclass import dataclass, field
+from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 
 NOTHING_KNOWN = "Nothing is known about this."

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from engram.model.display import Displayed
 from engram.model.fields import Alias, owner_ids
-from engram.model.lazy_dataclass import dataclass, field, fields
+from engram.model.lazy import dataclass, field, fields
 
 Status = Literal["candidate", "active", "dormant", "superseded", "archived", "retired", "rejected"]
 Signal = Literal["positive", "negative", "neutral"]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Self
 
-from engram.model.lazy_dataclass import dataclass, field, replace
+from engram.model.lazy import dataclass, field, replace
 
 Level = Literal["ok", "advice", "problem"]
 

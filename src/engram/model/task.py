@@ -6,7 +6,7 @@ from typing import Any
 
 from engram.model.display import Displayed
 from engram.model.errors import InvalidInput
-from engram.model.lazy_dataclass import dataclass, field
+from engram.model.lazy import dataclass, field
 
 TASK_STATES = ("running", "paused", "completed", "failed", "cancelled", "deleted")
 FINISHED = frozenset({"completed", "failed", "cancelled", "deleted"})
@@ -99,7 +99,7 @@ def checked_state(state: str) -> str:
 
 def moved(task: TaskRun, state: str, now: datetime, outcome: str = "") -> TaskRun:
     """The task in another state; raises `InvalidInput` where that may not follow."""
-    from engram.model.lazy_dataclass import replace
+    from engram.model.lazy import replace
 
     allowed = TRANSITIONS[task.status]
     if checked_state(state) not in allowed:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from engram.model.errors import InvalidInput
-from engram.model.lazy_dataclass import dataclass
+from engram.model.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from engram.model.lazy_dataclass import dataclass
+from engram.model.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import pairwise
 from math import exp
 
-from engram.model.lazy_dataclass import dataclass
+from engram.model.lazy import dataclass
 from engram.models.linear import SCALE, Linear
 from engram.text.stems import stem
 from engram.text.time.windows import TimePhrase

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from zlib import crc32
 
-from engram.model.lazy_dataclass import dataclass, field
+from engram.model.lazy import dataclass, field
 
 __all__ = ["SCALE", "Linear"]
 

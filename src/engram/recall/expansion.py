@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from engram.model.errors import EngramError, InvalidInput, ModelError
 from engram.model.hit import Hit, Hits, HitTrace, Part
-from engram.model.lazy_dataclass import replace
+from engram.model.lazy import replace
 from engram.recall.cutoff import at_least, is_about
 from engram.recall.fusion import RRF_K
 from engram.recall.parse import ParsedQuestion

@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, NamedTuple
 
 from engram.model.event import Event
+from engram.model.lazy import lazy_pattern
 from engram.model.memory import Memory
 from engram.rules.scopes import ancestors, is_person
-from engram.text.lazy_pattern import lazy_pattern
 
 BLANK = "[purged]"
 EVENT = "EVT-"

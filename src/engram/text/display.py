@@ -2,7 +2,7 @@
 
 import re
 
-from engram.text.lazy_pattern import lazy_pattern
+from engram.model.lazy import lazy_pattern
 
 # Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties.txt; the standard library does not have it.
 _IGNORABLE = (

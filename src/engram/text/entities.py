@@ -8,7 +8,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from engram.text.lazy_pattern import lazy_pattern
+from engram.model.lazy import lazy_pattern
 from engram.text.word_tables import read_table
 
 __all__ = ["entities"]

@@ -6,8 +6,8 @@ quotation, or hide: invisible characters are escaped.
 
 import re
 
+from engram.model.lazy import lazy_pattern
 from engram.text.display import one_line, shown
-from engram.text.lazy_pattern import lazy_pattern
 
 __all__ = ["inert", "notice", "quoted", "quoted_lines", "unmarked", "word"]
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from engram.text.lazy_pattern import lazy_pattern
+from engram.model.lazy import lazy_pattern
 
 __all__ = ["SENTENCE_END", "document_sentences", "sentence_spans", "split_sentences"]
 

@@ -29,7 +29,7 @@ from engram.disk import (
     torn_tail,
 )
 from engram.model.errors import InvalidInput, StoreCorrupt, StoreReadOnly
-from engram.model.lazy_dataclass import dataclass, field
+from engram.model.lazy import dataclass, field
 from engram.store.files.home import memory_file
 
 LAST_SEQ = 2**63 - 1

@@ -13,7 +13,7 @@ from typing import Any
 from engram.disk import DIRECTORY_MODE, UNREADABLE, make_folder, read_bytes, replace_file, sync_path
 from engram.model.errors import EngramError, StoreCorrupt
 from engram.model.event import Event
-from engram.model.lazy_dataclass import dataclass, field
+from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 from engram.store.files import events, file_sync, memories
 from engram.store.files.context import StoreContext

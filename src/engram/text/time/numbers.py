@@ -4,7 +4,7 @@ import re
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from engram.text.lazy_pattern import lazy_pattern
+from engram.model.lazy import lazy_pattern
 from engram.text.time.calendar import Repeating, Span, monthly
 from engram.text.time.words import Word, is_plain, lead_at, value_of
 

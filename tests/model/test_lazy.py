@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from engram.model.lazy_dataclass import dataclass, field, fields, is_dataclass, replace
+from engram.model.lazy import dataclass, field, fields, is_dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
