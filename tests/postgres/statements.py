@@ -25,7 +25,7 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 FRAGMENTS = {"hops_outbound", "hops_inbound", "hop_weight", "hop_given"}
 """Parts of other statements."""
 FILLED = {
-    "lexical", "near_among", "listed", "counted", "together", "near", "near_all", "near_scopes", "near_by_index", "walk"
+    "lexical", "near_among", "listed", "counted", "together", "near", "near_all", "near_scopes", "near_by_index", "links"
 }  # fmt: skip
 """Templates that are filled here."""
 METADATA = {"none": None, "text": "x", "truth": True, "number": 1.5, "list": ["x", 1], "nul": "\0"}
@@ -120,4 +120,4 @@ def walks() -> Iterator[Statement]:
         whole = direction == "any" and followed == "all"
         for kind, filters in {"everything": EVERYTHING, **(FILTERS if whole else {})}.items():
             hops = Hops(direction, wanted, 0.1, filters, NOW)
-            yield numbered(f"walk [{direction} {followed} {kind}]", search._asked(hops)[0])
+            yield numbered(f"links [{direction} {followed} {kind}]", search.links_statement(hops)[0])

@@ -47,7 +47,7 @@ history known_at links_to event events_of events_by_key event_at newest_anchor s
 known_documents meanings without_vector put_postings few_all few_scopes uncounted count_terms move_statistics
 drop_postings drop_vectors move_vectors drop_names drop_relations drop_uses drop_documents drop_memories
 blank_images blank_events uncount_terms drop_gone_terms
-heads lineage walk task lock_task share_task tasks tasks_in checkpoints last_checkpoint
+heads lineage links task lock_task share_task tasks tasks_in checkpoints last_checkpoint
 due_jobs lock_job change_job drop_job
 """
 """What a question, a decision, a session, a task, its worker and a purge ask the server."""
@@ -386,7 +386,7 @@ def test_what_only_inserts_reads_no_table(crowded: Crowded, planner: psycopg.Con
 
 
 def test_a_walk_is_asked_for_in_every_direction(crowded: Crowded) -> None:
-    assert len(crowded.asked["walk"]) == len(WALKS)
+    assert len(crowded.asked["links"]) == len(WALKS)
 
 
 def test_what_has_a_key_is_found_by_it_and_not_among_all_of_the_tenant(

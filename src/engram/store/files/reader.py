@@ -10,12 +10,13 @@ from engram.model.errors import InvalidInput
 from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.rules.scopes import shows
-from engram.store.files import events, file_sync, health, traversal
+from engram.store.files import events, file_sync, health
 from engram.store.files.context import StoreContext
 from engram.store.files.index_repair import repairs_index
 from engram.store.files.journal import Entry, Position
 from engram.store.files.recovery import IndexOutdated
 from engram.store.files.refresh import RefreshedStore
+from engram.store.files.traversal import IndexLinks
 from engram.store.ledger import decode_event
 from engram.store.lineage import heads_among, versions_among
 from engram.store.protocol import (
@@ -31,7 +32,7 @@ from engram.store.protocol import (
     StoredRecord,
 )
 from engram.store.records import decode_record, from_image
-from engram.store.traversal import PLAIN, Hops
+from engram.store.traversal import PLAIN, Hops, walk
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -274,7 +275,7 @@ class FilesReader(RefreshedStore):
         """The memories linked to these, step by step."""
         self._refresh()
         hops = Hops(direction, types, min_weight, filters, self.parts.clock())
-        return traversal.walk(self.parts.index.db, seeds, depth, hops, per_seed)
+        return walk(IndexLinks(self.parts.index.db, hops), seeds, depth, per_seed)
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
         """Groups reads; the index is local, so there is nothing to save."""

@@ -4,7 +4,7 @@ A search takes few round trips: statements that do not depend on one another are
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -19,8 +19,8 @@ from engram.store.postgres.database import BoundStatement, Database, Row
 from engram.store.postgres.filters import where
 from engram.store.postgres.sql import statement
 from engram.store.postgres.statistics import Statistics, Totals
-from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange, Query, Step
-from engram.store.traversal import Hops
+from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange, Query
+from engram.store.traversal import LONGEST_CHAIN, Hops, Link, Links
 from engram.text.tokens import prune
 
 if TYPE_CHECKING:
@@ -170,56 +170,30 @@ def _dim(parts: TenantContext) -> int:
     return int(parts.settings.get("dim") or 0)
 
 
-def walk(database: Database, seeds: Sequence[str], depth: int, hops: Hops, per_seed: int) -> list[Step]:
-    """Each memory once per seed, nearest first."""
-    wanted = list(dict.fromkeys(seeds))
-    if not wanted:
-        return []
-    text, values = _asked(hops)
-    values |= {"seeds": wanted, "depth": depth, "per_seed": per_seed, "min_weight": hops.min_weight, "at": hops.at}
-    return _steps(wanted, database.query(text, values))
+def linked(database: Database, hops: Hops) -> Links:
+    """Reads the links that a walk with these hops follows: one statement for each level."""
+    text, values = links_statement(hops)
+
+    def read(ids: Sequence[str], most: int) -> Iterator[Link]:
+        return (Link(*row) for row in database.query(text, {**values, "ids": list(ids), "most": most}))
+
+    return read
 
 
-def _asked(hops: Hops) -> tuple[str, dict[str, Any]]:
+def links_statement(hops: Hops) -> BoundStatement:
+    """The statement that reads links, without the memories whose links are wanted."""
     condition, values = where(hops.filters)
+    values |= {"min_weight": hops.min_weight, "at": hops.at}
     typed = ""
     if hops.types is not None:
         typed, values["types"] = "AND {link}.type = ANY(%(types)b::text[])", list(hops.types)
+    ways = (("source", "target"), ("target", "source"))[: hops.given_ways]
+    given = (statement("hop_given").format(source=a, target=b, typed=typed.format(link="g")) for a, b in ways)
     named = {
-        "condition": condition, "typed": typed.format(link="r"), "given": _given(hops, typed.format(link="g")),
+        "condition": condition, "typed": typed.format(link="r"), "given": " ".join(given),
         "weight": statement("hop_weight").format(daily=CO_ACCESS_DAILY, least=CO_ACCESS_PRUNE),
-        "lightest": LIGHTEST, "heaviest": HEAVIEST,
+        "lightest": LIGHTEST, "heaviest": HEAVIEST, "longest": LONGEST_CHAIN,
     }  # fmt: skip
     directions = {"hops_outbound": hops.outbound, "hops_inbound": hops.inbound}
-    parts = [f"({statement(name).format(**named)})" for name, followed in directions.items() if followed]
-    return statement("walk").format(hops=" UNION ALL ".join(parts)), values
-
-
-def _given(hops: Hops, typed: str) -> str:
-    """The conditions under which an explicit relation replaces a learned link."""
-    if not hops.prefers_given:
-        return ""
-    pairs = [("source", "target"), ("target", "source")][: 2 if hops.outbound and hops.inbound else 1]
-    text = statement("hop_given")
-    return " ".join(text.format(source=source, target=target, typed=typed) for source, target in pairs)
-
-
-def _steps(seeds: list[str], levels: list[Row]) -> list[Step]:
-    """The steps of each seed; a level names the parents of its memories, which are in the level before."""
-    known = {(seed, seed): Step(seed, seed, 0, (seed,), (), 1.0) for seed in seeds}
-    found: dict[str, list[Step]] = {seed: [] for seed in seeds}
-    for seed, depth, *columns in levels:
-        for memory_id, score, parent, kind, forward in zip(*columns, strict=True):
-            before = known[seed, parent]
-            step = Step(
-                seed,
-                memory_id,
-                depth,
-                (*before.path, memory_id),
-                (*before.types, kind),
-                score,
-                (*before.forward, forward),
-            )
-            known[seed, memory_id] = step
-            found[seed].append(step)
-    return [step for steps in found.values() for step in steps]
+    followed = [f"({statement(name).format(**named)})" for name, wanted in directions.items() if wanted]
+    return statement("links").format(hops=" UNION ALL ".join(followed)), values

@@ -42,7 +42,7 @@ from engram.store.protocol import (
 from engram.store.records import decode_record
 from engram.store.screen import Screen, Unscreened
 from engram.store.sources import random_hex, utc_now
-from engram.store.traversal import PLAIN, Hops
+from engram.store.traversal import PLAIN, Hops, walk
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder, Vectors
@@ -231,7 +231,8 @@ class PostgresStore(PostgresTaskStore, PostgresLedger, PostgresUsage):
     ) -> list[Step]:
         """Memories linked to these."""
         hops = Hops(direction, types, min_weight, filters, self.parts.clock())
-        return search.walk(self.parts.database, seeds, depth, hops, per_seed)
+        with self.parts.database.reading():
+            return walk(search.linked(self.parts.database, hops), seeds, depth, per_seed)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
