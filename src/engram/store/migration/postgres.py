@@ -1,22 +1,39 @@
-"""A tenant of a server as the target of a migration: each batch is one transaction, which also records the state."""
+"""A tenant of a server as the source or the target of a migration.
+
+A source reads pages by key, without locks or changes. A target writes each batch in one transaction, which also records the state.
+"""
 
 import contextlib
 import json
+import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from engram.model.errors import EmbedderError, EngramError, InvalidInput, Refused, StoreBusy, StoreError
 from engram.model.event import Event
 from engram.model.memory import Memory
+from engram.model.task import Checkpoint
 from engram.model.usage import Use
 from engram.rules.scopes import GLOBAL
 from engram.store.documents import Document, event_document, meaning_digest, memory_document
-from engram.store.ledger import ledger_owner, to_fields
-from engram.store.migration.records import JournalRecord, StateSnapshot
-from engram.store.migration.stream import MigrationState, VectorsById
+from engram.store.ledger import decode_event, ledger_owner, to_fields
+from engram.store.migration.records import (
+    BATCH,
+    Counts,
+    GateVerdict,
+    JournalRecord,
+    MemoryImage,
+    MigrationState,
+    StateSnapshot,
+    VectorsById,
+    batches,
+    portable,
+)
+from engram.store.postgres.adapters import from_binary
 from engram.store.postgres.connections import Connection
 from engram.store.postgres.ledger import heads, session_values
 from engram.store.postgres.sql import statement
@@ -26,16 +43,141 @@ from engram.store.postgres.task_store import checkpoint_values, job_columns, tas
 from engram.store.postgres.write import DocumentRow, chunks, columns, memories_work, to_json, write_documents
 from engram.store.protocol import Progress
 from engram.store.records import from_image
+from engram.store.tasks import from_fields
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
+SETTLE_SECONDS = 10.0
+"""How long to wait for transactions that were open when the journal's end was read."""
+_POLL = 0.02
 _TABLES = ("documents", "postings", "memory_vectors")
 """Vacuumed at the end: index-only scans need their visibility maps."""
-
 NUL = r"\u0000"
 COUNTED = 20_000
 """Documents whose terms are counted per transaction."""
+
+
+class PostgresSource:
+    """Reads a tenant. Its store is opened without an embedder, so that it does not claim one."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self._store, self._run = store, store.parts.database.run
+        self.notes: list[str] = []
+        self.positions: array[int] = array("q")
+        self._journal_end = self._usage_end = 0
+
+    @property
+    def identity(self) -> str:
+        """Server, database and tenant."""
+        return self._store.place
+
+    @property
+    def place(self) -> str:
+        """Server, database and tenant."""
+        return self._store.place
+
+    @property
+    def embedder(self) -> str:
+        """The embedder that made the current vectors."""
+        return str(self._store.parts.settings.get("embedder") or "")
+
+    # -- where it ends
+
+    def settle(self) -> None:
+        """Find where the logs end, and wait for open transactions: they may have taken lower numbers."""
+        ((self._journal_end, horizon),) = self._run("last_decision")
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while not self._run("all_ended", horizon=horizon)[0][0] and time.monotonic() < deadline:
+            time.sleep(_POLL)
+        self._usage_end = self._last_position()
+        self.positions = array("q", (n for (n,) in self._run("positions_behind", upto=self._usage_end)))
+
+    def _last_position(self) -> int:
+        database = self._store.parts.database
+        with database.transaction(durable=False) as connection:
+            if not database.is_replica(connection):
+                database.within(connection, statement("await_uses"), {})
+            ((position,),) = database.within(connection, statement("last_position"), {})
+        return int(position)
+
+    def check(self) -> None:
+        """Every tenant can be migrated as it is."""
+
+    def faults(self) -> list[str]:
+        """Reports missing documents: a record without one cannot be found."""
+        (documents,), (records,) = self._run("document_count")[0], self._run("record_count")[0]
+        return [f"documents: only {documents} of {records} records can be found"] if documents != records else []
+
+    def mark(self) -> tuple[Any, ...]:
+        """Where the logs end, and digests of the rest."""
+        return tuple(self._run("mark_of_all")[0])
+
+    # -- contents
+
+    def counts(self) -> Counts:
+        """How much the tenant contains."""
+        return Counts(*self._run("record_counts")[0])
+
+    def snapshot(self) -> StateSnapshot:
+        """Everything that is sent as a whole."""
+        return StateSnapshot(
+            sessions=self._store.sessions(),
+            verdicts=[GateVerdict(*row) for row in self._run("all_verdicts")],
+            tombstones=frozenset(i for (i,) in self._run("all_tombstones")),
+            numbers=dict(self._run("all_numbers")),
+            paused=self._store.paused,
+            tasks=self._store.tasks(),
+            checkpoints=[from_fields(Checkpoint, json.loads(record)) for (record,) in self._run("all_checkpoints")],
+            jobs=self._store.jobs(),
+        )
+
+    def uses(self, after: int = 0) -> Iterator[Use]:
+        """Uses after a position, in order."""
+        while rows := self._run("uses_behind", after=after, upto=self._usage_end, limit=BATCH):
+            for position, kind, signal, session, at, ids in rows:
+                yield Use(kind, tuple(ids), at, session, signal, position)
+            after = rows[-1][0]
+
+    def journal(self, cursor: str = "") -> Iterator[JournalRecord]:
+        """Decisions after a cursor, in order."""
+        for rows in batches(self._headings(int(cursor or 0)), lambda row: (row[6], row[7])):
+            found = self._run("images_of", seqs=[row[0] for row in rows])
+            images = {
+                seq: tuple(self._image(*row) for _, *row in group)
+                for seq, group in groupby(found, key=lambda row: row[0])
+            }
+            for seq, at, op, actor, reason, session, _, size in rows:
+                yield JournalRecord(at, op, actor, reason, session, images.get(seq, ()), str(seq), size)
+
+    def _headings(self, after: int) -> Iterator[tuple[Any, ...]]:
+        while rows := self._run("decisions_behind", after=after, upto=self._journal_end, limit=BATCH):
+            yield from rows
+            after = rows[-1][0]
+
+    def _image(self, memory_id: str, after: str | None, stored: str | None) -> MemoryImage:
+        """`stored` is empty if the memory equals its image, None if this is not its latest image."""
+        image = portable(json.loads(after), self.positions) if after is not None else None
+        if stored:
+            return MemoryImage(memory_id, image, portable(json.loads(stored), self.positions))
+        return MemoryImage(memory_id, image, image if stored is not None else None)
+
+    def events(self, known: Mapping[str, int]) -> Iterator[Event]:
+        """Events after the known number of each ledger."""
+        ranges = (
+            (session, after, min(head.seq, after + BATCH))
+            for session, head in heads(self._store.parts)
+            for after in range(known.get(session, 0), head.seq, BATCH)
+        )
+        for some in batches(ranges, lambda wanted: (wanted[2] - wanted[1], 0)):
+            names, after, upto = (list(column) for column in zip(*some, strict=True))
+            for (record,) in self._run("events_between", sessions=names, after=after, upto=upto):
+                yield decode_event(record)
+
+    def vectors(self, ids: Sequence[str]) -> VectorsById:
+        """Vectors of the current generation."""
+        rows = self._run("vectors_of", ids=list(ids), generation=self._store.parts.settings.generation)
+        return {i: (bytes(meaning), from_binary(vector)) for i, meaning, vector in rows}
 
 
 class PostgresTarget:
