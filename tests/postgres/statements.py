@@ -17,8 +17,7 @@ from engram.model.memory import CO_ACCESSED
 from engram.store.postgres import neighbours, search, tenants
 from engram.store.postgres.filters import where
 from engram.store.postgres.sql import _statements, statement
-from engram.store.protocol import Filters
-from engram.store.traversal import Hops
+from engram.store.protocol import Filters, Hops
 from tests.postgres.one_shard import TENANT, Statement, tables
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -119,5 +118,5 @@ def walks() -> Iterator[Statement]:
     for direction, (followed, wanted) in product(("outbound", "inbound", "any"), types.items()):
         whole = direction == "any" and followed == "all"
         for kind, filters in {"everything": EVERYTHING, **(FILTERS if whole else {})}.items():
-            hops = Hops(direction, wanted, 0.1, filters, NOW)
+            hops = Hops(NOW, direction, wanted, 0.1, filters)
             yield numbered(f"links [{direction} {followed} {kind}]", search.links_statement(hops)[0])

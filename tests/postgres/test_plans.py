@@ -13,6 +13,7 @@ import pytest
 from benchmarks.tenants import analyze
 from engram import Engram
 from engram.bench.speed import memories, questions
+from engram.graph.traversal import walk
 from engram.model.event import Session
 from engram.model.memory import Association
 from engram.model.task import Checkpoint, Job, TaskRun, moved
@@ -22,7 +23,7 @@ from engram.store.postgres.database import Database
 from engram.store.postgres.setup import open_store
 from engram.store.postgres.sql import _statements
 from engram.store.postgres.store import PostgresStore
-from engram.store.protocol import Filters, PassageRange, Query, Store
+from engram.store.protocol import Filters, Hops, PassageRange, Query, Store
 from engram.text.content_hash import content_hash
 from engram.text.tokens import query_terms
 from tests.backends import static_embedder
@@ -273,7 +274,7 @@ def look_up(store: PostgresStore, clock: Clock) -> None:
     store.numbers([memory.id])
     store.links_to([memory.id])
     for direction, types in WALKS:
-        store.walk([memory.id], depth=3, direction=direction, types=types, min_weight=0.1, per_seed=20)
+        walk(store, [memory.id], Hops(clock(), direction, types, 0.1), 3, 20)
     store.heads("slot-17", memory.scope)
     store.lineage("LIN-17")
     store.mark("user")

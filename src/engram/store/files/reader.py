@@ -16,7 +16,7 @@ from engram.store.files.index_repair import repairs_index
 from engram.store.files.journal import Entry, Position
 from engram.store.files.recovery import IndexOutdated
 from engram.store.files.refresh import RefreshedStore
-from engram.store.files.traversal import IndexLinks
+from engram.store.files.traversal import read_links
 from engram.store.ledger import decode_event
 from engram.store.lineage import heads_among, versions_among
 from engram.store.protocol import (
@@ -24,15 +24,15 @@ from engram.store.protocol import (
     Candidates,
     DocumentPosition,
     Filters,
+    Hops,
     Image,
     IndexedPassage,
+    Link,
     PassageRange,
     Query,
-    Step,
     StoredRecord,
 )
 from engram.store.records import decode_record, from_image
-from engram.store.traversal import PLAIN, Hops, walk
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -261,21 +261,10 @@ class FilesReader(RefreshedStore):
         return self.parts.index.all("links_to", json.dumps(list(memory_ids)))
 
     @repairs_index
-    def walk(
-        self,
-        seeds: Sequence[str],
-        *,
-        depth: int,
-        direction: str,
-        types: tuple[str, ...] | None,
-        min_weight: float,
-        per_seed: int,
-        filters: Filters = PLAIN,
-    ) -> list[Step]:
-        """The memories linked to these, step by step."""
+    def links(self, ids: Sequence[str], hops: Hops, most: int) -> list[Link]:
+        """The links of some memories."""
         self._refresh()
-        hops = Hops(direction, types, min_weight, filters, self.parts.clock())
-        return walk(IndexLinks(self.parts.index.db, hops), seeds, depth, per_seed)
+        return list(read_links(self.parts.index.db, ids, hops, most))
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
         """Groups reads; the index is local, so there is nothing to save."""

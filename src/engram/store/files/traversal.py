@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from engram.model.relations import HEAVIEST, LIGHTEST
 from engram.store.files.index.search import where
-from engram.store.traversal import LONGEST_CHAIN, Hops, Link
+from engram.store.protocol import LONGEST_CHAIN, Hops, Link
 
 # The links are sorted in a subquery of their own, so that each document is looked up only when its row is taken.
 _LINKS = """
@@ -47,52 +47,42 @@ WHERE e.id <> e.heir AND d.status = 'superseded' AND NOT ({condition})
 """
 
 
-class IndexLinks:
-    """The links that a walk with these hops follows."""
+def read_links(db: sqlite3.Connection, ids: Sequence[str], hops: Hops, most: int) -> Iterator[Link]:
+    """The links to so many neighbours of each memory, in each direction."""
+    condition, values = where(hops.filters)
+    followed = (hops.types or ()) * (1 + hops.given_ways)
+    if hops.outbound:
+        destination = _OR_SUCCESSOR.format(condition=condition, longest=LONGEST_CHAIN)
+        outbound = _statement(hops, "source", "target", destination)
+        for memory_id in ids:
+            rows = db.execute(outbound, (*values, *values, memory_id, *followed))
+            yield from _first(rows, memory_id, most, forward=True)
+    if hops.inbound:
+        # A link to a superseded memory counts as a link to its successor.
+        predecessors = db.execute(_PREDECESSORS.format(condition=condition), (json.dumps(list(ids)), *values))
+        inbound = _statement(hops, "target", "source", _ITSELF.format(condition=condition))
+        for earlier, heir in [*zip(ids, ids, strict=True), *predecessors]:
+            rows = db.execute(inbound, (*values, earlier, *followed))
+            yield from _first(rows, heir, most, forward=False)
 
-    def __init__(self, db: sqlite3.Connection, hops: Hops) -> None:
-        self._db, self._hops = db, hops
-        self._condition, self._values = where(hops.filters)
-        self._outbound = self._statement("source", "target", _OR_SUCCESSOR)
-        self._inbound = self._statement("target", "source", _ITSELF)
 
-    def _statement(self, here: str, there: str, destination: str) -> str:
-        hops, least = self._hops, repr(self._hops.min_weight)
-        typed = "" if hops.types is None else f"AND {{link}}.type IN ({', '.join('?' * len(hops.types))})"
-        ways = (("source", "target"), ("target", "source"))[: hops.given_ways]
-        given = (_GIVEN.format(source=a, target=b, least=least, typed=typed.format(link="g")) for a, b in ways)
-        return _LINKS.format(
-            destination=destination.format(condition=self._condition, longest=LONGEST_CHAIN),
-            here=here, there=there, typed=typed.format(link="l"), given="".join(given), least=least,
-            lightest=LIGHTEST, heaviest=HEAVIEST, now=repr(hops.at.timestamp()),
-        )  # fmt: skip
+def _statement(hops: Hops, here: str, there: str, destination: str) -> str:
+    least = repr(hops.min_weight)
+    typed = "" if hops.types is None else f"AND {{link}}.type IN ({', '.join('?' * len(hops.types))})"
+    ways = (("source", "target"), ("target", "source"))[: hops.given_ways]
+    given = (_GIVEN.format(source=a, target=b, least=least, typed=typed.format(link="g")) for a, b in ways)
+    return _LINKS.format(
+        destination=destination, here=here, there=there, typed=typed.format(link="l"), given="".join(given), least=least,
+        lightest=LIGHTEST, heaviest=HEAVIEST, now=repr(hops.at.timestamp()),
+    )  # fmt: skip
 
-    def __call__(self, ids: Sequence[str], most: int) -> Iterator[Link]:
-        """The links to so many neighbours of each memory, in each direction."""
-        followed = (self._hops.types or ()) * (1 + self._hops.given_ways)
-        if self._hops.outbound:
-            for memory_id in ids:
-                values = (*self._values, *self._values, memory_id, *followed)
-                yield from self._heaviest(self._outbound, values, memory_id, most, forward=True)
-        if self._hops.inbound:
-            for earlier, heir in self._with_predecessors(ids):
-                values = (*self._values, earlier, *followed)
-                yield from self._heaviest(self._inbound, values, heir, most, forward=False)
 
-    def _heaviest(
-        self, statement: str, values: Sequence[object], memory_id: str, most: int, *, forward: bool
-    ) -> Iterator[Link]:
-        """The heaviest link to each of the first `most` neighbours."""
-        found: set[str] = set()
-        for destination, kind, weight in self._db.execute(statement, values):
-            if destination not in found:
-                found.add(destination)
-                yield Link(memory_id, destination, kind, weight, forward)
-                if len(found) == most:
-                    return
-
-    def _with_predecessors(self, ids: Sequence[str]) -> list[tuple[str, str]]:
-        """Each memory, and those it has superseded, with the memory: a link to one of them counts as a link to it."""
-        predecessors = _PREDECESSORS.format(condition=self._condition)
-        rows = self._db.execute(predecessors, (json.dumps(list(ids)), *self._values))
-        return [*zip(ids, ids, strict=True), *rows]
+def _first(rows: sqlite3.Cursor, memory_id: str, most: int, *, forward: bool) -> Iterator[Link]:
+    """The heaviest link to each of the first `most` neighbours; the rest of the rows are not even looked up."""
+    found: set[str] = set()
+    for destination, kind, weight in rows:
+        if destination not in found:
+            found.add(destination)
+            yield Link(memory_id, destination, kind, weight, forward)
+            if len(found) == most:
+                return

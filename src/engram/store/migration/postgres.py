@@ -36,8 +36,8 @@ from engram.store.migration.records import (
 from engram.store.postgres.adapters import from_binary
 from engram.store.postgres.connections import Connection
 from engram.store.postgres.ledger import heads, session_values
+from engram.store.postgres.search import count_slice
 from engram.store.postgres.sql import statement
-from engram.store.postgres.statistics import count_slice
 from engram.store.postgres.store import PostgresStore
 from engram.store.postgres.task_store import checkpoint_values, job_columns, task_values
 from engram.store.postgres.write import DocumentRow, chunks, columns, memories_work, to_json, write_documents

@@ -35,8 +35,8 @@ from engram.store.ledger_checkpoints import (
 )
 from engram.store.postgres.connections import Connection
 from engram.store.postgres.context import TenantContext
+from engram.store.postgres.search import Statistics
 from engram.store.postgres.sql import statement
-from engram.store.postgres.statistics import Statistics
 from engram.store.postgres.task_store import job_columns, locked_task
 from engram.store.postgres.write import DocumentRow, Work, to_json, write_documents
 from engram.store.protocol import JobFactory, NewEvent, no_jobs
