@@ -201,7 +201,7 @@ def written_down(store: PostgresStore, clock: Clock) -> dict[str, dict[str, Aske
     seen: dict[str, dict[str, Asked]] = {}
     templates = {re.split(r"[{]", text)[0]: name for name, text in _statements().items()}
     patched = pytest.MonkeyPatch()
-    within, send, answers, alone = Database.within, Database.send, Database.answers, Database._alone
+    execute, alone = Database._execute, Database._alone
 
     def note(text: str, values: dict[str, Any]) -> None:
         known = [name for beginning, name in templates.items() if text.startswith(beginning)]
@@ -209,19 +209,9 @@ def written_down(store: PostgresStore, clock: Clock) -> dict[str, dict[str, Aske
             name = max(known, key=lambda name: len(_statements()[name]))
             seen.setdefault(name, {})[text] = Asked(text, {"tenant": MINE, **values})
 
-    def noted_within(self: Database, connection: Any, text: str, values: dict[str, Any]) -> Any:
+    def noted(self: Database, connection: Any, text: Any, values: dict[str, Any], **how: Any) -> Any:
         note(text, values)
-        return within(self, connection, text, values)
-
-    def noted_all(self: Database, connection: Any, work: Any) -> None:
-        for name, values in work:
-            note(_statements()[name], values)
-        send(self, connection, work)
-
-    def noted_answers(self: Database, connection: Any, asked: Any) -> Any:
-        for text, values in asked:
-            note(text, values)
-        return answers(self, connection, asked)
+        return execute(self, connection, text, values, **how)
 
     def noted_alone(self: Database, text: str, values: dict[str, Any], settings: Any) -> Any:
         note(text, values)
@@ -229,9 +219,7 @@ def written_down(store: PostgresStore, clock: Clock) -> dict[str, dict[str, Aske
 
     with patched.context() as patch:
         patch.setattr(Database, "_alone", noted_alone)
-        patch.setattr(Database, "within", noted_within)
-        patch.setattr(Database, "answers", noted_answers)
-        patch.setattr(Database, "send", noted_all)
+        patch.setattr(Database, "_execute", noted)
         a_day(store, clock)
     return seen
 

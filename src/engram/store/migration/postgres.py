@@ -34,10 +34,8 @@ from engram.store.migration.records import (
     portable,
 )
 from engram.store.postgres.adapters import from_binary
-from engram.store.postgres.connections import Connection
 from engram.store.postgres.ledger import heads, session_values
 from engram.store.postgres.search import count_slice
-from engram.store.postgres.sql import statement
 from engram.store.postgres.store import PostgresStore
 from engram.store.postgres.task_store import checkpoint_values, job_columns, task_values
 from engram.store.postgres.write import DocumentRow, chunks, columns, memories_work, to_json, write_documents
@@ -95,10 +93,10 @@ class PostgresSource:
 
     def _last_position(self) -> int:
         database = self._store.parts.database
-        with database.transaction(durable=False) as connection:
-            if not database.is_replica(connection):
-                database.within(connection, statement("await_uses"), {})
-            ((position,),) = database.within(connection, statement("last_position"), {})
+        with database.transaction(durable=False):
+            if not database.is_replica():
+                database.run("await_uses")
+            ((position,),) = database.run("last_position")
         return int(position)
 
     def check(self) -> None:
@@ -201,12 +199,12 @@ class PostgresTarget:
 
     def begin(self, source: str) -> MigrationState:
         """Begin in an empty tenant, or continue a migration from the same source."""
-        with self._database.transaction() as connection:
-            self._database.within(connection, statement("lock_facts"), {})
+        with self._database.transaction():
+            self._database.run("lock_facts")
             self._state = self.check(source) or MigrationState(source)
             if self._state.finished and self._state.left == self._mark():
                 self._state.finished = False
-            self._save_state(connection)
+            self._save_state()
         return self._state
 
     def check(self, source: str) -> MigrationState | None:
@@ -234,17 +232,17 @@ class PostgresTarget:
         if self._embedder_failed:
             with contextlib.suppress(StoreError):
                 self._store.sync()
-        with self._batch() as connection:
+        with self._batch():
             self._state.finished, self._state.left = True, self._mark()
-            self._save_state(connection)
+            self._save_state()
 
     def _count_terms(self, progress: Progress) -> None:
         """Update the term statistics, in large steps."""
         counted = 0
-        self._database.change("begin_statistics")
+        self._database.run("begin_statistics")
         while True:
-            with self._database.transaction(durable=False) as connection:
-                fresh = count_slice(self._database, connection, COUNTED)
+            with self._database.transaction(durable=False):
+                fresh = count_slice(self._database, COUNTED)
             if not fresh:
                 return
             counted += fresh
@@ -253,7 +251,7 @@ class PostgresTarget:
     def _analyze(self) -> None:
         """Update the planner's statistics and the visibility maps, as far as this role may."""
         with contextlib.suppress(EngramError):
-            self._database.change("analyze")
+            self._database.run("analyze")
             self._database.vacuum(_TABLES)
 
     # -- what has arrived
@@ -282,23 +280,23 @@ class PostgresTarget:
         work += [("put_task", task_values(task)) for task in snapshot.tasks]
         work += [("put_checkpoint", checkpoint_values(checkpoint)) for checkpoint in snapshot.checkpoints]
         work += [("drop_jobs", {}), *([("put_jobs", job_columns(snapshot.jobs))] if snapshot.jobs else [])]
-        with self._batch() as connection:
-            self._database.all_of(connection, work)
-            self._parts.settings.set(connection, paused=snapshot.paused or None)
+        with self._batch():
+            self._database.all_of(work)
+            self._parts.settings.set(paused=snapshot.paused or None)
 
     def load_uses(self, uses: Sequence[Use]) -> None:
         """Append uses, at the server's next positions."""
-        with self._batch() as connection:
-            taken = self._database.within(connection, statement("next_uses"), {"count": len(uses)})
+        with self._batch():
+            taken = self._database.run("next_uses", count=len(uses))
             rows = [
                 (memory_id, position, use.kind, use.signal, use.session, use.at)
                 for use, (position,) in zip(uses, sorted(taken), strict=True)
                 for memory_id in dict.fromkeys(use.ids)
             ]
             names = ("ids", "positions", "kinds", "signals", "sessions", "ats")
-            self._database.within(connection, statement("load_uses"), columns(names, rows))
+            self._database.run("load_uses", **columns(names, rows))
             self._state.uses = uses[-1].position
-            self._save_state(connection)
+            self._save_state()
 
     def journal_writer(self, records: Sequence[JournalRecord], vectors: VectorsById) -> Callable[[], None]:
         """Prepare records, documents and vectors; the result writes them."""
@@ -337,20 +335,20 @@ class PostgresTarget:
     ) -> None:
         """Write decisions, and the memories as they are now."""
         texts = zip((one.id for record in records for one in record.images), images, strict=True)
-        with _naming_record(texts), self._batch() as connection:
-            self._put_journal(connection, records, images)
+        with _naming_record(texts), self._batch():
+            self._put_journal(records, images)
             ids = [memory.id for memory, _ in memories]
-            known = self._database.within(connection, statement("memories_among"), {"ids": ids})
+            known = self._database.run("memories_among", ids=ids)
             fresh = set(ids) - {i for (i,) in known}
-            with connection.pipeline():
+            with self._database.pipeline():
                 for some in chunks(memories):
-                    self._database.send(connection, memories_work(some, fresh))
-            write_documents(self._database, connection, rows, self._parts.settings.generation)
+                    self._database.send(memories_work(some, fresh))
+            write_documents(self._database, rows, self._parts.settings.generation)
             self._state.journal = records[-1].cursor
-            self._save_state(connection)
+            self._save_state()
 
-    def _put_journal(self, connection: Connection, records: Sequence[JournalRecord], images: list[str | None]) -> None:
-        taken = self._database.within(connection, statement("next_decisions"), {"count": len(records)})
+    def _put_journal(self, records: Sequence[JournalRecord], images: list[str | None]) -> None:
+        taken = self._database.run("next_decisions", count=len(records))
         numbered = list(zip(sorted(seq for (seq,) in taken), records, strict=True))
         rows = [
             (seq, r.at, r.op, r.actor, r.reason, r.session, json.dumps([one.id for one in r.images]))
@@ -361,7 +359,7 @@ class PostgresTarget:
         if images:
             entries = [(one.id, seq, r.at, r.op) for seq, r in numbered for one in r.images]
             work.append(("load_images", {**columns(("ids", "seqs", "ats", "ops"), entries), "images": images}))
-        self._database.all_of(connection, work)
+        self._database.all_of(work)
 
     def _scope(self, ledger: str) -> str:
         return self._scopes.get(ledger) or ledger_owner(ledger, None, None) or GLOBAL
@@ -373,30 +371,29 @@ class PostgresTarget:
         records = [(e.id, e.session, e.seq, e.key, to_json(to_fields(e))) for e in batch]
         ends = {event.session: (event.session, event.seq, event.digest) for event in batch}
         texts = ((row[0], row[-1]) for row in records)
-        with _naming_record(texts), self._batch() as connection:
+        with _naming_record(texts), self._batch():
             self._database.all_of(
-                connection,
                 [
                     ("load_events", columns(("ids", "sessions", "seqs", "keys", "records"), records)),
                     ("load_heads", columns(("sessions", "seqs", "digests"), list(ends.values()))),
-                ],
+                ]
             )
-            write_documents(self._database, connection, rows, self._parts.settings.generation)
+            write_documents(self._database, rows, self._parts.settings.generation)
 
     # -- state
 
     @contextlib.contextmanager
-    def _batch(self) -> Iterator[Connection]:
+    def _batch(self) -> Iterator[None]:
         """One transaction. Raises `StoreBusy` if another process has continued this migration meanwhile."""
-        with self._database.transaction() as connection:
-            if _state_of(self._database.within(connection, statement("lock_migration_state"), {})) != self._state:
+        with self._database.transaction():
+            if _state_of(self._database.run("lock_migration_state")) != self._state:
                 raise StoreBusy(
                     f"another process is migrating a store to {self._store.place}; wait until it has finished"
                 )
-            yield connection
+            yield
 
-    def _save_state(self, connection: Connection) -> None:
-        self._parts.settings.set(connection, moving=asdict(self._state))
+    def _save_state(self) -> None:
+        self._parts.settings.set(moving=asdict(self._state))
 
 
 def _state_of(rows: Sequence[tuple[Any, ...]]) -> MigrationState | None:

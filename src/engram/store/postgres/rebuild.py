@@ -35,9 +35,9 @@ def _embed_slice(parts: TenantContext, generation: int, after: int) -> tuple[int
         return None
     texts = {n: stored_meaning(kind, record) for n, kind, _, record, _ in rows}
     vectors = dict(zip(texts, parts.embedder.embed(list(texts.values())), strict=True))
-    with parts.database.transaction() as connection:
+    with parts.database.transaction():
         # Another writer may have changed or purged a document meanwhile.
-        current = parts.database.within(connection, statement("meanings"), {"numbers": list(texts)})
+        current = parts.database.run("meanings", numbers=list(texts))
         kinds = {n: kind for n, kind, *_ in rows}
         unchanged = [
             (n, kinds[n], scope, vectors[n])
@@ -45,7 +45,7 @@ def _embed_slice(parts: TenantContext, generation: int, after: int) -> tuple[int
             if bytes(meaning) == meaning_digest(texts[n])
         ]
         if unchanged:
-            parts.database.within(connection, statement("put_vectors"), vector_columns(unchanged, generation))
+            parts.database.run("put_vectors", **vector_columns(unchanged, generation))
     return rows[-1][0], len(unchanged)
 
 
@@ -76,31 +76,26 @@ def reembed(parts: TenantContext, progress: Progress) -> int:
 
 def _pending_generation(parts: TenantContext) -> int:
     assert parts.embedder is not None
-    with parts.database.transaction() as connection:
-        parts.database.within(connection, statement("lock_facts"), {})
+    with parts.database.transaction():
+        parts.database.run("lock_facts")
         parts.settings.refresh()
         pending = parts.settings.get("pending")
         if pending and pending[1] == parts.embedder.name:
             return int(pending[0])
         generation = max(parts.settings.generation, pending[0] if pending else 0) + 1
-        parts.settings.set(connection, pending=[generation, parts.embedder.name])
+        parts.settings.set(pending=[generation, parts.embedder.name])
     return generation
 
 
 def _switch(parts: TenantContext, generation: int) -> bool:
     """Make a generation current if no document lacks a vector of it. Returns whether it is."""
     assert parts.embedder is not None
-    with parts.database.transaction() as connection:
-        parts.database.within(connection, statement("lock_facts"), {})
-        if parts.database.within(connection, statement("lacks_vector"), {"generation": generation}):
+    with parts.database.transaction():
+        parts.database.run("lock_facts")
+        if parts.database.run("lacks_vector", generation=generation):
             return False
         parts.settings.set(
-            connection,
-            generation=generation,
-            embedder=parts.embedder.name,
-            dim=parts.embedder.dim,
-            pending=None,
-            hnsw=None,
+            generation=generation, embedder=parts.embedder.name, dim=parts.embedder.dim, pending=None, hnsw=None
         )
     parts.settings.refresh()
     return True
@@ -108,7 +103,7 @@ def _switch(parts: TenantContext, generation: int) -> bool:
 
 def _drop_old(parts: TenantContext, generation: int) -> None:
     neighbours.drop_others(parts, generation)
-    while parts.database.change("drop_generation_slice", generation=generation):
+    while parts.database.run("drop_generation_slice", generation=generation):
         pass
 
 
@@ -122,19 +117,19 @@ def rebuild(parts: TenantContext, progress: Progress) -> None:
     for name in ("memory_slice", "event_slice"):
         after = ""
         while True:
-            with parts.database.transaction() as connection:
+            with parts.database.transaction():
                 # Locked: otherwise a record changed or purged between reading and writing would return in its old form.
                 slice_ = f"{statement(name)} FOR UPDATE"
-                rows = parts.database.within(connection, slice_, {"after": after, "limit": REBUILT_AT_ONCE})
+                rows = parts.database.query(slice_, {"after": after, "limit": REBUILT_AT_ONCE})
                 if not rows:
                     break
                 documents = [DocumentRow(document) for document in _documents(parts, name, rows)]
-                write_documents(parts.database, connection, documents, parts.settings.generation, rewrite=True)
+                write_documents(parts.database, documents, parts.settings.generation, rewrite=True)
             after, done = rows[-1][0], done + len(rows)
             progress("documents", done, max(total, done))
     _drop_strays(parts)
-    with parts.database.transaction() as connection:
-        parts.database.all_of(connection, [("forget_statistics", {}), ("forget_terms", {})])
+    with parts.database.transaction():
+        parts.database.all_of([("forget_statistics", {}), ("forget_terms", {})])
     fill(parts)
 
 
@@ -142,10 +137,8 @@ def _drop_strays(parts: TenantContext) -> None:
     """Drop documents whose record is gone."""
     while strays := parts.database.run("stray_documents", limit=REBUILT_AT_ONCE):
         numbers = {"numbers": [n for (n,) in strays]}
-        with parts.database.transaction() as connection:
-            parts.database.all_of(
-                connection, [(name, numbers) for name in ("drop_postings", "drop_vectors", "drop_documents")]
-            )
+        with parts.database.transaction():
+            parts.database.all_of([(name, numbers) for name in ("drop_postings", "drop_vectors", "drop_documents")])
 
 
 def _documents(parts: TenantContext, name: str, rows: list[tuple[str, str]]) -> Iterator[Document]:

@@ -18,7 +18,6 @@ from engram.model.relations import HEAVIEST, LIGHTEST
 from engram.rules.numbers import CO_ACCESS_DAILY, CO_ACCESS_PRUNE, FIELD_WEIGHTS
 from engram.store.postgres import neighbours
 from engram.store.postgres.adapters import rows_of
-from engram.store.postgres.connections import Connection
 from engram.store.postgres.context import TenantContext
 from engram.store.postgres.database import BoundStatement, Database, Row
 from engram.store.postgres.filters import where
@@ -105,10 +104,10 @@ class Statistics:
     def _count_slice(self, *, known: bool) -> bool:
         """Count one slice; returns whether more may be left."""
         try:
-            with self._database.transaction(durable=False) as connection:
+            with self._database.transaction(durable=False):
                 if not known:
-                    self._database.within(connection, statement("begin_statistics"), {})
-                return count_slice(self._database, connection, SLICE) > 0
+                    self._database.run("begin_statistics")
+                return count_slice(self._database, SLICE) > 0
         except (StoreReadOnly, StoreDenied):
             return False
 
@@ -135,18 +134,18 @@ class Statistics:
         known |= dict(rows)
 
 
-def count_slice(database: Database, connection: Connection, size: int) -> int:
+def count_slice(database: Database, size: int) -> int:
     """Count the terms of the next documents. Returns how many documents; 0 while another process counts."""
-    locked = database.within(connection, statement("lock_statistics"), {})
+    locked = database.run("lock_statistics")
     if not locked:
         return 0
     values = {"counted_to": locked[0][0], "slice": size}
-    ((numbers, length),) = database.within(connection, statement("uncounted"), values)
+    ((numbers, length),) = database.run("uncounted", **values)
     if not numbers:
         return 0
-    database.within(connection, statement("count_terms"), {"numbers": numbers})
+    database.run("count_terms", numbers=numbers)
     moved = {"upto": max(numbers), "documents": len(numbers), "length": int(length)}
-    database.within(connection, statement("move_statistics"), moved)
+    database.run("move_statistics", **moved)
     return len(numbers)
 
 
@@ -160,8 +159,8 @@ _WEIGHTS = {f"w{i}": weight for i, weight in enumerate(FIELD_WEIGHTS)}
 def candidates(parts: TenantContext, statistics: Statistics, query: Query, filters: Filters) -> Candidates:
     """What the retrievers find."""
     totals, generation = statistics.totals(), parts.settings.usable_generation()
-    with parts.database.reading() as connection:
-        found = _CandidateSearch(parts, statistics, connection, query, filters).run(totals, generation)
+    with parts.database.reading():
+        found = _CandidateSearch(parts, statistics, query, filters).run(totals, generation)
     if parts.embedder is not None and generation is None:
         found.warnings.append(
             f"searched by keyword only: the store's vectors are from {parts.settings.get('embedder') or 'no embedder'}, this process "
@@ -176,7 +175,6 @@ class _CandidateSearch:
 
     parts: TenantContext
     statistics: Statistics
-    connection: Connection
     query: Query
     filters: Filters
 
@@ -200,7 +198,7 @@ class _CandidateSearch:
         return found
 
     def _answers(self, statements: Sequence[BoundStatement]) -> list[list[Row]]:
-        return self.parts.database.answers(self.connection, statements) if statements else []
+        return self.parts.database.answers(statements) if statements else []
 
     def _lexical(self, found: Candidates, known: Mapping[str, int], totals: Totals) -> list[BoundStatement]:
         """The search by words, where a word of the question occurs; the counts and what is left out go into `found`."""
@@ -268,8 +266,8 @@ def passages(
         }
         text = statement("together").format(condition=condition)
         statements.append((text, {**values, **read, "generation": generation}))
-    with parts.database.reading() as connection:
-        rows = list(chain.from_iterable(parts.database.answers(connection, statements))) if statements else []
+    with parts.database.reading():
+        rows = list(chain.from_iterable(parts.database.answers(statements))) if statements else []
     placed = [
         IndexedPassage(n, (statement_, about, support), parent, position, time, eligible)
         for n, statement_, about, support, parent, position, time, eligible, _ in rows
@@ -283,8 +281,8 @@ def vectors_of(parts: TenantContext, numbers: Sequence[int]) -> "Vectors | None"
     if generation is None:
         return None
     parameters = {"generation": generation, "numbers": list(dict.fromkeys(numbers))}
-    with parts.database.reading() as connection:
-        (rows,) = parts.database.answers(connection, [(statement("vectors"), parameters)])
+    with parts.database.reading():
+        (rows,) = parts.database.answers([(statement("vectors"), parameters)])
     found: dict[int, bytes] = dict(rows)
     return rows_of([found.get(n) for n in numbers], _dim(parts))
 

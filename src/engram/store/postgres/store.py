@@ -297,10 +297,10 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
         """Append a use without waiting for the disk; a rating is a person's decision and does wait."""
         use, database = self.screen.use(use), self.parts.database
         values = {"ids": list(use.ids), "kind": use.kind, "signal": use.signal, "session": use.session, "at": use.at}
-        with database.transaction(durable=use.kind == "rated") as connection:
-            database.within(connection, statement("share_uses"), {})
-            ((position,),) = database.within(connection, statement("next_use"), {})
-            database.within(connection, statement("put_use"), {**values, "position": position})
+        with database.transaction(durable=use.kind == "rated"):
+            database.run("share_uses")
+            ((position,),) = database.run("next_use")
+            database.run("put_use", **values, position=position)
 
     def uses_of(self, memory_ids: Iterable[str]) -> list[Use]:
         """Every use of these memories, oldest first; none of an earlier position will appear later."""
@@ -313,10 +313,10 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
     def _settled_uses(self, name: str, **values: object) -> list[Use]:
         database = self.parts.database
         waits = not database.in_transaction
-        with database.transaction(durable=False) as connection:
-            if waits and not database.is_replica(connection):
-                database.within(connection, statement("await_uses"), {})
-            return [_use(row) for row in database.within(connection, statement(name), values)]
+        with database.transaction(durable=False):
+            if waits and not database.is_replica():
+                database.run("await_uses")
+            return [_use(row) for row in database.run(name, **values)]
 
     def used_since(self, position: int) -> list[str]:
         """Ids of memories used from a position on."""
@@ -342,8 +342,8 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
 
     def pause(self, paused: bool) -> None:
         """Pause or resume learning and injection, for every process of this tenant."""
-        with self.parts.database.transaction() as connection:
-            self.parts.settings.set(connection, paused=paused or None)
+        with self.parts.database.transaction():
+            self.parts.settings.set(paused=paused or None)
 
     def new_token(self, size: int) -> str:
         """Random hex digits."""
@@ -391,7 +391,7 @@ class PostgresStore(PostgresTaskStore, PostgresLedger):
 
     def note_verdict(self, gate: str, outcome: str, at: datetime) -> None:
         """Count a gate's verdict on an autonomous proposal."""
-        self.parts.database.change("put_verdict", gate=gate, outcome=outcome, at=at)
+        self.parts.database.run("put_verdict", gate=gate, outcome=outcome, at=at)
 
     def verdicts(self, since: datetime) -> list[tuple[str, str]]:
         """Gate and outcome of each verdict since a moment."""
