@@ -7,7 +7,7 @@ from engram.cli.surface import Surface
 from engram.cli.verbs.options import Limit, Metadata, Reason, Scopes, Statuses, filters, pairs
 
 if TYPE_CHECKING:
-    from engram.graph.paths import Reached
+    from engram.graph.traversal import Reached
 
 Source = Annotated[str, Argument("SOURCE", "Id, name or alias of the memory the relation starts at.")]
 Target = Annotated[str, Argument("TARGET", "Id, name or alias of the memory it leads to.")]
