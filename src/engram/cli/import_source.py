@@ -5,13 +5,13 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from engram.cli.records import strict_json
 from engram.dialects.engram_yaml import decode, from_mapping, load_mappings
 from engram.model.errors import EngramError, InvalidInput, NotFound
+from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
 
 FORMATS = ("", "plur", "engram", "json")

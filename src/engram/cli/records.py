@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engram.model.lazy import fields, is_dataclass
 from engram.rules.eligibility import eligibility
 
 if TYPE_CHECKING:

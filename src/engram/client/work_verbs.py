@@ -1,7 +1,6 @@
 """The verbs of conversations and tasks."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -12,6 +11,7 @@ from engram.model.arguments import words
 from engram.model.errors import InvalidInput
 from engram.model.event import Event
 from engram.model.hit import Hits, Injection
+from engram.model.lazy import replace
 from engram.model.task import Checkpoint, TaskRun
 from engram.recall.cutoff import HELPFUL
 
@@ -40,7 +40,7 @@ class WorkVerbs(Facets):
     ) -> "SessionHandle":
         """Start a session: its injection is ready, and its end reinforces what was used. A context manager."""
         scopes = self._scopes.scopes_from(words(self._scope_of(owner), "scope"))
-        if self.upkeep.paused:
+        if self.store.paused:
             return replace(self.sessions.start("", scopes, budget), injection=Injection(warnings=(PAUSED,)))
         return self.sessions.start(task, scopes, budget)
 
@@ -221,7 +221,7 @@ class WorkVerbs(Facets):
         """Run the background jobs that are due: derive facts from turns, ask the model what waits for it."""
         from engram.sessions.jobs import Worked
 
-        return Worked() if self.upkeep.paused else self.jobs.work(limit)
+        return Worked() if self.store.paused else self.jobs.work(limit)
 
     def build_context(
         self,

@@ -4,7 +4,6 @@ Two tables say it all: which key holds which field, how it is read, how it is wr
 in `extra`, at the depth where it stood, and is written back there.
 """
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from math import inf, isfinite
 from operator import attrgetter
@@ -12,6 +11,7 @@ from typing import Any
 
 from engram.dialects import fields
 from engram.dialects.fields import Block, Field, FieldError, add_unknown, shown
+from engram.model import lazy
 from engram.model.errors import InvalidInput, UnknownVersion
 from engram.model.memory import (
     SCHEMA_VERSION,
@@ -81,7 +81,7 @@ class _Links(Block):
 _NEW = object.__new__
 # Filled slot by slot: a frozen record's own constructor takes three times as long.
 _TARGET, _TYPE, _STRENGTH, _WEIGHT, _CONFIDENCE, _REINFORCED, _EXTRA = (
-    vars(Association)[field.name].__set__ for field in dataclasses.fields(Association)
+    vars(Association)[field.name].__set__ for field in lazy.fields(Association)
 )
 
 
