@@ -197,8 +197,6 @@ _MEMORY = Block(
 )
 MEMORY_KEYS = _MEMORY.keys
 """Keys at the top of a record that are fields."""
-METADATA_KEYS = _METADATA.keys
-"""Keys of spec 1's metadata block."""
 TEXT_KEYS = _MEMORY.keys_read_by(fields.read_text, _read_required, fields.read_texts, fields.read_tags)
 """Keys at the top of a record whose value is text or a list of texts."""
 

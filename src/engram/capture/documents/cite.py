@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engram.capture.documents.read import read_document
-from engram.capture.documents.source import redaction, without
-from engram.capture.documents.versions import Version, Versions
+from engram.capture.documents.source import Version, Versions, redaction, without
 from engram.gates.secrets.scan import find_secrets
 from engram.model.errors import InvalidInput, NotFound
 from engram.model.event import DOCUMENT_ROLE, Event

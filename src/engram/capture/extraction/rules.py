@@ -11,8 +11,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from engram.capture.extraction.clauses import OVER, PASSING, POINTING
-from engram.capture.extraction.third_person import about_the_user, in_third_person, of_the_user, swapped, swapped_after
+from engram.capture.extraction.clauses import (
+    OVER,
+    PASSING,
+    POINTING,
+    about_the_user,
+    in_third_person,
+    of_the_user,
+    swapped,
+    swapped_after,
+)
 from engram.gates.tables import phrases
 
 TABLES = ("changes", "sayings", "limits", "tastes", "things")

@@ -4,7 +4,6 @@ import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 from engram.cli.parser import Argument, Option
-from engram.cli.records import strict_json
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import (
     EventOptions,
@@ -18,6 +17,7 @@ from engram.cli.verbs.options import (
     check_least,
 )
 from engram.cli.verbs.session import events_to_write
+from engram.dialects.json_records import strict_json
 from engram.model.errors import InvalidInput
 from engram.recall.cutoff import HELPFUL
 

@@ -10,10 +10,16 @@ from typing import Any
 
 from engram.dialects.engram_yaml import decode
 from engram.dialects.fields import plain_data
-from engram.dialects.plur.entry import from_plur, to_plur
-from engram.dialects.plur.project import instant
-from engram.dialects.plur.remainder import changes_in, remainder, with_changes
-from engram.dialects.plur.vocabulary import EPISODE_ID, OWN_KEY
+from engram.dialects.plur.entry import (
+    EPISODE_ID,
+    OWN_KEY,
+    changes_in,
+    from_plur,
+    instant,
+    remainder,
+    to_plur,
+    with_changes,
+)
 from engram.dialects.record import TEXT_KEYS, from_mapping, to_mapping
 from engram.dialects.yaml_parser import parse_yaml
 from engram.dialects.yaml_writer import check_text, emit_list

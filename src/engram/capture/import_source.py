@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engram.cli.records import strict_json
 from engram.dialects.engram_yaml import decode, from_mapping, load_mappings
+from engram.dialects.json_records import strict_json
 from engram.model.errors import EngramError, InvalidInput, NotFound
 from engram.model.memory import Memory
 
@@ -134,8 +134,6 @@ def _lines(text: str, file: Path, reading: ImportSource) -> Iterator[tuple[str, 
 def _json(text: str, where: str) -> Any:
     try:
         return strict_json(text)
-    except RecursionError:
-        raise InvalidInput(f"{where} is nested too deeply") from None
     except ValueError as error:
         raise InvalidInput(f"{where} is not JSON: {error}") from None
 
