@@ -174,9 +174,9 @@ def test_a_negative_counter_is_refused_with_its_line(tmp_path: Path, field: str)
     bad = fields[field]
     reading = read_plur(keep(tmp_path / "plur", entry(FIRST, "Labels are blue"), entry(SECOND, "Pods restart", **bad)))
     assert [memory.id for memory in reading] == [FIRST]
-    (refused,) = reading.quarantined
-    assert field in refused.reason and "at least 0" in refused.reason
-    assert "record 2, line 7" in refused.where
+    ((where, reason),) = reading.quarantined
+    assert field in reason and "at least 0" in reason
+    assert "record 2, line 7" in where
 
 
 def test_scopes_that_a_plain_question_does_not_see_are_reported(backend: Backend, tmp_path: Path) -> None:

@@ -78,9 +78,9 @@ def _plur(path: Path, packs: bool) -> ImportSource:
 
     found = read_plur(path, packs=packs)
     return ImportSource(
-        [(memory.id, memory) for memory in found.memories],
-        [(bad.where, bad.reason) for bad in found.quarantined],
-        list(found.not_read),
+        list(found.memories.items()),
+        found.quarantined,
+        found.not_read,
         _origin("plur", path.parent if path.is_file() else path),
         whole=True,
     )

@@ -168,8 +168,8 @@ def _export(
         from engram.dialects.plur import write_plur
 
         # A directory that is there already is PLUR's own, and `--force` does not change that.
-        done = write_plur(path, [_for_plur(memory, now) for memory in memories], now=now, actor="engram")
-        return {"written": len(done.created), "created": done.created, "left_out": done.left_out}
+        created, left_out = write_plur(path, [_for_plur(memory, now) for memory in memories], now=now, actor="engram")
+        return {"written": len(created), "created": created, "left_out": left_out}
     if format_ == "json":
         _write(path, dump_json(memories), force)
     elif path.suffix in (".yaml", ".yml") or str(path) == "-":
