@@ -135,7 +135,8 @@ class Importer:
         if problem:
             self._skip(memory.id or where, problem)
             return None
-        return memory.but(status="candidate") if memory.status in _CURRENT and self._waits(memory) else memory
+        waits = self.candidates or bool(injection_problem(memory)) or (tier_of(memory) > 1 and not self.trusted)
+        return memory.but(status="candidate") if waits and memory.status in _CURRENT else memory
 
     def _memory(self, record: "Memory | Mapping[str, Any]") -> Memory:
         """The memory a record describes; one without an id begins now."""
@@ -165,9 +166,6 @@ class Importer:
         known = self._found_again(memory, self.store.get(memory.id)) if memory.id else None
         ours = {evidence.event for evidence in known.evidence} if known is not None else set()
         return tuple(one for one in memory.evidence if one.event in ours or self.store.event(one.event) is None)
-
-    def _waits(self, memory: Memory) -> bool:
-        return self.candidates or bool(injection_problem(memory)) or (tier_of(memory) > 1 and not self.trusted)
 
     # -- which memory here a record is
 
@@ -253,7 +251,8 @@ class Importer:
         if known is not None and self._is_same(record, known):
             self.here[record.id] = known.id
             return self._merged(record, known)
-        if known is None and self._was_purged(record.id):
+        history = self.store.history(record.id) if known is None and record.id else ()
+        if history and history[-1].memory is None:
             self.here[record.id] = self.origin.name_of(record.id)
             self._skip(record.id, "was purged here; a purged memory does not come back")
             return None
@@ -266,10 +265,6 @@ class Importer:
         new = self._new(record, deciding, taken=known is not None)
         self.by_content[key] = new.id
         return new
-
-    def _was_purged(self, memory_id: str) -> bool:
-        history = self.store.history(memory_id) if memory_id else []
-        return bool(history) and history[-1].memory is None
 
     def _subordinate(self, memory: Memory, deciding: Transaction) -> Memory:
         """A record that would replace what a more trusted source said becomes a candidate that contradicts it."""

@@ -201,14 +201,14 @@ TEXT_KEYS = _MEMORY.keys_read_by(fields.read_text, _read_required, fields.read_t
 """Keys at the top of a record whose value is text or a list of texts."""
 
 
-def from_mapping(data: Mapping[str, Any], *, where: str = "") -> Memory:
+def from_mapping(data: Mapping[str, Any]) -> Memory:
     """The memory a mapping describes. Raises `InvalidInput` naming the field, `UnknownVersion` for a newer record."""
     try:
         return _read_memory(data)
     except FieldError as error:
-        raise InvalidInput(_complaint(data, error, where)) from None
-    except UnknownVersion as error:
-        raise UnknownVersion(f"{where}: {error}" if where else str(error)) from None
+        name = data.get("id") if isinstance(data, dict) else None
+        whose = f" of {name}" if isinstance(name, str) and name else ""
+        raise InvalidInput(f"{error.path or 'the record'}{whose}: {error.what}") from None
 
 
 _Ranges = tuple[tuple[str, Callable[[Memory], float | None], float, float], ...]
@@ -218,17 +218,13 @@ _COUNTS: _Ranges = (
     ("activation.frequency", lambda m: m.activation.frequency, 0, inf),
 )
 _BY_HAND: _Ranges = (
-    ("confidence", lambda m: fields.write_number(_tenfold(m.confidence)), 1, 10),
+    ("confidence", lambda m: fields.write_number(float(fields.write_confidence(m.confidence))), 1, 10),
     ("emotional_weight", lambda m: m.emotional_weight, 1, 10),
     *_COUNTS,
     ("revision", lambda m: m.revision, 1, inf),
     ("decay_days", lambda m: m.decay_days, 0, inf),
 )
 """What a person may write into a file, by its key: the ranges of `docs/file-format.md`."""
-
-
-def _tenfold(confidence: float) -> float:
-    return float(fields.write_confidence(confidence))
 
 
 def hand_problem(memory: Memory, before: Memory | None = None) -> str:
@@ -349,10 +345,3 @@ def _merge_metadata(memory: Memory, metadata: dict[str, Any], unknown: Any) -> N
         block = metadata.setdefault("feedback_signals", _FEEDBACK.write(memory.feedback))
         add_unknown(block, signals, _FEEDBACK.keys)
     add_unknown(metadata, unknown, _METADATA.keys)
-
-
-def _complaint(data: Mapping[str, Any], error: FieldError, where: str) -> str:
-    name = data.get("id") if isinstance(data, dict) else None
-    whose = f" of {name}" if isinstance(name, str) and name else ""
-    prefix = f"{where}: " if where else ""
-    return f"{prefix}{error.path or 'the record'}{whose}: {error.what}"

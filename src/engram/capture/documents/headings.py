@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 
-__all__ = ["Heading", "code_headings", "diff_headings", "markdown_headings", "text_headings", "titled", "underlined"]
+__all__ = ["Heading", "code_headings", "diff_headings", "markdown_headings", "text_headings"]
 
 LONGEST_TITLE = 120
 LONGEST_UNDERLINED = 200
@@ -60,15 +60,15 @@ def markdown_headings(text: str) -> Iterator[Heading]:
                 yield Heading(starts[token.map[0]], int(token.tag[1:]), title)
 
 
-def underlined(text: str, line: int, is_double: bool, floor: int = 0) -> Heading | None:
+def _underlined(text: str, line: int, is_double: bool) -> Heading | None:
     """The heading made by an underline that starts at `line`, if the line above is a title after a blank line."""
     above_end = line - 1
-    above = max(text.rfind("\n", 0, max(above_end, 0)) + 1, floor)
+    above = text.rfind("\n", 0, max(above_end, 0)) + 1
     title = text[above : max(above_end, above)].rstrip("\r")
     if not title.strip() or len(title) > LONGEST_UNDERLINED or _NOT_A_TITLE.match(title):
         return None
     before = text[text.rfind("\n", 0, max(above - 1, 0)) + 1 : max(above - 1, 0)]
-    if above > floor and before.strip() and not before.lstrip().startswith(("#", "=", "-", "```", "~~~")):
+    if before.strip() and not before.lstrip().startswith(("#", "=", "-", "```", "~~~")):
         return None
     return Heading(above, 1 if is_double else 2, _unmarked(title))
 
@@ -142,11 +142,7 @@ def code_headings(text: str) -> Iterator[Heading]:
 def _definitions(text: str) -> list[tuple[int, int, str]]:
     found = {match.start(): match for match in _TYPED.finditer(text)}
     found.update((match.start(), match) for match in _DEFINITION.finditer(text))
-    return [(start, _width(match["indent"]), match["head"]) for start, match in found.items()]
-
-
-def _width(indent: str) -> int:
-    return len(indent.expandtabs(TAB_WIDTH))
+    return [(start, len(match["indent"].expandtabs(TAB_WIDTH)), match["head"]) for start, match in found.items()]
 
 
 def _with_leading(text: str, start: int, floor: int) -> int:
@@ -183,7 +179,7 @@ def diff_headings(text: str) -> Iterator[Heading]:
     while found := _DIFF_LINE.search(text, at):
         at = found.end()
         if found["commit"]:
-            yield Heading(found.start(), COMMIT, _commit(found["commit"]))
+            yield Heading(found.start(), COMMIT, f"commit {found['commit'].split()[1][:12]}")
             named = ""
         elif found["hunk"]:
             yield Heading(found.start(), HUNK, titled(found["hunk"]))
@@ -196,10 +192,6 @@ def diff_headings(text: str) -> Iterator[Heading]:
         else:
             named = _diff_path(found["git"] or found["index"])
             yield Heading(found.start(), FILE, titled(named))
-
-
-def _commit(line: str) -> str:
-    return f"commit {line.split()[1][:12]}"
 
 
 def _diff_path(line: str) -> str:
@@ -293,7 +285,7 @@ def _candidates(text: str) -> Iterator[Heading]:
 
 def _heading(text: str, line: _Line, found: re.Match[str]) -> Heading | None:
     if found["rule"]:
-        return underlined(text, line.start, found["rule"][0] == "=")
+        return _underlined(text, line.start, found["rule"][0] == "=")
     if _CONTENTS.search(line.text[-LONGEST_PLAIN_LINE:]) or not line.is_separate:
         return None
     rest = text[found.end() : line.end].strip()

@@ -147,7 +147,7 @@ class Recorder:
         """
         self._model(options)
         ingested = Ingested()
-        files = documents_in(place, skipped=ingested.skipped) if place.is_dir() else [place]
+        files = documents_in(place, ingested.skipped) if place.is_dir() else [place]
         for file in files:
             try:
                 document = read_document(file, kind=kind)
@@ -234,8 +234,9 @@ def _changes(title: str, settled: ReingestResult) -> list[str]:
     """Warnings about what a new version changed."""
     name, warnings = title or "the document", []
     if settled.superseded:
+        count = "1 fact was" if len(settled.superseded) == 1 else f"{len(settled.superseded):,} facts were"
         warnings.append(
-            f"{name} changed: {_facts(settled.superseded)} superseded, no longer stated "
+            f"{name} changed: {count} superseded, no longer stated "
             f"({_some(settled.superseded)}); `engram undo ID` restores one"
         )
     if settled.stayed:
@@ -245,10 +246,6 @@ def _changes(title: str, settled: ReingestResult) -> list[str]:
     if settled.kept_out:
         warnings.append(f"{name} states what you forgot or corrected: {_some(settled.kept_out)}; not stored again")
     return warnings
-
-
-def _facts(ids: Sequence[str]) -> str:
-    return "1 fact was" if len(ids) == 1 else f"{len(ids):,} facts were"
 
 
 def _some(ids: Sequence[str]) -> str:

@@ -62,12 +62,11 @@ class Rule:
 def rules() -> tuple[Rule, ...]:
     """Every rule in the order they are tried, compiled on first use."""
     shared = _spelled_out(_table("parts"), {"verbs": _verbs()})
-    return tuple(rule for name in TABLES for rule in _rules_of(_table(name), shared))
-
-
-def _rules_of(table: Mapping[str, Any], shared: Mapping[str, str]) -> list[Rule]:
-    parts = _spelled_out(table["parts"], shared)
-    return [_rule(row, parts) for row in table["rules"]]
+    found = []
+    for table in map(_table, TABLES):
+        parts = _spelled_out(table["parts"], shared)
+        found += [_rule(row, parts) for row in table["rules"]]
+    return tuple(found)
 
 
 def _rule(row: Mapping[str, str], parts: Mapping[str, str]) -> Rule:

@@ -395,18 +395,18 @@ _NOT_ORIGINAL = ((MEMORY_KEYS | {"metadata", "confidence"}) - _SHARED) | {OWN_KE
 """Keys of an entry that are Engram's native ones (they are read as such), Engram's remainder, or derived."""
 
 
-def from_plur(entry: Mapping[str, Any], *, where: str = "") -> Memory:
+def from_plur(entry: Mapping[str, Any]) -> Memory:
     """The memory a PLUR entry holds. Raises `InvalidInput` naming the field, `UnknownVersion` for a newer entry."""
     changes = changes_in(entry.get(OWN_KEY))
     if not changes:
-        return _read(entry, _NO_DATE, where)
+        return _read(entry, _NO_DATE)
     visible = {key: value for key, value in entry.items() if key != OWN_KEY}
     dates = _dates_used(entry)
     for today in dates:
-        whole = with_changes(to_mapping(_read(entry, today, where)), changes)
+        whole = with_changes(to_mapping(_read(entry, today)), changes)
         if whole is not None and _write(whole, today) == visible:
             return whole
-    return _with_what_fits(_read(entry, dates[0], where), changes, dates[0])
+    return _with_what_fits(_read(entry, dates[0]), changes, dates[0])
 
 
 def to_plur(memory: Memory, *, today: str) -> dict[str, Any]:
@@ -416,11 +416,11 @@ def to_plur(memory: Memory, *, today: str) -> dict[str, Any]:
     return {**entry, OWN_KEY: kept} if kept else entry
 
 
-def _read(entry: Mapping[str, Any], today: str, where: str = "") -> Memory:
+def _read(entry: Mapping[str, Any], today: str) -> Memory:
     """The memory without Engram's remainder, PLUR's original wording kept where projecting would change it."""
-    memory = from_mapping(lifted(entry), where=where)
+    memory = from_mapping(lifted(entry))
     if problem := count_problem(memory):
-        raise InvalidInput(f"{where}: {problem}" if where else problem)
+        raise InvalidInput(problem)
     back = projected(memory, today)
     originals = {
         key: value
