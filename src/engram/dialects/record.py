@@ -288,29 +288,23 @@ def _read_metadata(known: dict[str, Any], extra: dict[str, Any]) -> None:
     """Move spec 1's metadata block from `extra` to `known`; its keys may also stand at the top, as in PLUR."""
     block = extra.pop("metadata", None)
     found, unknown = ({}, {}) if block is None else _METADATA.read_at("metadata", block)
-    if "feedback" in found:
-        found["feedback"], rest = found["feedback"]
-        if rest:
-            unknown["feedback_signals"] = rest
-    for key in _METADATA.keys.intersection(extra):
-        attribute = _METADATA.attribute(key)
-        if attribute not in found:
-            _read_top_key(key, found, extra)
+    _split_feedback(found, unknown)
+    at_top = [key for key in _METADATA.keys.intersection(extra) if _METADATA.attribute(key) not in found]
+    if at_top:
+        top, _ = _METADATA.read({key: extra.pop(key) for key in at_top})
+        _split_feedback(top, extra)
+        known.update(top)
     if unknown:
         extra["metadata"] = unknown
     known.update(found)
 
 
-def _read_top_key(key: str, found: dict[str, Any], extra: dict[str, Any]) -> None:
-    value = extra.pop(key)
-    if value is None:
-        return
-    attribute, read = _METADATA.read_key(key, value)
-    if key == "feedback_signals":
-        read, rest = read
-        if rest:
-            extra[key] = rest
-    found[attribute] = read
+def _split_feedback(found: dict[str, Any], extra: dict[str, Any]) -> None:
+    """Put the unknown keys of the feedback block, which was read as a pair, into `extra`."""
+    if "feedback" in found:
+        found["feedback"], unknown = found["feedback"]
+        if unknown:
+            extra["feedback_signals"] = unknown
 
 
 def _write_memory(memory: Memory) -> dict[str, Any]:
