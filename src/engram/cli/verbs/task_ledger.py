@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from engram.cli import display, views
 from engram.cli.display import line
 from engram.cli.parser import Argument, Option
-from engram.cli.records import hit_data, strict_json
+from engram.cli.records import hit_data
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.task_view import checkpoint_fields
 from engram.cli.verbs.options import (
@@ -22,6 +22,7 @@ from engram.cli.verbs.options import (
     check_least,
 )
 from engram.cli.verbs.session import events_to_write
+from engram.dialects.json_records import strict_json
 from engram.model.errors import InvalidInput
 from engram.model.event import Event
 from engram.recall.cutoff import HELPFUL
