@@ -1,13 +1,28 @@
-"""Spans of secrets in a text, and the word tables that the detectors share."""
+"""The forms of secrets, as tables in `data/`: words and prefixes that announce one, each with the pattern of what follows.
+
+Every form has hints. `hints_in` finds those of all tables in one pass, and a pattern is tried only at its hints: most texts have
+none, and cost no more than that pass.
+"""
 
 import re
+import string
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from engram.gates.tables import table_text
 
-__all__ = ["Secret", "alternatives", "apart", "columns", "places", "stretches", "words", "words_in"]
+__all__ = ["Secret", "alternatives", "apart", "columns", "hints_in", "places", "stretches", "words", "words_in"]
+
+SHAPES, NAMES, CODES, NUMBERS = "secretshapes.txt", "secretnames.txt", "secretcodes.txt", "secretnumbers.txt"
+_HINTED_WORDS = ("accounts", "logins")
+_AS_SPACES = str.maketrans(dict.fromkeys(string.punctuation, " "))
+_GRAM = 2
+"""Characters by which hints are looked up."""
+_LONGEST_CACHED = 24
+"""Characters; a longer word may be a secret itself and is never cached."""
+_REACH = 20
+"""Characters that a word may have before its stem; twice as many after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +44,6 @@ def apart(found: Iterable[Secret]) -> list[Secret]:
         else:
             joined.append(secret)
     return joined
-
-
-_REACH = 20
-"""Characters that a word may have before its stem; twice as many after it."""
 
 
 @lru_cache(maxsize=1)
@@ -58,9 +69,56 @@ def alternatives(section: str) -> str:
 
 
 @lru_cache(maxsize=4)
-def columns(name: str) -> tuple[tuple[str, str, str], ...]:
-    """The rows of a table with three columns."""
-    return tuple((kind, key, pattern) for kind, key, pattern in (line.split("\t") for line in table_text(name)))
+def columns(name: str) -> tuple[tuple[str, ...], ...]:
+    """The rows of a table: kind, hints, pattern, and in some tables a check."""
+    return tuple(tuple(line.split("\t")) for line in table_text(name))
+
+
+@lru_cache(maxsize=1)
+def _index() -> tuple[dict[str, list[tuple[str, str]]], list[str]]:
+    """The hints of every table by the first characters of their longest word, with that word; and hints without such a word."""
+    hints = {
+        hint.removeprefix("^")
+        for name in (SHAPES, NAMES, CODES, NUMBERS)
+        for row in columns(name)
+        for hint in row[1].split("¦")
+    }
+    hints.update(word for section in _HINTED_WORDS for word in words(section))
+    by_gram: dict[str, list[tuple[str, str]]] = {}
+    short: list[str] = []
+    for hint in sorted(hints - {""}):
+        core = max((*hint.translate(_AS_SPACES).split(), ""), key=len)
+        if len(core) < _GRAM:
+            short.append(hint)
+        else:
+            by_gram.setdefault(core[:_GRAM], []).append((core, hint))
+    return by_gram, short
+
+
+def hints_in(lowered: str) -> set[str]:
+    """The hints that occur in a lower-cased text."""
+    found = {hint for hint in _index()[1] if hint in lowered}
+    for word in set(lowered.translate(_AS_SPACES).split()):
+        if hints := _hints_of(word) if len(word) <= _LONGEST_CACHED else _look_up(word):
+            found.update(hints)
+    signs = set(lowered)
+    return {hint for hint in found if hint.isalnum() or (signs.issuperset(hint) and hint in lowered)}
+
+
+@lru_cache(maxsize=16_384)
+def _hints_of(word: str) -> tuple[str, ...]:
+    return _look_up(word)
+
+
+def _look_up(word: str) -> tuple[str, ...]:
+    """The hints whose longest word is part of this one."""
+    by_gram = _index()[0]
+    found: list[str] = []
+    for start in range(len(word) - _GRAM + 1):
+        for core, hint in by_gram.get(word[start : start + _GRAM], ()):
+            if word.startswith(core, start):
+                found.append(hint)
+    return tuple(found)
 
 
 def places(word: str, text: str) -> Iterator[int]:
@@ -89,11 +147,11 @@ def _pattern(name: str, row: int) -> re.Pattern[str]:
     return re.compile(columns(name)[row][2])
 
 
-def words_in(lowered: str, name: str) -> list[tuple[re.Match[str], str]]:
+def words_in(lowered: str, name: str, hints: set[str]) -> list[tuple[re.Match[str], str]]:
     """The words of a table (kinds, stems, patterns) that occur in a lower-cased text, in order, each with its kind."""
     found: dict[tuple[int, int], tuple[re.Match[str], str]] = {}
     for row, (kind, stem, _) in enumerate(columns(name)):
-        if stem in lowered:
+        if stem in hints:
             pattern = _pattern(name, row)
             for place in places(stem, lowered):
                 match = pattern.match(lowered, place) or pattern.search(
