@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from engram.gates.tables import table_text
+from engram.gates.tables import places, table_text
 
-__all__ = ["Secret", "alternatives", "apart", "columns", "hints_in", "places", "stretches", "words", "words_in"]
+__all__ = ["Secret", "alternatives", "apart", "columns", "hints_in", "stretches", "words", "words_in"]
 
 SHAPES, NAMES, CODES, NUMBERS = "secretshapes.txt", "secretnames.txt", "secretcodes.txt", "secretnumbers.txt"
 _HINTED_WORDS = ("accounts", "logins")
@@ -119,14 +119,6 @@ def _look_up(word: str) -> tuple[str, ...]:
             if word.startswith(core, start):
                 found.append(hint)
     return tuple(found)
-
-
-def places(word: str, text: str) -> Iterator[int]:
-    """The positions of a word in a text, without overlaps."""
-    place = text.find(word)
-    while place >= 0:
-        yield place
-        place = text.find(word, place + len(word))
 
 
 def stretches(places: Iterable[int], before: int, behind: int) -> Iterator[tuple[int, int]]:

@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 
-from engram.gates.secrets.forms import NUMBERS, Secret, columns, places, stretches
+from engram.gates.secrets.forms import NUMBERS, Secret, columns, stretches
+from engram.gates.tables import places
 
 __all__ = ["numbers"]
 
@@ -38,7 +39,84 @@ _IBAN = re.compile(
 )
 _IBAN_LENGTHS = {
     length[:2]: int(length[2:])
-    for length in ["AD24", "AE23", "AL28", "AT20", "AZ28", "BA20", "BE16", "BG22", "BH22", "BR29", "BY28", "CH21", "CR22", "CY28", "CZ24", "DE22", "DK18", "DO28", "EE20", "EG29", "ES24", "FI18", "FO18", "FR27", "GB22", "GE22", "GI23", "GL18", "GR27", "GT28", "HR21", "HU28", "IE22", "IL23", "IQ23", "IS26", "IT27", "JO30", "KW30", "KZ20", "LB28", "LI21", "LT20", "LU20", "LV21", "MC27", "MD24", "ME22", "MK19", "MR27", "MT31", "MU30", "NL18", "NO15", "PK24", "PL28", "PS29", "PT25", "QA29", "RO24", "RS22", "SA24", "SC31", "SE24", "SI19", "SK24", "SM27", "ST25", "SV28", "TL23", "TN24", "TR26", "UA29", "VA22", "VG24", "XK20"]
+    for length in [
+        "AD24",
+        "AE23",
+        "AL28",
+        "AT20",
+        "AZ28",
+        "BA20",
+        "BE16",
+        "BG22",
+        "BH22",
+        "BR29",
+        "BY28",
+        "CH21",
+        "CR22",
+        "CY28",
+        "CZ24",
+        "DE22",
+        "DK18",
+        "DO28",
+        "EE20",
+        "EG29",
+        "ES24",
+        "FI18",
+        "FO18",
+        "FR27",
+        "GB22",
+        "GE22",
+        "GI23",
+        "GL18",
+        "GR27",
+        "GT28",
+        "HR21",
+        "HU28",
+        "IE22",
+        "IL23",
+        "IQ23",
+        "IS26",
+        "IT27",
+        "JO30",
+        "KW30",
+        "KZ20",
+        "LB28",
+        "LI21",
+        "LT20",
+        "LU20",
+        "LV21",
+        "MC27",
+        "MD24",
+        "ME22",
+        "MK19",
+        "MR27",
+        "MT31",
+        "MU30",
+        "NL18",
+        "NO15",
+        "PK24",
+        "PL28",
+        "PS29",
+        "PT25",
+        "QA29",
+        "RO24",
+        "RS22",
+        "SA24",
+        "SC31",
+        "SE24",
+        "SI19",
+        "SK24",
+        "SM27",
+        "ST25",
+        "SV28",
+        "TL23",
+        "TN24",
+        "TR26",
+        "UA29",
+        "VA22",
+        "VG24",
+        "XK20",
+    ]
 }
 _END = r"(?![A-Za-z0-9]|[-.]\d)"
 

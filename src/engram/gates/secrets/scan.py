@@ -11,10 +11,11 @@ from typing import Any
 
 from engram.gates.secrets.assignments import named
 from engram.gates.secrets.credentials import codes, continued_key, ends_in_key, pairs, private_keys, tabled
-from engram.gates.secrets.forms import NAMES, SHAPES, Secret, apart, columns, hints_in, places, stretches, words_in
+from engram.gates.secrets.forms import NAMES, SHAPES, Secret, apart, columns, hints_in, stretches, words_in
 from engram.gates.secrets.numbers import numbers
 from engram.gates.secrets.values import Likeness, is_masked, is_passphrase, is_placeholder, is_said, likeness, trimmed
 from engram.gates.shape import RECORD, labels, listed, texts
+from engram.gates.tables import places
 from engram.model.errors import InvalidInput
 from engram.model.memory import Memory
 from engram.text.confusables import Folded, readings
