@@ -185,8 +185,9 @@ class _Rules:
     def worth_trying(self, words: frozenset[str]) -> list[int]:
         """The indexes of the rules that a statement with these words may match, in order."""
         found = set(self.unprompted)
-        for word in self.by_word.keys() & words:
-            found.update(self.by_word[word])
+        for word in words:
+            if word in self.by_word:
+                found.update(self.by_word[word])
         return sorted(found)
 
     def fits(self, at: int, text: RuleText, whole: RuleText, stopwatch: _Stopwatch) -> re.Match[str] | None:

@@ -15,10 +15,9 @@ from engram.gates.tables import places, table_text
 __all__ = ["Secret", "alternatives", "apart", "columns", "hints_in", "stretches", "words", "words_in"]
 
 SHAPES, NAMES, CODES, NUMBERS = "secretshapes.txt", "secretnames.txt", "secretcodes.txt", "secretnumbers.txt"
+_TABLES = (SHAPES, NAMES, CODES, NUMBERS)
 _HINTED_WORDS = ("accounts", "logins")
 _AS_SPACES = str.maketrans(dict.fromkeys(string.punctuation, " "))
-_GRAM = 2
-"""Characters by which hints are looked up."""
 _LONGEST_CACHED = 24
 """Characters; a longer word may be a secret itself and is never cached."""
 _REACH = 20
@@ -75,29 +74,24 @@ def columns(name: str) -> tuple[tuple[str, ...], ...]:
 
 
 @lru_cache(maxsize=1)
-def _index() -> tuple[dict[str, list[tuple[str, str]]], list[str]]:
-    """The hints of every table by the first characters of their longest word, with that word; and hints without such a word."""
-    hints = {
-        hint.removeprefix("^")
-        for name in (SHAPES, NAMES, CODES, NUMBERS)
-        for row in columns(name)
-        for hint in row[1].split("¦")
-    }
+def _index() -> tuple[dict[tuple[str, ...], list[tuple[str, str]]], dict[str, list[str]]]:
+    """The hints of every table by the first letters of their longest word, with that word; and the shorter hints by a sign they have."""
+    hints = {hint.removeprefix("^") for name in _TABLES for row in columns(name) for hint in row[1].split("¦")}
     hints.update(word for section in _HINTED_WORDS for word in words(section))
-    by_gram: dict[str, list[tuple[str, str]]] = {}
-    short: list[str] = []
+    by_letters: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+    short: dict[str, list[str]] = {}
     for hint in sorted(hints - {""}):
         core = max((*hint.translate(_AS_SPACES).split(), ""), key=len)
-        if len(core) < _GRAM:
-            short.append(hint)
+        if len(core) < 3:
+            short.setdefault(next((sign for sign in hint if sign in string.punctuation), ""), []).append(hint)
         else:
-            by_gram.setdefault(core[:_GRAM], []).append((core, hint))
-    return by_gram, short
+            by_letters.setdefault(tuple(core[:3]), []).append((core, hint))
+    return by_letters, short
 
 
 def hints_in(lowered: str) -> set[str]:
     """The hints that occur in a lower-cased text."""
-    found = {hint for hint in _index()[1] if hint in lowered}
+    found = {hint for sign, hints in _index()[1].items() if sign in lowered for hint in hints if hint in lowered}
     for word in set(lowered.translate(_AS_SPACES).split()):
         if hints := _hints_of(word) if len(word) <= _LONGEST_CACHED else _look_up(word):
             found.update(hints)
@@ -112,13 +106,9 @@ def _hints_of(word: str) -> tuple[str, ...]:
 
 def _look_up(word: str) -> tuple[str, ...]:
     """The hints whose longest word is part of this one."""
-    by_gram = _index()[0]
-    found: list[str] = []
-    for start in range(len(word) - _GRAM + 1):
-        for core, hint in by_gram.get(word[start : start + _GRAM], ()):
-            if word.startswith(core, start):
-                found.append(hint)
-    return tuple(found)
+    by_letters = _index()[0]
+    near = [letters for letters in zip(word, word[1:], word[2:], strict=False) if letters in by_letters]
+    return tuple(hint for letters in near for core, hint in by_letters[letters] if core in word)
 
 
 def stretches(places: Iterable[int], before: int, behind: int) -> Iterator[tuple[int, int]]:

@@ -130,7 +130,7 @@ def numbers(text: str, lowered: str, hints: set[str], *, bare: bool = True) -> I
         if _iban(text[match.start() - 2 : match.end()]):
             yield Secret("iban", match.start() - 2, match.end())
     bare_rows, rows_by_word = _rows()
-    rows = {row for word in rows_by_word.keys() & hints for row in rows_by_word[word]}
+    rows = {row for word in hints for row in rows_by_word.get(word, ())}
     for row in sorted(rows.union(bare_rows if _BARE.search(text) else ())):
         yield from _of_row(text, lowered, row)
 

@@ -236,8 +236,8 @@ def _unused(name: str, taken: Mapping[str, Any]) -> str:
 def _known_shapes(text: str, lowered: str, hints: set[str]) -> Iterator[Secret]:
     known = _rows_of_hints()
     rows: dict[int, list[str]] = {}
-    for word in known.keys() & hints:
-        for row, hint in known[word]:
+    for word in hints:
+        for row, hint in known.get(word, ()):
             rows.setdefault(row, []).append(hint)
     if max(map(len, text.split()), default=0) >= _LONG_CHARS and _LONG_RUN.search(text):
         rows |= {row: [_LONG] for row, _ in known[_LONG]}
