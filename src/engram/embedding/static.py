@@ -1,6 +1,6 @@
 """The bundled model: one vector per word piece, summed. No network, no model runtime, milliseconds to load.
 
-How it is made: scripts/distill_embedder.py. What it can and cannot do, measured: docs/embedders.md.
+How it is made: training/distill_embedder.py. What it can and cannot do, measured: docs/embedders.md.
 """
 
 from __future__ import annotations
