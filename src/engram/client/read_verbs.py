@@ -19,7 +19,7 @@ from engram.rules.sources import is_evidence
 from engram.store.protocol import LIVE, Image
 
 if TYPE_CHECKING:
-    from engram.graph.paths import Reached
+    from engram.graph.traversal import Reached
     from engram.recall.prompt.blocks import RecallTrace
     from engram.recall.recaller import Recall
     from engram.review.explanation import Explanation

@@ -270,17 +270,12 @@ class WorkVerbs(Facets):
         `cite` can compare. With `extract_with_llm` the configured model extracts facts too. Recording the same text again
         continues where it stopped.
         """
+        from engram.capture.documents.ingest import IngestOptions
         from engram.capture.documents.read import SourceDocument
 
-        return self._recorder.record(
-            self._own_task(task, owner),
-            SourceDocument(title, text, kind),
-            path=str(Path(path).absolute()) if path else "",
-            max_chunk_tokens=max_chunk_tokens,
-            max_facts_per_chunk=max_facts_per_chunk,
-            extract_with_llm=extract_with_llm,
-            progress=progress or (lambda *_: None),
-        )
+        options = IngestOptions(max_chunk_tokens, max_facts_per_chunk, extract_with_llm, progress or (lambda *_: None))
+        file = str(Path(path).absolute()) if path else ""
+        return self._recorder.record(self._own_task(task, owner), SourceDocument(title, text, kind), file, options)
 
     def ingest(
         self,
@@ -298,7 +293,7 @@ class WorkVerbs(Facets):
 
         For a folder, `.refused` names the files that cannot be read and `.left_out` those that are skipped, with the reason.
         """
-        from engram.capture.documents.ingest import FileIngest
+        from engram.capture.documents.ingest import IngestOptions
 
         if not str(path).strip():
             raise InvalidInput("name a file or a folder to read; `.` is the current one")
@@ -306,14 +301,12 @@ class WorkVerbs(Facets):
         if not owner.get("scope"):
             owner["scope"] = None
         own = self._own_task(task, owner) if task else ""
-        reading = FileIngest(
-            self._recorder, kind, max_chunk_tokens, max_facts_per_chunk, extract_with_llm, progress or (lambda *_: None)
-        )
+        options = IngestOptions(max_chunk_tokens, max_facts_per_chunk, extract_with_llm, progress or (lambda *_: None))
 
         def begin() -> str:
             return self.start_task(f"Read {place.name}", **owner).id
 
-        return reading.ingest(place, own, begin)
+        return self._recorder.ingest(place, own, begin, kind, options)
 
     def build_long_input_context(
         self,

@@ -1,6 +1,6 @@
 """The intent of a question, decided by a linear model over n-grams of its words and of their classes.
 
-The model is trained by scripts/train_intents.py on labelled questions by several writers and judged on writers it has never
+The model is trained by training/train_intents.py on labelled questions by several writers and judged on writers it has never
 seen. It needs only Python at run time, and is deterministic.
 """
 

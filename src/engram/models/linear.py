@@ -1,7 +1,7 @@
 """A linear model over hashed features, the basis of every small trained model in Engram.
 
 One signed byte per bucket and class, so a file has a few hundred kB at most; it is loaded on first use. The training scripts in
-`scripts/` use `bucket_of` and `SCALE` too, so that training and prediction hash alike.
+`training/` use `bucket_of` and `SCALE` too, so that training and prediction hash alike.
 """
 
 from collections.abc import Iterable

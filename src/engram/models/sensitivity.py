@@ -1,7 +1,7 @@
 """Detects statements about somebody's health, identity or money: they are tier 3, whatever their type (DESIGN §12).
 
 A linear model over words, word pairs and character n-grams in seven languages, trained on sentences by several writers and on
-near misses (health checks, identity providers, prices) by scripts/train_tiers.py.
+near misses (health checks, identity providers, prices) by training/train_tiers.py.
 """
 
 import re

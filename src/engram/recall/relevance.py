@@ -4,7 +4,7 @@ The order of hits uses all the evidence of a search (`fusion`), on a scale of th
 passage alone: which of the question's words its best excerpt contains, literally or by similarity, how informative each is, how
 close the two are in meaning, whether the names agree and whether it has what is asked for (a time, a number); for a turn also
 which of the words its neighbours contain.
-A hundred and twenty small trees turn that into a probability; scripts/train_relevance.py trains them on questions of many writers, some
+A hundred and twenty small trees turn that into a probability; training/train_relevance.py trains them on questions of many writers, some
 of which nothing answers.
 """
 

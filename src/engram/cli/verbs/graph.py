@@ -12,7 +12,7 @@ from engram.model.arguments import checked_limit
 from engram.model.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from engram.graph.paths import Reached
+    from engram.graph.traversal import Reached
 
 Source = Annotated[str, Argument("SOURCE", "Id, name or alias of the memory the relation starts at.")]
 Target = Annotated[str, Argument("TARGET", "Id, name or alias of the memory it leads to.")]

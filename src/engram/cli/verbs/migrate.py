@@ -11,7 +11,7 @@ from engram.cli.surface import Surface
 from engram.model.lazy import replace
 
 if TYPE_CHECKING:
-    from engram.store.migration.stream import Counts
+    from engram.store.migration.records import Counts
     from engram.store.migration.transfer import Endpoint, Transfer
 
 To = Annotated[str, Option("--to", metavar="URL|DIR", help="The target: postgresql://…, or a new or empty directory.")]

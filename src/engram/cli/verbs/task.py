@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from engram.cli import display, views
 from engram.cli.display import Column, ago, line
 from engram.cli.parser import Argument, Group, Option
-from engram.cli.records import hit_data, strict_json
+from engram.cli.records import hit_data
 from engram.cli.surface import Surface, text_or_stdin
 from engram.cli.verbs.options import (
     EventOptions,
@@ -26,6 +26,7 @@ from engram.cli.verbs.options import (
 )
 from engram.cli.verbs.session import events_to_write
 from engram.cli.views import SILENT, checkpoint_fields, task_style
+from engram.dialects.json_records import strict_json
 from engram.model.errors import InvalidInput
 from engram.model.event import Event
 from engram.model.task import TaskRun
