@@ -53,7 +53,7 @@ class _SeedWalk:
             for link in links.get(step.id, ())
             if link.target not in self.seen
         ]
-        level = []
+        level: list[Step] = []
         for *_, number, link in sorted(onward):
             if len(self.found) + len(level) == self.wanted:
                 break
