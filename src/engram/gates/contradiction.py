@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
-from engram.gates.comparison import relation
-from engram.gates.duplicates import same_situation, token_overlap
+from engram.gates.comparison import relation, same_situation, token_overlap
 from engram.gates.proposal import Neighbour, Proposal
 from engram.gates.tables import rows
 from engram.model.memory import Memory
