@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 
-from engram.gates.comparison import relation
-from engram.gates.duplicates import same_situation, token_overlap
+from engram.gates.comparison import relation, same_situation, token_overlap
 from engram.gates.proposal import Neighbour, Proposal
 from engram.gates.tables import rows
 from engram.model.lazy import dataclass

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from typing import Any, TypeVar
 
-from engram.llm.prompt import Prompt, prompt_for
-from engram.llm.providers import Reply, load, request, target_of
+from engram.llm.providers import Prompt, Reply, load, prompt_for, request, target_of
 from engram.llm.spend import SpendBook, SpendCount
 from engram.model.errors import InvalidInput, ModelError, ModelNonsense, ModelUnavailable, SpendLimit
 from engram.model.lazy import dataclass

@@ -9,13 +9,13 @@ from engram.model.hit import Part
 from engram.model.memory import Memory
 from engram.rules import numbers as n
 from engram.rules.eligibility import Eligibility
-from engram.rules.strength import link_strength
-from engram.rules.weights import (
+from engram.rules.strength import (
     anchor_boost,
     confidence_weight,
     derivation_weight,
     feedback_weight,
     importance_boost,
+    link_strength,
     recency_boost,
     schema_boost,
 )
