@@ -14,8 +14,8 @@ from engram.model.memory import Association, Memory
 from engram.model.relations import HEAVIEST, LIGHTEST, relation
 from engram.rules.limits import MAX_LINKS
 from engram.rules.scopes import parse_scope, seen_from, shows
-from engram.store.lookup import find_memory, locked_memory
 from engram.store.protocol import LIVE, Filters, Step, Store
+from engram.store.records import find_memory, locked_memory
 from engram.store.traversal import Hops
 
 DIRECTIONS = ("outbound", "inbound", "any")

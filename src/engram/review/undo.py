@@ -5,9 +5,8 @@ from datetime import datetime
 from engram.model.errors import InvalidInput, NotFound, Refused
 from engram.model.memory import Memory
 from engram.review.lineage import last_decision, refuse_second_head, refuse_undoing, settle
-from engram.store.lineage import CURRENT
-from engram.store.lookup import locked_memory
 from engram.store.protocol import Image, Store, Transaction
+from engram.store.records import CURRENT, locked_memory
 
 SEPARATE = frozenset({"add", "import", "use", "edit", "split", "remove", "reread"})
 """Entries about several unrelated memories, which are undone one by one; other entries are undone as a whole."""

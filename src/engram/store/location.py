@@ -3,12 +3,8 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput
-
-if TYPE_CHECKING:
-    pass
 
 DEFAULT_TENANT = "default"
 SCHEMES = ("postgresql", "postgres")

@@ -2,8 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from engram.store.ledger import Head
-from engram.store.ledger_checkpoints import PRUNED
+from engram.store.ledger import PRUNED, Head
 from engram.store.postgres.context import TenantContext
 from engram.store.postgres.ledger import checkpoint_entry
 from engram.store.postgres.sql import statement

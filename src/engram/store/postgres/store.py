@@ -11,7 +11,6 @@ from engram.model.errors import EngramError, InvalidInput, StoreUnreachable
 from engram.model.memory import Memory
 from engram.rules.scopes import shows
 from engram.store.ledger import decode_event
-from engram.store.lineage import versions_among
 from engram.store.postgres import search
 from engram.store.postgres.context import Numbers, TenantContext, TenantSettings
 from engram.store.postgres.database import Database
@@ -39,7 +38,7 @@ from engram.store.protocol import (
     StoredRecord,
     SyncReport,
 )
-from engram.store.records import decode_record
+from engram.store.records import decode_record, versions_among
 from engram.store.screen import Screen, Unscreened
 from engram.store.sources import random_hex, utc_now
 from engram.store.traversal import PLAIN, Hops
