@@ -26,7 +26,7 @@ TOKENS_READ = 2_000
 # No token is longer in practice, so text past this need not even be split into words.
 CHARACTERS_READ = 20 * TOKENS_READ
 # Texts summed at once: the gathered rows stay inside the processor's cache.
-TEXTS_AT_ONCE = 256
+TEXTS_AT_ONCE = 32
 
 
 class StaticEmbedder:

@@ -18,7 +18,7 @@ __all__ = ["MARGIN", "PLAIN", "SENSITIVE", "features", "subject_of"]
 PLAIN = "plain"
 SENSITIVE = ("health", "identity", "fiscal")
 """The subjects that only a person may approve, each by the name of its type."""
-MODEL = Linear("engram.models", "sensitivity.bin", (PLAIN, *SENSITIVE), 1 << 15)
+MODEL = Linear("sensitivity.bin", (PLAIN, *SENSITIVE), 1 << 15)
 MARGIN = 0
 """A subject must beat `PLAIN` by more than this."""
 

@@ -1,14 +1,14 @@
 """Scopes as seen from a directory, filters from plain arguments, and what was known at a moment (`known_at`)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from engram.model.errors import InvalidInput
+from engram.model.fields import aware
+from engram.model.lazy import dataclass, replace
 from engram.model.memory import Memory
-from engram.model.times import aware
 from engram.rules.eligibility import is_valid
 from engram.rules.scopes import parse_scope, shows
 from engram.store.protocol import LIVE, Filters, Store

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from engram.models.intent import INTENTS, classify
-from engram.text.time.unread import unread_times
+from engram.text.time.dates import unread_times
 from engram.text.time.windows import TimePhrase, Window, time_phrase
 
 __all__ = ["INTENTS", "ParsedQuestion", "parse"]

@@ -11,7 +11,7 @@ of which nothing answers.
 import re
 from collections.abc import Sequence
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 import numpy as np
 
@@ -220,6 +220,5 @@ def _depth(below: Integers, above: Integers) -> int:
 
 @cache
 def _trees() -> Trees:
-    with resources.files(__package__).joinpath("relevance.npz").open("rb") as file:
-        data = np.load(file, allow_pickle=False)
+    with np.load(Path(__file__).with_name("relevance.npz"), allow_pickle=False) as data:
         return Trees(*(data[name] for name in ("feature", "threshold", "below", "above", "value")))

@@ -2,6 +2,8 @@
 
 import re
 
+from engram.model.lazy import lazy_pattern
+
 # Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties.txt; the standard library does not have it.
 _IGNORABLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
@@ -15,9 +17,9 @@ _UNASSIGNED = (
     "\ue000-\uf8ff\ufdd0-\ufdef\ufffe\uffff\U0001fffe\U0001ffff\U0002fffe\U0002ffff\U0003fffe-\U000dffff"
     "\U000e1000-\U0010ffff"
 )
-BLANK = re.compile(f"[{_BLANK}\u200b]")
+BLANK = lazy_pattern(f"[{_BLANK}\u200b]")
 """A character that may be shown as a space or as nothing."""
-INVISIBLE = re.compile(f"[{_IGNORABLE}{_BLANK}{_ANNOTATION}{_UNASSIGNED}]")
+INVISIBLE = lazy_pattern(f"[{_IGNORABLE}{_BLANK}{_ANNOTATION}{_UNASSIGNED}]")
 """A character that is never visible."""
 
 # Legitimate uses: joiners and selectors in emoji, joiners in scripts with joined letters, Mongolian selectors, and the flags of
@@ -35,7 +37,7 @@ _JOINING = (
 _FLAG = "\U0001f3f4\U000e0067\U000e0062[\U000e0061-\U000e007a]{3}\U000e007f"
 _CONTROL = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 _NEEDED = "\u200c\u200d\ufe0e\ufe0f\u180b-\u180f"
-HIDDEN = re.compile(
+HIDDEN = lazy_pattern(
     # One class test rules out nearly every character.
     f"(?=[{_CONTROL}{_IGNORABLE}{_BLANK}{_ANNOTATION}{_UNASSIGNED}\U0001f3f4])"
     f"(?:(?P<flag>{_FLAG})|[^{_NEEDED}\U0001f3f4]"
@@ -61,6 +63,9 @@ def one_line(text: str) -> str:
 
 def visible_json(dumped: str) -> str:
     """The same JSON with hidden characters escaped, because people and agents read it as text."""
+    # JSON itself escapes every other control character.
+    if dumped.isascii() and "\x7f" not in dumped:
+        return dumped
     return HIDDEN.sub(_json_escaped, dumped)
 
 

@@ -6,10 +6,12 @@ quotation, or hide: invisible characters are escaped.
 
 import re
 
+from engram.model.lazy import lazy_pattern
 from engram.text.display import one_line, shown
 
 __all__ = ["inert", "notice", "quoted", "quoted_lines", "unmarked", "word"]
 
+_OPENING = frozenset("<＜﹤")
 _CLOSING = str.maketrans({"“": "‘", "”": "’", "„": "‚", "‟": "‛"})
 _NAME = r"[^\W\d][\w.-]*+(?::[\w.-]++)*+"
 _LONG_NAME = r"[^\W\d][\w.-]++(?::[\w.-]++)*+"
@@ -21,7 +23,7 @@ _TYPE = (
 )
 # Tags of prompts anywhere; any tag name not directly after a word; after a word, only what continues like a tag; with a space
 # after the angle bracket, only what is closed or has an attribute. `a < b`, `x<y` and `List<int>` are left alone.
-_MARKUP = re.compile(
+_MARKUP = lazy_pattern(
     r"[<＜﹤](?:(?=[/|!?]"
     r"|(?i:antml|assistant|context|data|function|human|important|instructions?|memor|prompt|system|tool|user))"
     r"|(?<!\w[<＜﹤])(?=[^\W\d])"
@@ -55,7 +57,7 @@ def inert(text: str) -> str:
 
 def unmarked(text: str) -> str:
     """The text with its markup disabled, for a JSON value whose hidden characters are escaped by JSON."""
-    return _MARKUP.sub("‹", text)
+    return text if _OPENING.isdisjoint(text) else _MARKUP.sub("‹", text)
 
 
 def quoted_lines(text: str) -> str:

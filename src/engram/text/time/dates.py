@@ -1,18 +1,21 @@
-"""Calendar dates with a year in a question: the time span each names, and the question without them.
+"""Dates that a text names outright, and times it names that bound nothing.
 
-A date narrows a question in time; as words its parts only mislead ("May" is in many sentences). Relative phrases depend on
-when the question was asked; `windows` reads those.
+A date with its year narrows a question in time; as words its parts only mislead ("May" is in many sentences). Relative phrases
+depend on when the question was asked; `windows` reads those. A window left out in silence would answer another question than the
+one asked; so what looks like a time and was not read as one (a day there is not, a date that could be two, a year beyond the
+calendar) is named, for a surface to say.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from engram.text.time.calendar import Span, holding, monthly
-from engram.text.time.numbers import repeating, written_date, year_after
-from engram.text.time.words import Word, words
+from engram.text.time.numbers import amount, is_fiscal, repeating, written_date, year_after, year_at
+from engram.text.time.words import Word, is_plain, key_at, lead_at, value_of, words
 
-__all__ = ["DateSpan", "date_spans", "without_dates"]
+__all__ = ["DateSpan", "date_spans", "unread_times", "without_dates"]
 
 _HAS_YEAR = re.compile(r"(?:19|20)\d\d")
 _LEADS = frozenset(("on", "in", "of", "during", "since", "around", "by", "the"))
@@ -70,3 +73,123 @@ def without_dates(text: str, found: list[DateSpan]) -> str:
     for span in reversed(found):
         text = f"{text[: span.start]} {text[span.end :]}"
     return text
+
+
+_FIGURES = re.compile(
+    r"\d{4}[-/.]\d{1,2}(?:[-/.]\d{1,2})?|\d{1,2}[-/]\d{1,2}[-/]\d{2,4}|\d{1,2}\.\d{1,2}\.\d{4}", re.ASCII
+)
+_SHORT = re.compile(r"\d{1,2}[/.]\d{1,2}", re.ASCII)
+_DAY_OF_MONTH = re.compile(r"(\d{1,3})(?:st|nd|rd|th)", re.ASCII)
+_PERIOD = re.compile(r"q[05-9]|h[03-9]", re.ASCII)
+_QUARTER = re.compile(r"q[1-4]", re.ASCII)
+_OTHER_YEARS = frozenset(("fiscal", "financial", "tax", "school", "academic"))
+_YEAR_LEADS = frozenset(("in", "since", "before", "after", "until", "during"))
+_BEYOND = 1000
+_LOWER_TOO = frozenset(("may", "march", "mar", "sat", "sun", "second"))
+
+
+def unread_times(text: str, read: tuple[int, int] | None) -> tuple[str, ...]:
+    """The times named in a text outside of the stretch that was read, as they stand there."""
+    found, unread, place = words(text), [], 0
+    while place < len(found):
+        end = next((end for rule in _RULES if (end := rule(found, place)) is not None), None)
+        if end is not None:
+            start, stop = found[place].start, found[end - 1].end
+            if read is None or stop <= read[0] or start >= read[1]:
+                unread.append(text[start:stop])
+        place = end or place + 1
+    return tuple(dict.fromkeys(unread))
+
+
+def _figures(found: list[Word], place: int) -> int | None:
+    short = key_at(found, place - 1) == "on" and _SHORT.fullmatch(found[place].key)
+    return place + 1 if short or _FIGURES.fullmatch(found[place].key) else None
+
+
+def _dated(found: list[Word], place: int) -> int | None:
+    """A month with a day or a year: "Feb 30", "the 32nd of May", "December 9999"."""
+    if found[place].key in _LOWER_TOO and not found[place].capital:
+        return None
+    read = repeating(found, place, named=True)
+    if read is None or read[1].kind not in ("date", "month"):
+        return None
+    year = year_after(found, read[0])
+    if year is not None:
+        return year[0]
+    return read[0] if read[1].kind == "date" else None
+
+
+def _ago(found: list[Word], place: int) -> int | None:
+    read = amount(found, place)
+    if read is None:
+        return None
+    end, counted = read
+    if key_at(found, end) == "ago":
+        return end + 1
+    return end if key_at(found, place - 1) == "in" and counted.number >= _BEYOND else None
+
+
+def _year(found: list[Word], place: int) -> int | None:
+    bound = key_at(found, place - 1) in _YEAR_LEADS and is_plain(found, place + 1)
+    return place + 1 if bound and year_at(found, place, any_of=True) else None
+
+
+def _day_of_month(found: list[Word], place: int) -> int | None:
+    match = _DAY_OF_MONTH.fullmatch(found[place].key)
+    on = (key_at(found, place - 2), key_at(found, place - 1)) == ("on", "the")
+    return place + 1 if match and on and int(match[1]) > 31 else None
+
+
+def _period(found: list[Word], place: int) -> int | None:
+    if not _PERIOD.fullmatch(found[place].key):
+        return None
+    year = year_after(found, place + 1)
+    return year[0] if year else place + 1 if key_at(found, place - 1) == "in" else None
+
+
+def _moving(found: list[Word], place: int) -> int | None:
+    """A holiday of a calendar that is not computed, and a sprint, which nobody has said the length of."""
+    named = lead_at(found, place, "uncomputed", longest=3)
+    if named is not None:
+        year = year_after(found, named[0])
+        return year[0] if year else named[0]
+    stepped = value_of("step", found[place].key) and key_at(found, place + 1) == "sprint"
+    return place + 2 if stepped else None
+
+
+def _of_another_year(found: list[Word], place: int) -> int | None:
+    """A year that begins when somebody says: "FY25", "Q3 FY25", "last fiscal year", "fiscal 2025"."""
+    after = place
+    if value_of("step", found[place].key) or _QUARTER.fullmatch(found[place].key):
+        after += 1
+    bound = after > place or value_of("lead", key_at(found, place - 1)) is not None
+    if is_fiscal(key_at(found, after)):
+        return after + 1
+    if key_at(found, after) == "fy" and year_at(found, after + 1):
+        return after + 2
+    if key_at(found, after) not in _OTHER_YEARS or not bound:
+        return None
+    behind = after + 1 + (key_at(found, after + 1) in ("year", "quarter"))
+    if year_at(found, behind):
+        return behind + 1
+    return behind if behind > after + 1 else None
+
+
+def _pointed_at(found: list[Word], place: int) -> int | None:
+    """A time that was spoken of before: "that day", "later that week"."""
+    named = value_of("unit", key_at(found, place + 1)) or value_of("daypart", key_at(found, place + 1))
+    pointed = found[place].key == "that" and named and not key_at(found, place + 1).endswith("s")
+    return place + 2 if pointed and is_plain(found, place + 2) else None
+
+
+_RULES: tuple[Callable[[list[Word], int], int | None], ...] = (
+    _figures,
+    _dated,
+    _ago,
+    _year,
+    _day_of_month,
+    _period,
+    _moving,
+    _of_another_year,
+    _pointed_at,
+)

@@ -1,386 +1,330 @@
-"""The grammar of one time: "the day before yesterday", "March last year", "early March", "the last Friday of the quarter".
+"""The grammar of times: "the day before yesterday", "March last year", "early March", "the last Friday of the quarter".
 
-Each rule looks at a place in the words and returns where its phrase ends and the span it names, or None. A rule reads a bounded
-number of words and calls only rules further on, so the work per place is bounded.
+A rule (`rules`) is a pattern and its meaning. In a pattern, a word stands for itself, `a|b` for one of several, `{a|b}` for one of several whose
+choice the meaning is given, `<element>` for something that is read and given to it, `x?` for what may be missing, and a dot at the end says
+that nothing may follow which would make the time part of a name ("2000 rows"). No mark and no possessive stands between two parts of a
+pattern, save before `~`. Of the rules that match at a place and mean something there, the first counts.
+
+Elements are classes of `timewords.txt`, numbers and names (`numbers`), rules of a group, or a whole time: so the rules compose, to a
+depth of three, and the work per place stays bounded.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable
+from datetime import UTC, datetime, tzinfo
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 from engram.text.time import numbers as count
 from engram.text.time.calendar import (
     LENGTHS,
     Repeating,
     Span,
-    day_of,
     holding,
     hour_from,
     in_span,
     in_year,
-    iso_week,
-    middle_of,
     monthly,
     part_of_day,
     resolved,
     shifted,
-    third,
-    week_around,
-    weekday_near,
-    within,
 )
-from engram.text.time.clock import Clocked
-from engram.text.time.counts import FINER, INSTANT, OWNING, Found
-from engram.text.time.words import is_plain, value_of
+from engram.text.time.numbers import Amount
+from engram.text.time.rules import FINER, INSTANT, RULES
+from engram.text.time.words import Word, is_plain, key_at, lead_at, value_of, word_classes
+from engram.text.word_tables import word_class
 
-__all__ = ["INSTANT", "Found", "Grammar", "Parted"]
+__all__ = ["INSTANT", "Found", "Grammar"]
 
-_WHOLE = frozenset(("all", "most", "much", "whole", "bulk", "entirety", "rest", "remainder"))
-_FIRST, _LAST = frozenset(("opening",)), frozenset(("last", "final", "closing", "latter"))
-_SOME = 3.0  # "the closing months"
-_BEING_PART = frozenset(("was", "were", "is", "are", "be", "been", "too", "so", "running"))
-
-
-class Parted(Clocked, ABC):
-    """Reads parts of a time; which time they are a part of, the whole grammar says."""
-
-    @abstractmethod
-    def _repeated(self, end: int, what: Repeating) -> Found | None:
-        """The one that is meant of what comes round, with the year behind it."""
-
-    def _numbered_week(self, place: int) -> Found | None:
-        read = count.numbered_week(self.words, place)
-        if read is None:
-            return None
-        end, number, year = read
-        span = iso_week(year or self.at.year, number)
-        return end, iso_week(
-            self.at.year - 1, number
-        ) if year is None and not self.ahead and span.since > self.at else span
-
-    def _week_of_holiday(self, place: int) -> Found | None:
-        """Christmas week, Easter week 2024."""
-        if "week" not in (self._key(place + 1), self._key(place + 2), self._key(place + 3)):
-            return None
-        what = count.repeating(self.words, place, named=True)
-        if what is None or what[1].kind != "holiday" or self._key(what[0]) != "week" or not self._open(what[0]):
-            return None
-        read = self._repeated(what[0] + 1, what[1])
-        return None if read is None else (read[0], week_around(read[1]))
-
-    def _same_time(self, place: int) -> Found | None:
-        """This time last year: the month the question is asked in, a year ago; of a month ago the week, of a week ago the day."""
-        if self._key(place) not in ("this", "same") or self._key(place + 1) != "time":
-            return None
-        step, unit = value_of("step", self._key(place + 2)), value_of("unit", self._key(place + 3))
-        if step in ("-1", "1") and unit in FINER:
-            return place + 4, holding(shifted(self.at, unit, int(step)), FINER[unit])
-        ago = count.amount(self.words, place + 2)
-        if ago is not None and ago.unit in FINER and self._key(ago.end) == "ago":
-            return ago.end + 1, holding(self.back(ago.unit, ago.number), FINER[ago.unit])
-        day = self._named_day(place + 2)
-        if day is None or day[1].grain != "day":
-            return None
-        return day[0], hour_from(day[1], self.at.replace(minute=0, second=0, microsecond=0) - day_of(self.at))
-
-    def _part(self, place: int) -> Found | None:
-        key = self._key(place)
-        if key in ("earlier", "later"):
-            return self._earlier(place)
-        if key in _WHOLE and self._key(place + 1) == "of":
-            return self._whole(place)
-        which = value_of("part", key)
-        if which is not None and self._key(place - 1) in _BEING_PART:
-            return None  # "who was late | on Monday"
-        if which is not None:
-            after = place + 1
-            if self._key(after) in ("of", "in", "on") and self._open(after):
-                after += 1
-            elif key in ("beginning", "start", "middle", "end"):
-                return None
-            read = self._outer(after)
-            return None if read is None else (read[0], third(read[1], int(which)))
-        return self._ordinal_part(place)
-
-    def _whole(self, place: int) -> Found | None:
-        """All of something longer, or what is left of it: "most of March", "the rest of the week"."""
-        read = self._outer(place + 2)
-        if (
-            read is None
-            or self._key(place) not in ("rest", "remainder")
-            or not read[1].since <= self.at < read[1].until
-        ):
-            return read
-        return read[0], Span(self.at, read[1].until, "rolling")
-
-    def _ordinal_part(self, place: int) -> Found | None:
-        """Counted inside something longer: "the first week of May", "the last day of last month", "the second half of 2023"."""
-        key = self._key(place)
-        number = -1 if key in _LAST else 0 if key in _FIRST else int(value_of("ordinal", key) or 0) - 1
-        if number == -1 and key not in _LAST:
-            return None
-        if number in (0, -1) and (several := self._several_of(place + 1, last=number < 0)) is not None:
-            return several
-        if weekday := value_of("weekday", self._key(place + 1)):
-            return self._weekday_of(place + 2, int(weekday), number)
-        unit = "half" if self._key(place + 1) == "half" else value_of("unit", self._key(place + 1))
-        if unit not in ("day", "week", "month", "quarter", "half"):
-            return None
-        if self._key(place + 2) != "of":
-            if unit in ("quarter", "half") and number >= 0 and number < 4:
-                return self._repeated(place + 2, Repeating(unit, number + 1))
-            return None
-        read = self._outer(place + 3)
-        inner = None if read is None else within(read[1], unit, number)
-        return None if read is None or inner is None else (read[0], inner)
-
-    def _several_of(self, place: int, *, last: bool) -> Found | None:
-        """Some days, weeks or months at one end of something longer: "the first ten days of May", "the closing months of 2025"."""
-        read = count.amount(self.words, place)
-        unit = read.unit if read is not None else value_of("unit", self._key(place)) or ""
-        end = read.end if read is not None else place + 1
-        plural = self._key(end - 1).endswith("s")
-        if unit not in ("day", "week", "month", "quarter") or not plural or self._key(end) != "of":
-            return None
-        outer = self._outer(end + 1)
-        if outer is None:
-            return None
-        number = read.number if read is not None else _SOME
-        edge = outer[1].until if last else outer[1].since
-        other = shifted(edge, unit, -number if last else number)
-        inside = outer[1].since <= other <= outer[1].until
-        return (outer[0], Span(min(edge, other), max(edge, other), "part")) if inside else None
-
-    def _weekday_of(self, place: int, weekday: int, number: int) -> Found | None:
-        """The first Monday in March, the last Friday of the quarter."""
-        read = self._outer(place + 1) if self._key(place) in ("of", "in") and self._open(place) else None
-        if read is None or read[1].grain not in ("month", "quarter", "season", "half", "year"):
-            return None
-        edge = read[1].until if number < 0 else read[1].since - INSTANT
-        day = weekday_near(weekday, edge, -1 if number < 0 else 1)
-        since = shifted(day.since, "week", max(number, 0))
-        return (read[0], holding(since, "day")) if since < read[1].until else None
-
-    def _outer(self, place: int) -> Found | None:
-        """What a part is a part of; "the month" is this one."""
-        if self._key(place) in ("the", "this") and (unit := value_of("unit", self._key(place + 1))):
-            if unit not in ("day", "week", "month", "quarter", "year", "decade"):
-                return None
-            if self._key(place) == "this" or not self._keys(place + 2, "before", "last"):
-                return place + 2, holding(self.at, unit)
-        return self.moment(place, "in")
-
-    def _earlier(self, place: int) -> Found | None:
-        after = place + 2 if self._key(place + 1) in ("in", "on") else place + 1
-        read = self._outer(after)
-        if read is None or not read[1].since <= self.at:
-            return None
-        end, span = read
-        if span.until <= self.at:
-            return end, span
-        return end, self._until_now(span.since) if self._key(place) == "earlier" else Span(
-            self.at, span.until, "rolling"
-        )
-
-
-_ARTICLES = OWNING | {"a", "an", "the"}
+Found = tuple[int, Span]
+"""Where a time ends, and its span."""
+_DEEPEST = 3  # "at noon | on the first day | of | last month": a time inside a time inside a time
+_OWNING = frozenset(("my", "your", "his", "her", "our", "their", "every", "each", "any", "no"))
+_ARTICLES = _OWNING | {"a", "an", "the"}
 _PRONOUNS = frozenset(("i", "we", "you", "he", "she", "they", "it"))
 _SHORT_MONTHS = frozenset(("jan", "feb", "apr", "jun", "jul", "aug", "sep", "oct", "nov", "dec"))
 _MODAL_MONTHS = frozenset(("may", "march"))
 _LOOK_AHEAD_NOW = frozenset(("weekday", "monthday", "date", "holiday"))
 _SPENT = frozenset(("spend", "spent", "spending", "celebrate", "celebrated", "celebrating"))
-_BEGINNING = ("beginning", "commencing", "starting")
 _DATES_DAYS = frozenset(("on", "since", "by", "before", "after", "until"))
 _DATES_YEARS = frozenset(("in", "since", "before", "after", "until", "by", "during"))
-_DEEPEST = 3  # "at noon | on the first day | of | last month": a time inside a time inside a time
+_NUMBERED = word_class("asking", "numbered")
 
 
-class Grammar(Parted):
-    """Reads times out of the words of one question."""
+class _Reader(NamedTuple):
+    """What reads an element, and with what it can begin: words of these classes, these words, figures."""
 
-    _depth = 0
+    read: Callable[[list[Word], int], tuple[int, Any] | None]
+    classes: str = ""
+    words: str = ""
+    figures: bool = False
+
+
+_NAMES = "holiday weekday month season ordinal"
+_READERS = {
+    "amount": _Reader(count.amount, "number roughly", "few several half like", figures=True),
+    "clock": _Reader(count.clock, "", "noon midday midnight half quarter", figures=True),
+    "clocks": _Reader(count.clocks),
+    "day_end": _Reader(partial(lead_at, kind="day_end", longest=3), "day_end"),
+    "holiday": _Reader(count.holiday, "holiday"),
+    "hour": _Reader(count.bare_hour),
+    "length": _Reader(partial(count.amount, bare=True)),
+    "named": _Reader(partial(count.repeating, named=True), _NAMES, figures=True),
+    "nth": _Reader(count.nth, "ordinal", "last final closing latter opening"),
+    "plural": _Reader(count.one_of),
+    "quantity": _Reader(count.quantity, "number", "few several half", figures=True),
+    "week_number": _Reader(count.week_number),
+    "which": _Reader(count.which, "step"),
+    "written": _Reader(count.written_date, figures=True),
+    "year": _Reader(count.year_at),
+    "year_of": _Reader(count.year_after),
+}
+_TIMES: dict[str, "Callable[[Grammar, int], Found | None]"] = {
+    "any": lambda g, place: g.moment(place, "on"),
+    "day": lambda g, place: g.moment_of(place, "day"),
+    "days": lambda g, place: g.moment_of(place, "day", "holiday"),
+    "outer": lambda g, place: g.outer(place),
+    "named_day": lambda g, place: g.first("named_day", place),
+    "stepped": lambda g, place: g.first("stepped", place),
+}
+_TIME = "time"
+"""The group of the rules for a time of its own."""
+
+
+class _Part(NamedTuple):
+    """One part of a pattern: how it is read, with which words it can begin, whether its value is given to the meaning, and whether a mark may
+    stand before it.
+    """
+
+    read: "Callable[[Grammar, int], tuple[int, Any] | None]"
+    first: frozenset[str] = frozenset()
+    figures: bool = False
+    given: bool = True
+    loose: bool = False
+
+
+class _Rule(NamedTuple):
+    parts: tuple[_Part, ...]
+    whole: bool
+    meaning: Callable[..., Span | Found | None]
+
+
+def _choices(pattern: list[str]) -> list[list[str]]:
+    """The pattern with what may be missing, and without it."""
+    for place, part in enumerate(pattern):
+        if part.endswith("?"):
+            rest = _choices(pattern[place + 1 :])
+            return [[*pattern[:place], *option, *each] for option in ([part[:-1]], []) for each in rest]
+    return [pattern]
+
+
+def _part(written: str) -> _Part:
+    if not written.startswith("<"):
+        keys = frozenset(written.strip("~{}").split("|"))
+        read = partial(_one_of, keys=keys)
+        return _Part(read, keys, given=written.startswith("{"), loose=written.startswith("~"))
+    name = written.strip("<>")
+    if name in _TIMES:
+        return _Part(_TIMES[name])
+    if name not in _READERS:
+        return _Part(lambda g, place: _word(place, value_of(name, g.key(place))), frozenset(word_classes()[name]))
+    reader = _READERS[name]
+    first = {entry.partition("_")[0] for kind in reader.classes.split() for entry in word_classes()[kind]}
+    return _Part(
+        partial(_read, reader=reader.read),
+        frozenset(first | set(reader.words.split())),
+        reader.figures,
+        loose=name == "year_of",
+    )
+
+
+def _one_of(g: "Grammar", place: int, keys: frozenset[str]) -> tuple[int, str] | None:
+    return (place + 1, g.key(place)) if g.key(place) in keys else None
+
+
+def _read(
+    g: "Grammar", place: int, reader: Callable[[list[Word], int], tuple[int, Any] | None]
+) -> tuple[int, Any] | None:
+    return reader(g.words, place)
+
+
+def _word(place: int, value: str | None) -> tuple[int, str] | None:
+    return None if value is None else (place + 1, value)
+
+
+@lru_cache(maxsize=1)
+def _rules() -> dict[str, tuple[_Rule, ...]]:
+    """The rules of each group, compiled when the first question is read."""
+    rules: dict[str, tuple[_Rule, ...]] = {}
+    for groups, patterns, meaning in RULES:
+        for pattern in patterns.split(" / "):
+            parts = _choices(pattern.removesuffix(" .").split())
+            compiled = (_Rule(tuple(map(_part, each)), pattern.endswith(" ."), meaning) for each in parts)
+            added = tuple(compiled)
+            for group in groups.split():
+                rules[group] = (*rules.get(group, ()), *added)
+    return rules
+
+
+@lru_cache(maxsize=1)
+def _rules_by_word() -> tuple[dict[str, tuple[_Rule, ...]], tuple[_Rule, ...]]:
+    """The rules for a time that can begin with each word, and those that can begin with a figure."""
+    rules = _rules()[_TIME]
+    words = frozenset[str]().union(*(rule.parts[0].first for rule in rules))
+    by_word = {word: tuple(rule for rule in rules if word in rule.parts[0].first) for word in words}
+    return by_word, tuple(rule for rule in rules if rule.parts[0].figures)
+
+
+class Grammar:
+    """Reads times out of the words of one question.
+
+    `ahead` says where the question looks: 0 back, 1 at the present (its weekdays lie ahead), 2 ahead. While a rule's meaning is
+    found, `start`, `end`, `lead` and `article` say where it matched, which lead precedes it, and whether an article does.
+    """
+
+    def __init__(self, found: list[Word], at: datetime, ahead: int = 0) -> None:
+        self.words, self.ahead = found, ahead
+        self.zone: tzinfo | None = at.tzinfo
+        self.at = at.replace(tzinfo=None)
+        self.start, self.end, self.lead, self.article = 0, 0, "", False
+        self._aware = at
+        self._depth = 0
 
     def moment(self, place: int, lead: str = "") -> Found | None:
         """The time that starts at this place; behind a lead ("in", "since") bare months, weekdays and years count too."""
         if self._depth >= _DEEPEST:
             return None
-        start = place + 1 if self._key(place) == "the" and self._key(place + 1) != "holidays" else place
+        start = place + (self.key(place) == "the" and self.key(place + 1) != "holidays")
+        article = start > place
+        by_word, of_figures = _rules_by_word()
         self._depth += 1
         try:
-            read = next((read for read in self._rules(start, place, lead) if read is not None), None)
+            found = self._matched(by_word.get(self.key(start), of_figures), start, lead, article)
+            found = found or self._repeating(start, lead, article) or self._year(start, lead)
         finally:
             self._depth -= 1
-        return None if read is None else self._narrowed(*read)
+        return None if found is None else self._narrowed(*found)
 
-    def _rules(self, start: int, place: int, lead: str) -> Iterator[Found | None]:
-        yield self._clocked(start)
-        yield self._daypart_of(start)
-        yield self._day_end(start)
-        yield self._day_from(start)
-        yield self._week_on(start)
-        yield self._same_time(start)
-        yield self._rounds_ago(start)
-        yield self._part(start)
-        yield self._offset(start, article=start > place)
-        yield self._numbered_week(start)
-        yield self._named_day(start)
-        yield self._vague(start, place)
-        yield self._so_far(start)
-        yield self._ago(start)
-        yield self._counted(start, lead, article=start > place)
-        yield self._stepped(start, article=start > place)
-        yield self._before_last(start)
-        yield self._week_of_holiday(start)
-        yield count.written_date(self.words, start)
-        yield self._repeating(start, lead, article=start > place)
-        yield self._year(start, lead)
+    def moment_of(self, place: int, *grains: str) -> Found | None:
+        """The time that starts at this place, where it is of one of these units."""
+        found = self.moment(place, "on")
+        return found if found is not None and found[1].grain in grains else None
 
-    # The last, this, the next
+    def first(self, group: str, place: int) -> Found | None:
+        """What the first rule of a group that matches means here."""
+        return self._matched(_rules()[group], place)
 
-    def _stepped(self, place: int, article: bool = False) -> Found | None:
-        step = value_of("step", self._key(place))
-        if step is None or not self._open(place + 1) or self._owned(place):
-            return None
-        after = place + 1
-        if int(step) == 0 and self._key(after) in ("past", "last", "coming"):
-            step, after = ("1" if self._key(after) == "coming" else "-1"), after + 1
-        key = self._key(after)
-        if (unit := value_of("unit", key)) and not key.endswith("s") and unit not in LENGTHS and key not in ("d", "w"):
-            return self._stepped_unit(after, int(step), unit, article)
-        if (hours := value_of("daypart", key)) and step == "0":
-            return after + 1, part_of_day(self._day(0), hours)
-        read = count.repeating(self.words, after, named=True)
-        if read is None:
-            return None
-        span = resolved(read[1], self.at, int(step), False)
-        return None if span is None else (read[0], span)
+    def outer(self, place: int) -> Found | None:
+        """What a part is a part of; "the month" is this one."""
+        if self.key(place) in ("the", "this") and (unit := value_of("unit", self.key(place + 1))):
+            if unit not in ("day", "week", "month", "quarter", "year", "decade"):
+                return None
+            if self.key(place) == "this" or not self._keys(place + 2, "before", "last"):
+                return place + 2, holding(self.at, unit)
+        return self.moment(place, "in")
 
-    def _stepped_unit(self, place: int, step: int, unit: str, article: bool) -> Found | None:
-        key = self._key(place)
-        if key == "evening":
-            return (place + 1, part_of_day(self._day(step), "18-24")) if step <= 0 else None
-        if unit == "day":
-            return (
-                (place + 1, self._day(step))
-                if step == 0 or (self._key(place - 1) in ("previous", "next") and article)
-                else None
-            )
-        if unit == "sprint" or (unit == "fortnight" and step == 0):
-            return None  # where a sprint begins only its team knows; so many of them are a length
-        span = holding(
-            shifted(self.at, "day" if unit == "night" else unit, step), "week" if unit == "fortnight" else unit
-        )
-        if unit == "fortnight":
-            return place + 1, self._until_now(self.back("fortnight", 1)) if step < 0 else Span(
-                self.at, self.back(unit, -1), "rolling"
-            )
-        if unit == "weekend" and step > 0 and self._key(place - 1) in ("coming", "upcoming"):
-            soon = holding(self.at, "weekend")
-            span = soon if soon.since > self.at else span
-        return place + 1, span
+    def key(self, place: int) -> str:
+        """The word at a place; "" beyond either end."""
+        return key_at(self.words, place)
 
-    def _before_last(self, place: int) -> Found | None:
-        """Two away, or told by a day: "the week before last", "the Monday before last", "the week of May 5th", "the weekend"."""
-        key = self._key(place)
-        unit = value_of("unit", key)
-        if self._keys(place + 1, "before", "last") or self._keys(place + 1, "after", "next"):
-            step = -2 if self._key(place + 1) == "before" else 2
-            return self._two_away(place, unit, step)
-        if unit == "week" and (week := self._week_of_day(place)) is not None:
-            return week
-        if unit == "weekend" and self._key(place - 1) == "the":
-            span = holding(self.at, "weekend")
-            if not self.ahead and span.since > self.at:
-                span = holding(shifted(self.at, "week", -1), "weekend")
-            return place + 1, span
+    @property
+    def before(self) -> str:
+        """The word before the rule that matched."""
+        return self.key(self.start - 1)
+
+    def _matched(self, rules: tuple[_Rule, ...], start: int, lead: str = "", article: bool = False) -> Found | None:
+        for rule in rules:
+            match = self._match(rule, start)
+            if match is None:
+                continue
+            self.start, self.end, self.lead, self.article = start, match[0], lead, article
+            meant = rule.meaning(self, *match[1])
+            if meant is not None:
+                return (match[0], meant) if isinstance(meant, Span) else meant
         return None
 
-    def _week_of_day(self, place: int) -> Found | None:
-        """The week of May 5th, the week ending May 5th, the week commencing May 5th."""
-        side = self._key(place + 1)
-        read = self.moment(place + 2, "on") if side in ("of", "ending", *_BEGINNING) else None
-        if read is None or read[1].grain not in (("day", "holiday") if side == "of" else ("day",)):
-            return None
-        if side == "of":
-            return read[0], week_around(read[1])
-        since = read[1].since if side in _BEGINNING else shifted(read[1].until, "week", -1)
-        return read[0], Span(since, shifted(since, "week", 1), "week")
+    def _match(self, rule: _Rule, start: int) -> tuple[int, list[Any]] | None:
+        place, values = start, []
+        for part in rule.parts:
+            if place > start and not part.loose and not self._open(place):
+                return None
+            read = part.read(self, place)
+            if read is None:
+                return None
+            place, value = read
+            if part.given:
+                values.append(value)
+        return None if rule.whole and not is_plain(self.words, place) else (place, values)
 
-    def _two_away(self, place: int, unit: str | None, step: int) -> Found | None:
-        if unit is not None and unit not in LENGTHS and unit != "sprint":
-            return place + 3, holding(shifted(self.at, "day" if unit == "night" else unit, step), unit)
-        read = count.repeating(self.words, place, named=True)
-        if read is None:
-            return None
-        near = resolved(read[1], self.at, step // 2, False)
-        if near is None:
-            return None
-        away = "week" if read[1].kind == "weekday" else "year"
-        moved = shifted(near.since, away, step // 2)
-        return place + 3, Span(moved, moved + (near.until - near.since), near.grain)
+    def _keys(self, place: int, *keys: str) -> bool:
+        """Whether these words stand here, with no mark between them."""
+        run = self.words[place : place + len(keys)]
+        return [word.key for word in run] == list(keys) and not any(word.closed or word.owner for word in run[:-1])
 
-    def _so_far(self, place: int) -> Found | None:
-        read = self._stepped(place + 2) or self._named_day(place + 2) if self._keys(place, "so", "far") else None
-        return None if read is None else (read[0], self._until_now(read[1].since))
+    def _open(self, place: int) -> bool:
+        """Whether the phrase may go on here: no mark or possessive before it."""
+        return 0 < place < len(self.words) and not self.words[place - 1].closed and not self.words[place - 1].owner
 
-    def _offset(self, place: int, *, article: bool) -> Found | None:
-        """Counted from a day: "two days before Christmas", "a week after May 5th", "the week before Easter"."""
-        unit = value_of("unit", self._key(place)) if article else None
-        read = None if unit else count.amount(self.words, place)
-        unit, end, number = (
-            (unit, place + 1, 1.0) if unit else (read.unit, read.end, read.number) if read else ("", 0, 0.0)
-        )
-        leading = self._keys(end, "leading", "up", "to")
-        side, behind = ("before", end + 3) if leading else (self._key(end), end + 1)
-        weekday = value_of("weekday", self._key(place)) if article else None
-        if weekday is not None:
-            return self._weekday_beside(place, int(weekday))
-        if unit not in ("day", "week", "month", "year") or side not in ("before", "after") or not self._open(behind):
-            return None
-        base = self.moment(behind, "on")
-        if base is None or base[1].grain not in ("day", "holiday"):
-            return None
-        since = base[1].since if side == "before" else base[1].until
-        if article:
-            other = shifted(since, unit, -1 if side == "before" else 1)
-            return base[0], Span(min(since, other), max(since, other), "range")
-        day = shifted(since, unit, number if side == "after" else -number)
-        return base[0], holding(day if side == "before" else day - INSTANT, "day")
+    # Places on the calendar, counted from the question
 
-    def _weekday_beside(self, place: int, weekday: int) -> Found | None:
-        """The Tuesday before Easter, the Friday after May 5th."""
-        side = self._key(place + 1)
-        if side not in ("before", "after") or not self._open(place + 2):
+    def day(self, offset: float) -> Span:
+        """The day so many days from the question's."""
+        return holding(shifted(self.at, "day", offset), "day")
+
+    def until_now(self, since: datetime) -> Span:
+        """From a moment up to the question, its own instant included."""
+        return Span(since, self.at + INSTANT, "rolling")
+
+    def from_now(self, span: Span) -> Span:
+        """What is left of a span that has begun."""
+        return Span(self.at, span.until, "rolling") if span.since <= self.at < span.until else span
+
+    def clock_back(self, unit: str, number: float) -> datetime:
+        """The moment so many hours, minutes or seconds before the question."""
+        moved = self._aware.astimezone(UTC) - LENGTHS[unit] * number
+        return moved.astimezone(self.zone).replace(tzinfo=None)
+
+    def back(self, unit: str, number: float) -> datetime:
+        """The moment so many units before the question: hours on the clock, days and longer on the calendar."""
+        return self.clock_back(unit, number) if unit in LENGTHS else shifted(self.at, unit, -number)
+
+    def last_of_day(self, hour_in: Callable[[Span], Span]) -> Span:
+        """A time of today; of yesterday where today's is to come and the past was asked for."""
+        today = hour_in(self.day(0))
+        return hour_in(self.day(-1)) if not self.ahead and today.since > self.at else today
+
+    def distant(self, amount: Amount, sign: int) -> Span | None:
+        """From the unit that lies so far away at least up to the one so far at most, both included; -1 is back, 1 ahead."""
+        unit, (nearest, furthest) = amount.unit, sorted((sign * amount.least, sign * amount.most))
+        if unit == "sprint":
             return None
-        base = self.moment(place + 2, "on")
-        if base is None or base[1].grain not in ("day", "holiday"):
-            return None
-        edge = base[1].since if side == "before" else middle_of(base[1])  # the Monday after Easter is Easter Monday
-        return base[0], weekday_near(weekday, edge, -1 if side == "before" else 1)
+        if unit in LENGTHS:
+            distance = abs(nearest + furthest) / 2
+            slack = max(min(0.5, distance / 2), distance / 4)
+            return Span(self.clock_back(unit, -nearest + slack), self.clock_back(unit, -furthest - slack), unit)
+        step = "week" if unit == "fortnight" else unit
+        if nearest == furthest and nearest != int(nearest):
+            step = FINER.get(unit, "day")  # "half a year ago"
+        first, last = holding(shifted(self.at, unit, nearest), step), holding(shifted(self.at, unit, furthest), step)
+        return Span(first.since, last.until, first.grain)
+
+    def owned(self) -> bool:
+        """Whether what matched is somebody's and not the calendar's: "my last week", "Anna's last day"."""
+        return self.before in _OWNING or (self.start > 0 and self.words[self.start - 1].owner)
+
+    def numbered(self) -> bool:
+        """Whether the number that matched is that of something else: of a version, a floor, a page."""
+        return self.words[self.start].owner or any(word.key in _NUMBERED for word in self.words)
 
     # Names that come round again
-
-    def _rounds_ago(self, place: int) -> Found | None:
-        """So many of what comes round: "three Fridays ago", "two summers ago"."""
-        read = count.quantity(self.words, place)
-        if read is None or not self._open(read[0]) or self._key(read[0] + 1) != "ago" or read[1] != int(read[1]):
-            return None
-        what = count.one_of(self._key(read[0]))
-        last = None if what is None else resolved(what, self.at, -1, False)
-        if what is None or last is None:
-            return None
-        further = int(read[1]) - 1
-        if what.kind == "weekday":
-            return read[0] + 2, holding(shifted(last.since, "week", -further), "day")
-        span = in_year(what, last.since.year - further)
-        return None if span is None else (read[0] + 2, span)
 
     def _repeating(self, place: int, lead: str, article: bool) -> Found | None:
         read = count.repeating(self.words, place, named=bool(lead))
         if read is None or not self._meant(place, read[0], read[1], lead, article):
             return None
-        return self._repeated(*read)
+        return self.repeated(*read)
 
-    def _repeated(self, end: int, what: Repeating) -> Found | None:
+    def repeated(self, end: int, what: Repeating) -> Found | None:
+        """The one that is meant of what comes round, with the year behind it."""
         year = count.year_after(self.words, end)
         if year is not None and what.kind not in ("weekday", "monthday"):
             span = in_year(what, year[1])
@@ -402,48 +346,63 @@ class Grammar(Parted):
         return coming if coming.since - self.at < self.at - last.until else last
 
     def _container(self, place: int) -> Found | None:
-        after = place + 1 if self._key(place) in ("of", "in") else place
-        start = after + 1 if self._key(after) == "the" else after
-        return self._ago(start) or self._stepped(start) or self._before_last_only(start)
-
-    def _before_last_only(self, place: int) -> Found | None:
-        return self._before_last(place) if self._keys(place + 1, "before", "last") else None
+        """What a name comes round in: "of last year", "two weeks ago"."""
+        after = place + (self.key(place) in ("of", "in"))
+        start = after + (self.key(after) == "the")
+        return self.first("ago", start) or self.first("stepped", start) or self.first("before_last", start)
 
     def _meant(self, place: int, end: int, what: Repeating, lead: str, article: bool) -> bool:
         """Whether the word is a time here, and not a name, a verb or something heavenly ("in the sun")."""
-        word, plain = self.words[place], is_plain(self.words, end) or self._dated(end)
+        word, dated = self.words[place], self._dated(end)
+        plain = dated or is_plain(self.words, end)
         shouted = end < len(self.words) and self.words[end].shouted and not self.words[end - 1].closed
         named_twice = what.kind == "monthday" and what.second  # Monday the 5th
-        if what.kind in ("date", "quarter") or named_twice or self._dated(end) or word.owner:
+        if what.kind in ("date", "quarter") or named_twice or dated or word.owner:
             return word.owner is False or what.kind != "month"
-        if what.kind == "holiday" and plain and self._key(place - 1) in _SPENT:
+        if what.kind == "holiday" and plain and self.key(place - 1) in _SPENT:
             return True  # "where did we spend Christmas"
         if what.kind in ("monthday", "season", "holiday"):
             return bool(lead) and plain and (article or what.kind != "monthday") and (article or word.key != "fall")
-        if article or shouted or self._key(place - 1) in _ARTICLES:
+        if article or shouted or self.key(place - 1) in _ARTICLES:
             return what.kind == "weekday" and article and bool(lead) and plain and len(word.key) > 4
         if what.kind == "weekday":
             named = bool(lead) and end < len(self.words) and self.words[end].capital
             return (plain or named) and (word.capital or len(word.key) > 4 or lead in _DATES_DAYS)
-        if not lead or (word.key in _MODAL_MONTHS and not word.capital and self._key(end) in _PRONOUNS):
+        if not lead or (word.key in _MODAL_MONTHS and not word.capital and self.key(end) in _PRONOUNS):
             return False
         return (word.capital or len(word.key) > 3 or word.key in _SHORT_MONTHS) and (plain or lead != "for")
 
     def _dated(self, end: int) -> bool:
         if count.year_after(self.words, end) is not None:
             return True
-        return self._open(end) and (self._container(end) is not None or value_of("daypart", self._key(end)) is not None)
+        return self._open(end) and (self._container(end) is not None or value_of("daypart", self.key(end)) is not None)
 
     def _year(self, place: int, lead: str) -> Found | None:
-        if self._key(place) in ("year", "years") and (year := count.year_at(self.words, place + 1)):
-            return place + 2, monthly(year, 1, 12, "year")
         if decade := count.decade_at(self.words, place, self.at.year):
             return place + 1, monthly(decade, 1, 120, "decade")
-        year = count.year_at(self.words, place, any_of=lead in _DATES_YEARS)
-        if (
-            not year
-            or not (lead or self.words[place].owner)
-            or not (is_plain(self.words, place + 1) or self.words[place].owner)
-        ):
+        read = count.year_at(self.words, place, any_of=lead in _DATES_YEARS)
+        if read is None or not (self.words[place].owner or (lead and is_plain(self.words, place + 1))):
             return None
-        return place + 1, monthly(year, 1, 12, "year")
+        return read[0], monthly(read[1], 1, 12, "year")
+
+    def _narrowed(self, end: int, span: Span) -> Found:
+        """What follows a time and narrows it: "yesterday morning", "Monday at 3pm", "last week on Tuesday", "last year in May"."""
+        if not self._open(end):
+            return end, span
+        if self._keys(end, "so", "far") and span.since <= self.at < span.until:
+            return end + 2, self.until_now(span.since)
+        after = end + (self.key(end) in ("at", "in", "on", "around", "about"))
+        after += after > end and self.key(after) == "the"
+        if span.grain == "day":
+            if (between := count.clocks(self.words, end)) is not None:
+                return between[0], Span(span.since + between[1].first, span.since + between[1].last, "hours")
+            if (hours := value_of("daypart", self.key(after))) is not None:
+                return after + 1, part_of_day(span, hours)
+            if (time := count.clock(self.words, after)) is not None:
+                return time[0], hour_from(span, time[1])
+        elif span.grain in ("week", "year", "month"):
+            read = count.repeating(self.words, after, named=True)
+            inner = in_span(read[1], span) if read is not None else None
+            if read is not None and inner is not None:
+                return self._narrowed(read[0], inner)
+        return end, span

@@ -38,13 +38,14 @@ from datetime import datetime, tzinfo
 
 from engram.text.time.anchors import AnchorPhrase, anchored, speaks_of_past
 from engram.text.time.calendar import Span, resolved
-from engram.text.time.grammar import INSTANT, Found, Grammar
+from engram.text.time.grammar import Found, Grammar
 from engram.text.time.numbers import day_of_month, repeating, year_after
+from engram.text.time.rules import INSTANT
 from engram.text.time.words import Word, is_plain, lead_at, may_start, value_of, words
 from engram.text.verbs import is_act, is_past
 from engram.text.word_tables import word_class
 
-__all__ = ["TimePhrase", "Window", "range_at", "time_phrase", "with_next"]
+__all__ = ["TimePhrase", "Window", "time_phrase"]
 
 _JOINS = {
     "between": ("and",),
@@ -60,7 +61,7 @@ def range_at(grammar: Grammar, place: int) -> Found | None:
     word = grammar.words[place].key
     opener = word if word in ("between", "from") else ""
     start = place + 1 if opener or word in _ON else place
-    if opener and (hours := grammar.hours(place)) is not None:
+    if opener and (hours := grammar.first("hours", place)) is not None:
         return hours
     if (days := _days_of_one_month(grammar, start, _JOINS[opener])) is not None:
         return days
@@ -98,7 +99,7 @@ def _the_present(grammar: Grammar, place: int) -> Found | None:
 
 def _hour(grammar: Grammar, place: int) -> Found | None:
     """A time of the clock, or an hour with its day: "between 10 last night and 6 this morning"."""
-    return grammar.clock_today(place) or grammar.bare_hour(place, alone=False)
+    return grammar.first("clock_today", place) or grammar.first("hour", place)
 
 
 def with_next(grammar: Grammar, start: int, end: int, span: Span) -> Found:
@@ -146,7 +147,7 @@ def _first_of(grammar: Grammar, start: int, first: Found, second: Span) -> Span:
     what = repeating(grammar.words, start, named=True)
     if what is not None and what[0] == first[0] and year_after(grammar.words, what[0]) is None:
         return resolved(what[1], second.since, None, False) or first[1]
-    clocked = grammar.clock_today(start)
+    clocked = grammar.first("clock_today", start)
     if first[1].grain == second.grain == "hour" and clocked is not None and clocked[0] == first[0]:
         clock = first[1].since - first[1].since.replace(hour=0, minute=0)
         since = second.since.replace(hour=0, minute=0) + clock
@@ -282,11 +283,9 @@ def _phrases(grammar: Grammar) -> Iterator[_ReadPhrase]:
 
 
 def _phrase(grammar: Grammar, place: int) -> _ReadPhrase | None:
-    beyond = grammar.beyond(place)
-    if beyond is not None:
-        end, moment, further = beyond
-        bounds = (None, moment) if further else (moment, grammar.at + INSTANT)
-        return _made(grammar, place, end, *bounds)
+    if (beyond := grammar.first("beyond", place)) is not None:
+        end, span = beyond
+        return _made(grammar, place, end, None if span.grain == "open" else span.since, span.until)
     ranged = range_at(grammar, place)
     if ranged is not None:
         return _made(grammar, place, ranged[0], ranged[1].since, ranged[1].until)
@@ -357,9 +356,10 @@ def _bounding(grammar: Grammar, start: int, word: str, kind: str) -> Found | Non
     if kind in ("since", "before", "until", "by"):
         grammar.ahead = 0 if kind == "since" else 2 * min(seen, 1)
     clocked = kind != "in" or (word in _AT and not seen)
-    read = grammar.moment(start, word) or (grammar.clock_today(start) if clocked else None)
+    read = grammar.moment(start, word) or (grammar.first("clock_today", start) if clocked else None)
     if read is None and (kind != "in" or word in _AT):
-        read = grammar.bare_hour(start, alone=kind in _BOUND_HOURS)
+        read = grammar.first("hour", start)
+        read = read or (grammar.first("hour_alone", start) if kind in _BOUND_HOURS else None)
     grammar.ahead = seen
     return read
 

@@ -13,7 +13,7 @@ from itertools import chain
 
 from engram.text.word_tables import read_table, word_class
 
-__all__ = ["Word", "is_plain", "lead_at", "may_start", "value_of", "words"]
+__all__ = ["Word", "is_plain", "key_at", "lead_at", "may_start", "value_of", "word_classes", "words"]
 
 _READ_CHARS = 2000
 _CHUNK = re.compile(r"[^\s—…]+")
@@ -108,7 +108,7 @@ def _apart(found: list[Word]) -> list[Word]:
 
 
 def _span_time(first: str, last: str, near: set[str]) -> bool:
-    months, weekdays = _table()["month"], _table()["weekday"]
+    months, weekdays = word_classes()["month"], word_classes()["weekday"]
     if first[0].isdigit() and last[0].isdigit():
         return not near.isdisjoint(months)
     return (first in months and last in months) or (first in weekdays and last in weekdays)
@@ -153,18 +153,24 @@ def _word(body: str, start: int, closed: bool) -> Word:
 
 
 @lru_cache(maxsize=1)
-def _table() -> dict[str, dict[str, str]]:
+def word_classes() -> dict[str, dict[str, str]]:
+    """The words of time phrases by class, each with what it says."""
     table: dict[str, dict[str, str]] = {}
     for kind, value, *surfaces in read_table("timewords.txt"):
         table.setdefault(kind, {}).update(dict.fromkeys(surfaces, value))
     return table
 
 
+def key_at(found: list[Word], place: int) -> str:
+    """The word at a place; "" beyond either end."""
+    return found[place].key if 0 <= place < len(found) else ""
+
+
 @lru_cache(maxsize=1)
 def _starts() -> frozenset[str]:
     """Every first word of an entry that can begin a time phrase."""
-    kinds = (kind for kind in _table() if kind not in ("plain", "unit"))
-    entries = {surface.partition("_")[0] for kind in kinds for surface in _table()[kind]}
+    kinds = (kind for kind in word_classes() if kind not in ("plain", "unit", "relation"))
+    entries = {surface.partition("_")[0] for kind in kinds for surface in word_classes()[kind]}
     return frozenset(entries | word_class("asking", "begins_time") | {"calendar"})
 
 
@@ -177,7 +183,7 @@ def may_start(word: Word) -> bool:
 
 def value_of(kind: str, key: str) -> str | None:
     """What a word says as a word of this class: ("month", "mar") → "3"; None where it is none."""
-    return _table()[kind].get(key)
+    return word_classes()[kind].get(key)
 
 
 def is_plain(found: list[Word], place: int) -> bool:
@@ -185,12 +191,12 @@ def is_plain(found: list[Word], place: int) -> bool:
     if place >= len(found) or (place > 0 and found[place - 1].closed):
         return True
     key = found[place].key
-    return key in _table()["plain"] or value_of("lead", key) is not None or value_of("step", key) is not None
+    return key in word_classes()["plain"] or value_of("lead", key) is not None or value_of("step", key) is not None
 
 
 def lead_at(found: list[Word], place: int, kind: str = "lead", longest: int = 4) -> tuple[int, str] | None:
     """The longest entry of this class, of one to four words, that starts at a place: where it ends, and its value."""
-    entries = _table()[kind]
+    entries = word_classes()[kind]
     for length in range(min(longest, len(found) - place), 0, -1):
         run = found[place : place + length]
         if any(word.closed for word in run[:-1]):
