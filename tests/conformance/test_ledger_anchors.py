@@ -235,8 +235,7 @@ def test_events_whose_witness_a_crash_prevented_raise_no_alarm(
 
 def test_a_tail_that_was_cut_off_shows_after_more_was_appended(backend: Backend, clock: Clock) -> None:
     """The new end is in the journal too; the old one must not be forgotten over it."""
-    from engram.store.ledger import Head
-    from engram.store.ledger_checkpoints import FIRST, LEDGER_OP, checkpoint_text, missing_events
+    from engram.store.ledger import FIRST, LEDGER_OP, Head, checkpoint_text, missing_events
 
     store = backend.store()
     made = store.append_events("talk", [said("user", "one"), said("user", "two"), said("user", "three")])

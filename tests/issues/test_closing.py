@@ -13,7 +13,7 @@ from engram.aio import AsyncEngram
 from engram.model.errors import EngramError, StoreClosed
 from engram.model.event import Session
 from engram.store.files.home import Home
-from engram.store.files.index_repair import explained, is_index_damage
+from engram.store.files.refresh import explained, is_index_damage
 from tests.backends import Backend
 from tests.homes import home_of
 

@@ -224,7 +224,7 @@ def test_a_file_that_cannot_be_put_right_yet_is_nobodys_removal(
         raise StoreReadOnly("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr("engram.store.files.power_loss.memories.write", full)
+        patch.setattr("engram.store.files.file_repair.memories.write", full)
         with machine.open() as mem:
             mem.upkeep.sync()
             assert mem.get(memory_id).status == "active"

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from engram.store.named_sql import named_statements
+from engram.store.sql import named_statements
 
 ROUTED = "Citus Adaptive"
 SAMPLES: Mapping[str, Any] = {

@@ -13,7 +13,7 @@ import pytest
 
 from engram.model.errors import EmbedderError, KeyConflict, StoreReadOnly
 from engram.model.event import Event
-from engram.store.files import rebuild
+from engram.store.files import recovery
 from engram.store.files.context import StoreContext
 from engram.store.files.home import open_home
 from engram.store.files.index.index import Index
@@ -202,13 +202,13 @@ def test_a_rebuild_includes_what_others_appended(
     """Readers use the old index until the new one is complete."""
     store.append_events("talk", [said("Ann", "the second word")])
     seen: list[int] = []
-    whole = rebuild.rebuild
+    whole = recovery.rebuild
 
     def noting(parts: StoreContext, progress: Progress) -> SyncReport:
         seen.append(in_index(store))
         return whole(parts, progress)
 
-    monkeypatch.setattr(rebuild, "rebuild", noting)
+    monkeypatch.setattr(recovery, "rebuild", noting)
     opened().rebuild()
     assert seen == [2] and contents(store) == ["the first word", "the second word"]
 

@@ -29,8 +29,8 @@ from engram.model.types import memory_type
 from engram.rules.scopes import parse_scope
 from engram.rules.sources import may_replace
 from engram.store.documents import meaning_of
-from engram.store.lineage import CURRENT, start_of
 from engram.store.protocol import Store
+from engram.store.records import CURRENT, start_of
 from engram.text.content_hash import quote_hash
 
 if TYPE_CHECKING:

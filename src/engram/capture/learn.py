@@ -22,8 +22,8 @@ from engram.review.lineage import Lineages, contradicted, outranking_head, repla
 from engram.rules.sources import CONFIRMED, Rank, is_evidence, rank_of, said_by
 from engram.rules.strength import reinforced
 from engram.store.documents import meaning_of
-from engram.store.lineage import CURRENT, heads_among
 from engram.store.protocol import Filters, ProposalKeys, Query, Store, Transaction
+from engram.store.records import CURRENT, heads_among
 from engram.text.content_hash import content_hash, same_text
 from engram.text.display import slug
 from engram.text.tokens import query_terms, tokens

@@ -18,9 +18,8 @@ from engram.model.types import known_types, memory_type
 from engram.recall.filters import HERE, ScopeLike, ScopeResolver
 from engram.rules.scopes import GLOBAL, is_person
 from engram.settings import Settings
-from engram.store.lineage import CURRENT
-from engram.store.lookup import find_memory, no_memory
 from engram.store.protocol import Filters, Store
+from engram.store.records import CURRENT, find_memory, no_memory
 from engram.store.screen import Screen
 
 if TYPE_CHECKING:

@@ -284,7 +284,7 @@ class WriteVerbs(Facets):
     def _change(self, ref: str, op: str, actor: str, reason: str, change: Callable[[Memory], Memory]) -> Memory:
         from engram.gates.secrets.scan import redact
         from engram.review.lineage import refuse_outranked, refuse_second_head
-        from engram.store.lookup import locked_memory
+        from engram.store.records import locked_memory
 
         reason = redact(reason)[0]
         found = self.get(ref)

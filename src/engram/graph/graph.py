@@ -14,8 +14,8 @@ from engram.model.memory import Association, Memory
 from engram.model.relations import HEAVIEST, LIGHTEST, relation
 from engram.rules.limits import MAX_LINKS
 from engram.rules.scopes import parse_scope, seen_from, shows
-from engram.store.lookup import find_memory, locked_memory
 from engram.store.protocol import LIVE, LONGEST_CHAIN, Filters, Hops, Store
+from engram.store.records import find_memory, locked_memory
 
 DIRECTIONS = ("outbound", "inbound", "any")
 LARGEST_METADATA = 16_384

@@ -17,9 +17,8 @@ from engram.rules.eligibility import is_valid
 from engram.rules.scopes import shows
 from engram.rules.sources import CONFIRMED, Rank, may_decide, may_replace, origin_of, rank_of
 from engram.store.documents import meaning_of
-from engram.store.lineage import CURRENT, start_of
-from engram.store.lookup import find_memory, locked_memory
 from engram.store.protocol import Image, Store, Transaction
+from engram.store.records import CURRENT, find_memory, locked_memory, start_of
 
 VERSIONS = (*CURRENT, "superseded")
 """Statuses of versions that count; retired, rejected and candidate memories are no part of a fact's history."""

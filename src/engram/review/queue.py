@@ -16,8 +16,8 @@ from engram.rules.numbers import REINFORCE_RETRIEVAL
 from engram.rules.scopes import shows
 from engram.rules.sources import CONFIRMED
 from engram.rules.strength import consolidated, reinforced
-from engram.store.lookup import find_memory, locked_memory
 from engram.store.protocol import Filters, Store, Transaction
+from engram.store.records import find_memory, locked_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -9,8 +9,8 @@ from engram.model.errors import InvalidInput, StoreError
 from engram.model.memory import SIGNALS, Memory
 from engram.model.usage import Use
 from engram.rules.strength import co_accessed, folded, rated
-from engram.store.lookup import find_memory
 from engram.store.protocol import Store
+from engram.store.records import find_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,13 +2,9 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from engram.model.errors import InvalidInput
 from engram.model.lazy import dataclass
-
-if TYPE_CHECKING:
-    pass
 
 DEFAULT_TENANT = "default"
 SCHEMES = ("postgresql", "postgres")

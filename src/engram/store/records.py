@@ -1,12 +1,16 @@
-"""A memory as every backend keeps it: the mapping of its file (journal images, index records)."""
+"""A memory as every backend keeps it (the mapping of its file), versions of a fact, and memories by id, name or alias."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from engram.dialects import engram_yaml
+from engram.disk import to_json
 from engram.model.arguments import refuse_deep
+from engram.model.errors import NotFound
 from engram.model.memory import Memory
+from engram.store.protocol import Store, Transaction
 
 DEEPEST_RECORD = 99
 """Levels of a record: a file is a list of them, and is read to 100."""
@@ -29,10 +33,18 @@ def image(memory: Memory) -> dict[str, Any]:
 
 def readable_image(memory: Memory) -> dict[str, Any]:
     """A memory's image, proven to read back: what is journaled must never be what no one can read."""
+    return encoded_image(memory)[0]
+
+
+def encoded_image(memory: Memory) -> tuple[dict[str, Any], str]:
+    """The same, with its JSON."""
     mapping = image(memory)
-    refuse_deep(mapping, memory.id, DEEPEST_RECORD)
+    text = to_json(mapping)
+    # With so few brackets nothing can be nested deeper.
+    if text.count("{") + text.count("[") > DEEPEST_RECORD:
+        refuse_deep(mapping, memory.id, DEEPEST_RECORD)
     from_image(mapping)
-    return mapping
+    return mapping, text
 
 
 MOST_DIGITS = 9
@@ -47,3 +59,49 @@ def highest_numbers(memory_ids: Iterable[str]) -> dict[str, int]:
         if number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS and day.startswith("ENG-"):
             highest[day] = max(highest.get(day, 0), int(number))
     return highest
+
+
+CURRENT = ("active", "dormant")
+"""The statuses of a current version."""
+
+
+def heads_among(memories: Iterable[Memory | None], conflict_key: str, scope: str) -> list[Memory]:
+    """The current memories with this conflict key in this scope."""
+    return [
+        m
+        for m in memories
+        if m is not None and m.conflict_key == conflict_key and m.scope == scope and m.status in CURRENT
+    ]
+
+
+def versions_among(memories: Iterable[Memory], lineage_id: str) -> list[Memory]:
+    """The versions of a fact in the order they were true; of a memory given twice, the later counts."""
+    newest = {memory.id: memory for memory in memories}
+    members = (m for m in newest.values() if lineage_id and m.lineage == lineage_id)
+    return sorted(members, key=lambda m: (start_of(m), m.revision, m.id))
+
+
+def start_of(memory: Memory) -> datetime:
+    """Since when a memory is true, if known."""
+    return memory.valid_from or memory.when or datetime.min.replace(tzinfo=UTC)
+
+
+def find_memory(store: Store, ref: object, scopes: Collection[str] | None = None) -> Memory:
+    """The memory of that id, name or alias; raises `NotFound` where none of these scopes has it."""
+    memory = store.get(ref, scopes) if isinstance(ref, str) else None
+    if memory is None:
+        raise no_memory(ref)
+    return memory
+
+
+def no_memory(ref: object) -> NotFound:
+    """The error for an id, name or alias that no memory has."""
+    return NotFound(f"no memory {ref!r}; `engram list` shows what there is")
+
+
+def locked_memory(deciding: Transaction, memory_id: str) -> Memory:
+    """A memory inside a transaction; raises `NotFound` where it was purged in the meantime."""
+    memory = deciding.get(memory_id)
+    if memory is None:
+        raise NotFound(f"{memory_id} was purged in the meantime")
+    return memory

@@ -90,7 +90,7 @@ def lineage(surface: Surface, ref: AnyVersion, scope: SeenFrom = None) -> None:
 
 def _current(memory: Memory) -> str:
     """The id of the current version; "" where none is."""
-    from engram.store.lineage import CURRENT
+    from engram.store.records import CURRENT
 
     return memory.id if memory.status in CURRENT else ""
 

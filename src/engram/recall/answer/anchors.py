@@ -8,8 +8,8 @@ from engram.recall.cutoff import NEAREST
 from engram.recall.parse import ParsedQuestion
 from engram.recall.query import SearchQuery
 from engram.recall.search import Searcher
-from engram.store.lineage import start_of
 from engram.store.protocol import LIVE, Filters
+from engram.store.records import start_of
 from engram.text.time.windows import Window
 from engram.text.time.words import words
 from engram.text.tokens import query_terms

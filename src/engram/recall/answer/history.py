@@ -17,8 +17,8 @@ from engram.recall.trace import leaving_out
 from engram.rules.eligibility import is_valid
 from engram.rules.numbers import RELEVANCE_SCALE
 from engram.rules.scopes import shows
-from engram.store.lineage import start_of
 from engram.store.protocol import LIVE, Filters, Store
+from engram.store.records import start_of
 from engram.text.entities import entities
 from engram.text.time.windows import Window
 from engram.text.time.words import words

@@ -10,7 +10,7 @@ from engram.recall.cutoff import LOOKED_UP, among
 from engram.recall.query import SearchQuery
 from engram.recall.trace import TracedAnswer
 from engram.rules.numbers import RELEVANCE_SCALE
-from engram.store.lineage import start_of
+from engram.store.records import start_of
 from engram.text.time.windows import Window
 from engram.text.time.words import words
 from engram.text.tokens import query_terms

@@ -15,21 +15,23 @@ from engram.store.documents import Document, memory_document
 from engram.store.files.durability import Durability, is_own
 from engram.store.files.home import Home, memory_file, refuse_links
 from engram.store.files.index.index import Index
-from engram.store.files.index.writer import DocumentWriter, IndexRow
+from engram.store.files.index.writer import DocumentWriter
 from engram.store.files.journal import Change, Entry, Journal, JournalLine, Position
-from engram.store.files.ledger import Ledger
-from engram.store.files.ledger_checkpoints import Anchors, index_anchor, last_anchored
+from engram.store.files.ledger import Anchors, Ledger, index_anchor, last_anchored
 from engram.store.files.lock import WriterLock
 from engram.store.files.memories import Stamp, stamp_of
 from engram.store.files.usage import Usage
-from engram.store.ledger import Head, to_fields
-from engram.store.ledger_checkpoints import LEDGER_OP, checkpoint_text
+from engram.store.ledger import LEDGER_OP, Head, checkpoint_text, to_fields
 from engram.store.records import highest_numbers
 from engram.store.sources import random_hex, utc_now
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder, Vectors
     from engram.store.files.recovery import PendingEvents
+
+
+AT_ONCE = 4096
+"""Images recorded with one call of the database."""
 
 
 @dataclass(slots=True)
@@ -87,6 +89,14 @@ class StoreContext:
             return None
         return self.embedder.embed(texts)
 
+    def image_before(self, memory_id: str, seq: int) -> Change | None:
+        """A memory's last image before a decision, of those the index has read; None if there is none."""
+        row = self.index.db.execute(
+            "SELECT month, offset FROM images WHERE id = ? AND seq < ? ORDER BY seq DESC LIMIT 1", (memory_id, seq)
+        ).fetchone()
+        changes = self.journal.at(Position(*row)).changes if row else ()
+        return next((change for change in reversed(changes) if change.id == memory_id), None)
+
     @property
     def seq(self) -> int:
         """The number of the last decision the index knows."""
@@ -103,22 +113,35 @@ class StoreContext:
         return Position(*json.loads(stored)[:2]) if stored else Position()
 
 
-def index_memory(
-    writer: DocumentWriter,
-    memory: Memory,
-    mapping: Mapping[str, Any] | str,
-    vector: "Vectors | None" = None,
-) -> None:
-    """Put a memory and its relations into the index."""
-    known = writer.put(IndexRow(memory_document(memory), mapping, vector))
-    writer.put_memory_relations(memory, fresh=known.fresh)
+class MemoryRow(NamedTuple):
+    """A memory to index: its record, its file ("" for none), and the file's stamp, if that is to be recorded."""
+
+    memory: Memory
+    record: Mapping[str, Any] | str
+    file: str
+    stamp: Stamp | None = None
+    vector: "Vectors | None" = None
+
+
+def index_memories(parts: StoreContext, writer: DocumentWriter, rows: Sequence[MemoryRow]) -> None:
+    """Put memories into the index, with their relations, places and stamps; inside a transaction."""
+    writer.look_up([row.memory.id for row in rows])
+    for row in rows:
+        is_new = writer.put(memory_document(row.memory), row.record, row.vector)
+        writer.put_memory_relations(row.memory, fresh=is_new)
+        if not row.file:
+            note_place(parts, row.memory.id, "")
+    run_many, statement = parts.index.db.executemany, parts.index.statement
+    run_many(statement("put_place"), [(row.memory.id, row.file) for row in rows if row.file])
+    stamps = ((row.file, row.stamp) for row in rows if row.file and row.stamp is not None)
+    run_many(statement("put_file"), [(file, s.mtime_ns, s.size, s.inode, "") for file, s in stamps])
 
 
 def index_event(
     parts: StoreContext, writer: DocumentWriter, event: Event, document: Document, vector: "Vectors | None" = None
 ) -> None:
     """Put an event and its key into the index."""
-    writer.put(IndexRow(document, to_fields(event), vector))
+    writer.put(document, to_fields(event), vector)
     if event.key:
         parts.index.db.execute(
             "INSERT OR IGNORE INTO keys (session, key, id) VALUES (?, ?, ?)", (event.session, event.key, event.id)
@@ -138,17 +161,41 @@ def note_ledger(parts: StoreContext, name: str, size: int) -> None:
 
 def index_entry(parts: StoreContext, placed: JournalLine) -> None:
     """Record the positions of a journal entry's images, and how far the index has read; inside a transaction."""
-    index, entry = parts.index, placed.entry
-    if entry.changes:
-        at, place = entry.at.timestamp(), (entry.op, placed.start.month, placed.start.offset)
-        index.db.executemany(index.statement("put_image"), [(c.id, entry.seq, at, *place) for c in entry.changes])
-        note_numbers(index, [change.id for change in entry.changes])
-        gone = [(change.id,) for change in entry.changes if change.after is None]
-        index.db.executemany("INSERT OR IGNORE INTO tombstones (id) VALUES (?)", gone)
-    if entry.op == LEDGER_OP:
-        index_anchor(index, entry)
-    read = json.dumps([placed.end.month, placed.end.offset, placed.start.offset])
-    index.db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('seq', ?), ('journal', ?)", (entry.seq, read))
+    index_entries(parts, [placed])
+
+
+def index_entries(parts: StoreContext, lines: Iterable[JournalLine]) -> None:
+    """The same for several entries in order."""
+    images: list[tuple[Any, ...]] = []
+    gone: list[tuple[str]] = []
+    last = None
+    for last in lines:
+        entry, start = last.entry, last.start
+        if entry.changes:
+            at = entry.at.timestamp()
+            images += [(c.id, entry.seq, at, entry.op, start.month, start.offset) for c in entry.changes]
+            gone += [(change.id,) for change in entry.changes if change.after is None]
+        if entry.op == LEDGER_OP:
+            index_anchor(parts.index, entry)
+        if len(images) >= AT_ONCE:
+            _index_images(parts.index, images)
+            images = []
+    _index_images(parts.index, images)
+    if last is not None:
+        run = parts.index.db
+        run.executemany("INSERT OR IGNORE INTO tombstones (id) VALUES (?)", gone)
+        read = json.dumps([last.end.month, last.end.offset, last.start.offset])
+        run.execute(
+            "INSERT OR REPLACE INTO meta (key, value) VALUES ('seq', ?), ('journal', ?)", (last.entry.seq, read)
+        )
+
+
+def _index_images(index: Index, images: Sequence[tuple[Any, ...]]) -> None:
+    """Record the positions of images, and the highest id number of each day, so that none is used twice."""
+    if images:
+        index.db.executemany(index.statement("put_image"), images)
+        highest = highest_numbers(image[0] for image in images)
+        index.db.executemany(index.statement("raise_number"), list(highest.items()))
 
 
 def reindex_journal(parts: StoreContext) -> None:
@@ -158,15 +205,9 @@ def reindex_journal(parts: StoreContext) -> None:
         parts.index.db.execute("DELETE FROM meta WHERE key = 'journal'")
         seq = parts.seq
         unread: list[str] = []
-        for placed in parts.journal.readable(unread):
-            index_entry(parts, placed)
+        index_entries(parts, parts.journal.readable(unread))
         parts.index.set("seq", max(seq, parts.seq))
     parts.warn(*unread)
-
-
-def note_numbers(index: Index, memory_ids: Iterable[str]) -> None:
-    """Record the highest id number of each day, so that none is used twice."""
-    index.db.executemany(index.statement("raise_number"), list(highest_numbers(memory_ids).items()))
 
 
 def note_file(parts: StoreContext, stored: str, stamp: Stamp | None, error: str = "") -> None:

@@ -2,7 +2,7 @@
 
 A decision is committed by the journal's fsync; its files are written after that and reach the disk whenever the system
 writes them. Until then a power loss may undo them, and the result looks like the work of a person: a file that is gone,
-or that has its earlier content. This mark tells the two apart, and `power_loss` acts on it.
+or that has its earlier content. This mark tells the two apart, and `file_repair` acts on it.
 """
 
 import contextlib
@@ -21,8 +21,8 @@ from engram.model.errors import EngramError, StoreReadOnly
 from engram.model.lazy import dataclass, field, replace
 from engram.store.files import memories
 from engram.store.files.home import Home, refuse_links
-from engram.store.files.index.matrix import boot_id
-from engram.store.files.journal import LAST_SEQ, Change, Entry, Position
+from engram.store.files.index.vectors import boot_id
+from engram.store.files.journal import LAST_SEQ, Entry
 
 if TYPE_CHECKING:
     from engram.store.files.context import StoreContext
@@ -248,16 +248,7 @@ def _between(parts: "StoreContext", after: int, upto: int) -> Iterator[Entry]:
 def _places(parts: "StoreContext", entry: Entry) -> Iterator[str]:
     """The files a decision wrote, and those it removed."""
     for change in entry.changes:
-        for stored in (change.file, _place_before(parts, change, entry) if entry.op in _MOVING else ""):
+        before = parts.image_before(change.id, entry.seq) if entry.op in _MOVING else None
+        for stored in (change.file, before.file if before is not None else ""):
             if is_own(stored):
                 yield stored
-
-
-def _place_before(parts: "StoreContext", change: Change, entry: Entry) -> str:
-    row = parts.index.db.execute(
-        "SELECT month, offset FROM images WHERE id = ? AND seq < ? ORDER BY seq DESC LIMIT 1", (change.id, entry.seq)
-    ).fetchone()
-    if row is None:
-        return ""
-    before = parts.journal.at(Position(*row))
-    return next((known.file for known in before.changes if known.id == change.id), "")

@@ -5,14 +5,22 @@ from collections.abc import Sequence
 
 from engram.model.errors import StoreCorrupt, StoreError
 from engram.model.event import Event
-from engram.store.files import recovery, tasks
+from engram.store.files import recovery, state
 from engram.store.files.context import StoreContext, Tail, append_anchor, indexed_size
 from engram.store.files.journal import JournalLine, Position
 from engram.store.files.ledger import ledger_name
 from engram.store.files.recovery import PendingEvents, is_untouched
 from engram.store.files.state import load_session
-from engram.store.ledger import Head, chained_events, decode_event, ledger_owner, new_owner, new_positions
-from engram.store.ledger_checkpoints import BEGUN, parse_checkpoint
+from engram.store.ledger import (
+    BEGUN,
+    Head,
+    chained_events,
+    decode_event,
+    ledger_owner,
+    new_owner,
+    new_positions,
+    parse_checkpoint,
+)
 from engram.store.protocol import JobFactory, NewEvent, no_jobs
 from engram.store.tasks import refuse_closed, refuse_ended, tasks_named
 
@@ -25,10 +33,10 @@ def append(
         tail, anchored = _journal_state(parts, session, keyed=any(event.key for event in events))
         # Query the index first: once the events are written, nothing may be retried.
         waiting = parts.pending or PendingEvents(parts.index.db, parts.index.get("journal"), is_urgent=tail.others)
-        task = tasks.load_task(parts.home, session)
+        task = state.load_task(parts.home, session)
         refuse_closed(task)
         for named in tasks_named(session, events):
-            refuse_closed(tasks.load_task(parts.home, named))
+            refuse_closed(state.load_task(parts.home, named))
         kept = load_session(parts.home, session) if task is None else None
         refuse_ended(kept)
         scope = new_owner(session, ledger_owner(session, task, kept, parts.ledger.scope(session)), scope)
@@ -39,7 +47,7 @@ def append(
         head, tail = _ledger_end(parts, session, tail, anchored)
         new = chained_events(head, session, [events[i] for i in fresh], parts.token, scope)
         # Jobs first: a job without events does nothing, but events without their job would never be processed.
-        tasks.enqueue(parts.home, jobs(new))
+        state.enqueue(parts.home, jobs(new))
         waiting.add(new, scope, parts.ledger.append_turn(session, new))
         waiting.note_anchor(_journal_end(parts, session, new[-1], tail))
         parts.pending = waiting

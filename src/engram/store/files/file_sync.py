@@ -5,9 +5,11 @@ The caller of everything here holds the writer lock.
 
 import contextlib
 import glob
+import json
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from engram.dialects.record import hand_problem
@@ -15,7 +17,15 @@ from engram.model.errors import EngramError
 from engram.model.memory import Memory
 from engram.rules.limits import limit_problem
 from engram.store.files import memories
-from engram.store.files.context import StoreContext, append_entry, index_entry, index_memory, note_file, note_place
+from engram.store.files.context import (
+    MemoryRow,
+    StoreContext,
+    append_entry,
+    index_entry,
+    index_memories,
+    note_file,
+    note_place,
+)
 from engram.store.files.durability import sync_files
 from engram.store.files.index.writer import DocumentWriter
 from engram.store.files.journal import Change
@@ -23,12 +33,14 @@ from engram.store.files.memories import UNSEEN, Stamp, stamp_of
 from engram.store.files.team import content_digest, team_content, trusted_digests
 from engram.store.protocol import SyncReport
 from engram.store.records import decode_record, image
+from engram.store.scopes import trusted_by_folder
 
 HAND = "hand"
 """The actor of changes a person made to the files."""
 EDIT = "edit"
 """The operation of a change made with an editor."""
 _SUFFIXES = (".yaml", ".yml")
+_COMPARED_AT_ONCE = 512
 SETTLED_SECONDS = 2.0
 """An editor may still be saving an empty file that is younger than this."""
 
@@ -65,11 +77,29 @@ def _pick_up_one(parts: StoreContext, stored: str, noticed: SyncReport) -> None:
         _pick_up_team_file(parts, stored, stamp, noticed)
         return
     try:
-        found = memories.read(path)
+        data = memories.content(path)
+        if _is_as_written(data, _indexed_records(parts, [stored]).get(stored, ())):
+            with parts.index.writing():
+                note_file(parts, stored, stamp)
+            return
+        found = memories.parse(data, path)
     except EngramError as error:
         _unreadable(parts, stored, stamp, str(error), noticed)
         return
     _index_hand_edit(parts, stored, stamp, found, noticed)
+
+
+def _indexed_records(parts: StoreContext, stored_paths: Sequence[str]) -> dict[str, list[str]]:
+    """The indexed records of files, as JSON."""
+    found: dict[str, list[str]] = {}
+    for stored, record in parts.index.all("records_in", json.dumps(stored_paths)):
+        found.setdefault(stored, []).append(record)
+    return found
+
+
+def _is_as_written(data: bytes, records: Sequence[str]) -> bool:
+    """Whether a file is, byte for byte, what Engram wrote for its only indexed record; then it need not be parsed."""
+    return len(records) == 1 and memories.render_image(json.loads(records[0])) == data
 
 
 def stamp_known(parts: StoreContext, stored: str) -> Stamp | None:
@@ -136,10 +166,11 @@ def _record(
         with contextlib.suppress(OSError):
             sync_files(parts.home, [stored])
         placed = append_entry(parts, op, HAND, reason, changes)
+    rows = [
+        MemoryRow(memory, change.after or {}, change.file) for (memory, _), change in zip(changed, changes, strict=True)
+    ]
     with parts.index.writing() as writer:
-        for (memory, file), change in zip(changed, changes, strict=True):
-            index_memory(writer, memory, change.after or {})
-            note_place(parts, memory.id, file)
+        index_memories(parts, writer, rows)
         if placed is not None:
             index_entry(parts, placed)
         note_file(parts, stored, stamp, problem)
@@ -276,29 +307,95 @@ def list_folder(parts: StoreContext, folder: Path, noticed: SyncReport) -> None:
     """Compare a folder's listing with the index: new files, removed files, new folders, conflicted copies."""
     stored = parts.stored(folder)
     mtime = _mtime(folder)
-    try:
-        with os.scandir(folder) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
-    except (FileNotFoundError, NotADirectoryError):
-        found = []
-    except OSError as error:
-        noticed.problems.append(f"{team_of(parts, stored) or folder}: cannot be listed: {error.strerror}")
+    entries = _entries(parts, folder, noticed)
+    if entries is None:
         return
-    names = [entry.name for entry in found]
-    # File names in a team store are untrusted text: they are not reported.
-    noticed.problems += [f"{folder / name}: a conflicted copy; merge it by hand and remove it"
-                         for name in names if not is_team(stored)
-                         and name.endswith(_SUFFIXES) and memories.is_conflicted_copy(name)]  # fmt: skip
-    here = {f"{stored}/{name}" for name in names if memories.is_memory_file(name)}
+    here = {f"{stored}/{entry.name}" for entry in entries if memories.is_memory_file(entry.name)}
     known = _files_in(parts, stored)
     pick_up(parts, sorted(here - known), noticed)
     pick_up(parts, sorted(known - here), noticed)
-    _note_listed(parts, stored, mtime)
-    for entry in found:
+    with parts.index.writing():
+        _note_folder(parts, stored, mtime)
+    for entry in entries:
         if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
             path = Path(entry.path)
             if not parts.index.db.execute("SELECT 1 FROM folders WHERE path = ?", (parts.stored(path),)).fetchone():
                 list_folder(parts, path, noticed)
+
+
+def _entries(parts: StoreContext, folder: Path, noticed: SyncReport) -> list["os.DirEntry[str]"] | None:
+    """What is in a folder, sorted by name; None, with a problem, if it cannot be listed. Conflicted copies are reported."""
+    stored = parts.stored(folder)
+    try:
+        with os.scandir(folder) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        noticed.problems.append(f"{team_of(parts, stored) or folder}: cannot be listed: {error.strerror}")
+        return None
+    # File names in a team store are untrusted text: they are not reported.
+    copies = [] if is_team(stored) else [e.name for e in found if memories.is_conflicted_copy(e.name)]
+    noticed.problems += [
+        f"{folder / name}: a conflicted copy; merge it by hand and remove it"
+        for name in copies
+        if name.endswith(_SUFFIXES)
+    ]
+    return found
+
+
+def compare_files(parts: StoreContext, noticed: SyncReport) -> list[str]:
+    """Record the stamp of every file that agrees with the index; returns the others, to be read as hand edits.
+
+    For an index filled from the journal; inside a transaction.
+    """
+    differing: list[str] = []
+    files = _listed_files(parts, noticed)
+    while some := list(islice(files, _COMPARED_AT_ONCE)):
+        records = _indexed_records(parts, some)
+        stamps = [(stored, _stamp_if_equal(parts, stored, records.get(stored, ()))) for stored in some]
+        differing += [stored for stored, stamp in stamps if stamp is None]
+        rows = [(stored, stamp.mtime_ns, stamp.size, stamp.inode, "") for stored, stamp in stamps if stamp is not None]
+        parts.index.db.executemany(parts.index.statement("put_file"), rows)
+    return differing
+
+
+def _listed_files(parts: StoreContext, noticed: SyncReport) -> Iterator[str]:
+    """Every memory file; the folders' times are recorded."""
+    for root in roots(parts):
+        for folder in memories.walk(root):
+            stored = parts.stored(folder)
+            note_folders(parts, [folder])
+            for entry in _entries(parts, folder, noticed) or ():
+                if memories.is_memory_file(entry.name):
+                    yield f"{stored}/{entry.name}"
+
+
+def _stamp_if_equal(parts: StoreContext, stored: str, records: Sequence[str]) -> Stamp | None:
+    """The stamp of a file that contains exactly these records; None if it does not, or may not be read."""
+    # Creating or joining a `Path` costs as much as reading the file.
+    path = stored if is_team(stored) else f"{parts.home.root}/{stored}"
+    stamp = stamp_of(path)
+    if not records or (is_team(stored) and not is_trusted(parts, stored)):
+        return None
+    try:
+        data = memories.content(path)
+        if _is_as_written(data, records):
+            return stamp
+        found = [image(memory) for memory in memories.parse(data, path)]
+    except EngramError:
+        return None
+    expected = {record["id"]: record for record in map(json.loads, records)}
+    return stamp if len(found) == len(expected) and {one["id"]: one for one in found} == expected else None
+
+
+def write_missing(parts: StoreContext) -> None:
+    """Write the store's own files that the index knows and that are gone; inside a transaction."""
+    root = parts.home.root
+    for memory_id, stored in parts.index.db.execute("SELECT id, path FROM places").fetchall():
+        if not is_team(stored) and not os.path.lexists(f"{root}/{stored}"):
+            memory = decode_record(parts.index.one("by_ref", memory_id)[2])
+            note_file(parts, stored, memories.write(parts.confined(stored), memory, None) or UNSEEN)
 
 
 def _files_in(parts: StoreContext, stored: str) -> set[str]:
@@ -306,12 +403,11 @@ def _files_in(parts: StoreContext, stored: str) -> set[str]:
     return {path for (path,) in rows if "/" not in path[len(stored) + 1 :]}
 
 
-def _note_listed(parts: StoreContext, stored: str, mtime: int) -> None:
-    with parts.index.writing():
-        if mtime < 0:
-            parts.index.db.execute("DELETE FROM folders WHERE path = ?", (stored,))
-        else:
-            parts.index.db.execute("INSERT OR REPLACE INTO folders (path, mtime_ns) VALUES (?, ?)", (stored, mtime))
+def _note_folder(parts: StoreContext, stored: str, mtime: int) -> None:
+    if mtime < 0:
+        parts.index.db.execute("DELETE FROM folders WHERE path = ?", (stored,))
+    else:
+        parts.index.db.execute("INSERT OR REPLACE INTO folders (path, mtime_ns) VALUES (?, ?)", (stored, mtime))
 
 
 def sync(parts: StoreContext, *, seconds: float | None = None) -> SyncReport:
@@ -374,9 +470,7 @@ def note_folders(parts: StoreContext, folders: Iterable[Path]) -> None:
     for folder in folders:
         mtime = _mtime(folder)
         if mtime >= 0:
-            parts.index.db.execute(
-                "INSERT OR REPLACE INTO folders (path, mtime_ns) VALUES (?, ?)", (parts.stored(folder), mtime)
-            )
+            _note_folder(parts, parts.stored(folder), mtime)
 
 
 # -- team stores
@@ -399,6 +493,12 @@ def is_trusted(parts: StoreContext, stored: str, team: str = "") -> bool:
     except EngramError:
         return False
     return content_digest(data) in trusted_digests(parts, team or team_of(parts, stored))
+
+
+def is_trusted_anywhere(parts: StoreContext, stored: str) -> bool:
+    """Whether a team file exists and is trusted, attached or not, so that its journal entry counts."""
+    folder = next((f for f in trusted_by_folder(parts.home.state) if stored.startswith(f + "/")), "")
+    return bool(folder) and is_trusted(parts, stored, folder)
 
 
 def _pick_up_team_file(parts: StoreContext, stored: str, stamp: Stamp, noticed: SyncReport) -> None:
@@ -462,8 +562,7 @@ def _index_team_file(parts: StoreContext, stored: str, stamp: Stamp, found: list
             if problem:
                 problems.append(f"{parts.path(stored)}: {problem}")
                 continue
-            index_memory(writer, memory, image(memory))
-            note_place(parts, memory.id, stored)
+            index_memories(parts, writer, [MemoryRow(memory, image(memory), stored)])
         note_file(parts, stored, stamp, "; ".join(problems))
 
 

@@ -11,13 +11,12 @@ from engram.model.errors import StoreBusy, StoreReadOnly
 from engram.model.lazy import dataclass, field, replace
 from engram.store.files.context import StoreContext
 from engram.store.files.durability import Mark, read_mark, write_mark
+from engram.store.files.file_repair import repair_report
 from engram.store.files.home import Home
 from engram.store.files.journal import Journal
-from engram.store.files.power_loss import repair_report
 from engram.store.files.purge_plan import marker_problem, unfinished
-from engram.store.files.state import is_lost, session_path
-from engram.store.files.tasks import checkpoints_path, task_path
-from engram.store.ledger_checkpoints import LEDGER_OP, TASK, parse_checkpoint
+from engram.store.files.state import checkpoints_path, is_lost, session_path, task_path
+from engram.store.ledger import LEDGER_OP, TASK, parse_checkpoint
 from engram.store.protocol import Check
 
 

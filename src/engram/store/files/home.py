@@ -20,6 +20,7 @@ from engram.model.lazy import dataclass
 FORMAT = 1
 INDEX_SCHEMA = 6
 _LONGEST_NAME = 120
+_SAFE_NAME = re.compile(rf"[A-Za-z0-9@:+,=_ -]{{1,{_LONGEST_NAME}}}")
 _OWN_FILE = re.compile(r"engrams(?:/(?!\.)[^/\0]+)+\.ya?ml")
 _TEAM_FILE = re.compile(r"/(?:[^\0]*/)?\.engram/engrams(?:/(?!\.)[^/\0]+)+\.ya?ml")
 CONFIG = "config.toml"
@@ -212,6 +213,8 @@ def scope_folder(scope: str) -> str:
 
 def file_name(identifier: str) -> str:
     """An id or scope as a file name that stays in its folder: people write both by hand."""
+    if _SAFE_NAME.fullmatch(identifier):
+        return identifier
     from urllib.parse import quote
 
     name = quote(identifier, safe="@:+,=_-. ").replace("..", "%2E%2E")

@@ -103,7 +103,7 @@ def read(path: Path) -> list[Memory]:
     return parse(content(path), path)
 
 
-def content(path: Path) -> bytes:
+def content(path: Path | str) -> bytes:
     """A file's bytes; links are not followed."""
     try:
         return read_bytes(path)
@@ -111,7 +111,7 @@ def content(path: Path) -> bytes:
         raise StoreCorrupt(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def parse(data: bytes, path: Path) -> list[Memory]:
+def parse(data: bytes, path: Path | str) -> list[Memory]:
     """The memories in a file's bytes."""
     if not data.strip():
         raise StoreCorrupt(f"{path}: the file is empty")

@@ -27,7 +27,7 @@ from engram.store.files.context import (
     note_ledger,
     reindex_journal,
 )
-from engram.store.files.index.writer import DocumentWriter, IndexRow
+from engram.store.files.index.writer import DocumentWriter
 from engram.store.files.journal import Change
 from engram.store.files.purge_plan import (
     MARKER,
@@ -42,9 +42,8 @@ from engram.store.files.purge_plan import (
 )
 from engram.store.files.purge_scan import Quotations, files_below, left_over
 from engram.store.files.recovery import remove_stray
-from engram.store.files.tasks import all_files as task_files
-from engram.store.ledger import blanked, to_fields
-from engram.store.ledger_checkpoints import LEDGER_OP, REDACTED, redaction_text
+from engram.store.files.state import all_files as task_files
+from engram.store.ledger import LEDGER_OP, REDACTED, blanked, redaction_text, to_fields
 from engram.store.protocol import Purged
 from engram.store.purge import without
 
@@ -121,7 +120,7 @@ def _take_out_of_index(parts: StoreContext, writer: DocumentWriter, plan: PurgeP
         if event is not None:
             # An empty event keeps its place in the chain and among the documents.
             empty = blanked(event)
-            writer.put(IndexRow(event_document(empty, scope), to_fields(empty)))
+            writer.put(event_document(empty, scope), to_fields(empty))
         run("DELETE FROM keys WHERE id = ?", (event_id,))
 
 

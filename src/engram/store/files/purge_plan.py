@@ -19,7 +19,7 @@ from engram.store.files import events, file_sync, memories
 from engram.store.files.context import StoreContext
 from engram.store.files.home import Home, memory_file
 from engram.store.files.ledger import ledger_name
-from engram.store.files.tasks import load_task
+from engram.store.files.state import load_task
 from engram.store.ledger import blanked
 from engram.store.purge import (
     EVENT,

@@ -12,13 +12,11 @@ from engram.model.memory import Memory
 from engram.rules.scopes import shows
 from engram.store.files import events, file_sync, health
 from engram.store.files.context import StoreContext
-from engram.store.files.index_repair import repairs_index
 from engram.store.files.journal import Entry, Position
 from engram.store.files.recovery import IndexOutdated
-from engram.store.files.refresh import RefreshedStore
+from engram.store.files.refresh import RefreshedStore, repairs_index
 from engram.store.files.traversal import read_links
 from engram.store.ledger import decode_event
-from engram.store.lineage import heads_among, versions_among
 from engram.store.protocol import (
     COMMON,
     Candidates,
@@ -32,7 +30,7 @@ from engram.store.protocol import (
     Query,
     StoredRecord,
 )
-from engram.store.records import decode_record, from_image
+from engram.store.records import decode_record, from_image, heads_among, versions_among
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors

@@ -1,43 +1,48 @@
-"""Recovery: decisions and events that reached the journal and the ledgers, but not yet the files or the index.
+"""Reconciliation of the index with journal, files and ledgers: what it has not read yet, or, when it is rebuilt, everything.
 
-The caller of everything here holds the writer lock.
+Each source tells how far the index has read it: the journal by a position, a ledger by its size, a memory file by its
+stamp. `catch_up` reads on from there and finishes what a crash interrupted; `rebuild` empties the index and does the same
+from the beginning, in one transaction, so that readers see the old index until the new one is complete.
+
+The caller of everything here holds the writer lock, except of `read_in`.
 """
 
 import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from engram.model.errors import EmbedderError, EngramError, StoreCorrupt, StoreError
+from engram.disk import whole_lines
+from engram.model.errors import EmbedderError, EngramError, StoreCorrupt, StoreError, StoreReadOnly
 from engram.model.event import Event
 from engram.model.lazy import dataclass, field
 from engram.model.memory import Memory
-from engram.store.documents import Document, event_document
-from engram.store.files import file_sync, memories
+from engram.store.documents import Document, event_document, meaning_of
+from engram.store.files import file_sync
 from engram.store.files.context import (
+    MemoryRow,
     StoreContext,
     Tail,
     append_entry,
     forget_memory,
+    index_entries,
     index_entry,
     index_event,
-    index_memory,
+    index_memories,
     journal_tail,
-    note_file,
     note_ledger,
-    note_place,
 )
+from engram.store.files.file_repair import finish_files, repair_after_restart
 from engram.store.files.index.writer import DocumentWriter
 from engram.store.files.journal import Change, JournalLine, Position
 from engram.store.files.ledger import Written, ledger_name
-from engram.store.files.memories import UNSEEN, stamp_of
-from engram.store.files.power_loss import Leftovers, repair_after_restart, was_set_back
+from engram.store.files.memories import UNSEEN
 from engram.store.files.state import session_scope
-from engram.store.ledger_checkpoints import LEDGER_OP, TASK
+from engram.store.ledger import LEDGER_OP, TASK
+from engram.store.protocol import Progress, SyncReport
 from engram.store.records import from_image
 
 if TYPE_CHECKING:
@@ -127,9 +132,10 @@ def index_pending(parts: StoreContext) -> None:
     parts.pending = None
 
 
-Images = Sequence[Mapping[str, Any]]
 FEW = 512
 """Up to this many events of a ledger are embedded under the lock."""
+BATCH = 512
+"""Memories indexed with one call of the embedder and of the database."""
 
 
 class IndexOutdated(sqlite3.DatabaseError):
@@ -166,17 +172,159 @@ UNION ALL SELECT 'size', size FROM ledgers WHERE name = ?"""
 def _follow_journal(parts: StoreContext) -> None:
     check_continuity(parts)
     parts.warnings += parts.journal.quarantine_torn()
-    pending = list(parts.journal.read(parts.position))
-    _redo_files(parts, pending)
-    touched = [change.file for placed in pending for change in placed.entry.changes if change.file]
-    touched += [file_sync.place_of(parts, c.id) for p in pending if p.entry.op == "split" for c in p.entry.changes]
+    unread = list(parts.journal.read(parts.position))
+    finish_files(parts, unread, teams=True)
     # Their events first: once the index has read the anchor, nobody looks for them again.
-    follow_ledgers(parts, {ledger_name(placed.entry.session) for placed in pending if placed.entry.op == LEDGER_OP})
-    for _, together in groupby(pending, lambda placed: placed.entry.seq if placed.entry.changes else 0):
-        with parts.index.writing() as writer:
-            for placed in together:
-                _replay(parts, writer, placed)
+    follow_ledgers(parts, {ledger_name(placed.entry.session) for placed in unread if placed.entry.op == LEDGER_OP})
+    touched = [change.file for placed in unread for change in placed.entry.changes if change.file]
+    touched += [file_sync.place_of(parts, c.id) for p in unread if p.entry.op == "split" for c in p.entry.changes]
+    with parts.index.writing() as writer:
+        _index_journal(parts, writer, lambda: unread)
     file_sync.pick_up(parts, [stored for stored in touched if stored])
+
+
+def _index_journal(
+    parts: StoreContext,
+    writer: DocumentWriter,
+    read: Callable[[], Iterable[JournalLine]],
+    progress: Progress = lambda *_: None,
+    *,
+    anew: bool = False,
+) -> None:
+    """Index some decisions: the positions of all images, and each memory by its last one.
+
+    Files that these decisions wrote are recorded as unread. `anew` is for an emptied index: it embeds, and records no file.
+    """
+    newest: dict[str, int] = {}
+
+    def noting(lines: Iterable[JournalLine]) -> Iterable[JournalLine]:
+        for placed in lines:
+            newest.update((change.id, placed.entry.seq) for change in placed.entry.changes)
+            yield placed
+
+    index_entries(parts, noting(read()))
+    batch: list[Change] = []
+    done = 0
+    for placed in read():
+        batch += [change for change in placed.entry.changes if newest[change.id] == placed.entry.seq]
+        if len(batch) >= BATCH:
+            _index_images(parts, writer, batch, anew=anew)
+            done += len(batch)
+            progress("memories", done, len(newest))
+            batch = []
+    _index_images(parts, writer, batch, anew=anew)
+    progress("memories", len(newest), len(newest))
+
+
+def _index_images(parts: StoreContext, writer: DocumentWriter, changes: Sequence[Change], *, anew: bool) -> None:
+    rows = []
+    for change in changes:
+        if change.after is None:
+            forget_memory(parts, writer, change.id)
+        elif not file_sync.is_team(change.file) or file_sync.is_trusted_anywhere(parts, change.file):
+            memory = _readable(parts, change)
+            if memory is not None:
+                rows.append(MemoryRow(memory, change.after, change.file, None if anew else UNSEEN))
+    vectors = parts.embed([meaning_of(row.memory) for row in rows]) if anew and rows else None
+    if vectors is not None:
+        rows = [row._replace(vector=vector) for row, vector in zip(rows, vectors, strict=True)]
+    index_memories(parts, writer, rows)
+    parts.index.flush(writer)
+
+
+def _readable(parts: StoreContext, change: Change) -> Memory | None:
+    """The memory of an image; None, with a warning, if only a newer Engram can read it."""
+    try:
+        return from_image(change.after or {})
+    except EngramError as error:
+        parts.warnings.append(f"{parts.home.journal}: {change.id}: {error}")
+        return None
+
+
+# -- from the beginning
+
+
+def rebuild(parts: StoreContext, progress: Progress = lambda *_: None) -> SyncReport:
+    """Fill the index from scratch, then read files that differ from the journal as hand edits."""
+    with contextlib.suppress(PermissionError):
+        parts.warnings += [*parts.journal.quarantine_torn(), *parts.ledger.quarantine_torn()]
+    repair_after_restart(parts)
+    noticed = SyncReport()
+    with parts.index.writing() as writer:
+        differing = _fill(parts, writer, progress, noticed, alone=True)
+    parts.index.drop_stale_matrices()
+    try:
+        file_sync.pick_up(parts, differing, noticed)
+    except StoreReadOnly:
+        with parts.index.writing():
+            parts.index.db.execute("DELETE FROM folders")
+        raise
+    return noticed
+
+
+def read_in(parts: StoreContext, *, provisionally: bool = False) -> SyncReport:
+    """Fill an empty index without the lock: nothing in the home is changed, and hand edits are left for later.
+
+    If others may be writing it is provisional: it claims to have read no journal, so the next writer rebuilds it.
+    """
+    noticed = SyncReport()
+    with parts.index.writing() as writer:
+        if parts.index.get("filled") is not None:
+            return noticed
+        if _fill(parts, writer, lambda *_: None, noticed, alone=False):
+            noticed.problems.append("some hand edits are not searchable yet")
+            parts.index.db.execute("DELETE FROM folders")
+        if provisionally:
+            parts.index.set("journal", json.dumps(["", 0, 0]))
+    return noticed
+
+
+def _fill(
+    parts: StoreContext, writer: DocumentWriter, progress: Progress, noticed: SyncReport, *, alone: bool
+) -> list[str]:
+    """Index everything, inside a transaction; returns the files that differ from the journal.
+
+    With `alone` (under the lock), files that a crash left out are written.
+    """
+    parts.index.clear()
+    writer.start_generation(parts.index.generation)
+    _index_journal(parts, writer, parts.journal.read, progress, anew=True)
+    if alone:
+        _write_lost_files(parts)
+    differing = file_sync.compare_files(parts, noticed)
+    _index_ledgers(parts, writer, progress)
+    parts.index.set("filled", 1)
+    return differing
+
+
+def _write_lost_files(parts: StoreContext) -> None:
+    """Finish the last decision, the only one a crash can have kept from its files, and write missing files again.
+
+    Whether a person removed them cannot be known without the old index. A missing team file was removed by git.
+    """
+    start = json.loads(parts.index.get("journal") or "null")
+    with contextlib.suppress(StoreReadOnly):
+        if start:
+            finish_files(parts, list(parts.journal.read(Position(start[0], start[2]))), teams=False)
+        file_sync.write_missing(parts)
+
+
+def _index_ledgers(parts: StoreContext, writer: DocumentWriter, progress: Progress) -> None:
+    sizes = parts.ledger.sizes()
+    for done, (name, size) in enumerate(sorted(sizes.items()), 1):
+        # A line that another process is still writing is read once it is complete.
+        index_ledger(parts, writer, name, 0, min(size, _complete(parts, name, size)), most=None)
+        progress("sessions", done, len(sizes))
+
+
+def _complete(parts: StoreContext, name: str, size: int) -> int:
+    try:
+        return whole_lines(parts.home.ledger / name)[1]
+    except OSError:
+        return size
+
+
+# -- single records
 
 
 def journal_task(parts: StoreContext, task_id: str, what: str) -> None:
@@ -195,87 +343,6 @@ def check_continuity(parts: StoreContext) -> None:
     month, end, start = [*json.loads(parts.index.get("journal") or '["", 0]'), -1][:3]
     if start >= 0 and not parts.journal.has_entry(Position(month, start), end, parts.seq):
         raise IndexOutdated(f"the index does not match the journal in {parts.home.journal}")
-
-
-def _redo_files(parts: StoreContext, pending: Sequence[JournalLine]) -> None:
-    """Write each memory's newest image to its file, unless its owner has changed it since."""
-    newest: dict[str, tuple[str, Change]] = {}
-    older: dict[str, list[Mapping[str, Any]]] = {}
-    for placed in pending:
-        for change in placed.entry.changes:
-            known = newest.get(change.id)
-            if known is not None and known[1].after is not None:
-                older.setdefault(change.id, []).append(known[1].after)
-            newest[change.id] = placed.entry.op, change
-    leftovers = Leftovers(parts.home)
-    for memory_id, (op, change) in newest.items():
-        # A person's edit was in the file before it was in the journal.
-        if op != file_sync.EDIT:
-            row = parts.index.one("by_ref", memory_id)
-            before = [*older.get(memory_id, []), *([json.loads(row[2])] if row else [])]
-            redo_file(parts, change, before, leftovers)
-
-
-def redo_file(parts: StoreContext, change: Change, older: Images, leftovers: Leftovers) -> None:
-    """Write a file that is missing, torn or older than its journal entry. Any other content is its owner's.
-
-    A team file is written only while its team store is attached: a journal alone must not create files in a repository.
-    """
-    memory = readable_image(parts, change)
-    if (
-        memory is None
-        or not change.file
-        or (file_sync.is_team(change.file) and not file_sync.team_of(parts, change.file))
-    ):
-        return
-    try:
-        path = parts.confined(change.file)
-    except StoreError as error:
-        parts.warnings.append(str(error))
-        return
-    if file_sync.is_team(change.file) and not path.parent.is_dir():
-        return
-    spellings = [memories.render([memory]), *(memories.render([from_image(old)]) for old in older)]
-    leftovers.clear(path, spellings)
-    if path.is_file() and not path.is_symlink() and not _holds(path, spellings[0]):
-        memories.await_save(path)
-    stamp = stamp_of(path)
-    expected: dict[str, Mapping[str, Any]] = {change.id: change.after or {}}
-    if stamp is None or was_set_back(path, expected, {change.id: older}, spellings):
-        memories.write(path, memory, stamp)
-
-
-def _holds(path: Path, data: bytes) -> bool:
-    try:
-        return memories.content(path) == data
-    except EngramError:
-        return False
-
-
-def readable_image(parts: StoreContext, change: Change) -> Memory | None:
-    """The memory of an image; None, with a warning, if only a newer Engram can read it."""
-    if change.after is None:
-        return None
-    try:
-        return from_image(change.after)
-    except EngramError as error:
-        parts.warnings.append(f"{parts.home.journal}: {change.id}: {error}")
-        return None
-
-
-def _replay(parts: StoreContext, writer: DocumentWriter, placed: JournalLine) -> None:
-    """Index a journaled decision; its files are read afterwards, so their stamps are unknown."""
-    for change in placed.entry.changes:
-        memory = readable_image(parts, change)
-        if change.after is None:
-            forget_memory(parts, writer, change.id)
-        if memory is None:
-            continue
-        index_memory(writer, memory, change.after or {})
-        note_place(parts, change.id, change.file)
-        if change.file:
-            note_file(parts, change.file, UNSEEN)
-    index_entry(parts, placed)
 
 
 def follow_ledgers(parts: StoreContext, names: Collection[str] | None = None) -> None:

@@ -1,38 +1,45 @@
-"""An open files store that keeps its index current: other processes' decisions and events, hand edits, a replaced index."""
+"""An open files store that keeps its index current: other processes' decisions and events, hand edits, a damaged index.
+
+Its guard admits one thread at a time, and survives a fork.
+"""
 
 import contextlib
+import errno
 import json
 import os
 import sqlite3
+import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
-from engram.model.errors import EmbedderError, StoreBusy, StoreError, StoreReadOnly
+from engram.model.arguments import half_character
+from engram.model.errors import EmbedderError, StoreBusy, StoreClosed, StoreCorrupt, StoreError, StoreReadOnly
 from engram.store.files import file_sync, purge, recovery
 from engram.store.files.context import StoreContext
 from engram.store.files.durability import make_durable_at_close
 from engram.store.files.home import Home
+from engram.store.files.index.connection import is_busy, is_damaged, is_unwritable
 from engram.store.files.index.index import Index
-from engram.store.files.index_repair import RepairableIndex, explained, is_index_damage, raise_explained, repairs_index
+from engram.store.files.index.vectors import fill_vectors
 from engram.store.files.journal import Journal
 from engram.store.files.ledger import Ledger
 from engram.store.files.lock import DEFAULT_DEADLINE, WriterLock
 from engram.store.files.memories import Stamp, stamp_of
 from engram.store.files.purge_plan import unfinished
 from engram.store.files.usage import Usage
-from engram.store.files.vectors import fill_vectors
-from engram.store.protocol import (
-    Progress,
-    SyncReport,
-)
+from engram.store.protocol import Progress, SyncReport
 from engram.store.sources import random_hex, utc_now
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder
 
+P = ParamSpec("P")
+R = TypeVar("R")
 NOTICE_EVERY = 0.25
 """Seconds between two checks of the folders' times."""
 LEDGERS_EVERY = 2.0
@@ -45,9 +52,99 @@ OWN_PATIENCE = 0.5
 """Seconds that a reader waits to index this process's own events; a longer writer has usually indexed them."""
 PATIENCE = 2.0
 """Seconds that a reader waits for the lock to journal a hand edit; then it answers from the current index."""
+ATTEMPTS = 3
+"""How often a call is tried on an index that keeps getting damaged."""
+_FORK_PATIENCE = 5.0
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NO_RIGHT = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
-class RefreshedStore(RepairableIndex):
+# -- a damaged index
+
+
+def repairs_index(method: Callable[P, R]) -> Callable[P, R]:
+    """Run a method on an up-to-date index and rebuild a damaged one on the way: everything in it is derived."""
+    return _repairing(method, pending_first=True)
+
+
+def repairs_index_on_append(method: Callable[P, R]) -> Callable[P, R]:
+    """The same for an append, which does not need earlier events to be indexed."""
+    return _repairing(method, pending_first=False)
+
+
+def _repairing(method: Callable[P, R], *, pending_first: bool) -> Callable[P, R]:
+    @wraps(method)
+    def healed(*args: P.args, **kwargs: P.kwargs) -> R:
+        store = args[0]
+        assert isinstance(store, RefreshedStore)
+        with store.guard:
+            for attempt in range(1, ATTEMPTS + 1):
+                try:
+                    store.reopen_replaced_index()
+                    if pending_first:
+                        store.index_pending()
+                    return method(*args, **kwargs)
+                except UnicodeEncodeError as error:
+                    raise half_character(error) from None
+                except (sqlite3.DatabaseError, OSError) as error:
+                    if attempt == ATTEMPTS:
+                        raise_explained(error, store.parts.home)
+                    store.repair_index(error)
+            raise AssertionError("the last attempt returns or raises")
+
+    return healed
+
+
+def is_index_damage(error: Exception, home: Home) -> bool:
+    """Whether the index is damaged, so that a rebuild helps; not the disk, another process or the caller."""
+    if isinstance(error, OSError):
+        return isinstance(error, FileNotFoundError) and _is_of_index(error, home)
+    return is_damaged(error)
+
+
+def _is_of_index(error: OSError, home: Home) -> bool:
+    return str(error.filename).startswith(str(home.index))
+
+
+def explained(error: sqlite3.Error | OSError, home: Home) -> Exception:
+    """The error to raise for a failure; the error itself if it has nothing to do with the store."""
+    if isinstance(error, OSError):
+        return _explained_file(error, home)
+    if is_busy(error):
+        return StoreBusy(f"another process is using the index ({error}); try again")
+    if is_unwritable(error):
+        return _no_index(error)
+    return StoreError(f"the index failed: {error}; `engram index --rebuild` rebuilds it without loss")
+
+
+def raise_explained(error: sqlite3.Error | OSError, home: Home) -> NoReturn:
+    """Raise the error that `explained` returns."""
+    meaning = explained(error, home)
+    if meaning is error:
+        raise error
+    raise meaning from error
+
+
+def _explained_file(error: OSError, home: Home) -> Exception:
+    if _is_of_index(error, home) or error.errno in _NO_ROOM:
+        return _no_index(error.strerror)
+    if not str(error.filename).startswith(f"{home.root}/"):
+        return error
+    kind = StoreReadOnly if error.errno in _NO_RIGHT else StoreCorrupt
+    return kind(f"{error.filename} cannot be used: {error.strerror}")
+
+
+def _no_index(why: object) -> StoreReadOnly:
+    return StoreReadOnly(
+        f"the index cannot be written: {why}; free some space or set ENGRAM_CACHE. Journaled changes are kept and are "
+        "indexed later"
+    )
+
+
+# -- the store
+
+
+class RefreshedStore:
     """Opens a store, finishes what a crash interrupted, and indexes changes before each answer."""
 
     def __init__(
@@ -59,7 +156,9 @@ class RefreshedStore(RepairableIndex):
         token: Callable[[int], str] = random_hex,
         deadline: float = DEFAULT_DEADLINE,
     ) -> None:
-        super().__init__()
+        self.guard = threading.RLock()
+        self._is_closed = False
+        _living.add(self)
         self._deadline = deadline
         self._noticed_at = self._ledgers_at = float("-inf")
         self._unread_teams: dict[Path, None] = {}
@@ -77,6 +176,15 @@ class RefreshedStore(RepairableIndex):
         )
         self._prepare()
 
+    @property
+    def parts(self) -> StoreContext:
+        """The store's context. Raises `StoreClosed` once the store is closed."""
+        if self._is_closed:
+            raise StoreClosed(f"the store in {self._parts.home.root} is closed; open it again with `Engram.open()`")
+        return self._parts
+
+    # -- opening
+
     def _prepare(self) -> None:
         """Fill a new index, or catch up; on a read-only home only read, with a warning."""
         try:
@@ -84,13 +192,20 @@ class RefreshedStore(RepairableIndex):
                 self._fill(min(OPENING, self._deadline))
             else:
                 self._catch_up_at_opening()
-        except StoreBusy as error:
+        except StoreBusy as busy:
             # The writer may take long (a backup, say); the store can be read without the lock.
-            self._read_without_lock(error)
+            try:
+                self._read_unlocked(provisionally=True)
+            except StoreBusy:
+                # The other process is filling the index: wait for it.
+                self._fill(self._deadline)
+            else:
+                self.parts.warn(f"recent hand edits are not searchable yet: {busy}")
         except StoreReadOnly as error:
             self.parts.warn(str(error))
             if self.parts.index.fresh:
-                self._fill_unlocked()
+                # A read-only home has no writers.
+                self._read_unlocked(provisionally=False)
 
     @repairs_index
     def _fill(self, deadline: float) -> None:
@@ -106,83 +221,75 @@ class RefreshedStore(RepairableIndex):
         self._catch_up_if_free()
         self._fill_if_free()
 
-    def _fill_unlocked(self) -> None:
-        """Fill the index without the lock: a read-only home has no writers."""
-        from engram.store.files.rebuild import read_in
-
-        self.parts.warnings += read_in(self.parts).problems
+    @repairs_index
+    def _read_unlocked(self, *, provisionally: bool) -> None:
+        """Fill a new index without the lock; if others may be writing, it is rebuilt later under the lock."""
+        self.parts.warnings += recovery.read_in(self.parts, provisionally=provisionally).problems
         self.parts.index.fresh = False
 
-    def _read_without_lock(self, busy: StoreBusy) -> None:
-        """Fill a new index while another process writes; it is rebuilt later under the lock."""
-        try:
-            self._read_provisionally()
-        except StoreBusy:
-            # The other process is filling the index: wait for it.
-            self._fill(self._deadline)
-        else:
-            self.parts.warn(f"recent hand edits are not searchable yet: {busy}")
+    def close(self) -> None:
+        """Index pending events and close; if that fails, the next process to open the store does it.
 
-    @repairs_index
-    def _read_provisionally(self) -> None:
-        from engram.store.files.rebuild import read_in
-
-        self.parts.warnings += read_in(self.parts, provisionally=True).problems
-        self.parts.index.fresh = False
-
-    @repairs_index
-    def sync_team_if_free(self, folder: Path) -> None:
-        """Index a team store; if another process is writing, at the next refresh."""
-        self._unread_teams[folder] = None
-        self._read_teams(BRIEFLY)
-
-    def _read_teams(self, deadline: float) -> None:
-        if not self._unread_teams:
-            return
-        try:
-            with self.parts.lock.held(deadline):
-                self._finish_interrupted(ledger="")
-                for folder in list(self._unread_teams):
-                    file_sync.sync_folder(self.parts, folder)
-                    del self._unread_teams[folder]
-        except (StoreBusy, StoreReadOnly) as error:
-            self.parts.warn(f"changes in {', '.join(map(str, self._unread_teams))} are not searchable yet: {error}")
-        self._fill_if_free()
-
-    def reopen_replaced_index(self) -> None:
-        """Switch to a new index file if another process has put one in place."""
-        if self.parts.index.reopen_if_replaced() and self.parts.index.fresh:
-            self._prepare()
-
-    def index_pending(self) -> None:
-        """Index the events this process has appended.
-
-        If that is not possible now they stay pending: an answer from the current index is better than none.
+        Waits for a call running in another thread; later calls raise `StoreClosed`. Closing again does nothing.
         """
-        if self.parts.pending is None:
-            return
-        try:
-            if recovery.is_untouched(self.parts, self.parts.pending):
-                with self.parts.lock.held(OWN_PATIENCE):
-                    recovery.index_pending(self.parts)
-            self.parts.pending = None
-        except (StoreBusy, StoreReadOnly) as error:
-            self.parts.warn(f"the latest events are not searchable yet: {error}")
-        except (sqlite3.DatabaseError, OSError) as error:
-            if is_index_damage(error, self.parts.home):
-                raise
-            self.parts.warn(f"the latest events are not searchable yet: {explained(error, self.parts.home)}")
-        self._fill_if_free()
+        with self.guard:
+            if self._is_closed:
+                return
+            with contextlib.suppress(StoreError, sqlite3.Error, OSError):
+                self.index_pending()
+                make_durable_at_close(self._parts)
+            self._is_closed = True
+            self._parts.index.close()
 
-    def repair_index(self, error: sqlite3.DatabaseError | OSError) -> None:
-        """Rebuild a damaged index; raises if the cause is a full disk or a busy process instead."""
-        index = self.parts.index
-        if not is_index_damage(error, self.parts.home) and not index.reopen_if_replaced() and index.is_whole():
-            raise_explained(error, self.parts.home)
-        try:
-            self.replace_index()
-        except (sqlite3.DatabaseError, OSError) as again:
-            raise_explained(again, self.parts.home)
+    # -- before an answer
+
+    def _refresh(self, *, force: bool = False) -> bool:
+        """Check the folders' times and index added or removed files; returns whether there were any."""
+        self._catch_up_if_free()
+        now = time.monotonic()
+        if not force and now - self._noticed_at < NOTICE_EVERY:
+            return False
+        self._noticed_at = now
+        self._read_teams()
+        self._fill_if_free()
+        changed = file_sync.changed_folders(self.parts, file_sync.roots(self.parts))
+        return bool(changed) and bool(self._sync_files(lambda: self._list(changed)))
+
+    def _list(self, folders: Iterable[Path]) -> SyncReport:
+        noticed = SyncReport()
+        for folder in folders:
+            file_sync.list_folder(self.parts, folder, noticed)
+        return noticed
+
+    def _pick_up_changed(self, numbers: Sequence[int]) -> None:
+        """Read the files of these documents that have changed."""
+        stamps = self.parts.index.all("stamps", json.dumps(list(numbers)))
+        # Creating or joining a `Path` costs as much as the stat itself.
+        root = f"{self.parts.home.root}{os.sep}"
+        changed = [
+            path
+            for _, _, path, *stamp in stamps
+            if stamp_of(path if path.startswith(os.sep) else root + path) != Stamp(*stamp)
+        ]
+        if changed:
+            self._sync_files(lambda: file_sync.pick_up(self.parts, changed))
+
+    def _sync_files(self, work: Callable[[], SyncReport]) -> SyncReport | None:
+        """Read changed files during a read, after what others journaled: an entry journaled now must not hide that."""
+
+        def synced() -> SyncReport:
+            self._index_changes(ledger="")
+            return work()
+
+        noticed = self._under_lock(PATIENCE, synced, "changed files were not read")
+        if noticed is not None:
+            self.parts.warn(*noticed.problems)
+        return noticed
+
+    def _catch_up(self, ledger: str | None = None) -> None:
+        """Index what others have appended, waiting for the lock; for callers that must not miss an event."""
+        problem = "recent events of other processes are not searchable yet"
+        self._under_lock(PATIENCE, lambda: self._index_changes(ledger), problem)
 
     def _catch_up_if_free(self) -> None:
         if not self._is_behind() and not purge.to_hide(self.parts):
@@ -197,14 +304,62 @@ class RefreshedStore(RepairableIndex):
     def _is_behind(self) -> bool:
         return self.parts.journal.grew_since(self.parts.position) or self._ledgers_grew()
 
-    def _catch_up(self, ledger: str | None = None) -> None:
-        """Index what others have appended, waiting for the lock; for callers that must not miss an event."""
+    def _ledgers_grew(self) -> bool:
+        """Whether a ledger has events without an anchor, which only a crash leaves; checked now and then."""
+        now = time.monotonic()
+        if now - self._ledgers_at < LEDGERS_EVERY:
+            return False
+        self._ledgers_at = now
+        known = dict(self.parts.index.db.execute("SELECT name, size FROM ledgers").fetchall())
+        return self.parts.ledger.sizes() != known
+
+    def index_pending(self) -> None:
+        """Index the events this process has appended.
+
+        If that is not possible now they stay pending: an answer from the current index is better than none.
+        """
+        if self.parts.pending is None:
+            return
+        problem = "the latest events are not searchable yet"
         try:
-            with self.parts.lock.held(PATIENCE):
-                self._index_changes(ledger)
+            if recovery.is_untouched(self.parts, self.parts.pending):
+                self._under_lock(OWN_PATIENCE, lambda: recovery.index_pending(self.parts), problem)
+            else:
+                self.parts.pending = None
+        except (sqlite3.DatabaseError, OSError) as error:
+            if is_index_damage(error, self.parts.home):
+                raise
+            self.parts.warn(f"{problem}: {explained(error, self.parts.home)}")
+
+    @repairs_index
+    def sync_team_if_free(self, folder: Path) -> None:
+        """Index a team store; if another process is writing, at the next refresh."""
+        self._unread_teams[folder] = None
+        self._read_teams()
+
+    def _read_teams(self) -> None:
+        if self._unread_teams:
+            named = ", ".join(map(str, self._unread_teams))
+            self._under_lock(BRIEFLY, self._sync_teams, f"changes in {named} are not searchable yet")
+
+    def _sync_teams(self) -> None:
+        self._finish_interrupted(ledger="")
+        for folder in list(self._unread_teams):
+            file_sync.sync_folder(self.parts, folder)
+            del self._unread_teams[folder]
+
+    def _under_lock(self, seconds: float, work: Callable[[], R], problem: str) -> R | None:
+        """Do some upkeep during a read; a reader that cannot write answers from the current index, with a warning."""
+        found = None
+        try:
+            with self.parts.lock.held(seconds):
+                found = work()
         except (StoreBusy, StoreReadOnly) as error:
-            self.parts.warn(f"recent events of other processes are not searchable yet: {error}")
+            self.parts.warn(f"{problem}: {error}")
         self._fill_if_free()
+        return found
+
+    # -- what a crash interrupted
 
     def _index_changes(self, ledger: str | None = None) -> None:
         """Index what others wrote, for a reader with the writer lock. An interrupted purge is hidden, not finished."""
@@ -225,17 +380,32 @@ class RefreshedStore(RepairableIndex):
         except (StoreError, OSError) as error:
             self.parts.warn(f"a purge was interrupted and is not finished yet: {error}")
 
-    def _ledgers_grew(self) -> bool:
-        """Whether a ledger has events without an anchor, which only a crash leaves; checked now and then."""
-        now = time.monotonic()
-        if now - self._ledgers_at < LEDGERS_EVERY:
-            return False
-        self._ledgers_at = now
-        known = dict(self.parts.index.db.execute("SELECT name, size FROM ledgers").fetchall())
-        return self.parts.ledger.sizes() != known
+    def _ready_to_write(self) -> None:
+        try:
+            self.reopen_replaced_index()
+            self._finish_interrupted(ledger="")
+        except (sqlite3.DatabaseError, OSError) as error:
+            self.repair_index(error)
+            self._finish_interrupted()
 
-    def replace_index(self) -> None:
-        """Replace a damaged index."""
+    # -- the index itself
+
+    def reopen_replaced_index(self) -> None:
+        """Switch to a new index file if another process has put one in place."""
+        if self.parts.index.reopen_if_replaced() and self.parts.index.fresh:
+            self._prepare()
+
+    def repair_index(self, error: sqlite3.DatabaseError | OSError) -> None:
+        """Rebuild a damaged index; raises if the cause is a full disk or a busy process instead."""
+        index = self.parts.index
+        if not is_index_damage(error, self.parts.home) and not index.reopen_if_replaced() and index.is_whole():
+            raise_explained(error, self.parts.home)
+        try:
+            self._replace_index()
+        except (sqlite3.DatabaseError, OSError) as again:
+            raise_explained(again, self.parts.home)
+
+    def _replace_index(self) -> None:
         if not self.parts.index.reopen_if_replaced():
             with self.parts.lock.held(self._deadline):
                 self.parts.index.discard()
@@ -245,72 +415,15 @@ class RefreshedStore(RepairableIndex):
     def rebuild(self, progress: Progress = lambda *_: None) -> SyncReport:
         """Rebuild the index."""
         with self.guard, self.parts.lock.held(self._deadline):
-            from engram.store.files.rebuild import rebuild
-
             if not self.parts.index.fresh:
                 # Others read the old index until the new one is complete.
                 with contextlib.suppress(StoreError, sqlite3.Error, OSError):
                     self._finish_interrupted()
-            noticed = rebuild(self.parts, progress)
+            noticed = recovery.rebuild(self.parts, progress)
             self._handle_purge(purge.hide)
             self.parts.index.fresh = False
         self.parts.warnings += noticed.problems
         return noticed
-
-    def _pick_up_changed(self, numbers: Sequence[int]) -> None:
-        stamps = self.parts.index.all("stamps", json.dumps(list(numbers)))
-        # Creating or joining a `Path` costs as much as the stat itself.
-        root = f"{self.parts.home.root}{os.sep}"
-        changed = [
-            path
-            for _, _, path, *stamp in stamps
-            if stamp_of(path if path.startswith(os.sep) else root + path) != Stamp(*stamp)
-        ]
-        if changed:
-            self._under_lock(lambda: file_sync.pick_up(self.parts, changed))
-
-    def _under_lock(self, work: Callable[[], SyncReport]) -> SyncReport | None:
-        """Do small upkeep during a read; a reader that cannot write answers from the current index, with a warning."""
-        try:
-            with self.parts.lock.held(PATIENCE):
-                # An entry journaled now must not hide what others journaled before.
-                self._index_changes(ledger="")
-                noticed = work()
-            self._fill_vectors()
-        except (StoreReadOnly, StoreBusy) as error:
-            self.parts.warn(f"changed files were not read: {error}")
-            return None
-        self.parts.warn(*noticed.problems)
-        return noticed
-
-    def _refresh(self, *, force: bool = False) -> bool:
-        """Check the folders' times and index added or removed files; returns whether there were any."""
-        self._catch_up_if_free()
-        now = time.monotonic()
-        if not force and now - self._noticed_at < NOTICE_EVERY:
-            return False
-        self._noticed_at = now
-        self._read_teams(BRIEFLY)
-        self._fill_if_free()
-        changed = file_sync.changed_folders(self.parts, file_sync.roots(self.parts))
-        if not changed:
-            return False
-        noticed = self._under_lock(lambda: self._list(changed))
-        return bool(noticed)
-
-    def _list(self, folders: Iterable[Path]) -> SyncReport:
-        noticed = SyncReport()
-        for folder in folders:
-            file_sync.list_folder(self.parts, folder, noticed)
-        return noticed
-
-    def _ready_to_write(self) -> None:
-        try:
-            self.reopen_replaced_index()
-            self._finish_interrupted(ledger="")
-        except (sqlite3.DatabaseError, OSError) as error:
-            self.repair_index(error)
-            self._finish_interrupted()
 
     def _fill_vectors(self, deadline: float | None = None) -> None:
         """Embed documents indexed without a vector (hand edits, replays), outside any transaction."""
@@ -324,16 +437,32 @@ class RefreshedStore(RepairableIndex):
         with contextlib.suppress(StoreBusy, StoreReadOnly):
             self._fill_vectors(BRIEFLY)
 
-    def close(self) -> None:
-        """Index pending events and close; if that fails, the next process to open the store does it.
 
-        Waits for a call running in another thread; later calls raise `StoreClosed`. Closing again does nothing.
-        """
-        with self.guard:
-            if self._is_closed:
-                return
-            with contextlib.suppress(StoreError, sqlite3.Error, OSError):
-                self.index_pending()
-                make_durable_at_close(self._parts)
-            self._is_closed = True
-            self._parts.index.close()
+# -- forks
+
+
+_living: "weakref.WeakSet[RefreshedStore]" = weakref.WeakSet()
+
+
+_guards: list[Any] = []
+
+
+def _before_fork() -> None:
+    """Keep threads out of SQLite during a fork: its locks would stay locked in the child."""
+    guards = [store.guard for store in list(_living)]
+    _guards[:] = [guard for guard in guards if guard.acquire(timeout=_FORK_PATIENCE)]
+
+
+def _after_fork_in_parent() -> None:
+    while _guards:
+        _guards.pop().release()
+
+
+def _after_fork_in_child() -> None:
+    """Replace the guards: threads that hold one do not exist in the child."""
+    _after_fork_in_parent()
+    for store in list(_living):
+        store.guard = threading.RLock()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

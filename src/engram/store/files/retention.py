@@ -12,8 +12,7 @@ from engram.store.files.journal import decode
 from engram.store.files.recovery import forget_ledgers
 from engram.store.files.state import load_session
 from engram.store.files.usage import after_month
-from engram.store.ledger import Head
-from engram.store.ledger_checkpoints import PRUNED
+from engram.store.ledger import PRUNED, Head
 from engram.store.protocol import Pruned
 
 

@@ -14,18 +14,17 @@ from engram.model.event import Event, Session
 from engram.model.task import Checkpoint, Job, TaskRun
 from engram.model.usage import Use
 from engram.rules.scopes import GLOBAL, shows
-from engram.store.files import events, file_sync, health, ledger_checkpoints, state, tasks
+from engram.store.files import events, file_sync, health, state
 from engram.store.files import purge as purging
 from engram.store.files import usage as usage_index
 from engram.store.files.context import indexed_size
 from engram.store.files.durability import make_all_durable, make_due_durable, sync_folders
 from engram.store.files.health import BEGUN, CHECKPOINT
-from engram.store.files.index_repair import repairs_index, repairs_index_on_append
-from engram.store.files.ledger import ledger_name
+from engram.store.files.ledger import ledger_name, verify_ledgers
 from engram.store.files.purge_plan import unfinished
 from engram.store.files.reader import FilesReader
 from engram.store.files.recovery import journal_task
-from engram.store.files.refresh import PATIENCE
+from engram.store.files.refresh import PATIENCE, repairs_index, repairs_index_on_append
 from engram.store.files.transaction import FilesTransaction
 from engram.store.ledger import ledger_owner
 from engram.store.protocol import Check, JobFactory, NewEvent, Progress, Pruned, Purged, SyncReport, no_jobs
@@ -198,17 +197,17 @@ class FilesStore(FilesReader):
         """Write a new task."""
         kept = self.screen.task(task)
         with self.guard, self.parts.lock.held():
-            tasks.save_task(self.parts.home, kept)
+            state.save_task(self.parts.home, kept)
             journal_task(self.parts, kept.id, BEGUN)
 
     def change_task(self, task_id: str, change: Callable[[TaskRun], TaskRun]) -> TaskRun:
         """Change a task under the writer lock; returns it changed."""
         with self.guard, self.parts.lock.held():
-            return tasks.change_task(self.parts.home, task_id, lambda task: self.screen.task(change(task)))
+            return state.change_task(self.parts.home, task_id, lambda task: self.screen.task(change(task)))
 
     def task(self, task_id: str) -> TaskRun | None:
         """A task by id."""
-        return tasks.load_task(self.parts.home, task_id)
+        return state.load_task(self.parts.home, task_id)
 
     def tasks(
         self,
@@ -220,7 +219,7 @@ class FilesStore(FilesReader):
         problems: list[str] = []
         found = [
             task
-            for task in tasks.all_tasks(self.parts.home, problems)
+            for task in state.all_tasks(self.parts.home, problems)
             if (statuses is None or task.status in statuses) and shows(scopes, task.scope)
         ]
         self.parts.warn(*problems)
@@ -229,37 +228,37 @@ class FilesStore(FilesReader):
     def add_checkpoint(self, task_id: str, make: Callable[[int], Checkpoint]) -> Checkpoint:
         """Append the checkpoint that `make` gives for the next number."""
         with self.guard, self.parts.lock.held():
-            known = tasks.checkpoints(self.parts.home, task_id)
+            known = state.checkpoints(self.parts.home, task_id)
             made = self.screen.checkpoint(make(known[-1].number + 1 if known else 1))
-            tasks.add_checkpoint(self.parts.home, made)
+            state.add_checkpoint(self.parts.home, made)
             journal_task(self.parts, task_id, f"{CHECKPOINT} {made.number}")
             return made
 
     def checkpoints(self, task_id: str, limit: int | None = None) -> list[Checkpoint]:
         """A task's checkpoints, newest first."""
-        return tasks.checkpoints(self.parts.home, task_id)[::-1][:limit]
+        return state.checkpoints(self.parts.home, task_id)[::-1][:limit]
 
     def change_checkpoints(self, task_id: str, change: Callable[[Checkpoint], Checkpoint]) -> None:
         """Rewrite every checkpoint of a task."""
         with self.guard, self.parts.lock.held():
-            tasks.change_checkpoints(self.parts.home, task_id, change)
+            state.change_checkpoints(self.parts.home, task_id, change)
 
     def enqueue(self, jobs: Sequence[Job]) -> None:
         """Add jobs; one that exists already stays as it is."""
         with self.guard, self.parts.lock.held():
-            tasks.enqueue(self.parts.home, [self.screen.job(job) for job in jobs])
+            state.enqueue(self.parts.home, [self.screen.job(job) for job in jobs])
 
     def lease_jobs(
         self, owner: str, now: datetime, until: datetime, *, kinds: tuple[str, ...] | None = None, limit: int = 1
     ) -> list[Job]:
         """Take jobs that are due."""
         with self.guard, self.parts.lock.held():
-            return tasks.lease(self.parts.home, kinds, owner, now, until, limit)
+            return state.lease(self.parts.home, kinds, owner, now, until, limit)
 
     def settle_job(self, job: Job, then: Job | None) -> bool:
         """End a lease: the job is removed, or replaced by `then`."""
         with self.guard, self.parts.lock.held():
-            return tasks.settle(self.parts.home, job, then and self.screen.job(then))
+            return state.settle(self.parts.home, job, then and self.screen.job(then))
 
     def tokens_spent(self, day: date) -> int:
         """Tokens a language model has used on a day."""
@@ -278,14 +277,14 @@ class FilesStore(FilesReader):
         """Jobs that are not done, oldest first."""
         found = [
             job
-            for job in tasks.all_jobs(self.parts.home)
+            for job in state.all_jobs(self.parts.home)
             if (statuses is None or job.status in statuses) and (scopes is None or self._scope_of(job) in scopes)
         ]
         return found[:limit]
 
     def _scope_of(self, job: Job) -> str:
         """The scope of a job's events; for an older job from its task or payload."""
-        task = tasks.load_task(self.parts.home, str(job.payload.get("task", "")))
+        task = state.load_task(self.parts.home, str(job.payload.get("task", "")))
         return job.scope or str(job.payload.get("scope", "")) or (task.scope if task is not None else GLOBAL)
 
     # -- upkeep
@@ -323,7 +322,7 @@ class FilesStore(FilesReader):
     @repairs_index
     def reembed(self, progress: Progress = lambda *_: None) -> int:
         """Recreate all vectors with this process's embedder; the old ones are used until all are done."""
-        from engram.store.files.vectors import reembed
+        from engram.store.files.index.vectors import reembed
 
         return reembed(self.parts, self._deadline, progress)
 
@@ -370,7 +369,7 @@ class FilesStore(FilesReader):
     @repairs_index
     def verify_ledgers(self) -> list[str]:
         """Problems with the ledgers' chains, and with their ends compared with the journal."""
-        return ledger_checkpoints.verify_ledgers(self.parts)
+        return verify_ledgers(self.parts)
 
     @repairs_index
     def facts(self) -> Mapping[str, Any]:
@@ -387,6 +386,6 @@ class FilesStore(FilesReader):
             blocked = [health.read_only(error)]
         except StoreBusy as error:
             blocked = [health.busy(error)]
-        damaged = [*tasks.task_problems(self.parts.home), *state.session_problems(self.parts.home)]
+        damaged = [*state.task_problems(self.parts.home), *state.session_problems(self.parts.home)]
         found = health.checks(self.facts(), [*noticed.problems, *damaged])
         return [*blocked, *found, *health.missing_records(self.parts), *health.interrupted(self.parts)]

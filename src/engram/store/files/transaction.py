@@ -8,21 +8,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engram.disk import to_json
 from engram.model.errors import EngramError, NotFound, StoreCorrupt, StoreError
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.store.files import file_sync, memories
-from engram.store.files.context import StoreContext, append_entry, index_entry, index_memory, note_file, note_place
+from engram.store.files.context import MemoryRow, StoreContext, append_entry, index_entry, index_memories, note_file
 from engram.store.files.durability import sync_file_and_name
 from engram.store.files.home import refuse_links
 from engram.store.files.index.writer import DocumentWriter
 from engram.store.files.journal import Change, Entry, JournalLine
 from engram.store.files.memories import UNSEEN, Stamp, relative_path
 from engram.store.files.team import trust_own_writes
-from engram.store.lineage import heads_among, versions_among
 from engram.store.protocol import ProposalKeys
-from engram.store.records import decode_record, image, readable_image
+from engram.store.records import decode_record, encoded_image, heads_among, image, versions_among
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -235,8 +233,10 @@ class FilesTransaction:
             # An empty index knows no ids and no duplicates: a decision based on it must not count.
             raise StoreError("the index was replaced meanwhile; nothing was written, try again")
         pending = list(self._pending.values())
-        images = [readable_image(item.memory) for item in pending]
-        changes = [Change(p.memory.id, i, p.file, to_json(i)) for p, i in zip(pending, images, strict=True)]
+        changes = []
+        for item in pending:
+            mapping, text = encoded_image(item.memory)
+            changes.append(Change(item.memory.id, mapping, item.file, text))
         placed = append_entry(self._parts, self._op, self._actor, self._reason, changes, self._session)
         self.journaled = True
         write_through(self._parts, placed, pending)
@@ -279,16 +279,11 @@ def _wait_for(path: Path) -> None:
 
 
 def _index_pending(parts: StoreContext, writer: DocumentWriter, entry: Entry, pending: Sequence[_PendingWrite]) -> None:
-    writer.look_up([item.memory.id for item in pending])
+    rows = []
     for item, change in zip(pending, entry.changes, strict=True):
-        index_memory(writer, item.memory, change.text or change.after or {}, item.vector)
-        if not item.file:
-            note_place(parts, item.memory.id, "")
-    placed = [item for item in pending if item.file]
-    run_many = parts.index.db.executemany
-    run_many(parts.index.statement("put_place"), [(item.memory.id, item.file) for item in placed])
-    stamps = [(item.file, item.stamp or UNSEEN) for item in placed if not item.broken]
-    run_many(parts.index.statement("put_file"), [(file, s.mtime_ns, s.size, s.inode, "") for file, s in stamps])
+        stamp = None if item.broken else item.stamp or UNSEEN
+        rows.append(MemoryRow(item.memory, change.text or change.after or {}, item.file, stamp, item.vector))
+    index_memories(parts, writer, rows)
 
 
 def _with_parents(parts: StoreContext, folders: dict[Path, None]) -> list[Path]:

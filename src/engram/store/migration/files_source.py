@@ -16,7 +16,7 @@ from engram.model.errors import EngramError, StoreCorrupt, StoreError
 from engram.model.event import Event
 from engram.model.lazy import dataclass, replace
 from engram.model.usage import Use
-from engram.store.files import memories, state, tasks
+from engram.store.files import memories, state
 from engram.store.files.file_sync import is_team
 from engram.store.files.home import Home
 from engram.store.files.index.writer import from_blob
@@ -141,7 +141,7 @@ class FilesSource:
 
     def _read_snapshot(self) -> StateSnapshot:
         problems: list[str] = []
-        runs = list(tasks.all_tasks(self.home, problems))
+        runs = list(state.all_tasks(self.home, problems))
         if problems:
             raise StoreCorrupt(problems[0])
         return StateSnapshot(
@@ -151,8 +151,8 @@ class FilesSource:
             numbers=highest_numbers(self._latest),
             paused=state.is_paused(self.home),
             tasks=runs,
-            checkpoints=[point for task in runs for point in tasks.checkpoints(self.home, task.id)],
-            jobs=tasks.all_jobs(self.home),
+            checkpoints=[point for task in runs for point in state.checkpoints(self.home, task.id)],
+            jobs=state.all_jobs(self.home),
         )
 
     def mark(self) -> tuple[Any, ...]:

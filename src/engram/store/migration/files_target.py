@@ -23,7 +23,7 @@ from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.model.usage import Use
 from engram.store.documents import meaning_digest
-from engram.store.files import durability, journal, memories, state, tasks
+from engram.store.files import durability, journal, memories, state
 from engram.store.files.context import StoreContext
 from engram.store.files.home import Home, open_home
 from engram.store.files.index.index import Index
@@ -156,7 +156,7 @@ class FilesTarget:
         (home.state / VECTORS).unlink(missing_ok=True)
 
     def _build_index(self, home: Home, progress: Progress) -> None:
-        from engram.store.files.rebuild import rebuild
+        from engram.store.files.recovery import rebuild
 
         vectors = VectorCache(home.state / VECTORS, self._embedder)
         parts = StoreContext(
@@ -193,7 +193,7 @@ class FilesTarget:
         """Write sessions, tasks, verdicts and the pause. Tombstones and numbers are in the journal."""
         for session in snapshot.sessions:
             state.save_session(self._home, session)
-        tasks.replace_all(self._home, snapshot.tasks, snapshot.checkpoints, snapshot.jobs)
+        state.replace_all(self._home, snapshot.tasks, snapshot.checkpoints, snapshot.jobs)
         lines = [
             json.dumps({"at": v.at.astimezone(UTC).isoformat(), "gate": v.gate, "outcome": v.outcome})
             for v in snapshot.verdicts

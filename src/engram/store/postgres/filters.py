@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from engram.store.filters import FilterCondition
 from engram.store.protocol import Filters
+from engram.store.sql import FilterCondition
 
 
 def where(filters: Filters) -> tuple[str, dict[str, Any]]:

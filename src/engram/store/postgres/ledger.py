@@ -11,26 +11,24 @@ from engram.model.task import Job, TaskRun
 from engram.rules.scopes import GLOBAL
 from engram.store.documents import MAX_INDEXED_CHARS, event_document, spoken
 from engram.store.ledger import (
+    FIRST,
+    LEDGER_OP,
     NO_HEAD,
+    REDACTED,
     Head,
+    broken_links,
     chain_problems,
     chained_events,
     checked_event,
+    checkpoint_text,
     decode_event,
     ledger_owner,
-    new_owner,
-    new_positions,
-    to_fields,
-)
-from engram.store.ledger_checkpoints import (
-    FIRST,
-    LEDGER_OP,
-    REDACTED,
-    broken_links,
-    checkpoint_text,
     link_to,
     missing_events,
+    new_owner,
+    new_positions,
     redaction_text,
+    to_fields,
     without_checkpoint,
 )
 from engram.store.postgres.context import TenantContext

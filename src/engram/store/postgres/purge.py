@@ -15,8 +15,7 @@ from engram.model.errors import EngramError
 from engram.model.event import Event
 from engram.model.memory import Memory
 from engram.store.documents import event_document
-from engram.store.ledger import Head, blanked, decode_event, to_fields
-from engram.store.ledger_checkpoints import PRUNED
+from engram.store.ledger import PRUNED, Head, blanked, decode_event, to_fields
 from engram.store.postgres.context import TenantContext
 from engram.store.postgres.ledger import checkpoint_entry, redaction_entries, session_of, session_scope
 from engram.store.postgres.write import DocumentRow, known_documents, to_json, write_documents

@@ -13,7 +13,6 @@ from engram.model.memory import Memory
 from engram.model.usage import Use
 from engram.rules.scopes import shows
 from engram.store.ledger import decode_event
-from engram.store.lineage import versions_among
 from engram.store.postgres import search
 from engram.store.postgres.context import Numbers, TenantContext, TenantSettings
 from engram.store.postgres.database import Database, Row
@@ -41,7 +40,7 @@ from engram.store.protocol import (
     StoredRecord,
     SyncReport,
 )
-from engram.store.records import decode_record
+from engram.store.records import decode_record, versions_among
 from engram.store.screen import Screen, Unscreened
 from engram.store.sources import random_hex, utc_now
 

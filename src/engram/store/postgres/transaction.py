@@ -8,7 +8,6 @@ from engram.model.errors import InvalidInput, NotFound
 from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.store.documents import meaning_of, memory_document
-from engram.store.lineage import heads_among, versions_among
 from engram.store.postgres.adapters import Texts
 from engram.store.postgres.connections import Connection
 from engram.store.postgres.context import TenantContext
@@ -19,10 +18,9 @@ from engram.store.postgres.write import (
     documents_work,
     memories_work,
     number_documents,
-    to_json,
 )
 from engram.store.protocol import ProposalKeys
-from engram.store.records import decode_record, readable_image
+from engram.store.records import decode_record, encoded_image, heads_among, versions_among
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
@@ -257,7 +255,7 @@ class PostgresTransaction:
         entry = {"seq": seq, "at": self._parts.clock(), "op": self._decision.op}
         with database.pipeline():
             for some in chunks(list(self._pending.values())):
-                records = [(item.memory, to_json(readable_image(item.memory))) for item in some]
+                records = [(item.memory, encoded_image(item.memory)[1]) for item in some]
                 images = {"ids": Texts(i.memory.id for i in some), "images": Texts(record for _, record in records)}
                 database.send([*memories_work(records, fresh), ("put_images", {**entry, **images})])
                 database.send(documents_work([self._row(item) for item in some], placed, generation))

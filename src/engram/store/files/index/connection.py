@@ -15,7 +15,7 @@ from engram.disk import DIRECTORY_MODE, FILE_MODE
 from engram.model.errors import StoreBusy, StoreReadOnly
 from engram.rules.strength import faded
 from engram.store.documents import record_matches
-from engram.store.named_sql import named_statements
+from engram.store.sql import named_statements
 
 BUSY_MS = 10_000
 _WAL_RETRY_S = 0.005

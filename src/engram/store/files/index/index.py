@@ -19,8 +19,8 @@ from engram.store.files.index.connection import (
     statements,
     withdraw,
 )
-from engram.store.files.index.matrix import UNFINISHED, Matrix, boot_id
 from engram.store.files.index.search import where
+from engram.store.files.index.vectors import UNFINISHED, Matrix, boot_id
 from engram.store.files.index.writer import DocumentWriter, from_blob
 from engram.store.protocol import Candidates, DocumentPosition, Filters, IndexedPassage, PassageRange, Query
 from engram.text.tokens import POSTINGS_BUDGET, prune

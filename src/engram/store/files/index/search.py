@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from engram.rules.numbers import FIELD_WEIGHTS
-from engram.store.filters import FilterCondition
+from engram.store.sql import FilterCondition
 
 if TYPE_CHECKING:
     import numpy as np

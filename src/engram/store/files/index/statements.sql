@@ -92,6 +92,11 @@ SELECT r.n, r.record FROM docs d INDEXED BY docs_change JOIN records r ON r.n = 
 -- name: by_ref
 SELECT d.n, d.id, r.record FROM docs d JOIN records r ON r.n = d.n WHERE d.kind = 'memory' AND d.id = ?
 
+-- name: records_in
+-- Of these files.
+SELECT p.path, r.record FROM json_each(?) j CROSS JOIN places p ON p.path = j.value
+CROSS JOIN docs d ON d.id = p.id CROSS JOIN records r ON r.n = d.n
+
 -- name: by_name
 SELECT DISTINCT d.n, d.id, d.status, r.record, d.scope FROM names s JOIN docs d ON d.id = s.id JOIN records r ON r.n = d.n
 WHERE s.name = ?

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from engram.disk import to_json
-from engram.model.lazy import dataclass
 from engram.model.memory import Memory
 from engram.store.documents import Document, meaning_digest
 from engram.store.files.index.connection import statements
@@ -16,28 +15,10 @@ if TYPE_CHECKING:
     from engram.embedding.protocol import Vectors
 
 
-@dataclass(frozen=True, slots=True)
-class IndexRow:
-    """A document to index, with its stored record and, if the caller has it, its vector."""
-
-    document: Document
-    record: Mapping[str, Any] | str
-    """The record, or its JSON."""
-    vector: "Vectors | None" = None
-
-
 _NEW_ROWS = (
     "put_doc", "put_record", "put_texts", "put_words", "put_tag", "put_name", "put_link", "put_anchor",
 )  # fmt: skip
 """Statements that write a new document, in order."""
-
-
-@dataclass(frozen=True, slots=True)
-class Put:
-    """A document's number, and whether it is new."""
-
-    n: int
-    fresh: bool
 
 
 class DocumentWriter:
@@ -70,30 +51,29 @@ class DocumentWriter:
         # SQLite reads a text in JSON up to its first NUL.
         self._absent = {i for i in ids if "\0" not in i}.difference(i for (i,) in known)
 
-    def put(self, row: IndexRow) -> Put:
-        """Insert or update a document; unchanged parts are left alone."""
-        if row.document.id in self._new_ids:
+    def put(self, document: Document, record: Mapping[str, Any] | str, vector: "Vectors | None" = None) -> bool:
+        """Insert or update a document with its record, or its JSON; unchanged parts are left alone. Returns whether it is new."""
+        if document.id in self._new_ids:
             self.write_new()
-        old = None if row.document.id in self._absent else self._old(row.document.id)
-        self._absent.discard(row.document.id)
-        record = row.record if isinstance(row.record, str) else to_json(row.record)
+        old = None if document.id in self._absent else self._old(document.id)
+        self._absent.discard(document.id)
+        text = record if isinstance(record, str) else to_json(record)
         if old is None:
-            return Put(self._collect(row, record), True)
+            self._collect(document, text, vector)
+            return True
         n: int = old[0]
-        self._run(self._sql["put_doc"], _doc_values(None, row.document, self._change))
-        self._run(self._sql["put_record"], (n, record))
-        self._update_texts(n, row.document, old)
+        self._run(self._sql["put_doc"], _doc_values(None, document, self._change))
+        self._run(self._sql["put_record"], (n, text))
         self._run("DELETE FROM tags WHERE n = ?", (n,))
-        self._run_many(self._sql["put_tag"], _tags(n, row.document))
-        self._update_vector(n, row, old)
-        return Put(n, False)
+        self._run_many(self._sql["put_tag"], _tags(n, document))
+        self._update_texts(n, document, old, vector)
+        return False
 
     def _old(self, document_id: str) -> Any:
         return self._run(self._sql["old_texts"], (document_id,)).fetchone()
 
-    def _collect(self, row: IndexRow, record: str) -> int:
-        n = self._next_number()
-        document, new = row.document, self._new
+    def _collect(self, document: Document, record: str, vector: "Vectors | None") -> None:
+        n, new = self._next_number(), self._new
         texts = (n, document.statement, document.about, document.support)
         new["put_doc"].append(_doc_values(n, document, self._change))
         new["put_record"].append((n, record))
@@ -101,13 +81,12 @@ class DocumentWriter:
         new["put_words"].append(texts)
         new["put_tag"].extend(_tags(n, document))
         self._new_ids.add(document.id)
-        if row.vector is not None:
-            self.put_vector(n, row.vector)
+        if vector is not None:
+            self.put_vector(n, vector)
         else:
             # The matrix may have a row that a killed transaction wrote for this number.
             self.cleared.append(n)
             self.lacking = True
-        return n
 
     def _next_number(self) -> int:
         if self._last is None:
@@ -124,24 +103,22 @@ class DocumentWriter:
         self._new = {name: [] for name in _NEW_ROWS}
         self._new_ids.clear()
 
-    def _update_texts(self, n: int, document: Document, old: tuple[Any, ...]) -> None:
+    def _update_texts(self, n: int, document: Document, old: tuple[Any, ...], vector: "Vectors | None") -> None:
+        """Replace what changed of a known document: its terms, and a vector that no longer fits its text."""
         texts = (document.statement, document.about, document.support)
         meaning = meaning_digest(document.meaning)
-        if (old[1:4], old[4]) == (texts, meaning):
-            return
-        self._run(self._sql["drop_words"], old[:4])
-        self._run(self._sql["put_texts"], (n, *texts, meaning))
-        self._run(self._sql["put_words"], (n, *texts))
-
-    def _update_vector(self, n: int, row: IndexRow, old: tuple[Any, ...]) -> None:
-        if old[4] != meaning_digest(row.document.meaning):
+        if (old[1:4], old[4]) != (texts, meaning):
+            self._run(self._sql["drop_words"], old[:4])
+            self._run(self._sql["put_texts"], (n, *texts, meaning))
+            self._run(self._sql["put_words"], (n, *texts))
+        if old[4] != meaning:
             # Of every generation, including one in progress.
             self._run("DELETE FROM vectors WHERE n = ?", (n,))
-            if row.vector is None:
+            if vector is None:
                 self.cleared.append(n)
                 self.lacking = True
-        if row.vector is not None:
-            self.put_vector(n, row.vector)
+        if vector is not None:
+            self.put_vector(n, vector)
 
     def put_vector(self, n: int, vector: "Vectors") -> None:
         """Set a document's vector; it is written with the others at the end."""

@@ -3,7 +3,7 @@
 from functools import cache
 from importlib import resources
 
-from engram.store.named_sql import named_statements
+from engram.store.sql import named_statements
 
 
 @cache

@@ -1,5 +1,8 @@
-"""Filters as a SQL condition over documents `d`: one set of rules, which each backend writes in its own dialect."""
+"""SQL that both backends share: statements in `.sql` files, each under a line `-- name: …`, and filters as a condition over
+documents `d`, which each backend writes in its own dialect.
+"""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,6 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from engram.store.protocol import Filters
+
+
+_NAMED = re.compile(r"^-- name: (\w+)\n(.*?)(?=^-- name: |\Z)", re.MULTILINE | re.DOTALL)
+
+
+def named_statements(text: str) -> dict[str, str]:
+    """The statements of a file by name."""
+    return {name: body.strip() for name, body in _NAMED.findall(text)}
+
 
 _PAST = ("retired", "rejected", "candidate")
 """Statuses of memories that were never true."""
