@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engram.gates.tables import phrases, plain
+from engram.text.display import quoted
 from engram.text.polarity import read
-from engram.text.quote import quoted
 from engram.text.word_tables import hedge_in
 
 __all__ = ["QUALITY_GATES", "Pattern", "behavioral", "documentation", "pattern", "scope", "specificity"]

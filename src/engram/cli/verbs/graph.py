@@ -70,7 +70,7 @@ def traverse(
     from engram.cli.records import memory_data
     from engram.model.arguments import checked_limit
     from engram.model.errors import InvalidInput
-    from engram.recall.filters import ScopeResolver
+    from engram.recall.query import ScopeResolver
 
     if tokens is not None and not prompt:
         raise InvalidInput("--tokens needs --prompt")
